@@ -1,0 +1,44 @@
+# Every target installs what it needs into .venv; only Python 3.11 and make have to be there.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+
+.PHONY: demo test test-all lint filecheck pytest bench docs clean
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@
+
+demo: $(VENV)/.installed  ## compile and run a dynamic-shape program, step by step
+	$(BIN)/python examples/demo.py
+
+test: lint filecheck pytest  ## everything that has to pass
+
+test-all: lint filecheck $(VENV)/.installed  ## with the long sweeps
+	$(BIN)/python -m pytest -n $(JOBS) -m "slow or not slow"
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --level error
+
+filecheck: $(VENV)/.installed
+	$(BIN)/lit -j $(JOBS) --order=smart tests/filecheck examples
+
+pytest: $(VENV)/.installed
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+$(VENV)/.bench: pyproject.toml $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,bench]'
+	touch $@
+
+bench: $(VENV)/.bench  ## figures as ratios against peers in one run
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed  ## regenerate the generated pages
+	$(BIN)/python docs/generate.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache

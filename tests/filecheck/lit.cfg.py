@@ -1,0 +1,31 @@
+import os
+import sys
+from pathlib import Path
+
+import lit.formats
+
+config.name = "xdsl-relax"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".py.test"]
+config.test_source_root = os.path.dirname(__file__)
+config.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+for name in ("XDG_CACHE_HOME", "RELAX_DEBUG", "HOME"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+
+config.substitutions += [
+    # Both forms print, parse and print again to the same text.
+    ("RELAX_ROUNDTRIP", "relax-opt %s --split-input-file | relax-opt --split-input-file | filecheck %s"),
+    (
+        "RELAX_GENERIC_ROUNDTRIP",
+        "relax-opt %s --print-op-generic --split-input-file | relax-opt --split-input-file | filecheck %s",
+    ),
+    # Every chunk is rejected; the message goes to stdout.
+    (
+        "RELAX_INVALID",
+        "relax-opt %s --parsing-diagnostics --verify-diagnostics --split-input-file | filecheck %s",
+    ),
+]
+
+if lit_config.maxIndividualTestTime == 0 and lit_config.maxIndividualTestTimeIsSupported[0]:
+    lit_config.maxIndividualTestTime = 60
