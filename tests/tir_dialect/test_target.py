@@ -1,0 +1,46 @@
+import pytest
+
+from tir_dialect.target import NAMED_TARGETS, Target
+
+
+def test_host_is_usable():
+    host = Target.host()
+    assert host is Target.host()
+    assert host.cores >= 1
+    assert host.lanes(32) * 32 == host.vector_bits
+    assert min(host.l1_bytes, host.l2_bytes, host.l3_bytes) > 0
+
+
+@pytest.mark.parametrize("name", NAMED_TARGETS)
+def test_named_targets(name: str):
+    target = Target.parse(name)
+    assert target.cpu == name
+    assert target.arch in ("x86_64", "aarch64")
+
+
+def test_settings_override_fields():
+    target = Target.parse("x86-64-v3 cores=8 l2-bytes=1048576 vector_bits=128 features=+fma,-sgx")
+    assert (target.cores, target.l2_bytes, target.vector_bits, target.features) == (8, 1048576, 128, "+fma,-sgx")
+    assert target.lanes(64) == 2
+    assert target.lanes(256) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", 'unknown target ""'),
+        ("pentium", 'unknown target "pentium"'),
+        ("x86-64 speed=9", 'unknown target setting "speed=9"'),
+        ("x86-64 cores", 'unknown target setting "cores"'),
+        ("x86-64 cores=many", 'target setting "cores" expects a positive integer, got "many"'),
+        ("x86-64 cores=0", 'expects a positive integer, got "0"'),
+    ],
+)
+def test_bad_target_text(text: str, message: str):
+    with pytest.raises(ValueError, match=message):
+        Target.parse(text)
+
+
+def test_code_key_ignores_what_code_does_not_depend_on():
+    assert Target.parse("x86-64-v3").code_key() == Target.parse("x86-64-v3 cores=64 l1-bytes=1").code_key()
+    assert Target.parse("x86-64-v3").code_key() != Target.parse("x86-64-v3 vector-bits=128").code_key()

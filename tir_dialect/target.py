@@ -1,0 +1,182 @@
+"""What the machine can do: the one description that schedules, lowerings and code generation share."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor, as LLVM names it, and the few numbers that decide tile sizes."""
+
+    triple: str
+    """LLVM target triple, such as `x86_64-unknown-linux-gnu`."""
+
+    cpu: str
+    """LLVM processor name; it implies a set of features."""
+
+    features: str = ""
+    """What differs from the features that `cpu` implies, as `+avx512f,-sgx`."""
+
+    vector_bits: int = 128
+    """Width of the vector registers that generated code should use."""
+
+    vector_registers: int = 16
+    """How many vector registers there are."""
+
+    l1_bytes: int = 32 * KIB
+    """Data cache of a core, first level."""
+
+    l2_bytes: int = 512 * KIB
+    """Second level, of a core."""
+
+    l3_bytes: int = 8192 * KIB
+    """Last level, shared."""
+
+    cores: int = 1
+    """How many threads parallel loops are planned for."""
+
+    @property
+    def arch(self) -> str:
+        """The first part of the triple: `x86_64`, `aarch64`, ..."""
+        return self.triple.partition("-")[0]
+
+    def lanes(self, bits: int) -> int:
+        """How many elements of `bits` bits one vector register holds; at least 1."""
+        return max(1, self.vector_bits // bits)
+
+    def code_key(self) -> str:
+        """What generated machine code depends on: a text for cache keys."""
+        return f"{self.triple} {self.cpu} {self.features} {self.vector_bits}"
+
+    @staticmethod
+    def host() -> Target:
+        """The machine we run on; the core count is what this process may use."""
+        return _host()
+
+    @staticmethod
+    def parse(text: str) -> Target:
+        """Read `NAME [key=value ...]`: a row of `NAMED_TARGETS` or `host`, then fields to override.
+
+        Keys are the field names with `-` or `_`: `x86-64-v3 cores=8 l2-bytes=1048576 features=+fma`.
+
+        Raises `ValueError` for an unknown name, key or value.
+        """
+        name, *settings = text.split() or [""]
+        if name == "host":
+            target = Target.host()
+        elif name in NAMED_TARGETS:
+            target = _named(name)
+        else:
+            raise ValueError(f'unknown target "{name}", expected host or one of {", ".join(NAMED_TARGETS)}')
+        return replace(target, **dict(_setting(setting) for setting in settings))
+
+
+_X86 = "x86_64-unknown-linux-gnu"
+_ARM = "aarch64-unknown-linux-gnu"
+
+NAMED_TARGETS: dict[str, tuple[str, int, int]] = {
+    # name: triple, vector bits, vector registers; the name is LLVM's processor name
+    "x86-64": (_X86, 128, 16),
+    "x86-64-v2": (_X86, 128, 16),
+    "x86-64-v3": (_X86, 256, 16),
+    "x86-64-v4": (_X86, 512, 32),
+    "haswell": (_X86, 256, 16),
+    "skylake": (_X86, 256, 16),
+    "alderlake": (_X86, 256, 16),
+    "skylake-avx512": (_X86, 512, 32),
+    "cascadelake": (_X86, 512, 32),
+    "icelake-server": (_X86, 512, 32),
+    "sapphirerapids": (_X86, 512, 32),
+    "graniterapids": (_X86, 512, 32),
+    "znver2": (_X86, 256, 16),
+    "znver3": (_X86, 256, 16),
+    "znver4": (_X86, 512, 32),
+    "znver5": (_X86, 512, 32),
+    "cortex-a53": (_ARM, 128, 32),
+    "cortex-a72": (_ARM, 128, 32),
+    "cortex-a76": (_ARM, 128, 32),
+    "neoverse-n1": (_ARM, 128, 32),
+    "neoverse-n2": (_ARM, 128, 32),
+    "neoverse-v1": (_ARM, 128, 32),
+    "neoverse-v2": (_ARM, 128, 32),
+    "apple-m1": (_ARM, 128, 32),
+}
+
+
+def _named(name: str) -> Target:
+    triple, bits, registers = NAMED_TARGETS[name]
+    return Target(triple, name, vector_bits=bits, vector_registers=registers)
+
+
+_NUMERIC_KEYS = frozenset({"vector_bits", "vector_registers", "l1_bytes", "l2_bytes", "l3_bytes", "cores"})
+_TEXT_KEYS = frozenset({"triple", "cpu", "features"})
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    key = key.replace("-", "_")
+    if not equals or key not in _NUMERIC_KEYS | _TEXT_KEYS:
+        known = ", ".join(sorted(_NUMERIC_KEYS | _TEXT_KEYS))
+        raise ValueError(f'unknown target setting "{text}", expected key=value with a key of {known}')
+    if key in _TEXT_KEYS:
+        return key, value
+    if not value.isascii() or not value.isdigit() or int(value) == 0:
+        raise ValueError(f'target setting "{key}" expects a positive integer, got "{value}"')
+    return key, int(value)
+
+
+@cache
+def _host() -> Target:
+    binding: Any = import_module("llvmlite.binding")
+    enabled: dict[str, bool] = binding.get_host_cpu_features()
+    features = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(enabled.items()))
+    bits, registers = _vector_registers({name for name, on in enabled.items() if on})
+    caches = _host_caches(Path("/sys/devices/system/cpu/cpu0/cache"))
+    return Target(
+        triple=str(binding.get_process_triple()),
+        cpu=str(binding.get_host_cpu_name()),
+        features=features,
+        vector_bits=bits,
+        vector_registers=registers,
+        l1_bytes=caches.get(1, 32 * KIB),
+        l2_bytes=caches.get(2, 512 * KIB),
+        l3_bytes=caches.get(3, 8192 * KIB),
+        cores=usable_cores(),
+    )
+
+
+def usable_cores() -> int:
+    """How many processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _vector_registers(enabled: set[str]) -> tuple[int, int]:
+    if platform.machine().lower() in ("aarch64", "arm64"):
+        return 128, 32
+    if {"avx512f", "avx512vl", "avx512dq", "avx512bw"} <= enabled:
+        return 512, 32
+    return (256, 16) if "avx2" in enabled else (128, 16)
+
+
+def _host_caches(root: Path) -> dict[int, int]:
+    """Sizes in bytes by level, of the data and unified caches that the kernel reports; empty where it reports none."""
+    sizes: dict[int, int] = {}
+    for index in root.glob("index*"):
+        try:
+            kind, level, size = ((index / name).read_text().strip() for name in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction" and level.isdigit() and size.endswith("K") and size[:-1].isdigit():
+            sizes[int(level)] = int(size[:-1]) * KIB
+    return sizes
