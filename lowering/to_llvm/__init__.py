@@ -1,0 +1,1 @@
+"""tir, vm and scalar arithmetic to the llvm dialect."""
