@@ -1,0 +1,26 @@
+"""Small pieces of custom syntax that the op files share."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+from xdsl.parser import Parser
+
+
+def parse_optional_defined_operand(parser: Parser) -> SSAValue | None:
+    """Parses `%x` or `%x#1` if present; the value has to be defined already, so its type need not be written."""
+    unresolved = parser.parse_optional_unresolved_operand()
+    if unresolved is None:
+        return None
+    values = parser.ssa_values.get(unresolved.operand_name)
+    if values is None:
+        parser.raise_error(f"value %{unresolved.operand_name} is used before its definition", unresolved.span)
+    if unresolved.index >= len(values):
+        parser.raise_error(
+            f"value %{unresolved.operand_name} has {len(values)} results, got index {unresolved.index}", unresolved.span
+        )
+    return values[unresolved.index]
+
+
+def parse_defined_operand(parser: Parser) -> SSAValue:
+    """Parses `%x` or `%x#1`; the value has to be defined already, so its type need not be written."""
+    return parser.expect(lambda: parse_optional_defined_operand(parser), "expected a value")
