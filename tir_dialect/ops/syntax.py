@@ -24,3 +24,14 @@ def parse_optional_defined_operand(parser: Parser) -> SSAValue | None:
 def parse_defined_operand(parser: Parser) -> SSAValue:
     """Parses `%x` or `%x#1`; the value has to be defined already, so its type need not be written."""
     return parser.expect(lambda: parse_optional_defined_operand(parser), "expected a value")
+
+
+def parse_defined_operands(parser: Parser) -> list[SSAValue]:
+    """Parses `%x, %y`, possibly nothing; the values have to be defined already."""
+    first = parse_optional_defined_operand(parser)
+    if first is None:
+        return []
+    operands = [first]
+    while parser.parse_optional_punctuation(","):
+        operands.append(parse_defined_operand(parser))
+    return operands
