@@ -1,0 +1,1 @@
+"""Ops of the vm dialect, one file per family."""

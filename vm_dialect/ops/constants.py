@@ -1,0 +1,228 @@
+"""Constants: `vm.const`, `vm.str`, `vm.dtype`, `vm.null`, `vm.constant`, `vm.constant_tensor`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, cast
+
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FlatSymbolRefAttrConstr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+)
+from xdsl.dialects.builtin import TensorType as BuiltinTensorType
+from xdsl.interfaces import HasFolderInterface
+from xdsl.ir import Attribute, SSAValue, TypeAttribute
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    ParamAttrConstraint,
+    VarConstraint,
+    eq,
+    irdl_op_definition,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import ConstantLike, NoMemoryEffect, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from vm_dialect.ops.base import Argument, ConstantOp, DTypeRef, TensorRef
+from vm_dialect.types import F64, I1, I64, OBJECT, TensorType, dtype_name
+
+
+def number_attr(value: bool | int | float) -> IntegerAttr | FloatAttr:
+    """The attribute of `value`: `i1` for a boolean, `i64` for an integer, `f64` for a float."""
+    if isinstance(value, float):
+        return FloatAttr(value, F64)
+    return IntegerAttr(int(value), I1 if isinstance(value, bool) else I64)
+
+
+@irdl_op_definition
+class ConstOp(ConstantOp, HasFolderInterface):
+    """A number: `vm.const 4 : i64`, `vm.const true`, `vm.const 0.5 : f64`.
+
+    C1: the type is `i64`, `i1` or `f64`, and it is the result's.
+    """
+
+    name = "vm.const"
+
+    _T: ClassVar = VarConstraint("T", eq(I64) | eq(I1) | eq(F64))  # C1
+
+    value = prop_def(IntegerAttr.constr(_T) | ParamAttrConstraint(FloatAttr, (AnyAttr(), _T)))
+    result = result_def(_T)
+
+    traits = traits_def(Pure(), ConstantLike())
+
+    assembly_format = "$value attr-dict"
+
+    def __init__(self, value: bool | int | float | IntegerAttr | FloatAttr):
+        attr = value if isinstance(value, IntegerAttr | FloatAttr) else number_attr(value)
+        super().__init__(result_types=[attr.get_type()], properties={"value": attr})
+
+    @property
+    def python_value(self) -> bool | int | float:
+        """The number as Python sees it."""
+        value = cast("IntegerAttr[IntegerType] | FloatAttr", self.value)
+        if isinstance(value, FloatAttr):
+            return value.value.data
+        return bool(value.value.data) if value.type == I1 else value.value.data
+
+    def bytecode_value(self) -> Argument:
+        """The immediate or constant."""
+        return self.python_value
+
+    def fold(self) -> Sequence[SSAValue | Attribute] | None:
+        """The number."""
+        return (self.value,)
+
+
+@irdl_op_definition
+class StrOp(ConstantOp):
+    """A string: `vm.str "relu"`."""
+
+    name = "vm.str"
+
+    value = prop_def(StringAttr)
+    result = result_def(OBJECT)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "$value attr-dict"
+
+    def __init__(self, value: str | StringAttr):
+        attr = StringAttr(value) if isinstance(value, str) else value
+        super().__init__(result_types=[OBJECT], properties={"value": attr})
+
+    def bytecode_value(self) -> Argument:
+        """The string."""
+        return self.value.data
+
+
+@irdl_op_definition
+class DtypeOp(ConstantOp):
+    """An element type as a value: `vm.dtype f32`.
+
+    C1: the run time has such an element type.
+    """
+
+    name = "vm.dtype"
+
+    value = prop_def(TypeAttribute)
+    result = result_def(OBJECT)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "$value attr-dict"
+
+    def __init__(self, value: Attribute):
+        super().__init__(result_types=[OBJECT], properties={"value": value})
+
+    def verify_(self) -> None:
+        if dtype_name(self.value) is None:
+            raise VerifyException(f"'vm.dtype' op has no element type {self.value} at run time")  # C1
+
+    def bytecode_value(self) -> Argument:
+        """The element type."""
+        return DTypeRef(str(self.value))
+
+
+@irdl_op_definition
+class NullOp(ConstantOp):
+    """The value null, Python's `None`: `vm.null`."""
+
+    name = "vm.null"
+
+    result = result_def(OBJECT)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "attr-dict"
+
+    def __init__(self):
+        super().__init__(result_types=[OBJECT])
+
+    def bytecode_value(self) -> Argument:
+        """The void operand."""
+        return None
+
+
+@irdl_op_definition
+class ConstantSymbolOp(IRDLOperation):
+    """Declares a constant tensor of the executable.
+
+    The elements are given here, or, for weights, from outside when the executable is made.
+
+    ```mlir
+    vm.constant @bias : tensor<2xf32> = dense<[1.0, 2.0]> : tensor<2xf32>
+    vm.constant @weight : tensor<1024x1024xf32>
+    ```
+
+    C1: the shape is static.
+    C2: the run time has the element type.
+    C3: the elements have the declared type.
+    """
+
+    name = "vm.constant"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    tensor_type = prop_def(BuiltinTensorType)
+    value = opt_prop_def(DenseIntOrFPElementsAttr)
+
+    traits = traits_def(NoMemoryEffect(), SymbolOpInterface())
+
+    assembly_format = "$sym_name `:` $tensor_type (`=` $value^)? attr-dict"
+
+    def __init__(self, name: str, tensor_type: BuiltinTensorType, value: DenseIntOrFPElementsAttr | None = None):
+        super().__init__(properties={"sym_name": StringAttr(name), "tensor_type": tensor_type, "value": value})
+
+    @property
+    def vm_type(self) -> TensorType:
+        """The type that `vm.constant_tensor` gives to it."""
+        return TensorType(len(self.tensor_type.get_shape()), self.tensor_type.element_type)
+
+    def verify_(self) -> None:
+        where = f"'vm.constant' op @{self.sym_name.data}"
+        if not self.tensor_type.has_static_shape():
+            raise VerifyException(f"{where} expected a static shape, got {self.tensor_type}")  # C1
+        if dtype_name(self.tensor_type.element_type) is None:
+            raise VerifyException(f"{where} has no element type {self.tensor_type.element_type} at run time")  # C2
+        if self.value is not None and self.value.type != self.tensor_type:
+            raise VerifyException(f"{where} expected elements of {self.tensor_type}, got {self.value.type}")  # C3
+
+
+@irdl_op_definition
+class ConstantTensorOp(ConstantOp):
+    """A constant tensor of the executable: `vm.constant_tensor @weight : !vm.tensor<2, f32>`.
+
+    C1: rank and dtype are known.
+    """
+
+    name = "vm.constant_tensor"
+
+    symbol = prop_def(FlatSymbolRefAttrConstr)
+    result = result_def(TensorType)
+
+    traits = traits_def(Pure())
+
+    assembly_format = "$symbol attr-dict `:` type($result)"
+
+    def __init__(self, symbol: str | SymbolRefAttr, result_type: TensorType):
+        attr = SymbolRefAttr(symbol) if isinstance(symbol, str) else symbol
+        super().__init__(result_types=[result_type], properties={"symbol": attr})
+
+    def verify_(self) -> None:
+        if self.result.type.rank is None or self.result.type.element is None:
+            raise VerifyException(
+                f"'vm.constant_tensor' op expected known rank and dtype, got {self.result.type}"
+            )  # C1
+
+    def bytecode_value(self) -> Argument:
+        """The tensor's place in the constant pool, by name."""
+        return TensorRef(self.symbol.root_reference.data)

@@ -1,0 +1,133 @@
+"""Arithmetic on sizes: `vm.int`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.interfaces import HasFolderInterface
+from xdsl.ir import Attribute, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
+from xdsl.irdl import eq, irdl_attr_definition, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import NoMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from vm_dialect.integers import COMPARISONS, INT_FUNCTIONS, LOGICAL
+from vm_dialect.ops.base import BuiltinOp
+from vm_dialect.ops.constants import ConstOp, number_attr
+from vm_dialect.types import I1, I64
+
+
+_INTEGER = eq(I64) | eq(I1)
+
+
+class IntKind(StrEnum):
+    """What `vm.int` computes."""
+
+    ADD = "add"
+    SUB = "sub"
+    MUL = "mul"
+    FLOORDIV = "floordiv"
+    MOD = "mod"
+    MIN = "min"
+    MAX = "max"
+    EQ = "eq"
+    NE = "ne"
+    LT = "lt"
+    LE = "le"
+    GT = "gt"
+    GE = "ge"
+    AND = "and"
+    OR = "or"
+    BROADCAST = "broadcast"
+
+    @property
+    def operand_type(self) -> Attribute:
+        """`i1` for `and` and `or`, else `i64`."""
+        return I1 if self.value in LOGICAL else I64
+
+    @property
+    def result_type(self) -> Attribute:
+        """`i1` for comparisons, `and` and `or`, else `i64`."""
+        return I1 if self.value in LOGICAL or self.value in COMPARISONS else I64
+
+
+@irdl_attr_definition
+class IntKindAttr(EnumAttribute[IntKind], SpacedOpaqueSyntaxAttribute):
+    """`#vm<int_kind add>`."""
+
+    name = "vm.int_kind"
+
+
+@irdl_op_definition
+class IntOp(BuiltinOp, HasFolderInterface):
+    """A function of two integers, or of two booleans for `and` and `or`.
+
+    Arithmetic wraps at 64 bits; `floordiv` and `mod` round towards minus infinity and raise `ValueError` on division by
+    zero; `broadcast` is the second operand if the first is 1, else the first.
+
+    ```mlir
+    %bytes = vm.int mul %n, %four
+    %same = vm.int eq %n, %m
+    ```
+
+    C1: operands and result have the types of the kind.
+    """
+
+    name = "vm.int"
+
+    kind = prop_def(IntKindAttr)
+    lhs = operand_def(_INTEGER)
+    rhs = operand_def(_INTEGER)
+    result = result_def(_INTEGER)
+
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(self, kind: str | IntKind, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
+        kind = IntKind(kind)
+        super().__init__(operands=[lhs, rhs], result_types=[kind.result_type], properties={"kind": IntKindAttr(kind)})
+
+    @property
+    def builtin_name(self) -> str:
+        """`int_add`, `int_eq`, ..."""
+        return f"int_{self.kind.data.value}"
+
+    def verify_(self) -> None:
+        kind = self.kind.data
+        got = (self.lhs.type, self.rhs.type, self.result.type)
+        expected = (kind.operand_type, kind.operand_type, kind.result_type)
+        if got != expected:
+            shown = "({}, {}) -> {}"
+            raise VerifyException(
+                f"'vm.int' op {kind.value} expected {shown.format(*expected)}, got {shown.format(*got)}"
+            )  # C1
+
+    @classmethod
+    def parse(cls, parser: Parser) -> IntOp:
+        """Reads `add %a, %b`."""
+        kind = parser.parse_str_enum(IntKind)
+        lhs = parser.parse_operand(kind.operand_type)
+        parser.parse_punctuation(",")
+        rhs = parser.parse_operand(kind.operand_type)
+        op = cls(kind, lhs, rhs)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        """Writes `add %a, %b`."""
+        printer.print_string(f" {self.kind.data.value} ")
+        printer.print_list((self.lhs, self.rhs), printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+
+    def fold(self) -> Sequence[SSAValue | Attribute] | None:
+        """The number, if both operands are constants and the operation is defined on them."""
+        lhs, rhs = self.lhs.owner, self.rhs.owner
+        if not (isinstance(lhs, ConstOp) and isinstance(rhs, ConstOp)):
+            return None
+        try:
+            value = INT_FUNCTIONS[self.kind.data.value](int(lhs.python_value), int(rhs.python_value))
+        except ValueError:
+            return None
+        return (number_attr(bool(value) if self.kind.data.result_type == I1 else value),)
