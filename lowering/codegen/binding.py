@@ -1,0 +1,147 @@
+"""The part of `llvmlite.binding` that we use, with types; the library is loaded on the first call."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+
+class ModuleRef(Protocol):
+    """A parsed LLVM module."""
+
+    triple: str
+    data_layout: str
+
+    def verify(self) -> None:
+        """Raises `RuntimeError` with LLVM's message if the module is malformed."""
+        ...
+
+
+class TargetMachine(Protocol):
+    """A processor that code is made for."""
+
+    target_data: object
+
+    def emit_object(self, module: ModuleRef) -> bytes:
+        """An object file."""
+        ...
+
+    def emit_assembly(self, module: ModuleRef) -> str:
+        """Assembler text."""
+        ...
+
+
+class TargetRef(Protocol):
+    """A family of processors."""
+
+    def create_target_machine(
+        self, cpu: str, features: str, opt: int, reloc: str, codemodel: str, jit: bool
+    ) -> TargetMachine:
+        """One processor of the family."""
+        ...
+
+
+class PassManager(Protocol):
+    """LLVM passes in order."""
+
+    def run(self, module: ModuleRef, builder: object) -> None:
+        """Rewrites the module in place."""
+        ...
+
+
+class PassBuilder(Protocol):
+    """Makes LLVM's standard pipelines."""
+
+    def getModulePassManager(self) -> PassManager:
+        """The pipeline of the tuning options."""
+        ...
+
+
+class TuningOptions(Protocol):
+    """Options of the standard pipelines."""
+
+    loop_vectorization: bool
+    slp_vectorization: bool
+    loop_interleaving: bool
+    loop_unrolling: bool
+
+
+class ResourceTracker(Protocol):
+    """Keeps loaded code in memory while it is referenced."""
+
+    def __getitem__(self, name: str) -> int:
+        """The address of an exported symbol."""
+        ...
+
+
+class LibraryBuilder(Protocol):
+    """Collects objects and symbols to be linked in memory."""
+
+    def add_object_img(self, data: bytes) -> object:
+        """Takes an object file."""
+        ...
+
+    def import_symbol(self, name: str, address: int) -> object:
+        """Says where an undefined symbol is."""
+        ...
+
+    def export_symbol(self, name: str) -> object:
+        """Asks for the address of a defined symbol."""
+        ...
+
+    def link(self, lljit: object, library_name: str) -> ResourceTracker:
+        """Raises `RuntimeError` with LLVM's message if a symbol is missing."""
+        ...
+
+
+class Binding(Protocol):
+    """`llvmlite.binding`."""
+
+    llvm_version_info: tuple[int, int, int]
+
+    def create_context(self) -> object:
+        """A home for the types of one module."""
+        ...
+
+    def parse_assembly(self, text: str, context: object) -> ModuleRef:
+        """Raises `RuntimeError` with LLVM's message for bad text."""
+        ...
+
+    def create_pipeline_tuning_options(self, speed_level: int) -> TuningOptions:
+        """Options for `-O<speed_level>`."""
+        ...
+
+    def create_pass_builder(self, machine: TargetMachine, options: TuningOptions) -> PassBuilder:
+        """Standard pipelines for a processor."""
+        ...
+
+    def create_lljit_compiler(self, machine: TargetMachine | None, *, use_jit_link: bool) -> object:
+        """An in-memory linker and loader."""
+        ...
+
+    def JITLibraryBuilder(self) -> LibraryBuilder:
+        """An empty library."""
+        ...
+
+
+@cache
+def llvm() -> Binding:
+    """The library, with every backend initialized."""
+    binding: Any = import_module("llvmlite.binding")
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return cast(Binding, binding)
+
+
+@cache
+def target_family(triple: str) -> TargetRef:
+    """The backend for a triple; raises `RuntimeError` if LLVM has none."""
+    binding: Any = llvm()
+    return cast(TargetRef, binding.Target.from_triple(triple))
+
+
+def library_version() -> str:
+    """Version of the library and of LLVM in it, for cache keys."""
+    module: Any = import_module("llvmlite")
+    return f"llvmlite {module.__version__} LLVM {'.'.join(map(str, llvm().llvm_version_info))}"

@@ -1,0 +1,89 @@
+"""LLVM text to optimised LLVM text, assembly or an object file, for a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.codegen.binding import ModuleRef, TargetMachine, llvm, target_family
+from lowering.codegen.errors import CodegenError
+from lowering.codegen.llvm_text import llvm_text
+from tir_dialect.target import Target
+
+Source = ModuleOp | str
+"""A module of the llvm dialect, or LLVM IR text."""
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How hard LLVM works."""
+
+    opt_level: int = 3
+    """0 to 3, as in `-O3`."""
+
+    def key(self) -> str:
+        """What generated code depends on, for cache keys."""
+        return f"O{self.opt_level}"
+
+
+def compile_object(source: Source, target: Target, options: CompileOptions = CompileOptions()) -> bytes:
+    """An ELF object of position-independent code, which the loader and a linker both take.
+
+    Raises `CodegenError` for text that LLVM rejects, with LLVM's message.
+    """
+    machine = target_machine(target, options.opt_level)
+    return machine.emit_object(_optimized(source, target, options))
+
+
+def emit_assembly(source: Source, target: Target, options: CompileOptions = CompileOptions()) -> str:
+    """Assembler text of the optimised module; errors as `compile_object`."""
+    machine = target_machine(target, options.opt_level)
+    return machine.emit_assembly(_optimized(source, target, options))
+
+
+def emit_llvm_ir(source: Source, target: Target, options: CompileOptions | None = None) -> str:
+    """LLVM IR text with the target's triple and data layout; optimised where `options` are given.
+
+    Errors as `compile_object`.
+    """
+    if options is None:
+        return str(_verified(source, target))
+    return str(_optimized(source, target, options))
+
+
+@lru_cache(maxsize=16)
+def target_machine(target: Target, opt_level: int = 3) -> TargetMachine:
+    """LLVM's description of a target; raises `CodegenError` if LLVM does not know its triple."""
+    try:
+        family = target_family(target.triple)
+        return family.create_target_machine(
+            cpu=target.cpu, features=target.features, opt=opt_level, reloc="pic", codemodel="small", jit=True
+        )
+    except RuntimeError as error:
+        raise CodegenError(f"no code generator for {target.triple}: {error}") from error
+
+
+def _verified(source: Source, target: Target) -> ModuleRef:
+    text = source if isinstance(source, str) else llvm_text(source)
+    try:
+        module = llvm().parse_assembly(text, llvm().create_context())
+        module.triple = target.triple
+        module.data_layout = str(target_machine(target).target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise CodegenError(f"LLVM rejects the module: {str(error).strip()}") from error
+    return module
+
+
+def _optimized(source: Source, target: Target, options: CompileOptions) -> ModuleRef:
+    module = _verified(source, target)
+    if options.opt_level == 0:
+        return module
+    tuning = llvm().create_pipeline_tuning_options(options.opt_level)
+    tuning.loop_vectorization = tuning.slp_vectorization = options.opt_level >= 2
+    tuning.loop_interleaving = tuning.loop_unrolling = options.opt_level >= 2
+    builder = llvm().create_pass_builder(target_machine(target, options.opt_level), tuning)
+    builder.getModulePassManager().run(module, builder)
+    return module

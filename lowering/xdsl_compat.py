@@ -1,0 +1,119 @@
+"""What xDSL 0.74 lacks or does wrong, where we work around it, and how to see that the work-around can go.
+
+`tests/lowering/test_xdsl_compat.py` calls every `needed`; it fails as soon as one answers no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, VectorType, bf16, f32, i1, i32, i64
+from xdsl.ir import Block, Region
+from xdsl.utils.exceptions import LLVMTranslationException, VerifyException
+
+
+@dataclass(frozen=True)
+class WorkAround:
+    """One limit of xDSL."""
+
+    limit: str
+    """What xDSL does not do."""
+
+    answer: str
+    """Where our code makes up for it."""
+
+    needed: Callable[[], bool]
+    """Whether the limit is still there."""
+
+
+def _op_is_missing(class_name: str) -> Callable[[], bool]:
+    return lambda: not hasattr(llvm, class_name)
+
+
+def _vector_fcmp_is_rejected() -> bool:
+    (value,) = Block(arg_types=[VectorType(f32, [4])]).args
+    op = llvm.FCmpOp.create(
+        operands=[value, value],
+        result_types=[VectorType(i1, [4])],
+        properties=llvm.FCmpOp(value, value, "oeq").properties,
+    )
+    return _is_rejected(op)
+
+
+def _vector_select_is_rejected() -> bool:
+    condition, value = Block(arg_types=[VectorType(i1, [4]), VectorType(f32, [4])]).args
+    return _is_rejected(llvm.SelectOp(condition, value, value))
+
+
+def _is_rejected(op: llvm.FCmpOp | llvm.SelectOp) -> bool:
+    try:
+        op.verify()
+    except VerifyException:
+        return True
+    return False
+
+
+def _duplicate_edge_gives_one_phi_entry_twice() -> bool:
+    from xdsl.backend.llvm.convert import convert_module
+
+    exit_block = Block(arg_types=[i32])
+    exit_block.add_op(llvm.ReturnOp(exit_block.args[0]))
+    entry = Block(arg_types=[i1, i32, i32])
+    condition, a, b = entry.args
+    entry.add_op(llvm.CondBrOp(condition, exit_block, [a], exit_block, [b]))
+    function = llvm.FuncOp("f", llvm.LLVMFunctionType([i1, i32, i32], i32), body=Region([entry, exit_block]))
+    text = str(convert_module(ModuleOp([function]), fallback_target_triple=""))
+    (phi,) = (line for line in text.splitlines() if "phi" in line)
+    sources = [part.rsplit("%", 1)[1] for part in phi.split("],")]
+    return sources[0].strip('"] ') == sources[1].strip('"] ')
+
+
+def _bf16_is_rejected() -> bool:
+    from xdsl.backend.llvm.convert_type import convert_type
+
+    try:
+        convert_type(bf16)
+    except LLVMTranslationException:
+        return True
+    return False
+
+
+def _passthrough_is_parsed_as_attribute() -> bool:
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import Builtin
+    from xdsl.parser import Parser
+
+    context = Context()
+    context.load_dialect(Builtin)
+    context.load_dialect(llvm.LLVM)
+    function = llvm.FuncOp(
+        "f",
+        llvm.LLVMFunctionType([i64]),
+        llvm.LinkageAttr("external"),
+        other_props={"passthrough": ArrayAttr([StringAttr("nounwind")])},
+    )
+    parsed = Parser(context, str(function)).parse_op()
+    return "passthrough" in parsed.attributes
+
+
+WORK_AROUNDS: tuple[WorkAround, ...] = (
+    *(
+        WorkAround(f"the llvm dialect has no {name}", "lowering/to_llvm/llvm_ext.py", _op_is_missing(name))
+        for name in ("UIToFPOp", "FPToSIOp", "FPToUIOp", "ExtractElementOp", "SwitchOp", "MaskedLoadOp", "AtomicRMWOp")
+    ),
+    WorkAround("llvm.fcmp takes no vectors", "llvm_ext.fcmp", _vector_fcmp_is_rejected),
+    WorkAround("llvm.select takes no vector condition", "llvm_ext.select", _vector_select_is_rejected),
+    WorkAround(
+        "a branch that names one block twice makes wrong LLVM code",
+        "FunctionText.edges in lowering/codegen/llvm_text.py",
+        _duplicate_edge_gives_one_phi_entry_twice,
+    ),
+    WorkAround("the LLVM backend has no bf16", "lowering/codegen/llvm_types.py", _bf16_is_rejected),
+    WorkAround(
+        "llvm.func parses passthrough as a discardable attribute",
+        "_function_attributes in lowering/codegen/llvm_text.py",
+        _passthrough_is_parsed_as_attribute,
+    ),
+)
