@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Dialect, Operation
@@ -32,7 +34,7 @@ class MaterializeConstant(ConstantMaterializationInterface):
     def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
         """A `vm.const`, if `value` is a number of that type."""
         if isinstance(value, IntegerAttr | FloatAttr) and value.get_type() == type:
-            return ConstOp(value)
+            return ConstOp(cast("IntegerAttr | FloatAttr", value))
         return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import override
 from xdsl.dialects.builtin import (
     BFloat16Type,
     Float16Type,
@@ -83,12 +84,14 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
         """The run time's element type; `None` if unknown."""
         return None if isinstance(self.dtype, NoneAttr) else ELEMENT_TYPES[str(self.dtype)]
 
+    @override
     def verify(self) -> None:
         if self.rank is not None and self.rank < 0:
             raise VerifyException(f"'vm.tensor' expected a rank >= 0, got {self.rank}")  # C1
         if not isinstance(self.dtype, NoneAttr) and dtype_name(self.dtype) is None:
             raise VerifyException(f"'vm.tensor' has no element type {self.dtype} at run time")  # C2
 
+    @override
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
@@ -96,6 +99,7 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
             parser.parse_punctuation(",")
             return rank, NoneAttr() if _parse_unknown(parser) else parser.parse_type()
 
+    @override
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             print_rank(printer, self.rank_attr)
@@ -125,15 +129,18 @@ class ShapeType(ParametrizedAttribute, TypeAttribute):
         """Number of dimensions; `None` if unknown."""
         return None if isinstance(self.rank_attr, NoneAttr) else self.rank_attr.data
 
+    @override
     def verify(self) -> None:
         if self.rank is not None and self.rank < 0:
             raise VerifyException(f"'vm.shape' expected a rank >= 0, got {self.rank}")  # C1
 
+    @override
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
         with parser.in_angle_brackets():
             return (parse_rank(parser),)
 
+    @override
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             print_rank(printer, self.rank_attr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from typing_extensions import override
 from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
@@ -122,6 +123,7 @@ class CallKernelOp(IRDLOperation):
     ):
         super().__init__(operands=[sizes, arguments], properties={"callee": _symbol(callee)})
 
+    @override
     def verify_(self) -> None:
         for index, argument in enumerate(self.arguments):
             kind = argument.type
@@ -164,6 +166,7 @@ class CallPackedOp(IRDLOperation):
     ):
         super().__init__(operands=[arguments], result_types=[result_type], properties={"function": _string(function)})
 
+    @override
     def verify_(self) -> None:
         verify_boxable(self, self.arguments)  # C1
 
@@ -210,6 +213,7 @@ class MakeClosureOp(BuiltinOp):
     def __init__(self, callee: str | SymbolRefAttr, captured: Sequence[SSAValue | Operation] = ()):
         super().__init__(operands=[captured], result_types=[OBJECT], properties={"callee": _symbol(callee)})
 
+    @override
     def verify_(self) -> None:
         verify_boxable(self, self.captured)  # C2
 
@@ -246,5 +250,6 @@ class CallClosureOp(BuiltinOp):
     ):
         super().__init__(operands=[closure, arguments], result_types=[result_type])
 
+    @override
     def verify_(self) -> None:
         verify_boxable(self, self.arguments)  # C1

@@ -10,6 +10,7 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import ClassVar
 
+from typing_extensions import override
 from xdsl.dialects.builtin import IntegerAttr, NoneAttr, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
@@ -173,6 +174,7 @@ class CheckTupleOp(CheckOp):
     def __init__(self, value: SSAValue | Operation, size: int, subject: str | StringAttr | None = None):
         super().__init__(value, subject, OBJECT, {"size": IntegerAttr(size, i64)})
 
+    @override
     def verify_(self) -> None:
         if self.size.value.data < 0:
             raise VerifyException(f"'vm.check_tuple' op expected a size >= 0, got {self.size.value.data}")  # C1
@@ -228,6 +230,7 @@ class AssertOp(BuiltinOp):
         attr = StringAttr(message) if isinstance(message, str) else message
         super().__init__(operands=[condition, values], properties={"message": attr})
 
+    @override
     def verify_(self) -> None:
         marks = self.message.data.count("{}")
         if marks != len(self.values):

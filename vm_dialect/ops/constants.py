@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, cast
+from typing import ClassVar
 
+from typing_extensions import override
 from xdsl.dialects.builtin import (
     DenseIntOrFPElementsAttr,
     FlatSymbolRefAttrConstr,
     FloatAttr,
     IntegerAttr,
-    IntegerType,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
@@ -37,7 +37,7 @@ from vm_dialect.ops.base import Argument, ConstantOp, DTypeRef, TensorRef
 from vm_dialect.types import F64, I1, I64, OBJECT, TensorType, dtype_name
 
 
-def number_attr(value: bool | int | float) -> IntegerAttr | FloatAttr:
+def number_attr(value: bool | float) -> IntegerAttr | FloatAttr:
     """The attribute of `value`: `i1` for a boolean, `i64` for an integer, `f64` for a float."""
     if isinstance(value, float):
         return FloatAttr(value, F64)
@@ -55,21 +55,23 @@ class ConstOp(ConstantOp, HasFolderInterface):
 
     _T: ClassVar = VarConstraint("T", eq(I64) | eq(I1) | eq(F64))  # C1
 
-    value = prop_def(IntegerAttr.constr(_T) | ParamAttrConstraint(FloatAttr, (AnyAttr(), _T)))
+    value = prop_def(
+        ParamAttrConstraint(IntegerAttr, (AnyAttr(), _T)) | ParamAttrConstraint(FloatAttr, (AnyAttr(), _T))
+    )
     result = result_def(_T)
 
     traits = traits_def(Pure(), ConstantLike())
 
     assembly_format = "$value attr-dict"
 
-    def __init__(self, value: bool | int | float | IntegerAttr | FloatAttr):
+    def __init__(self, value: bool | float | IntegerAttr | FloatAttr):
         attr = value if isinstance(value, IntegerAttr | FloatAttr) else number_attr(value)
         super().__init__(result_types=[attr.get_type()], properties={"value": attr})
 
     @property
     def python_value(self) -> bool | int | float:
         """The number as Python sees it."""
-        value = cast("IntegerAttr[IntegerType] | FloatAttr", self.value)
+        value = self.value
         if isinstance(value, FloatAttr):
             return value.value.data
         return bool(value.value.data) if value.type == I1 else value.value.data
@@ -124,6 +126,7 @@ class DtypeOp(ConstantOp):
     def __init__(self, value: Attribute):
         super().__init__(result_types=[OBJECT], properties={"value": value})
 
+    @override
     def verify_(self) -> None:
         if dtype_name(self.value) is None:
             raise VerifyException(f"'vm.dtype' op has no element type {self.value} at run time")  # C1
@@ -187,6 +190,7 @@ class ConstantSymbolOp(IRDLOperation):
         """The type that `vm.constant_tensor` gives to it."""
         return TensorType(len(self.tensor_type.get_shape()), self.tensor_type.element_type)
 
+    @override
     def verify_(self) -> None:
         where = f"'vm.constant' op @{self.sym_name.data}"
         if not self.tensor_type.has_static_shape():
@@ -217,6 +221,7 @@ class ConstantTensorOp(ConstantOp):
         attr = SymbolRefAttr(symbol) if isinstance(symbol, str) else symbol
         super().__init__(result_types=[result_type], properties={"symbol": attr})
 
+    @override
     def verify_(self) -> None:
         if self.result.type.rank is None or self.result.type.element is None:
             raise VerifyException(

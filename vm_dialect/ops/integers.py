@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import override
 from xdsl.dialects.utils import EnumAttribute
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, Operation, SpacedOpaqueSyntaxAttribute, SSAValue
@@ -18,7 +19,6 @@ from vm_dialect.integers import COMPARISONS, INT_FUNCTIONS, LOGICAL
 from vm_dialect.ops.base import BuiltinOp
 from vm_dialect.ops.constants import ConstOp, number_attr
 from vm_dialect.types import I1, I64
-
 
 _INTEGER = eq(I64) | eq(I1)
 
@@ -94,6 +94,7 @@ class IntOp(BuiltinOp, HasFolderInterface):
         """`int_add`, `int_eq`, ..."""
         return f"int_{self.kind.data.value}"
 
+    @override
     def verify_(self) -> None:
         kind = self.kind.data
         got = (self.lhs.type, self.rhs.type, self.result.type)

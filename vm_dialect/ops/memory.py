@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
+from typing_extensions import override
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def, var_operand_def
@@ -23,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from vm_dialect.ops.base import Argument, BuiltinOp, DTypeRef, FreshMemory
 from vm_dialect.ops.syntax import Value
-from vm_dialect.types import I1, I64, STORAGE, StorageType, TensorType
+from vm_dialect.types import I1, I64, STORAGE, TensorType
 
 
 @irdl_custom_directive
@@ -63,7 +64,10 @@ def _verify_dtype(op: Operation, result: TensorType) -> None:
 
 @irdl_op_definition
 class AllocStorageOp(BuiltinOp):
-    """Memory of the current call, aligned to 64 bytes: `vm.alloc_storage %bytes`; a negative size raises `ValueError`."""
+    """Memory of the current call, aligned to 64 bytes: `vm.alloc_storage %bytes`.
+
+    A negative size raises `ValueError`.
+    """
 
     name = "vm.alloc_storage"
     BUILTIN: ClassVar[str] = "alloc_storage"
@@ -115,6 +119,7 @@ class AllocTensorOp(BuiltinOp):
     ):
         super().__init__(operands=[storage, offset, dims], result_types=[TensorType(len(dims), dtype)])
 
+    @override
     def verify_(self) -> None:
         _verify_rank(self, self.dims, self.result.type)  # C1
         _verify_dtype(self, self.result.type)  # C2
@@ -148,6 +153,7 @@ class NewTensorOp(BuiltinOp):
     def __init__(self, dims: Sequence[SSAValue | Operation], dtype: Attribute):
         super().__init__(operands=[dims], result_types=[TensorType(len(dims), dtype)])
 
+    @override
     def verify_(self) -> None:
         _verify_rank(self, self.dims, self.result.type)  # C1
         _verify_dtype(self, self.result.type)  # C2
@@ -182,9 +188,10 @@ class ViewOp(BuiltinOp):
         dtype = tensor_type.dtype if isinstance(tensor_type, TensorType) else None
         super().__init__(operands=[tensor, dims], result_types=[TensorType(len(dims), dtype)])
 
+    @override
     def verify_(self) -> None:
         _verify_rank(self, self.dims, self.result.type)  # C1
-        tensor, result = self.tensor.type, self.result.type
+        tensor, result = cast(TensorType, self.tensor.type), self.result.type
         if tensor.dtype != result.dtype:
             raise VerifyException(f"'vm.view' op expected the dtype of {tensor}, got {result}")  # C2
 
@@ -210,6 +217,7 @@ class ReadCondOp(BuiltinOp):
     def __init__(self, tensor: SSAValue | Operation):
         super().__init__(operands=[tensor], result_types=[I1])
 
+    @override
     def verify_(self) -> None:
         if self.tensor.type != TensorType(0, I1):
             raise VerifyException(f"'vm.read_cond' op expected {TensorType(0, I1)}, got {self.tensor.type}")  # C1

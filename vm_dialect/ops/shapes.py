@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, cast
 
+from typing_extensions import override
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
@@ -59,6 +60,7 @@ class TensorDimOp(DimOp):
 
     assembly_format = "custom<Value>($tensor, type($tensor)) `[` $axis `]` attr-dict"
 
+    @override
     def verify_(self) -> None:
         self.verify_axis(self.tensor.type)  # C1
 
@@ -77,6 +79,7 @@ class ShapeDimOp(DimOp):
 
     assembly_format = "custom<Value>($shape, type($shape)) `[` $axis `]` attr-dict"
 
+    @override
     def verify_(self) -> None:
         self.verify_axis(self.shape.type)  # C1
 
@@ -104,8 +107,9 @@ class ShapeOfOp(BuiltinOp):
         rank = tensor_type.rank if isinstance(tensor_type, TensorType) else None
         super().__init__(operands=[tensor], result_types=[ShapeType(rank)])
 
+    @override
     def verify_(self) -> None:
-        tensor, shape = self.tensor.type, self.result.type
+        tensor, shape = cast(TensorType, self.tensor.type), self.result.type
         if tensor.rank != shape.rank:
             raise VerifyException(f"'vm.shape_of' op expected {ShapeType(tensor.rank)}, got {shape}")  # C1
 
@@ -130,6 +134,7 @@ class MakeShapeOp(BuiltinOp):
     def __init__(self, dims: Sequence[SSAValue | Operation]):
         super().__init__(operands=[dims], result_types=[ShapeType(len(dims))])
 
+    @override
     def verify_(self) -> None:
         if self.result.type.rank != len(self.dims):
             raise VerifyException(

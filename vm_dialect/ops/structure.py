@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from typing_extensions import override
 from xdsl.dialects.builtin import (
     ArrayAttr,
-    DictionaryAttr,
     FunctionType,
     IntegerAttr,
     StringAttr,
@@ -110,6 +110,7 @@ class FuncOp(IRDLOperation):
             return tuple(name.data for name in self.arg_names)
         return tuple(f"arg{index}" for index in range(len(self.function_type.inputs)))
 
+    @override
     def verify_(self) -> None:
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
         where = f"'vm.func' op @{self.sym_name.data}"
@@ -125,6 +126,7 @@ class FuncOp(IRDLOperation):
         if self.is_public and any(parameter != OBJECT for parameter in inputs):
             raise VerifyException(f"{where} is public, so its parameters must be {OBJECT}")  # C4
 
+    @override
     @classmethod
     def parse(cls, parser: Parser) -> FuncOp:
         visibility = parser.parse_optional_visibility_keyword()
@@ -132,11 +134,13 @@ class FuncOp(IRDLOperation):
             parser, reserved_attr_names=("sym_name", "function_type", "sym_visibility")
         )
         func = cls(name, (inputs, outputs), region, visibility=visibility)
-        for key, value in (extra.data if extra is not None else {}).items():
+        attributes = dict[str, Attribute]() if extra is None else extra.data
+        for key, value in attributes.items():
             store = func.properties if key in ("arg_names", "frame_size", "block_registers") else func.attributes
             store[key] = value
         return func
 
+    @override
     def print(self, printer: Printer) -> None:
         if self.sym_visibility is not None:
             printer.print_string(" ")
@@ -172,6 +176,7 @@ class ReturnOp(IRDLOperation):
     def __init__(self, value: SSAValue | Operation | None = None):
         super().__init__(operands=[value])
 
+    @override
     def verify_(self) -> None:
         func = self.parent_op()
         if not isinstance(func, FuncOp):
@@ -204,6 +209,7 @@ class GotoOp(IRDLOperation):
     def __init__(self, target: Block, arguments: Sequence[SSAValue | Operation] = ()):
         super().__init__(operands=[arguments], successors=[target])
 
+    @override
     def verify_(self) -> None:
         _verify_edge(self, "target", self.target, self.arguments)  # C1
 
@@ -244,6 +250,7 @@ class IfOp(IRDLOperation):
     ):
         super().__init__(operands=[condition, then_arguments, else_arguments], successors=[then_block, else_block])
 
+    @override
     def verify_(self) -> None:
         _verify_edge(self, "then", self.then_block, self.then_arguments)  # C1
         _verify_edge(self, "else", self.else_block, self.else_arguments)  # C1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from typing_extensions import override
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
@@ -37,13 +38,16 @@ class MakeTupleOp(BuiltinOp):
     def __init__(self, fields: Sequence[SSAValue | Operation]):
         super().__init__(operands=[fields], result_types=[OBJECT])
 
+    @override
     def verify_(self) -> None:
         verify_boxable(self, self.fields)  # C1
 
 
 @irdl_op_definition
 class TupleGetOp(BuiltinOp):
-    """A field of a tuple: `vm.tuple_get %t[1]`; `TypeError` if the value is no tuple, `ValueError` if it has no such field.
+    """A field of a tuple: `vm.tuple_get %t[1]`.
+
+    `TypeError` if the value is no tuple, `ValueError` if it has no such field.
 
     C1: the index is not negative.
     """
@@ -63,6 +67,7 @@ class TupleGetOp(BuiltinOp):
     def __init__(self, value: SSAValue | Operation, index: int):
         super().__init__(operands=[value], result_types=[OBJECT], properties={"index": IntegerAttr(index, i64)})
 
+    @override
     def verify_(self) -> None:
         if self.index.value.data < 0:
             raise VerifyException(f"'vm.tuple_get' op expected an index >= 0, got {self.index.value.data}")  # C1
