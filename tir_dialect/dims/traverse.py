@@ -1,0 +1,100 @@
+"""Substitution and evaluation: one visit to every distinct atom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+from tir_dialect.dims.atoms import Atom, BroadcastAtom, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SymbolAtom
+from tir_dialect.dims.division import floordiv, mod
+from tir_dialect.dims.expr import Dim, from_atom, intern_dim, multiply, total
+from tir_dialect.dims.lattice import broadcast, maximum, minimum
+
+if TYPE_CHECKING:
+    from tir_dialect.dims.text import DimLike
+
+BUILDERS: Mapping[type[Atom], Callable[..., Dim]] = {
+    FloorDivAtom: floordiv,
+    ModAtom: mod,
+    MinAtom: minimum,
+    MaxAtom: maximum,
+    BroadcastAtom: broadcast,
+}
+"""The function that makes an atom of each class from its operands."""
+
+
+def broadcast_extents(extents: Sequence[int]) -> int:
+    """The extent that integers broadcast to; ValueError where they do not."""
+    result = 1
+    for extent in extents:
+        if result not in (1, extent) and extent != 1:
+            raise ValueError(f"extents {result} and {extent} do not broadcast")
+        result = extent if result == 1 else result
+    return result
+
+
+_EVALUATORS: Mapping[type[Atom], Callable[[Sequence[int]], int]] = {
+    FloorDivAtom: lambda operands: operands[0] // operands[1],
+    ModAtom: lambda operands: operands[0] % operands[1],
+    MinAtom: min,
+    MaxAtom: max,
+    BroadcastAtom: broadcast_extents,
+}
+
+
+def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
+    """See `Dim.evaluate`."""
+    known: dict[Atom, int] = {}
+
+    def of_atom(atom: Atom) -> int:
+        found = known.get(atom)
+        if found is None:
+            if isinstance(atom, SymbolAtom):
+                found = values[atom.name]
+            else:
+                found = _EVALUATORS[type(atom)]([of_dim(operand) for operand in atom.operands])
+            known[atom] = found
+        return found
+
+    def of_dim(part: Dim) -> int:
+        return sum(c * prod(of_atom(atom) ** power for atom, power in monomial) for c, monomial in part.terms)
+
+    return of_dim(dim)
+
+
+def substitute(dim: Dim, values: Mapping[str, DimLike]) -> Dim:
+    """See `Dim.substitute`."""
+    from tir_dialect.dims.text import to_dim
+
+    if dim.symbols.isdisjoint(values):
+        return dim
+    return rewrite(dim, lambda name: to_dim(values[name]) if name in values else None)
+
+
+def rewrite(dim: Dim, replace: Callable[[str], Dim | None]) -> Dim:
+    """The expression built anew with `replace(name)` for every symbol; None keeps the symbol."""
+    known: dict[Atom, Dim] = {}
+
+    def of_atom(atom: Atom) -> Dim:
+        found = known.get(atom)
+        if found is None:
+            if isinstance(atom, SymbolAtom):
+                found = replace(atom.name)
+                found = from_atom(atom) if found is None else found
+            else:
+                found = BUILDERS[type(atom)](*(of_dim(operand) for operand in atom.operands))
+            known[atom] = found
+        return found
+
+    def of_dim(part: Dim) -> Dim:
+        parts: list[Dim] = []
+        for coefficient, monomial in part.terms:
+            result = intern_dim(((coefficient, ()),))
+            for atom, power in monomial:
+                for _ in range(power):
+                    result = multiply(result, of_atom(atom))
+            parts.append(result)
+        return parts[0] if len(parts) == 1 else total(parts)
+
+    return of_dim(dim)
