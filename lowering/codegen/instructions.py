@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
-from lowering.codegen.errors import CodegenError
+from lowering.codegen.control_text import CONTROL_EMITTERS, call_to
 from lowering.codegen.llvm_text import Emit, FunctionText
-from lowering.codegen.llvm_types import mangled, quoted
-from lowering.codegen.metadata import LOOP_HINTS
+from lowering.codegen.llvm_types import mangled
+from lowering.codegen.memory_text import MEMORY_EMITTERS
+from lowering.codegen.op_flags import fast_math_flags, integer_flags
 from lowering.to_llvm import llvm_ext
-
-
-def _flags(op: Operation) -> str:
-    """Fast-math flags with a trailing space, or nothing."""
-    flags = op.properties.get("fastmathFlags")
-    if not isinstance(flags, llvm.FastMathAttr) or not flags.data:
-        return ""
-    return "fast " if len(flags.data) == len(llvm.FastMathAttr("fast").data) else " ".join(sorted(flags.data)) + " "
-
-
-def _integer_flags(op: Operation) -> str:
-    """`nsw`, `nuw`, `exact`, `disjoint` or `nneg` with a trailing space, or nothing."""
-    properties = op.properties
-    flags = properties.get("overflowFlags")
-    if isinstance(flags, IntegerAttr):
-        return _OVERFLOW[flags.value.data]
-    if isinstance(flags, llvm.OverflowAttr):
-        return _OVERFLOW[flags.to_int()]
-    return next((word for name, word in _MARKS.items() if name in properties), "")
-
-
-_OVERFLOW = ("", "nsw ", "nuw ", "nuw nsw ")
-_MARKS = {"isExact": "exact ", "isDisjoint": "disjoint ", "nonNeg": "nneg "}
 
 
 def _binary(word: str, flags: Callable[[Operation], str], text: FunctionText, op: Operation) -> None:
@@ -47,11 +24,11 @@ def _binary(word: str, flags: Callable[[Operation], str], text: FunctionText, op
 
 def _cast(word: str, text: FunctionText, op: Operation) -> None:
     target = text.types(op.results[0].type)
-    text.define(op.results[0], f"{word} {_integer_flags(op)}{text.typed(op.operands[0])} to {target}")
+    text.define(op.results[0], f"{word} {integer_flags(op)}{text.typed(op.operands[0])} to {target}")
 
 
 def _fneg(text: FunctionText, op: Operation) -> None:
-    text.define(op.results[0], f"fneg {_flags(op)}{text.typed(op.operands[0])}")
+    text.define(op.results[0], f"fneg {fast_math_flags(op)}{text.typed(op.operands[0])}")
 
 
 def _icmp(text: FunctionText, op: Operation) -> None:
@@ -65,99 +42,19 @@ def _fcmp(text: FunctionText, op: Operation) -> None:
     else:
         predicate = cast(llvm_ext.FCmpOp, op).predicate.data
     lhs, rhs = op.operands
-    text.define(op.results[0], f"fcmp {_flags(op)}{predicate.lstrip('_')} {text.typed(lhs)}, {text.names[rhs]}")
+    text.define(
+        op.results[0], f"fcmp {fast_math_flags(op)}{predicate.lstrip('_')} {text.typed(lhs)}, {text.names[rhs]}"
+    )
 
 
 def _select(text: FunctionText, op: Operation) -> None:
-    text.define(op.results[0], f"select {_flags(op)}{', '.join(map(text.typed, op.operands))}")
+    text.define(op.results[0], f"select {fast_math_flags(op)}{', '.join(map(text.typed, op.operands))}")
 
 
 def _intrinsic(base: str, text: FunctionText, op: Operation) -> None:
     """An intrinsic that is overloaded on the type of its last operand; all results and operands are floats."""
     name = f"llvm.{base}.{mangled(text.types(op.operands[-1].type))}"
-    _call_to(text, op, name, op.operands, _flags(op))
-
-
-def _call_to(text: FunctionText, op: Operation, name: str, operands: Sequence[SSAValue], flags: str = "") -> None:
-    result = text.types(op.results[0].type) if op.results else "void"
-    callee = text.module.declare(name, result, [text.types(operand.type) for operand in operands])
-    _call(text, op, f"call {flags}{result} {callee}({', '.join(map(text.typed, operands))})")
-
-
-def _call(text: FunctionText, op: Operation, line: str) -> None:
-    if op.results:
-        text.define(op.results[0], line)
-    else:
-        text.emit(line)
-
-
-def _call_intrinsic(text: FunctionText, op: Operation) -> None:
-    call = cast(llvm.CallIntrinsicOp, op)
-    if call.op_bundle_operands:
-        raise CodegenError(f"'{op.name}' op has operand bundles, which have no LLVM text here, expected none")
-    _call_to(text, op, call.intrin.data, call.args, _flags(op))
-
-
-def _call_function(text: FunctionText, op: Operation) -> None:
-    call = cast(llvm.CallOp, op)
-    if call.op_bundle_operands:
-        raise CodegenError(f"'{op.name}' op has operand bundles, which have no LLVM text here, expected none")
-    result = text.types(op.results[0].type) if op.results else "void"
-    if call.callee is None:
-        callee, arguments = text.names[call.args[0]], call.args[1:]
-    else:
-        callee, arguments = f"@{quoted(call.callee.string_value())}", call.args
-    if call.var_callee_type is not None:
-        result = text.types(call.var_callee_type)
-    tail = "" if call.TailCallKind.data == "none" else f"{call.TailCallKind.data} "
-    convention = "" if call.CConv.cconv_name == "ccc" else f"{call.CConv.cconv_name} "
-    flags = _flags(op)
-    _call(text, op, f"{tail}call {flags}{convention}{result} {callee}({', '.join(map(text.typed, arguments))})")
-
-
-def _alloca(text: FunctionText, op: Operation) -> None:
-    alloca = cast(llvm.AllocaOp, op)
-    align = f", align {alloca.alignment.value.data}" if alloca.alignment is not None else ""
-    text.define(op.results[0], f"alloca {text.types(alloca.elem_type)}, {text.typed(alloca.size)}{align}")
-
-
-def _load(text: FunctionText, op: Operation) -> None:
-    load = cast(llvm.LoadOp, op)
-    atomic, ordering = _ordering(op)
-    align = f", align {load.alignment.value.data}" if load.alignment is not None else ""
-    text.define(
-        op.results[0], f"load{atomic} {text.types(op.results[0].type)}, {text.typed(load.ptr)}{ordering}{align}"
-    )
-
-
-def _store(text: FunctionText, op: Operation) -> None:
-    store = cast(llvm.StoreOp, op)
-    atomic, ordering = _ordering(op)
-    volatile = " volatile" if store.volatile_ is not None else ""
-    align = f", align {store.alignment.value.data}" if store.alignment is not None else ""
-    hint = f", !nontemporal {text.module.metadata.shared('!{i32 1}')}" if store.nontemporal is not None else ""
-    text.emit(f"store{atomic}{volatile} {text.typed(store.value)}, {text.typed(store.ptr)}{ordering}{align}{hint}")
-
-
-def _ordering(op: Operation) -> tuple[str, str]:
-    ordering = op.properties.get("ordering")
-    if not isinstance(ordering, IntegerAttr) or not ordering.value.data:
-        return "", ""
-    return " atomic", f" {llvm.ATOMIC_ORDERING_KEYWORDS[ordering.value.data]}"
-
-
-def _gep(text: FunctionText, op: Operation) -> None:
-    gep = cast(llvm.GEPOp, op)
-    ssa = iter(gep.ssa_indices)
-    indices = [
-        text.typed(next(ssa)) if index == llvm.GEP_USE_SSA_VAL else f"i32 {index}"
-        for index in cast(Sequence[int], gep.rawConstantIndices.get_values())
-    ]
-    wrap = gep.noWrapFlags.value.data
-    flags = "inbounds " if gep.inbounds is not None or wrap & 1 else "nusw " if wrap & 2 else ""
-    flags += "nuw " if wrap & 4 else ""
-    line = f"getelementptr {flags}{text.types(gep.elem_type)}, {text.typed(gep.ptr)}, {', '.join(indices)}"
-    text.define(op.results[0], line)
+    call_to(text, op, name, op.operands, fast_math_flags(op))
 
 
 def _extract_value(text: FunctionText, op: Operation) -> None:
@@ -184,88 +81,6 @@ def _shuffle(text: FunctionText, op: Operation) -> None:
     lanes = ", ".join("i32 poison" if lane == -1 else f"i32 {lane}" for lane in mask)
     operands = ", ".join(map(text.typed, op.operands))
     text.define(op.results[0], f"shufflevector {operands}, <{len(mask)} x i32> <{lanes}>")
-
-
-def _masked_load(text: FunctionText, op: Operation) -> None:
-    load = cast(llvm_ext.MaskedLoadOp, op)
-    type_name = text.types(load.res.type)
-    types = [text.types(operand.type) for operand in op.operands]
-    callee = text.module.declare(f"llvm.masked.load.{mangled(type_name)}.p0", type_name, types)
-    pointer = f"ptr align {load.alignment.value.data} {text.names[load.ptr]}"
-    rest = ", ".join(map(text.typed, op.operands[1:]))
-    text.define(load.res, f"call {type_name} {callee}({pointer}, {rest})")
-
-
-def _masked_store(text: FunctionText, op: Operation) -> None:
-    value, pointer, mask = op.operands
-    alignment = cast(llvm.MaskedStoreOp | llvm_ext.MaskedStoreOp, op).alignment.value.data
-    types = [text.types(operand.type) for operand in op.operands]
-    callee = text.module.declare(f"llvm.masked.store.{mangled(types[0])}.p0", "void", types)
-    operands = f"{text.typed(value)}, ptr align {alignment} {text.names[pointer]}, {text.typed(mask)}"
-    text.emit(f"call void {callee}({operands})")
-
-
-def _atomic_rmw(text: FunctionText, op: Operation) -> None:
-    word = cast(llvm_ext.AtomicRMWOp, op).operation.data
-    text.define(op.results[0], f"atomicrmw {word} {', '.join(map(text.typed, op.operands))} seq_cst")
-
-
-def _inline_asm(text: FunctionText, op: Operation) -> None:
-    asm = cast(llvm.InlineAsmOp, op)
-    result = text.types(op.results[0].type) if op.results else "void"
-    words = ["sideeffect"] * (asm.has_side_effects is not None) + ["alignstack"] * (asm.is_align_stack is not None)
-    words += ["inteldialect"] * (asm.asm_dialect is not None and asm.asm_dialect.value.data == 1)
-    strings = ", ".join(f'"{string.data.translate(_ASM_ESCAPES)}"' for string in (asm.asm_string, asm.constraints))
-    operands = ", ".join(map(text.typed, asm.operands_))
-    _call(text, op, f"call {result} {' '.join(['asm', *words])} {strings}({operands})")
-
-
-_ASM_ESCAPES = {ord('"'): "\\22", ord("\\"): "\\5C", ord("\n"): "\\0A", ord("\t"): "\\09"}
-
-
-def _loop_hints(text: FunctionText, op: Operation) -> str:
-    hints = op.attributes.get(LOOP_HINTS)
-    return "" if hints is None else f", !llvm.loop {text.module.metadata.loop(hints)}"
-
-
-def _br(text: FunctionText, op: Operation) -> None:
-    (label,) = text.edges([(op.successors[0], op.operands)])
-    text.emit(f"br {label}{_loop_hints(text, op)}")
-
-
-def _cond_br(text: FunctionText, op: Operation) -> None:
-    branch = cast(llvm.CondBrOp, op)
-    labels = text.edges([(branch.then_block, branch.then_arguments), (branch.else_block, branch.else_arguments)])
-    text.emit(f"br {text.typed(branch.cond)}, {', '.join(labels)}{_loop_hints(text, op)}")
-
-
-def _switch(text: FunctionText, op: Operation) -> None:
-    switch = cast(llvm_ext.SwitchOp, op)
-    operands, targets = list(switch.case_operands), [(switch.default_block, list(switch.default_operands))]
-    for block, count in zip(switch.case_blocks, switch.case_operand_segments.get_values(), strict=True):
-        targets.append((block, operands[: int(count)]))
-        operands = operands[int(count) :]
-    default, *labels = text.edges(targets)
-    type_name = text.types(switch.flag.type)
-    values = cast(Sequence[int], switch.case_values.get_values())
-    cases = " ".join(f"{type_name} {value}, {label}" for value, label in zip(values, labels, strict=True))
-    text.emit(f"switch {text.typed(switch.flag)}, {default} [ {cases} ]")
-
-
-def _return(text: FunctionText, op: Operation) -> None:
-    text.emit(f"ret {text.typed(op.operands[0]) if op.operands else 'void'}")
-
-
-def _unreachable(text: FunctionText, op: Operation) -> None:
-    text.emit("unreachable")
-
-
-def _stack_save(text: FunctionText, op: Operation) -> None:
-    _call_to(text, op, "llvm.stacksave.p0", ())
-
-
-def _stack_restore(text: FunctionText, op: Operation) -> None:
-    _call_to(text, op, "llvm.stackrestore.p0", op.operands)
 
 
 def _nothing(text: FunctionText, op: Operation) -> None:
@@ -333,45 +148,29 @@ _INTRINSICS: dict[type[Operation], str] = {
 
 _OTHERS: dict[type[Operation], Emit] = {
     llvm.AddressOfOp: _nothing,
-    llvm.AllocaOp: _alloca,
-    llvm.BrOp: _br,
-    llvm.CallIntrinsicOp: _call_intrinsic,
-    llvm.CallOp: _call_function,
-    llvm.CondBrOp: _cond_br,
     llvm.ConstantOp: _nothing,
     llvm.ExtractValueOp: _extract_value,
     llvm.FCmpOp: _fcmp,
     llvm.FNegOp: _fneg,
-    llvm.GEPOp: _gep,
     llvm.ICmpOp: _icmp,
-    llvm.InlineAsmOp: _inline_asm,
     llvm.InsertElementOp: _insert_element,
     llvm.InsertValueOp: _insert_value,
-    llvm.LoadOp: _load,
-    llvm.MaskedStoreOp: _masked_store,
-    llvm.ReturnOp: _return,
     llvm.SelectOp: _select,
     llvm.ShuffleVectorOp: _shuffle,
-    llvm.StackRestoreOp: _stack_restore,
-    llvm.StackSaveOp: _stack_save,
-    llvm.StoreOp: _store,
     llvm.UndefOp: _nothing,
-    llvm.UnreachableOp: _unreachable,
     llvm.ZeroOp: _nothing,
-    llvm_ext.AtomicRMWOp: _atomic_rmw,
     llvm_ext.ExtractElementOp: _extract_element,
     llvm_ext.FCmpOp: _fcmp,
-    llvm_ext.MaskedLoadOp: _masked_load,
-    llvm_ext.MaskedStoreOp: _masked_store,
     llvm_ext.SelectOp: _select,
-    llvm_ext.SwitchOp: _switch,
 }
 
 EMITTERS: dict[type[Operation], Emit] = {
-    **{op: partial(_binary, word, _integer_flags) for op, word in _INTEGER_BINARY.items()},
-    **{op: partial(_binary, word, _flags) for op, word in _FLOAT_BINARY.items()},
+    **{op: partial(_binary, word, integer_flags) for op, word in _INTEGER_BINARY.items()},
+    **{op: partial(_binary, word, fast_math_flags) for op, word in _FLOAT_BINARY.items()},
     **{op: partial(_cast, word) for op, word in _CASTS.items()},
     **{op: partial(_intrinsic, base) for op, base in _INTRINSICS.items()},
     **_OTHERS,
+    **MEMORY_EMITTERS,
+    **CONTROL_EMITTERS,
 }
 """Every op of the llvm and llvm_ext dialects that stands in a block."""

@@ -1,0 +1,95 @@
+"""Emitters of instructions that touch memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation
+
+from lowering.codegen.llvm_text import Emit, FunctionText
+from lowering.codegen.llvm_types import mangled
+from lowering.to_llvm import llvm_ext
+
+
+def _alloca(text: FunctionText, op: Operation) -> None:
+    alloca = cast(llvm.AllocaOp, op)
+    align = f", align {alloca.alignment.value.data}" if alloca.alignment is not None else ""
+    text.define(op.results[0], f"alloca {text.types(alloca.elem_type)}, {text.typed(alloca.size)}{align}")
+
+
+def _load(text: FunctionText, op: Operation) -> None:
+    load = cast(llvm.LoadOp, op)
+    atomic, ordering = _ordering(op)
+    align = f", align {load.alignment.value.data}" if load.alignment is not None else ""
+    text.define(
+        op.results[0], f"load{atomic} {text.types(op.results[0].type)}, {text.typed(load.ptr)}{ordering}{align}"
+    )
+
+
+def _store(text: FunctionText, op: Operation) -> None:
+    store = cast(llvm.StoreOp, op)
+    atomic, ordering = _ordering(op)
+    volatile = " volatile" if store.volatile_ is not None else ""
+    align = f", align {store.alignment.value.data}" if store.alignment is not None else ""
+    hint = f", !nontemporal {text.module.metadata.shared('!{i32 1}')}" if store.nontemporal is not None else ""
+    text.emit(f"store{atomic}{volatile} {text.typed(store.value)}, {text.typed(store.ptr)}{ordering}{align}{hint}")
+
+
+def _ordering(op: Operation) -> tuple[str, str]:
+    ordering = op.properties.get("ordering")
+    if not isinstance(ordering, IntegerAttr) or not ordering.value.data:
+        return "", ""
+    return " atomic", f" {llvm.ATOMIC_ORDERING_KEYWORDS[ordering.value.data]}"
+
+
+def _gep(text: FunctionText, op: Operation) -> None:
+    gep = cast(llvm.GEPOp, op)
+    ssa = iter(gep.ssa_indices)
+    indices = [
+        text.typed(next(ssa)) if index == llvm.GEP_USE_SSA_VAL else f"i32 {index}"
+        for index in cast(Sequence[int], gep.rawConstantIndices.get_values())
+    ]
+    wrap = gep.noWrapFlags.value.data
+    flags = "inbounds " if gep.inbounds is not None or wrap & 1 else "nusw " if wrap & 2 else ""
+    flags += "nuw " if wrap & 4 else ""
+    line = f"getelementptr {flags}{text.types(gep.elem_type)}, {text.typed(gep.ptr)}, {', '.join(indices)}"
+    text.define(op.results[0], line)
+
+
+def _masked_load(text: FunctionText, op: Operation) -> None:
+    load = cast(llvm_ext.MaskedLoadOp, op)
+    type_name = text.types(load.res.type)
+    types = [text.types(operand.type) for operand in op.operands]
+    callee = text.module.declare(f"llvm.masked.load.{mangled(type_name)}.p0", type_name, types)
+    pointer = f"ptr align {load.alignment.value.data} {text.names[load.ptr]}"
+    rest = ", ".join(map(text.typed, op.operands[1:]))
+    text.define(load.res, f"call {type_name} {callee}({pointer}, {rest})")
+
+
+def _masked_store(text: FunctionText, op: Operation) -> None:
+    value, pointer, mask = op.operands
+    alignment = cast(llvm.MaskedStoreOp | llvm_ext.MaskedStoreOp, op).alignment.value.data
+    types = [text.types(operand.type) for operand in op.operands]
+    callee = text.module.declare(f"llvm.masked.store.{mangled(types[0])}.p0", "void", types)
+    operands = f"{text.typed(value)}, ptr align {alignment} {text.names[pointer]}, {text.typed(mask)}"
+    text.emit(f"call void {callee}({operands})")
+
+
+def _atomic_rmw(text: FunctionText, op: Operation) -> None:
+    word = cast(llvm_ext.AtomicRMWOp, op).operation.data
+    text.define(op.results[0], f"atomicrmw {word} {', '.join(map(text.typed, op.operands))} seq_cst")
+
+
+MEMORY_EMITTERS: dict[type[Operation], Emit] = {
+    llvm.AllocaOp: _alloca,
+    llvm.GEPOp: _gep,
+    llvm.LoadOp: _load,
+    llvm.MaskedStoreOp: _masked_store,
+    llvm.StoreOp: _store,
+    llvm_ext.AtomicRMWOp: _atomic_rmw,
+    llvm_ext.MaskedLoadOp: _masked_load,
+    llvm_ext.MaskedStoreOp: _masked_store,
+}
