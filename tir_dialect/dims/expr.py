@@ -135,18 +135,24 @@ class Dim:
         return f"Dim({str(self)!r})"
 
     def __add__(self, other: Dim | int) -> Dim:
+        if _is_foreign(other):
+            return NotImplemented
         return add(self, as_dim(other))
 
     def __radd__(self, other: int) -> Dim:
         return add(as_dim(other), self)
 
     def __sub__(self, other: Dim | int) -> Dim:
+        if _is_foreign(other):
+            return NotImplemented
         return add(self, scale(as_dim(other), -1))
 
     def __rsub__(self, other: int) -> Dim:
         return add(as_dim(other), scale(self, -1))
 
     def __mul__(self, other: Dim | int) -> Dim:
+        if _is_foreign(other):
+            return NotImplemented
         return multiply(self, as_dim(other))
 
     def __rmul__(self, other: int) -> Dim:
@@ -156,6 +162,8 @@ class Dim:
         return scale(self, -1)
 
     def __floordiv__(self, other: Dim | int) -> Dim:
+        if _is_foreign(other):
+            return NotImplemented
         from tir_dialect.dims.division import floordiv
 
         return floordiv(self, as_dim(other))
@@ -164,12 +172,19 @@ class Dim:
         return as_dim(other) // self
 
     def __mod__(self, other: Dim | int) -> Dim:
+        if _is_foreign(other):
+            return NotImplemented
         from tir_dialect.dims.division import mod
 
         return mod(self, as_dim(other))
 
     def __rmod__(self, other: int) -> Dim:
         return as_dim(other) % self
+
+
+def _is_foreign(operand: object) -> bool:
+    # an operand that knows dimensions (an expression of te) answers itself
+    return not isinstance(operand, Dim | int) and not hasattr(operand, "__index__")
 
 
 _dims: WeakValueDictionary[tuple[Term, ...], Dim] = WeakValueDictionary()
