@@ -1,0 +1,1 @@
+"""Rewrites of relax programs that stay on the graph level."""

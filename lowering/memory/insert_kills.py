@@ -1,0 +1,90 @@
+"""`insert-kills`: every value that owns memory is ended after its last use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
+
+from lowering.locations import inherit_location
+from lowering.memory.lifetime import aliases
+from relax_dialect.ops.memory import KillOp, StorageTensorOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.struct_info.types import PrimType
+
+
+@dataclass(frozen=True)
+class InsertKillsPass(ModulePass):
+    """Puts a `relax.kill` behind the last use of every value that holds memory.
+
+    Before:
+
+    ```mlir
+    %a = relax.alloc_tensor : !relax.tensor<[n], f32>
+    relax.call_kernel @exp(%x, %a) sizes [n]
+    relax.call_packed "print"(%a)
+    relax.return %x
+    ```
+
+    After:
+
+    ```mlir
+    %a = relax.alloc_tensor : !relax.tensor<[n], f32>
+    relax.call_kernel @exp(%x, %a) sizes [n]
+    relax.call_packed "print"(%a)
+    relax.kill %a
+    relax.return %x
+    ```
+
+    Ended are results of ops, in the block that made them; a use in a nested region counts as a use by the op that has the
+    region. Not ended: prim values, tensors inside a storage (the storage is, after the last of them), parameters (they are the
+    caller's), and what the block's terminator passes on. Idempotent.
+    """
+
+    name = "insert-kills"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Visits every block of every function."""
+        for func in op.ops:
+            if isinstance(func, FuncOp):
+                for block in _blocks(func):
+                    _end_values(block)
+
+
+def _blocks(func: FuncOp) -> list[Block]:
+    return [block for op in func.walk() for region in op.regions for block in region.blocks]
+
+
+def _end_values(block: Block) -> None:
+    order = {op: index for index, op in enumerate(block.ops)}
+    for op in list(block.ops):
+        if isinstance(op, KillOp | StorageTensorOp):
+            continue
+        for result in op.results:
+            if not isinstance(result.type, PrimType) and not _is_ended(result):
+                _end(result, order, block)
+
+
+def _is_ended(value: SSAValue) -> bool:
+    return any(isinstance(use.operation, KillOp) for use in value.uses)
+
+
+def _end(value: SSAValue, order: dict[Operation, int], block: Block) -> None:
+    last = value.owner
+    if not isinstance(last, Operation):
+        return
+    for alias in aliases(value):
+        for use in alias.uses:
+            user = block.find_ancestor_op_in_block(use.operation)
+            if user is not None and user in order and order[user] > order[last]:
+                last = user
+    if last.has_trait(IsTerminator):
+        return
+    kill = KillOp(value)
+    inherit_location(last, kill)
+    Rewriter.insert_op(kill, InsertPoint.after(last))

@@ -1,0 +1,114 @@
+"""The memory planner: intervals of program order and sizes in, offsets in one arena out.
+
+Plain data, no IR. Sizes are dimensions in bytes, so they may be symbolic; they are ordered by the prover.
+Buffers of constant size are packed by offsets (largest first, lowest gap that is free during the interval, the
+"greedy by size" strategy of Pisarchyk and Lee, 2020). Buffers of symbolic size share *slots*: a slot is as large as its largest
+user, `max(a, b)` where the prover cannot order two sizes. Slots follow the packed part, so every offset is a sum of dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tir_dialect.dims import Dim, Prover, ceildiv, constant, maximum
+
+ALIGNMENT = 64
+"""Bytes; offsets and sizes in an arena are multiples of it: a cache line, and the widest vector load."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor that needs memory from the step `start` to the step `end`, both included."""
+
+    size: Dim
+    """Bytes."""
+    start: int
+    end: int
+
+    def overlaps(self, other: Buffer) -> bool:
+        """Whether both are alive at some step."""
+        return self.start <= other.end and other.start <= self.end
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Offsets into one arena, in the order of the buffers given."""
+
+    offsets: tuple[Dim, ...]
+    total: Dim
+    """Bytes of the arena."""
+    naive: Dim
+    """Bytes if no two buffers shared memory."""
+
+
+@dataclass
+class _Slot:
+    size: Dim
+    users: list[int] = field(default_factory=list[int])
+
+
+def aligned(size: Dim) -> Dim:
+    """`size` rounded up to a multiple of `ALIGNMENT`."""
+    return ALIGNMENT * ceildiv(size, ALIGNMENT)
+
+
+def plan(buffers: Sequence[Buffer], prover: Prover) -> Plan:
+    """Offsets such that buffers alive at the same step never overlap, for every value of the symbols."""
+    sizes = [aligned(buffer.size) for buffer in buffers]
+    offsets: dict[int, Dim] = {}
+    total = _pack_constants(buffers, sizes, offsets)
+    for slot in _share_slots(buffers, sizes, prover):
+        for user in slot.users:
+            offsets[user] = total
+        total = total + slot.size
+    naive = sum(sizes, constant(0))
+    return Plan(tuple(offsets[i] for i in range(len(buffers))), total, naive)
+
+
+def _pack_constants(buffers: Sequence[Buffer], sizes: Sequence[Dim], offsets: dict[int, Dim]) -> Dim:
+    """Place the buffers of constant size; returns the bytes used."""
+    constants = {i: value for i, size in enumerate(sizes) if (value := size.constant_value) is not None}
+    placed: list[tuple[int, int, Buffer]] = []  # begin, end, buffer
+    for i in sorted(constants, key=lambda i: (-constants[i], buffers[i].start)):
+        offset = 0
+        for begin, end, other in sorted(placed, key=lambda block: block[0]):
+            if not other.overlaps(buffers[i]):
+                continue
+            if offset + constants[i] <= begin:
+                break
+            offset = max(offset, end)
+        placed.append((offset, offset + constants[i], buffers[i]))
+        offsets[i] = constant(offset)
+    return constant(max((end for _, end, _ in placed), default=0))
+
+
+def _share_slots(buffers: Sequence[Buffer], sizes: Sequence[Dim], prover: Prover) -> list[_Slot]:
+    """Give every buffer of symbolic size a slot whose other users are dead while it lives."""
+    slots: list[_Slot] = []
+    for i, buffer in enumerate(buffers):
+        if sizes[i].is_constant:
+            continue
+        free = [slot for slot in slots if not any(buffers[user].overlaps(buffer) for user in slot.users)]
+        slot = _best_slot(free, sizes[i], prover)
+        if slot is None:
+            slot = _Slot(sizes[i])
+            slots.append(slot)
+        elif prover.less_equal(sizes[i], slot.size) is not True:
+            larger = prover.less_equal(slot.size, sizes[i]) is True
+            slot.size = sizes[i] if larger else maximum(slot.size, sizes[i])
+        slot.users.append(i)
+    return slots
+
+
+def _best_slot(free: Sequence[_Slot], size: Dim, prover: Prover) -> _Slot | None:
+    """The slot of equal size, else the first that is large enough, else the first that has to grow."""
+
+    def rank(slot: _Slot) -> int:
+        if slot.size is size:
+            return 0
+        if prover.less_equal(size, slot.size) is True:
+            return 1
+        return 2 if prover.less_equal(slot.size, size) is True else 3
+
+    return min(free, key=rank, default=None)

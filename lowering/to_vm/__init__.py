@@ -1,0 +1,1 @@
+"""From relax functions with explicit memory to functions of the virtual machine."""

@@ -1,0 +1,353 @@
+"""Explicit memory: allocation, destination-passing calls of PrimFuncs, end of life, and the entry check of a function.
+
+These ops appear when a program is lowered (`lower-call-tir`, `plan-memory`, `insert-kills`, `lower-shapes`). Their sizes are
+dimensions, so the rule of symbols holds for them as for types: a symbol is used only where a witness dominates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, FlatSymbolRefAttrConstr, StringAttr, SymbolRefAttr, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import MemoryAllocEffect, MemoryFreeEffect, MemoryReadEffect, MemoryWriteEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.struct_info.base import StructInfo, parse_struct_info
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType
+from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim, print_dim_list
+from tir_dialect.dims import Dim, symbol
+from tir_dialect.ops.syntax import parse_defined_operand
+
+
+def _verify_allocatable(op: Operation, tensor: TensorType) -> None:
+    if tensor.known_dims is None or tensor.dtype is None:
+        raise VerifyException(f"'{op.name}' op expected a tensor type with known shape and dtype, got {tensor}")
+
+
+def _parse_tensor_type(parser: Parser) -> TensorType:
+    parser.parse_punctuation(":")
+    position = parser.pos
+    parsed = parser.parse_type()
+    if not isinstance(parsed, TensorType):
+        parser.raise_error("expected a tensor type", position)
+    return parsed
+
+
+@irdl_op_definition
+class AllocTensorOp(IRDLOperation):
+    """A new tensor with memory of its own; its elements are not initialised.
+
+    ```mlir
+    %t = relax.alloc_tensor : !relax.tensor<[n, 4], f32>
+    %u = relax.alloc_tensor shape(%s) : !relax.tensor<[_], f32>
+    ```
+
+    C1: the dtype is known, and the shape too unless it is an operand.
+    """
+
+    name = "relax.alloc_tensor"
+
+    shape = opt_operand_def(ShapeType)
+    result = result_def(TensorType)
+
+    traits = traits_def(MemoryAllocEffect())
+
+    def __init__(self, result_type: TensorType, shape: SSAValue | Operation | None = None):
+        super().__init__(operands=[shape], result_types=[result_type])
+
+    def verify_(self) -> None:
+        if self.shape is None:
+            _verify_allocatable(self, self.result.type)  # C1
+        elif self.result.type.dtype is None:
+            raise VerifyException(f"'{self.name}' op expected a known dtype, got {self.result.type}")  # C1
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllocTensorOp:
+        shape = None
+        if parser.parse_optional_keyword("shape"):
+            with parser.in_parens():
+                shape = parse_defined_operand(parser)
+        attributes = parser.parse_optional_attr_dict()
+        op = cls(_parse_tensor_type(parser), shape)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        if self.shape is not None:
+            printer.print_string(" shape(")
+            printer.print_ssa_value(self.shape)
+            printer.print_string(")")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class AllocStorageOp(IRDLOperation):
+    """Raw memory of `size` bytes that lives until it is killed: the arena of one call.
+
+    ```mlir
+    %s = relax.alloc_storage size 64 * n
+    ```
+    """
+
+    name = "relax.alloc_storage"
+
+    size = prop_def(DimAttr)
+    result = result_def(ObjectType)
+
+    traits = traits_def(MemoryAllocEffect())
+
+    def __init__(self, size: Dim | DimAttr):
+        size = size if isinstance(size, DimAttr) else DimAttr(size)
+        super().__init__(properties={"size": size}, result_types=[ObjectType()])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllocStorageOp:
+        parser.parse_keyword("size")
+        op = cls(parse_dim_expr(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" size ")
+        print_dim(printer, self.size.data)
+        printer.print_op_attributes(self.attributes)
+
+
+@irdl_op_definition
+class StorageTensorOp(IRDLOperation):
+    """A tensor at `offset` bytes in a storage. It must not outlive the call: it is never returned, captured or passed on.
+
+    ```mlir
+    %t = relax.storage_tensor %s at 64 * n : !relax.tensor<[n, 4], f32>
+    ```
+
+    C1: shape and dtype are known.
+    """
+
+    name = "relax.storage_tensor"
+
+    storage = operand_def(ObjectType)
+    offset = prop_def(DimAttr)
+    result = result_def(TensorType)
+
+    traits = traits_def(MemoryAllocEffect())
+
+    def __init__(self, storage: SSAValue | Operation, offset: Dim | DimAttr, result_type: TensorType):
+        offset = offset if isinstance(offset, DimAttr) else DimAttr(offset)
+        super().__init__(operands=[storage], properties={"offset": offset}, result_types=[result_type])
+
+    def verify_(self) -> None:
+        _verify_allocatable(self, self.result.type)  # C1
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StorageTensorOp:
+        storage = parse_defined_operand(parser)
+        parser.parse_keyword("at")
+        offset = parse_dim_expr(parser)
+        attributes = parser.parse_optional_attr_dict()
+        op = cls(storage, offset, _parse_tensor_type(parser))
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.storage)
+        printer.print_string(" at ")
+        print_dim(printer, self.offset.data)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class CallKernelOp(IRDLOperation):
+    """Calls a PrimFunc in destination-passing style; the sizes are the values of its symbols, in order.
+
+    ```mlir
+    relax.call_kernel @matmul(%x, %w, %out) sizes [n, k, m]
+    ```
+    """
+
+    name = "relax.call_kernel"
+
+    callee = prop_def(FlatSymbolRefAttrConstr)
+    arguments = var_operand_def()
+    sizes = prop_def(ArrayAttr[DimAttr])
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self, callee: str | SymbolRefAttr, arguments: Sequence[SSAValue | Operation], sizes: Sequence[Dim] = ()
+    ):
+        super().__init__(
+            operands=[arguments],
+            properties={
+                "callee": SymbolRefAttr(callee) if isinstance(callee, str) else callee,
+                "sizes": ArrayAttr([DimAttr(size) for size in sizes]),
+            },
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallKernelOp:
+        callee = parser.parse_symbol_name()
+        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_defined_operand(parser))
+        sizes = parse_dim_list(parser) if parser.parse_optional_keyword("sizes") else ()
+        op = cls(callee.data, arguments, sizes)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.callee.string_value())
+        with printer.in_parens():
+            printer.print_list(self.arguments, printer.print_ssa_value)
+        if self.sizes.data:
+            printer.print_string(" sizes ")
+            print_dim_list(printer, [size.data for size in self.sizes])
+        printer.print_op_attributes(self.attributes)
+
+
+@irdl_op_definition
+class KillOp(IRDLOperation):
+    """The value is not used any more: its memory may be freed.
+
+    ```mlir
+    relax.kill %t
+    ```
+    """
+
+    name = "relax.kill"
+
+    value = operand_def()
+
+    traits = traits_def(MemoryFreeEffect())
+
+    def __init__(self, value: SSAValue | Operation):
+        super().__init__(operands=[value])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> KillOp:
+        op = cls(parse_defined_operand(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_op_attributes(self.attributes)
+
+
+@irdl_op_definition
+class CheckArgsOp(IRDLOperation):
+    """The entry check of a function: every argument against its declared type, and the symbols they bind.
+
+    Symbols are bound from the places where they stand alone or in an expression that can be solved, then everything else is checked,
+    in whatever order the arguments come (specification, "Checking Structural Information at the Start and End of a
+    Function"). Results: each argument with its type, then a witness for each bound symbol.
+
+    ```mlir
+    %x, %w, %n, %k = relax.check_args(%a, %b) : (!relax.tensor<[n, k], f32>, !relax.tensor<[k], f32>) binds [n, k] names ["x", "w"] of "main"
+    ```
+
+    C1: there is one type and one name for each argument.
+    """
+
+    name = "relax.check_args"
+
+    arguments = var_operand_def()
+    symbols = prop_def(ArrayAttr[StringAttr])
+    arg_names = prop_def(ArrayAttr[StringAttr])
+    function = prop_def(StringAttr)
+    outputs = var_result_def()
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self,
+        arguments: Sequence[SSAValue | Operation],
+        types: Sequence[StructInfo],
+        symbols: Sequence[str],
+        arg_names: Sequence[str],
+        function: str,
+    ):
+        witnesses = [PrimType(i64, symbol(name)) for name in symbols]
+        super().__init__(
+            operands=[arguments],
+            properties={
+                "symbols": ArrayAttr([StringAttr(name) for name in symbols]),
+                "arg_names": ArrayAttr([StringAttr(name) for name in arg_names]),
+                "function": StringAttr(function),
+            },
+            result_types=[[*types, *witnesses]],
+        )
+
+    @property
+    def values(self) -> Sequence[SSAValue]:
+        """The checked arguments."""
+        return self.outputs[: len(self.arguments)]
+
+    @property
+    def witnesses(self) -> Sequence[SSAValue]:
+        """The witnesses of the bound symbols."""
+        return self.outputs[len(self.arguments) :]
+
+    def verify_(self) -> None:
+        expected = len(self.arguments) + len(self.symbols)
+        if len(self.outputs) != expected or len(self.arg_names) != len(self.arguments):
+            raise VerifyException(  # C1
+                f"'{self.name}' op expected {expected} results and {len(self.arguments)} names, "
+                f"got {len(self.outputs)} and {len(self.arg_names)}"
+            )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CheckArgsOp:
+        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_defined_operand(parser))
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_struct_info(parser))
+        parser.parse_keyword("binds")
+        symbols = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier)
+        parser.parse_keyword("names")
+        names = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_str_literal)
+        parser.parse_keyword("of")
+        op = cls(arguments, types, symbols, names, parser.parse_str_literal())
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        with printer.in_parens():
+            printer.print_list(self.arguments, printer.print_ssa_value)
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list([value.type for value in self.values], printer.print_attribute)
+        printer.print_string(f" binds [{', '.join(name.data for name in self.symbols)}] names ")
+        with printer.in_square_brackets():
+            printer.print_list(self.arg_names, lambda name: printer.print_string_literal(name.data))
+        printer.print_string(" of ")
+        printer.print_string_literal(self.function.data)
+        printer.print_op_attributes(self.attributes)
+
+
+__all__ = [
+    "AllocStorageOp",
+    "AllocTensorOp",
+    "CallKernelOp",
+    "CheckArgsOp",
+    "KillOp",
+    "StorageTensorOp",
+]
