@@ -1,28 +1,50 @@
-"""Names of the passes and where their classes live; nothing is imported until a pass is asked for."""
+"""Names of the dialects and passes and where they live; nothing is imported until one is asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import cast
 
+from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
+
+# name -> "module:Dialect"
+DIALECTS: dict[str, str] = {
+    "relax": "relax_dialect.dialect:Relax",
+    "tir": "tir_dialect.dialect:TIR",
+    "vm": "vm_dialect.dialect:VM",
+    "llvm_ext": "lowering.to_llvm.llvm_ext:LLVM_EXT",
+}
 
 # name -> "module:Class". `canonicalize`, `cse` and `dce` are xDSL's own and follow the effects and patterns on our ops.
 PASSES: dict[str, str] = {
+    "verify-dominance": "lowering.verify.verify_dominance:VerifyDominancePass",
+    "verify-stage": "lowering.verify.verify_stage:VerifyStagePass",
 }
+
+
+def load_dialect(name: str) -> Dialect:
+    """The dialect `name`; `KeyError` if it is not one of ours."""
+    return cast(Dialect, _load(DIALECTS[name]))
 
 
 def load_pass(name: str) -> type[ModulePass]:
     """The class of the pass `name`; `KeyError` if there is none."""
-    module, _, attribute = PASSES[name].partition(":")
-    return cast(type[ModulePass], getattr(import_module(module), attribute))
+    return cast(type[ModulePass], _load(PASSES[name]))
+
+
+def dialect_factories() -> dict[str, Callable[[], Dialect]]:
+    """One factory per dialect, as xDSL's `Universe` and `Context` want them."""
+    return {name: partial(load_dialect, name) for name in DIALECTS}
 
 
 def pass_factories() -> dict[str, Callable[[], type[ModulePass]]]:
     """One factory per registered pass, as xDSL's `Universe` wants them."""
+    return {name: partial(load_pass, name) for name in PASSES}
 
-    def factory(name: str) -> Callable[[], type[ModulePass]]:
-        return lambda: load_pass(name)
 
-    return {name: factory(name) for name in PASSES}
+def _load(where: str) -> object:
+    module, _, attribute = where.partition(":")
+    return getattr(import_module(module), attribute)

@@ -2,25 +2,133 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 import sys
 from collections.abc import Sequence
+from typing import IO
 
-from xdsl.utils.exceptions import DiagnosticException, ParseError
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.utils.arg_spec import parse_pipeline
 from xdsl.xdsl_opt_main import xDSLOptMain
+
+from lowering.debug import Debug, debug_level
+from lowering.parsing import LocatedParser
+from tools.failures import ToolError, bad_options, pass_failure, run_tool, unknown_pass
+from tools.monitor import PassMonitor, print_module
+
+_REPRODUCER_HEADER = re.compile(r"// relax-opt -p (?P<pipeline>.*)")
 
 
 class RelaxOptMain(xDSLOptMain):
-    """`xdsl-opt` with our dialects and passes, which arrive through the universe entry point."""
+    """`xdsl-opt` with locations, dominance checks, all errors at once, and messages in place of tracebacks.
+
+    Our dialects and passes arrive through the universe entry point, as they do in `xdsl-opt`.
+    """
+
+    version_format = "relax-opt, built on xdsl {xdsl_version}"
+
+    monitor: PassMonitor
+    line_offset: int = 0
+    """Lines of the file before the chunk that is being read."""
+
+    def register_all_frontends(self) -> None:
+        """MLIR text, whose ops get their line and column."""
+
+        def parse_mlir(stream: IO[bytes]) -> ModuleOp:
+            parser = LocatedParser(self.ctx, stream.read(), self.get_input_name(), self.line_offset)
+            return parser.parse_module(not self.args.no_implicit_module)
+
+        self.available_frontends["mlir"] = parse_mlir
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        """The arguments of `xdsl-opt`, and ours."""
+        super().register_all_arguments(arg_parser)
+        arg_parser.add_argument(
+            "--verify-each",
+            action=argparse.BooleanOptionalAction,
+            default=True,
+            help="verify ops, dominance and symbols after each pass, not only at the ends",
+        )
+        arg_parser.add_argument(
+            "--ir-after-failure", metavar="FILE", help="write what a failing pass left of the module ('-': stderr)"
+        )
+        arg_parser.add_argument(
+            "--reproducer",
+            metavar="FILE",
+            help="if a pass fails, write the module before it and the rest of the pipeline",
+        )
+        arg_parser.add_argument(
+            "--run-reproducer", action="store_true", help="take the pipeline from the first line of the input"
+        )
+
+    def setup_pipeline(self) -> None:
+        """Reads the pipeline and puts the monitor around its passes."""
+        self.monitor = PassMonitor(
+            verify=not self.args.disable_verify,
+            verify_each=self.args.verify_each,
+            print_between=self.args.print_between_passes or debug_level() >= Debug.STAGES,
+            keep_text=self.args.reproducer is not None,
+        )
+        self.pipeline = self._parse_pipeline(self.args.passes)
+
+    def parse_chunk(self, chunk: IO[bytes], file_extension: str, start_offset: int = 0) -> ModuleOp | None:
+        """Reads one module, and with `--run-reproducer` the pipeline before it."""
+        self.line_offset = start_offset
+        if self.args.run_reproducer:
+            header = chunk.readline().decode(errors="replace")
+            if (match := _REPRODUCER_HEADER.fullmatch(header.strip())) is None:
+                raise ToolError("a reproducer's first line is '// relax-opt -p <pipeline>'")
+            self.line_offset += 1
+            self.pipeline = self._parse_pipeline(match["pipeline"])
+        return super().parse_chunk(chunk, file_extension, start_offset)
+
+    def apply_passes(self, prog: ModuleOp) -> None:
+        """Runs the pipeline; a failure is turned into text and, if asked for, into files."""
+        try:
+            super().apply_passes(prog)
+        except Exception as error:
+            self._save_failure(prog)
+            if isinstance(error, ToolError) or self.monitor.running is None:
+                raise
+            raise pass_failure(error, self.monitor.running.name) from error
+        finally:
+            if self.args.time_passes:
+                print(self.monitor.timing_table(), file=sys.stderr)
+
+    def _parse_pipeline(self, text: str) -> PassPipeline:
+        passes: list[ModulePass] = []
+        for spec in parse_pipeline(text):
+            if (factory := self.available_passes.get(spec.name)) is None:
+                raise unknown_pass(spec.name, list(self.available_passes))
+            pass_class = factory()
+            try:
+                passes.append(pass_class.from_spec(spec))
+            except ValueError as error:
+                raise bad_options(error, pass_class) from error
+        return PassPipeline(tuple(passes), self.monitor)
+
+    def _save_failure(self, module: ModuleOp) -> None:
+        if (path := self.args.ir_after_failure) is not None:
+            _write(path, print_module(module, generic=True))
+        if (path := self.args.reproducer) is not None and self.monitor.running is not None:
+            rest = self.pipeline.passes[self.monitor.position :]
+            pipeline = ",".join(str(each.spec()) for each in rest)
+            _write(path, f"// relax-opt -p {pipeline}\n{self.monitor.before_text}")
+
+
+def _write(path: str, text: str) -> None:
+    if path == "-":
+        print(text, file=sys.stderr)
+        return
+    with open(path, "w", encoding="utf-8") as file:
+        print(text, file=file)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script; 0 on success, 1 after a diagnostic on stderr."""
-    try:
-        RelaxOptMain("the optimizer driver of xdsl-relax", args=argv).run()
-    except (ParseError, DiagnosticException, ValueError, OSError) as error:
-        print(f"relax-opt: error: {error}", *getattr(error, "__notes__", ()), sep="\n", file=sys.stderr)
-        return 1
-    return 0
+    return run_tool("relax-opt", lambda: RelaxOptMain("the optimizer driver of xdsl-relax", args=argv).run())
 
 
 if __name__ == "__main__":

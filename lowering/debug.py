@@ -1,0 +1,35 @@
+"""`RELAX_DEBUG=1..4`: what the compiler shows of its work on stderr, each level with those below it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import IntEnum
+
+
+class Debug(IntEnum):
+    """What a level adds."""
+
+    NOTHING = 0
+    STAGES = 1
+    """The IR after each pass, and Python tracebacks of internal errors."""
+    SCHEDULES = 2
+    """The trace of the schedule of each kernel."""
+    LLVM = 3
+    """LLVM IR before and after optimisation."""
+    MACHINE = 4
+    """Assembly."""
+
+
+def debug_level() -> Debug:
+    """The level in the environment; `ValueError` if it is not one of 0 to 4."""
+    text = os.environ.get("RELAX_DEBUG", "") or "0"
+    if text not in {str(level.value) for level in Debug}:
+        raise ValueError(f"RELAX_DEBUG expected a level from 0 to {max(Debug).value}, got {text}")
+    return Debug(int(text))
+
+
+def show(level: Debug, title: str, text: str) -> None:
+    """Writes `text` under a title line to stderr if `RELAX_DEBUG` is at least `level`."""
+    if debug_level() >= level:
+        print(f"// -----// {title} //----- //", text, sep="\n", file=sys.stderr)

@@ -1,0 +1,84 @@
+"""Errors of a module: each at its op with place, reason and way out, all of them in one report.
+
+A pass refuses one op by `fail(op, message, hint)`, or collects `Finding`s and hands them to `refuse`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
+from xdsl.utils.exceptions import PassFailedException
+
+from lowering.excerpt import excerpts
+from lowering.locations import place
+
+MAX_SHOWN = 20
+"""A report shows so many findings and counts the rest."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One error: the op it is at, what is wrong, and if known how to get out of it."""
+
+    op: Operation
+    message: str
+    """Starts with the op's name in quotes; lower-case; what was expected and what was found."""
+    hint: str | None = None
+    """The way out, as an imperative."""
+
+    @staticmethod
+    def at(op: Operation, message: str, hint: str | None = None) -> Finding:
+        """A finding whose message starts with the op's name, put in front if it is not there."""
+        quoted = f"'{op.name}'"
+        return Finding(op, message if message.startswith(quoted) else f"{quoted} op {message}", hint)
+
+    def headline(self) -> str:
+        """`file:line:column: error: message (in @function)`; the place is left out if unknown."""
+        where = str(place(self.op.location))
+        function = _symbol_around(self.op)
+        return f"{where + ': ' if where else ''}error: {self.message}{f' (in @{function})' if function else ''}"
+
+
+class InvalidModule(PassFailedException):
+    """A module that breaks rules; its text is the report, `findings` the facts."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__(render(self.findings))
+
+
+def fail(op: Operation, message: str, hint: str | None = None) -> NoReturn:
+    """Raises `InvalidModule` for one op."""
+    raise InvalidModule((Finding.at(op, message, hint),))
+
+
+def refuse(findings: Iterable[Finding]) -> None:
+    """Raises `InvalidModule` if there is a finding."""
+    if found := tuple(findings):
+        raise InvalidModule(found)
+
+
+def render(findings: Sequence[Finding]) -> str:
+    """The findings as text, each with a few lines of the IR around its op; the op's line is marked with `>`."""
+    shown = findings[:MAX_SHOWN]
+    parts = [
+        "\n".join((finding.headline(), *context, *((f"  hint: {finding.hint}",) if finding.hint else ())))
+        for finding, context in zip(shown, excerpts([finding.op for finding in shown]), strict=True)
+    ]
+    if rest := len(findings) - len(shown):
+        parts.append(f"and {rest} more error{'s' if rest > 1 else ''}")
+    return "\n".join(parts)
+
+
+def _symbol_around(op: Operation) -> str | None:
+    """The symbol of the function that holds `op`, or that `op` is."""
+    current: Operation | None = op
+    while current is not None:
+        if isinstance(name := current.get_attr_or_prop("sym_name"), StringAttr):
+            return name.data
+        current = current.parent_op()
+    return None

@@ -1,0 +1,61 @@
+"""MLIR text to a module, with every op knowing the line and column that it was written at."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
+from xdsl.ir import Operation
+from xdsl.parser import Parser
+from xdsl.universe import XDSL_UNIVERSE
+from xdsl.utils.exceptions import VerifyException
+
+from lowering.registry import dialect_factories
+
+
+def make_context() -> Context:
+    """A context that knows our dialects and xDSL's; a dialect is imported when its first op or type is met."""
+    ctx = Context()
+    for name, factory in (XDSL_UNIVERSE.all_dialects | dialect_factories()).items():
+        ctx.register_dialect(name, factory)
+    return ctx
+
+
+def parse_module(text: str, name: str = "<text>", ctx: Context | None = None) -> ModuleOp:
+    """Parses a module, implicit or not; ops without a `loc(...)` of their own get `name`, line and column.
+
+    The module is not verified. `ParseError`: malformed text; its message shows the line with a caret.
+    """
+    return LocatedParser(ctx or make_context(), text, name).parse_module()
+
+
+class LocatedParser(Parser):
+    """xDSL's parser, which leaves ops without a location, with the positions of the text filled in.
+
+    A type or op that is rejected while it is built becomes a `ParseError` at its op, so that it too has a caret.
+    """
+
+    def __init__(self, ctx: Context, text: str | bytes, name: str = "<text>", line_offset: int = 0) -> None:
+        super().__init__(ctx, text, name)
+        lines = self.lexer.input.content.split("\n")
+        self._line_starts = (0, *accumulate(len(line) + 1 for line in lines))
+        self._line_offset = line_offset
+        self._filename = StringAttr(name)
+
+    def parse_operation(self) -> Operation:
+        """One op, as in the base class, with its location."""
+        span = self._current_token.span
+        try:
+            op = super().parse_operation()
+        except VerifyException as error:
+            self.raise_error(str(error), span)
+        if isinstance(op.location, UnknownLoc):
+            op.location = self._location_of(span.start)
+        return op
+
+    def _location_of(self, position: int) -> FileLineColLoc:
+        line = bisect_right(self._line_starts, position)
+        column = position - self._line_starts[line - 1] + 1
+        return FileLineColLoc(self._filename, IntAttr(line + self._line_offset), IntAttr(column))

@@ -1,0 +1,39 @@
+import pytest
+from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.utils.exceptions import ParseError
+
+from lowering.locations import place
+from lowering.parsing import LocatedParser, make_context, parse_module
+
+TEXT = """\
+// a comment
+func.func @f(%a: i32) -> i32 {
+  %b = arith.addi %a,
+         %a : i32   %c = arith.muli %b, %b : i32
+  func.return %c : i32 loc("there":7:8)
+}
+"""
+
+
+def test_every_op_knows_where_it_was_written():
+    module = parse_module(TEXT, "f.mlir")
+    found = {op.name: str(place(op.location)) for op in module.walk() if op is not module}
+    assert found == {
+        "func.func": "f.mlir:2:1",
+        "arith.addi": "f.mlir:3:3",
+        "arith.muli": "f.mlir:4:21",
+        "func.return": "there:7:8",
+    }
+
+
+def test_lines_are_counted_from_the_offset_of_a_chunk():
+    module = LocatedParser(make_context(), TEXT, "f.mlir", line_offset=10).parse_module()
+    assert module.body.block.first_op is not None
+    assert isinstance(location := module.body.block.first_op.location, FileLineColLoc)
+    assert location.line.data == 12
+
+
+def test_what_is_rejected_while_it_is_built_is_an_error_at_its_op():
+    with pytest.raises(ParseError) as caught:
+        parse_module('\n  "test.op"() {a = dense<[1, 2]> : tensor<3xi32>} : () -> ()', "f.mlir")
+    assert str(caught.value.span.get_location()).startswith("f.mlir:2:")

@@ -1,0 +1,109 @@
+"""Exceptions of the parser, passes and verifiers as text that a person can act on, without Python tracebacks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import fields
+from difflib import get_close_matches
+from types import CodeType
+
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
+from xdsl.utils.hints import type_repr
+from xdsl.utils.lexer import Span
+
+from lowering.debug import Debug, debug_level
+from lowering.diagnostics import Finding, InvalidModule, render
+
+_EMIT_ERROR: CodeType = Operation.emit_error.__code__
+
+
+class ToolError(DiagnosticException):
+    """A failure whose text is all that the user needs."""
+
+
+def run_tool(name: str, action: Callable[[], object]) -> int:
+    """Runs a command line tool: 0, or 1 after saying on stderr what went wrong.
+
+    What is no fault of the input is said to be internal; its traceback is shown if `RELAX_DEBUG` is set.
+    """
+    try:
+        action()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output has gone, as `head` does; nothing is left to say, and nobody to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (Exception, ArgSpecParseError) as error:
+        print(_describe(name, error), file=sys.stderr)
+        return 1
+    return 0
+
+
+def _describe(tool: str, error: BaseException) -> str:
+    match error:
+        case InvalidModule():
+            return str(error)
+        case ParseError():
+            return f"{error.span.get_location()}: error: {error.msg}\n{quote_span(error.span)}"
+        case RecursionError():
+            return f"{tool}: error: the input is nested too deeply"
+        case DiagnosticException() | ArgSpecParseError() | ValueError() | OSError():
+            notes: tuple[str, ...] = tuple(getattr(error, "__notes__", ()))
+            return "\n".join((f"{tool}: error: {error}", *notes))
+        case _:
+            return f"{tool}: internal error: {type(error).__name__}: {error}\n{traceback_or_hint(error)}"
+
+
+def quote_span(span: Span[str] | Span[bytes]) -> str:
+    """The source line of a span with carets under it."""
+    _, _, rest = span.print_with_context().partition("\n")
+    return rest.rstrip("\n")
+
+
+def pass_failure(error: Exception, pass_name: str) -> ToolError:
+    """What to say when the pass `pass_name` has raised `error`."""
+    if isinstance(error, InvalidModule):
+        return ToolError(f"pass '{pass_name}' failed\n{error}")
+    message = str(error).strip()
+    op = _op_of_emit_error(error)
+    if isinstance(error, DiagnosticException):
+        report = render((Finding.at(op, message),)) if op is not None else message
+        return ToolError(f"pass '{pass_name}' failed\n{report}")
+    report = f"internal error in pass '{pass_name}': {type(error).__name__}: {message}"
+    if op is not None:
+        report = f"{report}\n{render((Finding.at(op, 'was being rewritten'),))}"
+    return ToolError(f"{report}\n{traceback_or_hint(error)}")
+
+
+def traceback_or_hint(error: BaseException) -> str:
+    """The Python traceback if `RELAX_DEBUG` is set, else how to get it."""
+    if debug_level() >= Debug.STAGES:
+        return "".join(traceback.format_exception(error))
+    return "hint: set RELAX_DEBUG=1 for the Python traceback, --reproducer FILE for a file that shows the failure"
+
+
+def unknown_pass(name: str, available: list[str]) -> ToolError:
+    """No pass is called `name`."""
+    close = get_close_matches(name, available, n=3)
+    advice = f"did you mean {' or '.join(repr(match) for match in close)}" if close else "--help lists the passes"
+    return ToolError(f"unknown pass '{name}'\nhint: {advice}")
+
+
+def bad_options(error: ValueError, pass_class: type[ModulePass]) -> ToolError:
+    """The options given to a pass do not fit it."""
+    options = [f"{field.name.replace('_', '-')}: {type_repr(field.type)}" for field in fields(pass_class)]
+    has = f"its options are {', '.join(options)}" if options else "it has no options"
+    return ToolError(f"pass '{pass_class.name}': {error}\nhint: {has}")
+
+
+def _op_of_emit_error(error: BaseException) -> Operation | None:
+    """The op that raised `error` through `emit_error`; xDSL keeps it nowhere but in the innermost such frame."""
+    found: Operation | None = None
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code is _EMIT_ERROR and isinstance(op := frame.f_locals.get("self"), Operation):
+            found = op
+    return found

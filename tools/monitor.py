@@ -1,0 +1,75 @@
+"""What happens around each pass: verification, timing, printing, and keeping what a reproducer needs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass, field
+from io import StringIO
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+
+from lowering.diagnostics import InvalidModule
+from lowering.verify.module import verify_module
+from tools.failures import ToolError
+
+
+@dataclass
+class PassMonitor:
+    """The callback of a pass pipeline; everything that it prints goes to stderr."""
+
+    verify: bool = True
+    verify_each: bool = True
+    """Verify after each pass, not only before the first and after the last."""
+    print_between: bool = False
+    keep_text: bool = False
+    """Keep the module as text before each pass, for `before_text`."""
+    running: ModulePass | None = field(default=None, init=False)
+    """The pass that runs now, or that just ran if its result is being verified."""
+    position: int = field(default=-1, init=False)
+    """The place of `running` in the pipeline, from 0."""
+    before_text: str | None = field(default=None, init=False)
+    """The module before `running`, in generic form."""
+    timings: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]], init=False)
+    """Name and seconds of each pass, and of all verification together."""
+    _verification: float = field(default=0.0, init=False)
+    _started: float = field(default=0.0, init=False)
+
+    def __call__(self, previous: ModulePass | None, module: ModuleOp, following: ModulePass | None) -> None:
+        """Called before the first pass, between passes and after the last one."""
+        if previous is not None:
+            self.timings.append((previous.name, time.perf_counter() - self._started))
+        if self.verify and (self.verify_each or previous is None or following is None):
+            self._verify(previous, module)
+        if previous is not None and self.print_between:
+            print(f"// -----// IR after {previous.name} //----- //", print_module(module), sep="\n", file=sys.stderr)
+        self.running = following
+        self.position += 1
+        if following is not None and self.keep_text:
+            self.before_text = print_module(module, generic=True)
+        self._started = time.perf_counter()
+
+    def timing_table(self) -> str:
+        """One line per pass, in order, and the total; milliseconds."""
+        rows = [*self.timings, ("(verification)", self._verification)]
+        rows.append(("total", sum(seconds for _, seconds in rows)))
+        return "\n".join(f"{1000 * seconds:10.2f} ms  {name}" for name, seconds in rows)
+
+    def _verify(self, previous: ModulePass | None, module: ModuleOp) -> None:
+        started = time.perf_counter()
+        try:
+            verify_module(module)
+        except InvalidModule as error:
+            if previous is None:
+                raise
+            raise ToolError(f"pass '{previous.name}' made an invalid module\n{error}") from error
+        self._verification += time.perf_counter() - started
+
+
+def print_module(module: ModuleOp, *, generic: bool = False) -> str:
+    """The module as text; in the generic form locations are kept."""
+    text = StringIO()
+    Printer(stream=text, print_generic_format=generic, print_debuginfo=generic).print_op(module)
+    return text.getvalue()
