@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -20,10 +20,12 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+# NumPy is loaded on first use: importing the dialect must stay cheap.
 if TYPE_CHECKING:
     import numpy as np
 
-# NumPy is loaded on first use: importing the dialect must stay cheap.
+ElementType: TypeAlias = AnyFloat | IntegerType
+"""The xDSL type of an element; one of `DTYPES`."""
 
 
 class DLPackCode(IntEnum):
@@ -43,7 +45,7 @@ class DType:
     name: str
     """The spelling in text and in error messages, such as `f32`."""
 
-    type: AnyFloat | IntegerType
+    type: ElementType
     """The xDSL type; unsigned integers are `ui8` etc., signed ones are signless."""
 
     code: DLPackCode
@@ -53,7 +55,7 @@ class DType:
     numpy_name: str
     """The name of the NumPy dtype; `bfloat16` comes from `ml_dtypes`."""
 
-    scalar: AnyFloat | IntegerType
+    scalar: ElementType
     """The type of a value loaded from a buffer: integers are signless."""
 
     @property
@@ -131,32 +133,32 @@ def lookup(type: Attribute) -> DType:
     return found
 
 
-def from_name(name: str) -> DType:
+def parse_dtype(name: str) -> ElementType:
     """The element type spelled `name`, as here (`f32`) or as in NumPy (`float32`)."""
     found = _BY_NAME.get(name) or _BY_NUMPY_NAME.get(name)
     if found is None:
         raise ValueError(f"unsupported dtype '{name}': expected one of {_EXPECTED}")
-    return found
+    return found.type
 
 
-def from_numpy(dtype: np.dtype[np.generic]) -> DType:
-    """The element type of a NumPy dtype."""
+def from_numpy(dtype: np.dtype[Any]) -> ElementType:
+    """The element type of a NumPy dtype in native byte order."""
     found = _BY_NUMPY_NAME.get(dtype.name)
-    if found is None:
-        raise ValueError(f"unsupported NumPy dtype '{dtype.name}': expected one of {', '.join(_BY_NUMPY_NAME)}")
-    return found
+    if found is None or not dtype.isnative:
+        raise ValueError(f"unsupported NumPy dtype '{dtype}': expected one of {', '.join(_BY_NUMPY_NAME)}")
+    return found.type
 
 
-def from_dlpack(code: int, bits: int) -> DType:
+def from_dlpack(code: int, bits: int) -> ElementType:
     """The element type of a DLPack type with one lane."""
     found = _BY_DLPACK.get((code, bits))
     if found is None:
-        raise ValueError(f"unsupported DLPack dtype: code {code}, {bits} bits")
-    return found
+        raise ValueError(f"unsupported DLPack dtype (code {code}, {bits} bits): expected one of {_EXPECTED}")
+    return found.type
 
 
 @lru_cache(maxsize=64)
-def numpy_dtype(type: Attribute) -> np.dtype[np.generic]:
+def numpy_dtype(type: Attribute) -> np.dtype[Any]:
     """The NumPy dtype of an element type, in native byte order."""
     import numpy as np
 
@@ -176,7 +178,7 @@ def byte_size(type: Attribute) -> int:
     return lookup(type).bytes
 
 
-def scalar_type(type: Attribute) -> AnyFloat | IntegerType:
+def scalar_type(type: Attribute) -> ElementType:
     """The type of a value loaded from a buffer of this element type: `ui8` gives `i8`, the others themselves."""
     return lookup(type).scalar
 
