@@ -1,0 +1,38 @@
+"""The `Relax` dialect object."""
+
+from __future__ import annotations
+
+from xdsl.ir import Attribute, Dialect, Operation
+
+from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
+from relax_dialect.ops.dataflow import DataflowOp, OutputOp
+from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
+from relax_dialect.struct_info.base import PartialShapeAttr
+from relax_dialect.struct_info.functions import FuncType, SymbolAttr
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+
+_OPS: list[type[Operation]] = [
+    CallClosureOp,
+    CallOp,
+    ClosureOp,
+    DataflowOp,
+    ExternFuncOp,
+    FuncOp,
+    MakeClosureOp,
+    MatchCastOp,
+    OutputOp,
+    ReturnOp,
+]
+_ATTRIBUTES: list[type[Attribute]] = [
+    FuncType,
+    ObjectType,
+    PartialShapeAttr,
+    PrimType,
+    ShapeType,
+    SymbolAttr,
+    TensorType,
+    TupleType,
+]
+
+Relax = Dialect("relax", _OPS, _ATTRIBUTES)

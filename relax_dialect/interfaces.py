@@ -1,0 +1,107 @@
+"""Result inference: one classmethod per op that infers its result types and is also its verifier."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.inference import DimCheck, Inference
+from relax_dialect.ops.syntax import parse_optional_result_types, print_result_types
+from relax_dialect.scope import prover_at
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from tir_dialect.dims import Prover
+
+
+class InfersResultTypes(IRDLOperation, ABC):
+    """An op whose result types follow from its operand types and properties.
+
+    `infer` is the one place that knows: constructors take the result types from it, the parser fills in omitted ones,
+    the verifier compares with it, and run-time checks are what it could not prove. A declared result type may say less
+    than the inferred one, never more: what is not provable takes a `relax.match_cast`.
+    """
+
+    @classmethod
+    @abstractmethod
+    def infer(cls, inference: Inference) -> Sequence[StructInfo]:
+        """The result types; raises `VerifyException` through `inference.fail` if the operands are provably wrong."""
+
+    @classmethod
+    def infer_result_types(
+        cls,
+        operand_types: Sequence[Attribute],
+        properties: Mapping[str, Attribute] | None = None,
+        prover: Prover | None = None,
+    ) -> tuple[StructInfo, ...]:
+        """The result types for these operand types and properties; default properties may be left out."""
+        return tuple(cls.infer(Inference(cls, operand_types, properties or {}, prover)))
+
+    @classmethod
+    def parse_inferred(
+        cls,
+        parser: Parser,
+        operands: Sequence[SSAValue],
+        properties: Mapping[str, Attribute] | None = None,
+        position: int | None = None,
+    ) -> Self:
+        """Parses the end of the text, attributes and optional result types, and makes the op; inference errors become parse errors.
+
+        `position` is where the text of the op starts.
+        """
+        attributes = parser.parse_optional_attr_dict()
+        types: Sequence[Attribute] | None = parse_optional_result_types(parser)
+        if types is None:
+            try:
+                types = cls.infer_result_types([value.type for value in operands], properties)
+            except VerifyException as error:
+                parser.raise_error(str(error), parser.pos if position is None else position, parser.pos)
+        return cls.create(
+            operands=operands, result_types=types, properties=dict(properties or {}), attributes=attributes
+        )
+
+    def print_inferred(self, printer: Printer) -> None:
+        """Prints the end of the text: attributes, and the result types unless they are the inferred ones."""
+        printer.print_op_attributes(self.attributes)
+        try:
+            omitted = self.infer_result_types(self.operand_types, self.properties) == tuple(self.result_types)
+        except VerifyException:
+            omitted = False
+        if not omitted:
+            print_result_types(printer, self.result_types)
+
+    def runtime_checks(self) -> tuple[DimCheck, ...]:
+        """What has to be checked when the op runs, because it could neither be proved nor refuted here."""
+        return self._inference()[1]
+
+    def _inference(self) -> tuple[tuple[StructInfo, ...], tuple[DimCheck, ...]]:
+        inference = Inference(type(self), self.operand_types, self.properties, prover_at(self))
+        return tuple(self.infer(inference)), tuple(inference.checks)
+
+    def verify_(self) -> None:
+        inferred, _ = self._inference()
+        if len(inferred) != len(self.results):
+            raise VerifyException(f"'{self.name}' op expected {len(inferred)} results, got {len(self.results)}")
+        for index, want in enumerate(inferred):
+            verify_result(self, index, want)
+
+
+def verify_result(op: Operation, index: int, inferred: StructInfo) -> None:
+    """Raises `VerifyException` unless the declared type of result `index` says no more than the inferred one."""
+    declared = op.results[index].type
+    verdict = is_subtype(inferred, declared, prover_at(op))
+    if verdict is Verdict.NEVER:
+        raise VerifyException(
+            f"'{op.name}' op result #{index} expected {inferred} as its operands imply, got {declared}"
+        )
+    if verdict is Verdict.RUNTIME:
+        raise VerifyException(
+            f"'{op.name}' op result #{index} declares {declared}, but its operands only imply {inferred}; "
+            "refine the result with 'relax.match_cast'"
+        )

@@ -1,0 +1,1 @@
+"""The ops of the relax dialect, one file per family."""

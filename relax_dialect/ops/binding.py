@@ -1,0 +1,114 @@
+"""`relax.match_cast`: the dynamic check of a type, which binds symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import OpResult, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.scope import BindsResultSymbols, prover_at
+from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
+from relax_dialect.struct_info.functions import SymbolAttr, parse_symbol, print_symbol
+from relax_dialect.struct_info.match import Match, Mismatch, match_types
+from relax_dialect.struct_info.types import PrimType
+from relax_dialect.traits import Checked
+from tir_dialect.ops.syntax import parse_defined_operand
+
+
+@irdl_op_definition
+class MatchCastOp(IRDLOperation, BindsResultSymbols):
+    """Checks that a value has a type, refines it to that type, and binds the symbols that are new in it.
+
+    ```mlir
+    %lv, %m = relax.match_cast %w : !relax.tensor<[k, m], f32> binds [m]
+    %n = relax.match_cast %s : !relax.shape<[_, 4]>
+    ```
+
+    The first result is the value; then comes one witness per bound symbol. A bound symbol is solved from the value: `m`, and
+    also `m + 1` or `4 * m`. Fails at run time with the expected and actual fact (specification, "Evaluating MatchCast").
+
+    C1: the value can be of the type.
+    C2: every bound symbol can be solved from the value.
+    C3: the results are the value of that type and one witness per bound symbol.
+    """
+
+    name = "relax.match_cast"
+
+    symbols_attr = prop_def(ArrayAttr[SymbolAttr], prop_name="symbols")
+    value = operand_def(StructInfo)
+    result = result_def(StructInfo)
+    witnesses = var_result_def(PrimType)
+
+    traits = traits_def(Checked())
+
+    def __init__(self, value: SSAValue, info: StructInfo, binds: Sequence[SymbolAttr | str] = ()):
+        symbols = [SymbolAttr(symbol) if isinstance(symbol, str) else symbol for symbol in binds]
+        super().__init__(
+            operands=[value],
+            properties={"symbols": ArrayAttr(symbols)},
+            result_types=[info, [PrimType(value=symbol.symbol.data) for symbol in symbols]],
+        )
+        for witness, symbol in zip(self.witnesses, symbols, strict=True):
+            witness.name_hint = symbol.symbol.data
+
+    @property
+    def symbols(self) -> tuple[SymbolAttr, ...]:
+        """The symbols that the op binds, with their bounds."""
+        return self.symbols_attr.data
+
+    @property
+    def result_witnesses(self) -> dict[str, OpResult]:
+        return {symbol.symbol.data: witness for symbol, witness in zip(self.symbols, self.witnesses, strict=True)}
+
+    def match(self) -> Match:
+        """How the value meets the type: the bindings, and the checks to make at run time. Raises `Mismatch`."""
+        (actual,) = as_struct_infos((self.value.type,))
+        return match_types([self.result.type], [actual], self.symbols, prover_at(self))
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MatchCastOp:
+        value = parse_defined_operand(parser)
+        parser.parse_punctuation(":")
+        info = parse_struct_info(parser)
+        symbols: list[SymbolAttr] = []
+        if parser.parse_optional_keyword("binds"):
+            symbols = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_symbol(parser))
+        op = cls(value, info, symbols)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.value)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+        if self.symbols:
+            printer.print_string(" binds ")
+            with printer.in_square_brackets():
+                printer.print_list(self.symbols, lambda symbol: print_symbol(printer, symbol))
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        expected = [PrimType(value=symbol.symbol.data) for symbol in self.symbols]
+        if [witness.type for witness in self.witnesses] != expected:
+            raise VerifyException(
+                f"'relax.match_cast' op expected the witnesses {', '.join(map(str, expected))}, "
+                f"got {', '.join(str(witness.type) for witness in self.witnesses)}"
+            )  # C3
+        try:
+            self.match()
+        except Mismatch as mismatch:
+            raise VerifyException(f"'relax.match_cast' op can never succeed: {mismatch.reason}") from mismatch  # C1, C2

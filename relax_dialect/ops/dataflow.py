@@ -1,0 +1,144 @@
+"""Dataflow regions: straight-line code without effects and without control flow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, OpResult, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import HasParent, IsTerminator, Pure, RecursivelySpeculatable, RecursiveMemoryEffect, ReturnLike
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.scope import BindsResultSymbols, symbols_witnessed
+from relax_dialect.struct_info.base import StructInfo, as_struct_infos
+from relax_dialect.struct_info.erase import erase_symbols
+from relax_dialect.struct_info.types import PrimType
+from relax_dialect.verifiers import verify_dataflow_body
+from tir_dialect.ops.syntax import parse_defined_operands
+
+
+@irdl_op_definition
+class DataflowOp(IRDLOperation, BindsResultSymbols):
+    """A region of pure ops without control flow; only what `relax.output` names is visible outside.
+
+    ```mlir
+    %gv = relax.dataflow {
+      %lv0 = relax.exp %x
+      %lv1 = relax.add %lv0, %x
+      relax.output %lv1
+    }
+    ```
+
+    C1: every op in the region is pure.
+    C2: no op in the region is control flow, and dataflow regions do not nest.
+    C3: a closure in the region captures no value of the region.
+    C4: the results have the types of the outputs, in which a dimension is unknown if it uses a symbol that is bound in
+    the region and whose witness is not an output itself.
+    """
+
+    name = "relax.dataflow"
+
+    body = region_def("single_block")
+    res = var_result_def(StructInfo)
+
+    traits = traits_def(RecursiveMemoryEffect(), RecursivelySpeculatable())
+
+    def __init__(self, body: Region | Sequence[Block] | Block):
+        """`body` ends in `relax.output`, from which the result types follow."""
+        region = body if isinstance(body, Region) else Region(body)
+        super().__init__(regions=[region], result_types=[visible_types(region.block)])
+
+    @property
+    def output(self) -> OutputOp:
+        """The terminator; raises `ValueError` while the region has none."""
+        terminator = self.body.block.last_op
+        if not isinstance(terminator, OutputOp):
+            raise ValueError("'relax.dataflow' op has no 'relax.output' yet")
+        return terminator
+
+    @property
+    def result_witnesses(self) -> dict[str, OpResult]:
+        return {
+            info.symbol: result
+            for info, result in zip(self.result_types, self.results, strict=True)
+            if isinstance(info, PrimType) and info.symbol in _bound_in(self.body.block)
+        }
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DataflowOp:
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        position = parser.pos
+        body = parser.parse_region()
+        if len(body.blocks) != 1 or not isinstance(body.block.last_op, OutputOp):
+            parser.raise_error("expected one block that ends in 'relax.output'", position, parser.pos)
+        op = cls(body)
+        op.attributes |= {} if attributes is None else attributes.data
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body)
+
+    def verify_(self) -> None:
+        verify_dataflow_body(self)  # C1, C2, C3
+        expected = visible_types(self.body.block)
+        if expected != tuple(self.result_types):
+            raise VerifyException(
+                f"'relax.dataflow' op expected results ({', '.join(map(str, expected))}) as its output names, "
+                f"got ({', '.join(map(str, self.result_types))})"
+            )  # C4
+
+
+def _bound_in(block: Block) -> set[str]:
+    """The symbols that the ops of a block bind."""
+    return {name for op in block.ops for name in symbols_witnessed(op)}
+
+
+def visible_types(block: Block) -> tuple[StructInfo, ...]:
+    """The types of the block's outputs, without the symbols that leave the region with no witness."""
+    terminator = block.last_op
+    outputs = as_struct_infos(terminator.operand_types if isinstance(terminator, OutputOp) else ())
+    passed_on = {info.symbol for info in outputs if isinstance(info, PrimType)}
+    lost = _bound_in(block) - passed_on
+    return tuple(erase_symbols(info, lost) for info in outputs)
+
+
+@irdl_op_definition
+class OutputOp(IRDLOperation):
+    """Names the values of a dataflow region that are visible outside.
+
+    ```mlir
+    relax.output %lv0, %lv1
+    ```
+    """
+
+    name = "relax.output"
+
+    values = var_operand_def(StructInfo)
+
+    traits = traits_def(IsTerminator(), ReturnLike(), HasParent(DataflowOp), Pure())
+
+    def __init__(self, *values: SSAValue):
+        super().__init__(operands=[values])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> OutputOp:
+        op = cls(*parse_defined_operands(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        if self.values:
+            printer.print_string(" ")
+            printer.print_list(self.values, printer.print_operand)
+        printer.print_op_attributes(self.attributes)

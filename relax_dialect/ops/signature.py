@@ -1,0 +1,92 @@
+"""The text of a function signature, `[%n in [1, 2048], %k](%x: T, ...) -> R impure`, shared by functions and closures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Block, BlockArgument
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from relax_dialect.struct_info.base import StructInfo, parse_struct_info
+from relax_dialect.struct_info.functions import FuncType, SymbolAttr, parse_symbol, print_bounds
+from relax_dialect.struct_info.types import PrimType
+from tir_dialect.dims import is_symbol_name
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A parsed signature: the function type, and the block arguments that stand for symbols and parameters."""
+
+    type: FuncType
+    arguments: tuple[Parser.Argument, ...]
+
+
+def witness_types(func: FuncType) -> tuple[PrimType, ...]:
+    """The types of the leading block arguments, one witness per bound symbol."""
+    return tuple(PrimType(value=name) for name in func.symbol_names)
+
+
+def parse_signature(parser: Parser) -> Signature:
+    """Parses a signature; a symbol argument is called `%n`, or `%x as n` if the value has another name."""
+    symbols = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_symbol(parser)) or []
+    params = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_parameter(parser))
+    parser.parse_punctuation("->")
+    ret = parse_struct_info(parser)
+    pure = not parser.parse_optional_keyword("impure")
+    func = FuncType([info for _, info in params], ret, pure=pure, symbols=[symbol for _, symbol in symbols])
+    witnesses = (argument.resolve(witness) for (argument, _), witness in zip(symbols, witness_types(func), strict=True))
+    return Signature(func, (*witnesses, *(argument for argument, _ in params)))
+
+
+def print_signature(printer: Printer, func: FuncType, block: Block, leading: int = 0) -> None:
+    """Prints what `parse_signature` reads; `leading` block arguments come before the witnesses."""
+    witnesses = block.args[leading : leading + len(func.symbols)]
+    if witnesses:
+        with printer.in_square_brackets():
+            printer.print_list(
+                tuple(zip(witnesses, func.symbols, strict=True)), lambda pair: _print_symbol(printer, *pair)
+            )
+    with printer.in_parens():
+        printer.print_list(block.args[leading + len(func.symbols) :], printer.print_block_argument)
+    printer.print_string(" -> ")
+    printer.print_attribute(func.ret)
+    if not func.pure:
+        printer.print_string(" impure")
+
+
+def _parse_symbol(parser: Parser) -> tuple[Parser.UnresolvedArgument, SymbolAttr]:
+    argument = parser.parse_argument(expect_type=False)
+    name = argument.name.text[1:]
+    if parser.parse_optional_keyword("as"):
+        name = parser.parse_identifier(" as a symbol")
+    if not is_symbol_name(name):
+        parser.raise_error(f"{name} cannot name a symbol; write %{name} as <symbol>", argument.name)
+    return argument, parse_symbol(parser, name)
+
+
+def _parse_parameter(parser: Parser) -> tuple[Parser.Argument, StructInfo]:
+    argument = parser.parse_argument(expect_type=False)
+    parser.parse_punctuation(":")
+    info = parse_struct_info(parser)
+    resolved = argument.resolve(info)
+    resolved.location = parser.parse_optional_location()
+    return resolved, info
+
+
+def _print_symbol(printer: Printer, witness: BlockArgument, symbol: SymbolAttr) -> None:
+    if printer.print_ssa_value(witness) != symbol.symbol.data:
+        printer.print_string(f" as {symbol.symbol.data}")
+    print_bounds(printer, symbol)
+
+
+def signature_mismatch(func: FuncType, arguments: Sequence[BlockArgument]) -> str | None:
+    """How the block arguments differ from the witnesses and parameters of the type, or `None`."""
+    expected = (*witness_types(func), *func.params)
+    if len(expected) != len(arguments):
+        return f"expected {len(expected)} block arguments, got {len(arguments)}"
+    for index, (info, argument) in enumerate(zip(expected, arguments, strict=True)):
+        if argument.type != info:
+            return f"block argument #{index} expected {info}, got {argument.type}"
+    return None

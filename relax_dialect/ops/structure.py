@@ -1,0 +1,329 @@
+"""Functions: of the module, nested as closures, and their return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr, SymbolNameConstraint, UnitAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import (
+    CallableOpInterface,
+    HasParent,
+    IsolatedFromAbove,
+    IsTerminator,
+    NoMemoryEffect,
+    Pure,
+    ReturnLike,
+    SymbolOpInterface,
+)
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.ops.signature import parse_signature, print_signature, signature_mismatch, witness_types
+from relax_dialect.scope import BindsBlockSymbols, prover_at
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.functions import FuncType, SymbolAttr
+from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.symbols import free_symbols
+from relax_dialect.verifiers import verify_body_purity, verify_no_recursion_in_dataflow, verify_solvable
+from tir_dialect.ops.syntax import parse_defined_operand
+
+
+class _FuncCallable(CallableOpInterface):
+    @classmethod
+    def get_callable_region(cls, op: Operation) -> Region:
+        return op.regions[0]
+
+    @classmethod
+    def get_argument_types(cls, op: Operation) -> tuple[Attribute, ...]:
+        return tuple(argument.type for argument in op.regions[0].block.args)
+
+    @classmethod
+    def get_result_types(cls, op: Operation) -> tuple[Attribute, ...]:
+        return (op.function_type.ret,) if isinstance(op, FuncOp) else ()
+
+
+@irdl_op_definition
+class FuncOp(IRDLOperation, BindsBlockSymbols):
+    """A function of the module. Its symbols are bound from the arguments when it is called.
+
+    ```mlir
+    relax.func @main[%n in [1, 2048], %k](%x: !relax.tensor<[n, k], f32>) -> !relax.tensor<[n * k], f32> {
+      %0 = relax.flatten %x
+      relax.return %0
+    }
+    ```
+
+    The leading block arguments are the witnesses of the symbols. A function is pure unless it says `impure`;
+    `force_pure` promises purity where the body cannot show it. A function that is not `private` is an entry point of
+    the compiled module, under its own name.
+
+    C1: the block arguments are the witnesses, then the parameters.
+    C2: the signature uses no symbol that is not bound by it.
+    C3: every symbol can be solved from a parameter.
+    C4: a pure function has no impure op, unless `force_pure` is set.
+    C5: `force_pure` is set on pure functions only.
+    C6: no dataflow region calls the function itself, directly or through others.
+    C7: the visibility is `public` or `private`.
+    """
+
+    name = "relax.func"
+
+    sym_name = prop_def(SymbolNameConstraint())
+    function_type = prop_def(FuncType)
+    sym_visibility = opt_prop_def(StringAttr)
+    force_pure = opt_prop_def(UnitAttr)
+    body = region_def("single_block")
+
+    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), _FuncCallable(), NoMemoryEffect())
+
+    def __init__(
+        self,
+        name: str,
+        function_type: FuncType,
+        body: Region | None = None,
+        *,
+        visibility: str | None = None,
+        force_pure: bool = False,
+    ):
+        """Without a body, the entry block is made: witnesses named like their symbols, then the parameters."""
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "function_type": function_type,
+                "sym_visibility": None if visibility is None else StringAttr(visibility),
+                "force_pure": UnitAttr() if force_pure else None,
+            },
+            regions=[entry_region(function_type) if body is None else body],
+        )
+
+    @property
+    def symbols(self) -> tuple[SymbolAttr, ...]:
+        """The symbols that a call binds."""
+        return self.function_type.symbols
+
+    def block_witnesses(self, block: Block) -> dict[str, BlockArgument]:
+        return dict(zip(self.function_type.symbol_names, self.witnesses, strict=True))
+
+    @property
+    def witnesses(self) -> tuple[BlockArgument, ...]:
+        """The block arguments that carry the values of the symbols."""
+        return self.body.block.args[: len(self.symbols)]
+
+    @property
+    def params(self) -> tuple[BlockArgument, ...]:
+        """The block arguments that carry the parameters."""
+        return self.body.block.args[len(self.symbols) :]
+
+    @property
+    def is_private(self) -> bool:
+        """Whether the function cannot be called from outside the module."""
+        return self.sym_visibility is not None and self.sym_visibility.data == "private"
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FuncOp:
+        visibility = parser.parse_optional_visibility_keyword()
+        name = parser.parse_symbol_name().data
+        signature = parse_signature(parser)
+        force_pure = parser.parse_optional_keyword("force_pure") is not None
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region(signature.arguments)
+        op = cls(name, signature.type, body, visibility=visibility and visibility.data, force_pure=force_pure)
+        op.attributes |= {} if attributes is None else attributes.data
+        return op
+
+    def print(self, printer: Printer) -> None:
+        if self.sym_visibility is not None:
+            printer.print_string(f" {self.sym_visibility.data}")
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        print_signature(printer, self.function_type, self.body.block)
+        if self.force_pure is not None:
+            printer.print_string(" force_pure")
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    def verify_(self) -> None:
+        func = self.function_type
+        if (mismatch := signature_mismatch(func, self.body.block.args)) is not None:
+            raise VerifyException(f"'relax.func' op @{self.sym_name.data} {mismatch}")  # C1
+        if free := sorted(free_symbols(func)):
+            raise VerifyException(f"'relax.func' op @{self.sym_name.data} uses the unbound symbol {free[0]}")  # C2
+        verify_solvable(func, f"'relax.func' op @{self.sym_name.data}")  # C3
+        if func.pure and self.force_pure is None:
+            verify_body_purity(self, self.body)  # C4
+        if self.force_pure is not None and not func.pure:
+            raise VerifyException(f"'relax.func' op @{self.sym_name.data} is impure, so force_pure cannot hold")  # C5
+        verify_no_recursion_in_dataflow(self)  # C6
+        if self.sym_visibility is not None and self.sym_visibility.data not in ("public", "private"):
+            raise VerifyException(
+                f"'relax.func' op expected visibility public or private, got {self.sym_visibility.data}"
+            )  # C7
+
+
+def entry_region(func: FuncType, leading: Sequence[tuple[str, Attribute]] = ()) -> Region:
+    """A region with one empty block whose arguments are `leading`, the witnesses and the parameters of `func`."""
+    block = Block(arg_types=[*(info for _, info in leading), *witness_types(func), *func.params])
+    for argument, name in zip(block.args, [*(name for name, _ in leading), *func.symbol_names], strict=False):
+        argument.name_hint = name
+    return Region(block)
+
+
+@irdl_op_definition
+class ClosureOp(IRDLOperation, BindsBlockSymbols):
+    """A function value that captures what it uses of its surroundings, values and symbols.
+
+    ```mlir
+    %f = relax.closure [%m](%y: !relax.tensor<[m, n], f32>) -> !relax.tensor<[m, n], f32> {
+      %0 = relax.add %y, %x
+      relax.return %0
+    }
+    %g = relax.closure rec %self(%y: !relax.object) -> !relax.object { ... }
+    ```
+
+    With `rec`, the first block argument is the function itself, so that it can call itself.
+
+    C1: the block arguments are the function itself if recursive, the witnesses, then the parameters.
+    C2: every bound symbol can be solved from a parameter.
+    C3: a pure function has no impure op.
+    """
+
+    name = "relax.closure"
+
+    recursive = opt_prop_def(UnitAttr)
+    body = region_def("single_block")
+    result = result_def(FuncType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, function_type: FuncType, body: Region | None = None, *, recursive: bool = False):
+        """Without a body, the entry block is made as C1 says."""
+        leading = [("self", function_type)] if recursive else []
+        super().__init__(
+            properties={"recursive": UnitAttr() if recursive else None},
+            regions=[entry_region(function_type, leading) if body is None else body],
+            result_types=[function_type],
+        )
+
+    @property
+    def function_type(self) -> FuncType:
+        """The type of the function value."""
+        return self.result.type
+
+    @property
+    def symbols(self) -> tuple[SymbolAttr, ...]:
+        """The symbols that a call binds."""
+        return self.function_type.symbols
+
+    def block_witnesses(self, block: Block) -> dict[str, BlockArgument]:
+        return dict(zip(self.function_type.symbol_names, self.witnesses, strict=True))
+
+    @property
+    def itself(self) -> BlockArgument | None:
+        """The block argument that is the function itself, if it is recursive."""
+        return None if self.recursive is None else self.body.block.args[0]
+
+    @property
+    def witnesses(self) -> tuple[BlockArgument, ...]:
+        """The block arguments that carry the values of the bound symbols."""
+        start = self._leading
+        return self.body.block.args[start : start + len(self.function_type.symbols)]
+
+    @property
+    def params(self) -> tuple[BlockArgument, ...]:
+        """The block arguments that carry the parameters."""
+        return self.body.block.args[self._leading + len(self.function_type.symbols) :]
+
+    @property
+    def _leading(self) -> int:
+        return 0 if self.recursive is None else 1
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ClosureOp:
+        itself = parser.parse_argument(expect_type=False) if parser.parse_optional_keyword("rec") else None
+        signature = parse_signature(parser)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        leading = () if itself is None else (itself.resolve(signature.type),)
+        body = parser.parse_region((*leading, *signature.arguments))
+        op = cls(signature.type, body, recursive=itself is not None)
+        op.attributes |= {} if attributes is None else attributes.data
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        if self.itself is not None:
+            printer.print_string("rec ")
+            printer.print_ssa_value(self.itself)
+            printer.print_string(" ")
+        print_signature(printer, self.function_type, self.body.block, self._leading)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+    def verify_(self) -> None:
+        if self.itself is not None and self.itself.type != self.function_type:
+            raise VerifyException(
+                f"'relax.closure' op expected itself of type {self.function_type}, got {self.itself.type}"
+            )  # C1
+        arguments = self.body.block.args[self._leading :]
+        if (mismatch := signature_mismatch(self.function_type, arguments)) is not None:
+            raise VerifyException(f"'relax.closure' op {mismatch}")  # C1
+        verify_solvable(self.function_type, "'relax.closure' op")  # C2
+        if self.function_type.pure:
+            verify_body_purity(self, self.body)  # C3
+
+
+@irdl_op_definition
+class ReturnOp(IRDLOperation):
+    """Ends a function with its result.
+
+    ```mlir
+    relax.return %0
+    ```
+
+    What cannot be proved about the result is checked at run time, before the function returns.
+
+    C1: the value can be of the declared type.
+    """
+
+    name = "relax.return"
+
+    value = operand_def(StructInfo)
+
+    traits = traits_def(IsTerminator(), ReturnLike(), HasParent(FuncOp, ClosureOp), Pure())
+
+    def __init__(self, value: SSAValue):
+        super().__init__(operands=[value])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ReturnOp:
+        value = parse_defined_operand(parser)
+        op = cls(value)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.value)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        parent = self.parent_op()
+        if isinstance(parent, FuncOp | ClosureOp):
+            declared = parent.function_type.ret
+            if is_subtype(self.value.type, declared, prover_at(self)) is Verdict.NEVER:
+                raise VerifyException(
+                    f"'relax.return' op expected {declared} as its function declares, got {self.value.type}"
+                )  # C1

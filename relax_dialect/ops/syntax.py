@@ -1,0 +1,53 @@
+"""Pieces of custom syntax that the relax op files share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from relax_dialect.struct_info.base import StructInfo, parse_struct_info
+from tir_dialect.ops.syntax import parse_defined_operands
+
+
+def parse_arguments(parser: Parser) -> list[SSAValue]:
+    """Parses `(%x, %y)`."""
+    with parser.in_parens():
+        return parse_defined_operands(parser)
+
+
+def parse_optional_arguments(parser: Parser, keyword: str) -> list[SSAValue]:
+    """Parses `keyword(%x, %y)` if the next token is `keyword`."""
+    return parse_arguments(parser) if parser.parse_optional_keyword(keyword) else []
+
+
+def print_arguments(printer: Printer, arguments: Sequence[SSAValue]) -> None:
+    """Prints `(%x, %y)`."""
+    with printer.in_parens():
+        printer.print_list(arguments, printer.print_operand)
+
+
+def parse_optional_result_types(parser: Parser) -> list[StructInfo] | None:
+    """Parses `: T, ...` if present."""
+    if not parser.parse_optional_punctuation(":"):
+        return None
+    return parser.parse_comma_separated_list(parser.Delimiter.NONE, lambda: parse_struct_info(parser))
+
+
+def parse_result_types(parser: Parser) -> list[StructInfo]:
+    """Parses `: T, ...`."""
+    return parser.expect(lambda: parse_optional_result_types(parser), "expected ':' and the result types")
+
+
+def print_result_types(printer: Printer, types: Sequence[Attribute]) -> None:
+    """Prints ` : T, ...`, or nothing if there are no types."""
+    if types:
+        printer.print_string(" : ")
+        printer.print_list(types, printer.print_attribute)
+
+
+def finish(op: Operation, parser: Parser) -> None:
+    """Parses the attribute dictionary that ends the text of an op, before its result types, into the op."""
+    op.attributes |= parser.parse_optional_attr_dict()

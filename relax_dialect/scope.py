@@ -1,0 +1,108 @@
+"""Scoping of symbols: which an op uses, which values witness them, and what is known of their values.
+
+The rule, a symbol may be used exactly where some witness dominates, is verified by a pass over whole functions; this
+file says what one op or block contributes to it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.utils.hints import isa
+
+from relax_dialect.struct_info.base import PartialShapeAttr, shape_symbols
+from relax_dialect.struct_info.functions import SymbolAttr
+from relax_dialect.struct_info.symbols import iter_symbols
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Bounds, Prover
+
+
+class BindsBlockSymbols(Operation, ABC):
+    """An op whose entry block binds symbols: functions, closures, loops."""
+
+    @property
+    @abstractmethod
+    def symbols(self) -> Sequence[SymbolAttr]:
+        """The symbols that the op's block arguments witness, with their bounds."""
+
+    @abstractmethod
+    def block_witnesses(self, block: Block) -> Mapping[str, BlockArgument]:
+        """The arguments of `block`, one of the op's own, that witness symbols."""
+
+
+class BindsResultSymbols(Operation, ABC):
+    """An op some of whose results witness symbols: `relax.match_cast`, and regions that pass witnesses on."""
+
+    @property
+    @abstractmethod
+    def result_witnesses(self) -> Mapping[str, OpResult]:
+        """The results that witness symbols."""
+
+
+def symbols_witnessed(place: Operation | Block) -> Mapping[str, SSAValue]:
+    """The witnesses that an op makes by its results, or a block by its arguments: symbol to value."""
+    if isinstance(place, Block):
+        parent = place.parent_op()
+        return parent.block_witnesses(place) if isinstance(parent, BindsBlockSymbols) else {}
+    return place.result_witnesses if isinstance(place, BindsResultSymbols) else {}
+
+
+def symbols_used(op: Operation) -> set[str]:
+    """The symbols that `op` itself uses in the types of its operands and results and in its properties and attributes.
+
+    Those that its own results witness are left out, and so is everything in its regions.
+    """
+    types: Iterable[Attribute] = (*op.operand_types, *op.result_types)
+    used = {name for info in types for name in iter_symbols(info)}
+    for attribute in (*op.properties.values(), *op.attributes.values()):
+        used.update(attribute_symbols(attribute))
+    return used.difference(symbols_witnessed(op))
+
+
+def block_symbols_used(block: Block) -> set[str]:
+    """The symbols in the types of a block's arguments that the block itself does not witness."""
+    used = {name for argument in block.args for name in iter_symbols(argument.type)}
+    return used.difference(symbols_witnessed(block))
+
+
+def attribute_symbols(attribute: Attribute) -> Iterator[str]:
+    """The free symbols of an attribute: of types, dimensions, shapes, and lists and dictionaries of them."""
+    if isinstance(attribute, DimAttr):
+        yield from attribute.data.symbols
+    elif isinstance(attribute, PartialShapeAttr):
+        yield from shape_symbols(attribute.data)
+    elif isa(attribute, ArrayAttr[Attribute]):
+        for element in attribute:
+            yield from attribute_symbols(element)
+    elif isinstance(attribute, DictionaryAttr):
+        for element in attribute.data.values():
+            yield from attribute_symbols(element)
+    else:
+        yield from iter_symbols(attribute)
+
+
+def bounds_at(op: Operation) -> Bounds:
+    """What the enclosing functions and loops say about the values of their symbols."""
+    entries: dict[str, tuple[int | None, int | None]] = {}
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, BindsBlockSymbols):
+            for symbol in parent.symbols:
+                entries.setdefault(symbol.symbol.data, symbol.interval)
+        parent = parent.parent_op()
+    return Bounds(entries)
+
+
+def prover_at(op: Operation) -> Prover:
+    """A prover that knows the bounds of the symbols visible at `op`; shared by all ops with the same bounds."""
+    return prover_for(bounds_at(op))
+
+
+@lru_cache(maxsize=256)
+def prover_for(bounds: Bounds) -> Prover:
+    """The prover of these bounds."""
+    return Prover(bounds)

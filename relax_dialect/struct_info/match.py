@@ -1,0 +1,241 @@
+"""Matching declared types with actual ones: what symbols become, and what is left to check at run time.
+
+One algorithm serves calls, function entry, `call_tir` and `match_cast`. Wherever nothing static is known of a value
+(at function entry: of any), a *slot*, a fresh symbol, stands for a number that is read from the value at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from relax_dialect.struct_info.base import Shape, StructInfo
+from relax_dialect.struct_info.erase import erase_static
+from relax_dialect.struct_info.functions import FuncType, SymbolAttr
+from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.symbols import fresh_name, iter_symbols, substitute
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.dims import Check, Dim, MatchError, Prover, solve, symbol
+
+
+@dataclass(frozen=True)
+class Place:
+    """A value among those that are matched, or one dimension of it.
+
+    `root` is its index, `fields` the way into nested tuples; `dim` is a dimension of a tensor or shape, 0 for the value of
+    a prim, and `None` for the value as a whole.
+    """
+
+    root: int
+    fields: tuple[int, ...] = ()
+    dim: int | None = None
+
+    def __str__(self) -> str:
+        path = "".join(f" field {index}" for index in self.fields)
+        return f"#{self.root}{path}" + ("" if self.dim is None else f" dimension {self.dim}")
+
+
+class Mismatch(ValueError):
+    """The actual types can never be what is declared; `place` says where."""
+
+    def __init__(self, place: Place, message: str):
+        super().__init__(f"{place}: {message}")
+        self.place = place
+        self.reason = message
+
+
+@dataclass(frozen=True)
+class KindCheck:
+    """The value at `place` has to be of a kind; `expected` says nothing of dimensions but their number."""
+
+    place: Place
+    expected: StructInfo
+
+
+@dataclass(frozen=True)
+class PlacedCheck:
+    """A condition on dimensions that comes from what is declared at `place`."""
+
+    place: Place
+    check: Check
+
+
+@dataclass(frozen=True)
+class BoundCheck:
+    """The value of a symbol has to lie within its bounds."""
+
+    symbol: SymbolAttr
+    value: Dim
+    place: Place
+
+
+@dataclass(frozen=True)
+class Match:
+    """How declared types are met: the symbols, and the checks that no proof made superfluous.
+
+    `bindings` maps each symbol to its value over the symbols of the actual types and `slots`; `sources` says which
+    dimension it was solved from. The checks are to be made in the order kinds, dimensions, bounds.
+    """
+
+    bindings: Mapping[str, Dim]
+    sources: Mapping[str, Place]
+    slots: Mapping[str, Place]
+    kind_checks: tuple[KindCheck, ...] = ()
+    dim_checks: tuple[PlacedCheck, ...] = ()
+    bound_checks: tuple[BoundCheck, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """`YES` if nothing is left to check, else `RUNTIME`."""
+        return Verdict.RUNTIME if self.kind_checks or self.dim_checks or self.bound_checks else Verdict.YES
+
+
+def match_types(
+    declared: Sequence[StructInfo],
+    actual: Sequence[StructInfo],
+    symbols: Sequence[SymbolAttr] = (),
+    prover: Prover | None = None,
+) -> Match:
+    """Matches each declared type with the actual one at its index, solving for `symbols`.
+
+    Symbols bind first where they stand alone, in any order of the arguments, then where a dimension is linear in one that
+    is left (specification, well-formedness 5 and 6, extended to linear expressions). All other symbols mean the same on
+    both sides. Raises `Mismatch` if no values can match or a symbol cannot be solved for.
+    """
+    if len(declared) != len(actual):
+        raise Mismatch(Place(len(declared)), f"expected {len(declared)} values, got {len(actual)}")
+    return _Matcher(symbols, actual, declared, prover or Prover()).run()
+
+
+def entry_match(func: FuncType) -> Match:
+    """How the arguments of a call from outside, of which nothing is known, meet the parameters of `func`."""
+    return match_types(func.params, [ObjectType()] * len(func.params), func.symbols)
+
+
+@dataclass
+class _Matcher:
+    """The state of one call of `match_types`."""
+
+    symbols: Sequence[SymbolAttr]
+    actual: Sequence[StructInfo]
+    declared: Sequence[StructInfo]
+    prover: Prover
+    slots: dict[str, Place] = field(default_factory=dict[str, Place])
+    equations: list[tuple[Dim, Dim, Place]] = field(default_factory=list[tuple[Dim, Dim, Place]])
+    kinds: list[KindCheck] = field(default_factory=list[KindCheck])
+    functions: list[tuple[FuncType, FuncType, Place]] = field(default_factory=list[tuple[FuncType, FuncType, Place]])
+
+    def run(self) -> Match:
+        self.taken = {name for info in (*self.actual, *self.declared) for name in iter_symbols(info)}
+        unknowns = self._rename_unknowns()
+        renaming = {old: symbol(new) for old, new in unknowns.items() if old != new}
+        for root, (declared, actual) in enumerate(zip(self.declared, self.actual, strict=True)):
+            self._match(substitute(declared, renaming), actual, Place(root))
+        try:
+            solution = solve([(left, right) for left, right, _ in self.equations], unknowns.values(), self.prover)
+        except MatchError as error:
+            place = self.equations[error.source][2] if error.source >= 0 else Place(0)
+            raise Mismatch(place, str(error)) from error
+        for derived, base, place in self.functions:
+            self._match_function(derived, substitute(base, solution.bindings), place)
+        bindings = {old: solution.bindings[new] for old, new in unknowns.items()}
+        sources = {old: self.equations[solution.sources[new]][2] for old, new in unknowns.items()}
+        checks = tuple(PlacedCheck(self.equations[check.source][2], check) for check in solution.checks)
+        bounds = tuple(self._bound_checks(bindings, sources))
+        return Match(bindings, sources, self.slots, tuple(self.kinds), checks, bounds)
+
+    def _rename_unknowns(self) -> dict[str, str]:
+        """New names for the unknowns that are also names in the actual types: they are different symbols."""
+        used = {name for info in self.actual for name in iter_symbols(info)}
+        unknowns: dict[str, str] = {}
+        for bound in self.symbols:
+            name = bound.symbol.data
+            unknowns[name] = fresh_name(name, self.taken) if name in used else name
+            self.taken.add(unknowns[name])
+        return unknowns
+
+    def _match(self, declared: StructInfo, actual: StructInfo, place: Place) -> None:
+        if isinstance(declared, ObjectType):
+            return
+        if isinstance(actual, ObjectType):
+            self.kinds.append(KindCheck(place, erase_static(declared)))
+            self._match_unknown(declared, place)
+        elif isinstance(declared, TensorType) and isinstance(actual, TensorType):
+            self._match_tensor(declared, actual, place)
+        elif isinstance(declared, ShapeType) and isinstance(actual, ShapeType):
+            if declared.dims is not None and actual.dims is None:
+                self.kinds.append(KindCheck(place, erase_static(declared)))
+            self._match_dims(declared.dims, actual.dims, place)
+        elif isinstance(declared, PrimType) and isinstance(actual, PrimType):
+            self._require(declared.dtype == actual.dtype, declared, actual, place)
+            self._match_dims((declared.value,), (actual.value,), place)
+        elif isinstance(declared, TupleType) and isinstance(actual, TupleType):
+            self._require(len(declared.fields) == len(actual.fields), declared, actual, place)
+            self._match_fields(declared.fields, actual.fields, place)
+        elif isinstance(declared, FuncType) and isinstance(actual, FuncType):
+            self.functions.append((actual, declared, place))
+        else:
+            self._require(False, declared, actual, place)
+
+    def _match_unknown(self, declared: StructInfo, place: Place) -> None:
+        if isinstance(declared, TensorType | ShapeType):
+            self._match_dims(declared.dims, None, place)
+        elif isinstance(declared, PrimType):
+            self._match_dims((declared.value,), None, place)
+        elif isinstance(declared, TupleType):
+            for index, info in enumerate(declared.fields):
+                self._match(info, ObjectType(), Place(place.root, (*place.fields, index)))
+
+    def _match_tensor(self, declared: TensorType, actual: TensorType, place: Place) -> None:
+        verdict = is_subtype(erase_static(actual), erase_static(declared), self.prover)
+        self._require(verdict is not Verdict.NEVER, declared, actual, place)
+        if verdict is Verdict.RUNTIME:
+            self.kinds.append(KindCheck(place, erase_static(declared)))
+        self._match_dims(declared.dims, actual.dims, place)
+
+    def _match_fields(self, declared: Sequence[StructInfo], actual: Sequence[StructInfo], place: Place) -> None:
+        for index, pair in enumerate(zip(declared, actual, strict=True)):
+            self._match(*pair, Place(place.root, (*place.fields, index)))
+
+    def _match_dims(self, declared: Shape, actual: Shape, place: Place) -> None:
+        if declared is None:
+            return
+        if actual is not None and len(actual) != len(declared):
+            raise Mismatch(place, f"expected {len(declared)} dimensions, got {len(actual)}")
+        for index, dim in enumerate(declared):
+            if dim is not None:
+                here = Place(place.root, place.fields, index)
+                found = None if actual is None else actual[index]
+                self.equations.append((dim, self._slot(here) if found is None else found, here))
+
+    def _slot(self, place: Place) -> Dim:
+        path = "".join(f".{index}" for index in place.fields)
+        name = fresh_name(f"arg{place.root}{path}.dim{place.dim}", self.taken)
+        self.taken.add(name)
+        self.slots[name] = place
+        return symbol(name)
+
+    def _match_function(self, derived: FuncType, base: FuncType, place: Place) -> None:
+        verdict = is_subtype(derived, base, self.prover)
+        self._require(verdict is not Verdict.NEVER, base, derived, place)
+        if verdict is Verdict.RUNTIME:
+            self.kinds.append(KindCheck(place, base))
+
+    def _require(self, holds: bool, declared: StructInfo, actual: StructInfo, place: Place) -> None:
+        if not holds:
+            raise Mismatch(place, f"expected {declared}, got {actual}")
+
+    def _bound_checks(self, bindings: Mapping[str, Dim], sources: Mapping[str, Place]) -> list[BoundCheck]:
+        checks: list[BoundCheck] = []
+        for bound in self.symbols:
+            name = bound.symbol.data
+            value = bindings[name]
+            within = [self.prover.less_equal(bound.lower, value)]
+            if bound.upper is not None:
+                within.append(self.prover.less_equal(value, bound.upper))
+            if False in within:
+                upper = "_" if bound.upper is None else bound.upper
+                raise Mismatch(sources[name], f"expected {name} in [{bound.lower}, {upper}], got {value}")
+            if None in within:
+                checks.append(BoundCheck(bound, value, sources[name]))
+        return checks

@@ -1,0 +1,104 @@
+"""Symbols in types: which are free, and one simultaneous substitution that respects the symbols a function binds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeVar, cast
+
+from xdsl.ir import Attribute
+
+from relax_dialect.struct_info.base import Shape, StructInfo, shape_symbols
+from relax_dialect.struct_info.functions import FuncType, SymbolAttr
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.dims import Dim, symbol
+
+StructInfoT = TypeVar("StructInfoT", bound=StructInfo)
+
+
+def iter_symbols(info: Attribute) -> Iterator[str]:
+    """The free symbols of a type, in order of occurrence, with repetitions; none for what is not a relax type."""
+    if isinstance(info, TensorType | ShapeType):
+        yield from shape_symbols(info.dims)
+    elif isinstance(info, PrimType):
+        yield from shape_symbols((info.value,))
+    elif isinstance(info, TupleType):
+        for field in info.fields:
+            yield from iter_symbols(field)
+    elif isinstance(info, FuncType):
+        bound = set(info.symbol_names)
+        for part in (*info.params, info.ret):
+            yield from (name for name in iter_symbols(part) if name not in bound)
+
+
+def iter_bare_symbols(info: Attribute) -> Iterator[str]:
+    """The symbols that are a whole dimension or prim value, outside of function types: those that a match binds first."""
+    dims: Shape = None
+    if isinstance(info, TensorType | ShapeType):
+        dims = info.dims
+    elif isinstance(info, PrimType):
+        dims = (info.value,)
+    elif isinstance(info, TupleType):
+        for field in info.fields:
+            yield from iter_bare_symbols(field)
+    yield from (dim.as_symbol for dim in dims or () if dim is not None and dim.as_symbol is not None)
+
+
+def free_symbols(info: Attribute) -> frozenset[str]:
+    """The free symbols of a type: those that the surrounding scope has to witness."""
+    return frozenset(iter_symbols(info))
+
+
+def substitute(info: StructInfoT, mapping: Mapping[str, Dim]) -> StructInfoT:
+    """`info` with every free symbol replaced at once; symbols bound by a function type are renamed out of the way."""
+    if not mapping or free_symbols(info).isdisjoint(mapping):
+        return info
+    return cast(StructInfoT, _substitute(info, mapping))
+
+
+def substitute_shape(shape: Shape, mapping: Mapping[str, Dim]) -> Shape:
+    """`shape` with every symbol replaced at once."""
+    return shape and tuple(None if dim is None else dim.substitute(mapping) for dim in shape)
+
+
+def _substitute(info: StructInfo, mapping: Mapping[str, Dim]) -> StructInfo:
+    if isinstance(info, TensorType):
+        return info.with_shape(substitute_shape(info.dims, mapping))
+    if isinstance(info, ShapeType):
+        return ShapeType(substitute_shape(info.dims, mapping))
+    if isinstance(info, PrimType) and info.value is not None:
+        return PrimType(info.dtype, info.value.substitute(mapping))
+    if isinstance(info, TupleType):
+        return TupleType(_substitute(field, mapping) for field in info.fields)
+    if isinstance(info, FuncType):
+        return _substitute_function(info, mapping)
+    return info
+
+
+def _substitute_function(func: FuncType, mapping: Mapping[str, Dim]) -> FuncType:
+    inner = {name: dim for name, dim in mapping.items() if name not in func.symbol_names}
+    incoming = {name for dim in inner.values() for name in dim.symbols}
+    taken = incoming | free_symbols(func) | set(func.symbol_names)
+    symbols: list[SymbolAttr] = []
+    for bound in func.symbols:
+        name = bound.symbol.data
+        if name in incoming:
+            name = fresh_name(name, taken)
+            taken.add(name)
+            inner[bound.symbol.data] = symbol(name)
+        symbols.append(SymbolAttr(name, bound.lower, bound.upper))
+    return FuncType(
+        None if func.opaque else [_substitute(param, inner) for param in func.params],
+        _substitute(func.ret, inner),
+        pure=func.pure,
+        symbols=symbols,
+        derive=func.derive,
+    )
+
+
+def fresh_name(base: str, taken: Collection[str]) -> str:
+    """`base` if it is free, else `base_1`, `base_2`, ..."""
+    name, number = base, 0
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name

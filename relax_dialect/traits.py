@@ -1,0 +1,77 @@
+"""Purity: which relax ops have effects, why, and what a dataflow region or a pure function may hold."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Set as AbstractSet
+
+from xdsl.ir import Operation
+from xdsl.traits import (
+    ConditionallySpeculatable,
+    EffectInstance,
+    MemoryEffect,
+    MemoryEffectKind,
+    NoMemoryEffect,
+    OpTrait,
+    get_effects,
+)
+
+_ANY_EFFECT = frozenset((EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)))
+_NO_EFFECT: frozenset[EffectInstance] = frozenset()
+
+
+class MayBeImpure(Operation, ABC):
+    """An op that has effects, always or under a condition, and can say why."""
+
+    @property
+    @abstractmethod
+    def impurity(self) -> str | None:
+        """Why the op may have a visible effect ("calls a packed function, ..."), or `None` if it has none."""
+
+
+class EffectsOfImpurity(MemoryEffect):
+    """Effects of a `MayBeImpure` op: it may read and write anything, unless it says that it is pure."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        return _ANY_EFFECT if isinstance(op, MayBeImpure) and op.impurity is not None else _NO_EFFECT
+
+
+class ControlFlow(OpTrait):
+    """The op runs one of its regions, or one several times; dataflow regions have none of these."""
+
+
+class Checked(NoMemoryEffect, ConditionallySpeculatable):
+    """No effects, but the op may fail at run time.
+
+    It may be removed, moved down or merged with an equal one, but not executed where the program did not: a failure
+    is a divergence, which a rewrite must not introduce (specification, "Purity and Dataflow Blocks").
+    """
+
+    @classmethod
+    def is_speculatable(cls, op: Operation) -> bool:
+        return False
+
+
+def impurity_of(op: Operation) -> str | None:
+    """Why `op` itself, apart from the ops in its regions, may have a visible effect; `None` if it has none."""
+    if isinstance(op, MayBeImpure):
+        return op.impurity
+    if op.regions:
+        return None if op.get_traits_of_type(MemoryEffect) else "its effects are not known"
+    effects = get_effects(op)
+    if effects is None:
+        return "its effects are not known"
+    return "it reads or writes memory" if effects else None
+
+
+class AliasesOperand(OpTrait):
+    """The first result is the first operand under another type: the same memory."""
+
+
+class OnlyReadsTensors(OpTrait):
+    """The op looks at its tensor operands while it runs and does not keep them."""
+
+
+class Loop(OpTrait):
+    """The op runs a region several times."""
