@@ -5,29 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-Interval: TypeAlias = tuple[int | None, int | None]
-"""Least and greatest value, both inclusive; None is unbounded."""
+from tir_dialect.dims.expr import Dim
+from tir_dialect.dims.text import DimLike, to_dim
 
-DEFAULT_INTERVAL: Interval = (0, None)
+End: TypeAlias = int | Dim | None
+"""One end of an interval, inclusive: an integer, an expression over other symbols, or None for no bound."""
+
+Ends: TypeAlias = tuple[End, End]
+"""Least and greatest value."""
+
+DEFAULT: Ends = (0, None)
 
 
-class Bounds(Mapping[str, Interval]):
-    """An immutable map from symbols to intervals; symbols without an entry are integers >= 0.
+class Bounds(Mapping[str, Ends]):
+    """An immutable map from symbols to `(low, high)`, both inclusive; symbols without an entry are integers >= 0.
 
-    Look-up by `bounds[name]` gives the default for unknown names; iteration and `in` know only the entries.
+    Ends may be expressions over other symbols: `Bounds({"i": (0, "n - 1")})` is a loop variable. `bounds[name]` is the
+    default for names without an entry; iteration, `in` and `len` count only entries.
+
+    ValueError for an interval that is empty, or bounds that refer to each other in a circle.
     """
 
-    __slots__ = ("_entries", "_hash")
+    __slots__ = ("_entries", "_levels")
 
-    def __init__(self, entries: Mapping[str, Interval] | None = None) -> None:
-        self._entries = {name: interval for name, interval in sorted((entries or {}).items()) if interval != (0, None)}
-        for name, (low, high) in self._entries.items():
-            if low is not None and high is not None and low > high:
-                raise ValueError(f"bounds of '{name}' are empty: [{low}, {high}]")
-        self._hash = hash(tuple(self._entries.items()))
+    def __init__(self, entries: Mapping[str, tuple[DimLike | None, DimLike | None]] | None = None) -> None:
+        self._entries: dict[str, Ends] = {}
+        for name, (low, high) in (entries or {}).items():
+            ends = _end(low), _end(high)
+            if isinstance(ends[0], int) and isinstance(ends[1], int) and ends[0] > ends[1]:
+                raise ValueError(f"bounds of '{name}' are empty: [{ends[0]}, {ends[1]}]")
+            if ends != DEFAULT:
+                self._entries[name] = ends
+        self._levels: dict[str, int] = {}
+        for name in self._entries:
+            self._find_level(name, ())
 
-    def __getitem__(self, name: str) -> Interval:
-        return self._entries.get(name, DEFAULT_INTERVAL)
+    def __getitem__(self, name: str) -> Ends:
+        return self._entries.get(name, DEFAULT)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -42,11 +56,39 @@ class Bounds(Mapping[str, Interval]):
         return isinstance(other, Bounds) and self._entries == other._entries
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash(frozenset(self._entries.items()))
 
     def __repr__(self) -> str:
-        return f"Bounds({self._entries})"
+        return f"Bounds({', '.join(f'{name} in {self.text(name)}' for name in self)})"
 
-    def with_entries(self, entries: Mapping[str, Interval]) -> Bounds:
+    def text(self, name: str) -> str:
+        """The interval of a symbol as text: `[1, 2048]`, `[0, inf)`."""
+        low, high = self[name]
+        left = "(-inf" if low is None else f"[{low}"
+        return f"{left}, {'inf)' if high is None else f'{high}]'}"
+
+    def with_entries(self, entries: Mapping[str, tuple[DimLike | None, DimLike | None]]) -> Bounds:
         """These bounds with some intervals replaced."""
         return Bounds({**self._entries, **entries})
+
+    def level(self, name: str) -> int:
+        """0 for a symbol with integer bounds, else one more than the symbols that its bounds refer to."""
+        return self._levels.get(name, 0)
+
+    def _find_level(self, name: str, path: tuple[str, ...]) -> int:
+        if name in path:
+            raise ValueError(f"bounds refer to each other in a circle: {' -> '.join((*path, name))}")
+        found = self._levels.get(name)
+        if found is None:
+            uses = [end.symbols for end in self[name] if isinstance(end, Dim)]
+            inner = [self._find_level(use, (*path, name)) for use in sorted(frozenset[str]().union(*uses))]
+            found = 1 + max(inner) if inner else 0
+            self._levels[name] = found
+        return found
+
+
+def _end(value: DimLike | None) -> End:
+    if value is None:
+        return None
+    dim = to_dim(value)
+    return dim if (known := dim.constant_value) is None else known

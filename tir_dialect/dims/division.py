@@ -4,7 +4,7 @@ Rules for a constant divisor `c > 0` (negative ones are turned: `floordiv(a, -c)
 `mod(a, -c) = -mod(-a, c)`); `k`, `g` are integers:
 
 * `floordiv(a + c * k * x, c) = floordiv(a, c) + k * x`, `mod(a + c * k * x, c) = mod(a, c)`
-* `floordiv(g * a + k, g * c) = floordiv(a + floordiv(k, g), c)`, `mod(g * a + k, g * c) = g * mod(a + k // g, c) + k % g`
+* `floordiv(g * a + k, g * c) = floordiv(a + k // g, c)`, `mod(g * a + k, g * c) = g * mod(a + k // g, c) + k % g`
 * `floordiv(floordiv(a, k) + r, c) = floordiv(a + k * r, k * c)` for `k > 0`
 * `mod(mod(a, c * k) + r, c) = mod(a + r, c)`
 * a leading negative coefficient is turned: `floordiv(-a, c) = -floordiv(a + c - 1, c)`
@@ -189,7 +189,7 @@ def _coarsest_step(rest: Dim, divisor: int, range_of: RangeOf) -> tuple[int, Dim
 
 
 def _reduce_modulo(dim: Dim, divisor: int) -> Dim:
-    """What is congruent to `dim`, with coefficients in `(-divisor / 2, divisor / 2]` and a constant in `[0, divisor)`."""
+    """What is congruent to `dim`: coefficients in `(-divisor / 2, divisor / 2]`, the constant in `[0, divisor)`."""
     opened = total(_open_mod(coefficient, monomial, divisor) for coefficient, monomial in dim.terms)
     terms: list[Term] = []
     for coefficient, monomial in opened.terms:
@@ -204,7 +204,7 @@ def _reduce_modulo(dim: Dim, divisor: int) -> Dim:
 def _open_mod(coefficient: int, monomial: Monomial, divisor: int) -> Dim:
     """The term, or `coefficient * a` for a term `coefficient * mod(a, k)` that is congruent to it."""
     atom = monomial[0][0] if len(monomial) == 1 and monomial[0][1] == 1 else None
-    if isinstance(atom, ModAtom) and atom.denominator.is_constant:
-        if coefficient * atom.denominator.constant_term % divisor == 0:
-            return coefficient * atom.numerator
+    inner = atom.denominator.constant_value if isinstance(atom, ModAtom) else None
+    if isinstance(atom, ModAtom) and inner is not None and coefficient * inner % divisor == 0:
+        return coefficient * atom.numerator
     return intern_dim(((coefficient, monomial),))

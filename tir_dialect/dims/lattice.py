@@ -30,8 +30,8 @@ def maximum(*dims: Dim | int) -> Dim:
 def broadcast(*dims: Dim | int) -> Dim:
     """The extent that NumPy's broadcasting gives: that of the operands which are not 1; 1 of nothing.
 
-    ValueError for constants that do not broadcast. For symbols the caller has to check that they do: where they do not, the
-    expression has no value.
+    ValueError for constants that do not broadcast. For symbols the caller has to check that they do: where they do
+    not, the expression has no value.
     """
     return _broadcast(tuple(map(as_dim, dims)))
 

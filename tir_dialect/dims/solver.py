@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from tir_dialect.dims.atoms import SymbolAtom
 from tir_dialect.dims.bounds import Bounds
 from tir_dialect.dims.division import floordiv
-from tir_dialect.dims.expr import Dim, Term, constant, intern_dim
+from tir_dialect.dims.expr import Dim, Term, as_dim, constant, intern_dim
 from tir_dialect.dims.prover import Prover
 from tir_dialect.dims.text import DimLike, to_dim
 
@@ -39,6 +39,17 @@ class Check:
     rhs: Dim
     source: int
 
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Whether the condition holds for these values of the symbols."""
+        lhs, rhs = self.lhs.evaluate(values), self.rhs.evaluate(values)
+        match self.kind:
+            case CheckKind.EQUAL:
+                return lhs == rhs
+            case CheckKind.DIVISIBLE:
+                return lhs % rhs == 0
+            case CheckKind.NON_NEGATIVE:
+                return lhs >= 0
+
     def __str__(self) -> str:
         match self.kind:
             case CheckKind.EQUAL:
@@ -61,7 +72,8 @@ class MatchError(ValueError):
 class Solution:
     """The unknown symbols as expressions of the values, in the order in which they were bound, and the checks to do.
 
-    `sources` tells for each symbol the index of the pattern that bound it.
+    A check uses only bindings whose own checks come before it. `sources` tells for each symbol the index of the pattern
+    that bound it.
     """
 
     bindings: Mapping[str, Dim]
@@ -109,7 +121,9 @@ class _Solver:
         self._prover = prover
         self._bounds = bounds
         self._bindings: dict[str, Dim] = {}
+        self._scaled: dict[str, tuple[int, Dim]] = {}
         self._sources: dict[str, int] = {}
+        self._unbounded: list[str] = []
         self._checks: list[Check] = []
         self._missing = [set(pattern.symbols & unknowns) for pattern, _ in self._patterns]
         self._users: dict[str, list[int]] = {}
@@ -122,7 +136,7 @@ class _Solver:
         for source, (pattern, value) in enumerate(self._patterns):
             name = pattern.as_symbol
             if name is not None and name in self._unknowns and name not in self._bindings:
-                self._bind(name, value, source)
+                self._bind(name, 1, value, source)
             elif len(self._missing[source]) <= 1:
                 heappush(self._ready, source)
         done: set[int] = set(self._sources.values())
@@ -131,7 +145,8 @@ class _Solver:
             if source not in done and self._settle(source):
                 done.add(source)
         self._refuse_unsolved()
-        self._checks.sort(key=lambda check: check.source)
+        for name in self._unbounded:
+            self._check_bounds(name)
         return Solution(self._bindings, tuple(self._checks), self._sources)
 
     def _settle(self, source: int) -> bool:
@@ -147,21 +162,32 @@ class _Solver:
         factor, rest = split
         numerator = value - rest if factor > 0 else rest - value
         self._check(CheckKind.DIVISIBLE, numerator, constant(abs(factor)), source)
-        self._bind(name, floordiv(numerator, abs(factor)), source)
+        self._bind(name, abs(factor), numerator, source)
         return True
 
-    def _bind(self, name: str, value: Dim, source: int) -> None:
-        self._bindings[name] = value
+    def _bind(self, name: str, factor: int, value: Dim, source: int) -> None:
+        """Binds a symbol of which `factor * name == value`."""
+        self._scaled[name] = factor, value
+        self._bindings[name] = floordiv(value, factor)
         self._sources[name] = source
-        low, high = self._bounds[name]
-        if low is not None:
-            self._check(CheckKind.NON_NEGATIVE, value - low, constant(0), source)
-        if high is not None:
-            self._check(CheckKind.NON_NEGATIVE, high - value, constant(0), source)
+        ends = [end for end in self._bounds[name] if isinstance(end, Dim)]
+        if all(end.symbols <= self._bindings.keys() for end in ends):
+            self._check_bounds(name)
+        else:
+            self._unbounded.append(name)
         for user in self._users.get(name, ()):
             self._missing[user].discard(name)
             if len(self._missing[user]) <= 1:
                 heappush(self._ready, user)
+
+    def _check_bounds(self, name: str) -> None:
+        """The symbol has to lie within its bounds, which may refer to other unknowns."""
+        factor, value = self._scaled[name]
+        low, high = (as_dim(end).substitute(self._bindings) if end is not None else None for end in self._bounds[name])
+        if low is not None:
+            self._check(CheckKind.NON_NEGATIVE, value - factor * low, constant(0), self._sources[name])
+        if high is not None:
+            self._check(CheckKind.NON_NEGATIVE, factor * high - value, constant(0), self._sources[name])
 
     def _check(self, kind: CheckKind, lhs: Dim, rhs: Dim, source: int) -> None:
         holds = self._prove(kind, lhs, rhs)
@@ -199,7 +225,7 @@ class _Solver:
 
 
 def _split_linear(pattern: Dim, name: str, bindings: Mapping[str, Dim]) -> tuple[int, Dim] | None:
-    """`(k, rest)` when the pattern with the bindings put in is `k * name + rest`, with `k` not 0 and `rest` free of `name`."""
+    """`(k, rest)` when the pattern is `k * name + rest` with the bindings put in: `k` not 0, `rest` free of `name`."""
     factor: int | None = None
     rest: list[Term] = []
     for coefficient, monomial in pattern.terms:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tir_dialect.dims.atoms import Atom, BroadcastAtom, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SymbolAtom
 from tir_dialect.dims.division import floordiv, mod
-from tir_dialect.dims.expr import Dim, from_atom, intern_dim, multiply, total
+from tir_dialect.dims.expr import Dim, constant, from_atom, multiply, total
 from tir_dialect.dims.lattice import broadcast, maximum, minimum
 
 if TYPE_CHECKING:
@@ -67,34 +67,28 @@ def substitute(dim: Dim, values: Mapping[str, DimLike]) -> Dim:
     """See `Dim.substitute`."""
     from tir_dialect.dims.text import to_dim
 
-    if dim.symbols.isdisjoint(values):
-        return dim
-    return rewrite(dim, lambda name: to_dim(values[name]) if name in values else None)
+    def of_atom(atom: Atom, operands: Sequence[Dim]) -> Dim:
+        if isinstance(atom, SymbolAtom):
+            return to_dim(values[atom.name]) if atom.name in values else from_atom(atom)
+        return BUILDERS[type(atom)](*operands)
+
+    return dim if dim.symbols.isdisjoint(values) else rewrite(dim, of_atom)
 
 
-def rewrite(dim: Dim, replace: Callable[[str], Dim | None]) -> Dim:
-    """The expression built anew with `replace(name)` for every symbol; None keeps the symbol."""
+def rewrite(dim: Dim, of_atom: Callable[[Atom, Sequence[Dim]], Dim]) -> Dim:
+    """The expression built anew, bottom up: `of_atom` gets every distinct atom and its new operands."""
     known: dict[Atom, Dim] = {}
 
-    def of_atom(atom: Atom) -> Dim:
-        found = known.get(atom)
-        if found is None:
-            if isinstance(atom, SymbolAtom):
-                found = replace(atom.name)
-                found = from_atom(atom) if found is None else found
-            else:
-                found = BUILDERS[type(atom)](*(of_dim(operand) for operand in atom.operands))
-            known[atom] = found
-        return found
-
-    def of_dim(part: Dim) -> Dim:
-        parts: list[Dim] = []
+    def visit(part: Dim) -> Dim:
+        results: list[Dim] = []
         for coefficient, monomial in part.terms:
-            result = intern_dim(((coefficient, ()),))
+            result = constant(coefficient)
             for atom, power in monomial:
+                if atom not in known:
+                    known[atom] = of_atom(atom, [visit(operand) for operand in atom.operands])
                 for _ in range(power):
-                    result = multiply(result, of_atom(atom))
-            parts.append(result)
-        return parts[0] if len(parts) == 1 else total(parts)
+                    result = multiply(result, known[atom])
+            results.append(result)
+        return results[0] if len(results) == 1 else total(results)
 
-    return of_dim(dim)
+    return visit(dim)

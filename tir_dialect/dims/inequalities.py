@@ -1,0 +1,175 @@
+"""Lower bounds of dimensions in which terms depend on each other.
+
+Interval arithmetic forgets that two terms share a symbol. Here atoms are eliminated one after the other instead. With
+`d = a * x + b`, where the atom `x` lies between `low` and `high`:
+
+* if `a >= 0`, then `d >= a * low + b`; if `a <= 0`, then `d >= a * high + b`;
+* otherwise, if `a` is free of `x`, `d` is at least the smaller of the two, because it is linear in `x`.
+
+`low` and `high` are expressions over simpler atoms, so what cancels does cancel: with `floordiv(n, 4) <= n / 4`,
+`n - 4 * floordiv(n, 4) >= n - n`. Functions go before their operands, and symbols before those that occur in their
+bounds. For products of different symbols with integer bounds the method is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tir_dialect.dims.atoms import Atom, FloorDivAtom, MaxAtom, ModAtom, SortKey, SymbolAtom
+from tir_dialect.dims.division import floordiv
+from tir_dialect.dims.estimates import Cases, Estimate, Estimates, estimate
+from tir_dialect.dims.expr import Dim, Monomial, from_monomials, scale
+from tir_dialect.dims.intervals import INF, End, plus, times
+from tir_dialect.dims.polynomial import coefficient_gcd, divide, divide_terms
+from tir_dialect.dims.ranges import Ranges
+
+BUDGET = 300
+"""Steps of one search; when they are used up, interval arithmetic answers."""
+
+
+class LowerBoundSearch:
+    """One search for a lower bound; results within it are shared, its steps are limited."""
+
+    def __init__(self, ranges: Ranges, levels: dict[Atom, int]) -> None:
+        self._ranges = ranges
+        self._levels = levels
+        self._steps = BUDGET
+        self._known: dict[Dim, tuple[End, End]] = {}
+
+    def lower(self, dim: Dim, goal: End) -> End:
+        """A number that `dim` is never below. The search ends at `goal`; the goal `INF` asks for the best."""
+        low, high = self._ranges.of(dim)
+        if low >= goal or low == high or (high < goal and goal != INF):
+            return low
+        known_goal, known = self._known.get(dim, (-INF, -INF))
+        if known >= goal or known_goal >= goal or self._steps <= 0:
+            return max(low, known)
+        self._steps -= 1
+        found = max(low, known, self._search(dim, goal))
+        self._known[dim] = goal, found
+        return found
+
+    def _at_least(self, dim: Dim, goal: int) -> bool:
+        return self.lower(dim, goal) >= goal
+
+    def _search(self, dim: Dim, goal: End) -> End:
+        step = coefficient_gcd(dim)
+        if step > 1:
+            offset = dim.constant_term
+            inner = self.lower(divide_terms(dim - offset, step, ()), _ceildiv(plus(goal, -offset), step))
+            return plus(times(inner, step), offset)
+        dim = open_moduli(dim)
+        atoms = {atom for _, monomial in dim.terms for atom, _ in monomial}
+        if not atoms:
+            return dim.constant_term
+        atom, factor, rest = self._pick(dim, atoms)
+        return self._eliminate(atom, factor, rest, goal)
+
+    def _pick(self, dim: Dim, atoms: set[Atom]) -> tuple[Atom, Dim, Dim]:
+        """The atom to eliminate, its factor and the rest.
+
+        It has the highest level. Where all operands of `min` or `max` have to be tried, that goes before a free choice
+        of one operand, so that the choice may depend on the case.
+        """
+        top = max(map(self._level, atoms))
+        ranked: list[tuple[bool, SortKey, Atom, Dim, Dim]] = []
+        for atom in atoms:
+            if self._level(atom) == top:
+                factor, rest = split(dim, atom)
+                ours = (factor.constant_term > 0) == isinstance(atom, MaxAtom)
+                ranked.append((ours, atom.sort_key, atom, factor, rest))
+        return min(ranked)[2:]
+
+    def _eliminate(self, atom: Atom, factor: Dim, rest: Dim, goal: End) -> End:
+        """A lower bound of `factor * atom + rest`."""
+        known = estimate(atom, self._ranges.bounds, self._ranges.of_atom(atom), self._at_least)
+        if isinstance(atom, FloorDivAtom) and not atom.denominator.is_constant:
+            quotient = self._multiple_of_denominator(atom, factor)
+            if quotient is not None:
+                factor, known = quotient, _times_denominator(atom)
+        if self._at_least(factor, 0):
+            return self._best(known.low, factor, rest, goal)
+        if self._at_least(-factor, 0):
+            return self._best(known.high, factor, rest, goal)
+        if atom in {inner for _, monomial in factor.terms for inner, _ in monomial}:
+            return -INF
+        if known.values:
+            return self._best([known.values], factor, rest, goal)
+        at_low = self._best(known.low, factor, rest, goal)
+        return at_low if at_low == -INF else min(at_low, self._best(known.high, factor, rest, goal))
+
+    def _multiple_of_denominator(self, atom: FloorDivAtom, factor: Dim) -> Dim | None:
+        """`factor / denominator` when that is exact and the denominator, which is not 0, is positive."""
+        if not self._at_least(atom.denominator, 0):
+            return None
+        quotient, remainder = divide(factor, atom.denominator)
+        return None if remainder.terms else quotient
+
+    def _best(self, alternatives: Sequence[Cases], factor: Dim, rest: Dim, goal: End) -> End:
+        """The greatest lower bound of `factor * x + rest` for the alternative estimates of `x`."""
+        best: End = -INF
+        for cases in alternatives:
+            worst: End = INF
+            for case in cases:
+                reached = self.lower(scale(rest, case.scale) + factor * case.value, times(goal, case.scale))
+                worst = min(worst, _ceildiv(reached, case.scale))
+                if worst <= best:
+                    break
+            best = max(best, worst)
+            if best >= goal:
+                break
+        return best
+
+    def _level(self, atom: Atom) -> int:
+        """Greater than the levels of all atoms that estimates of `atom` are made of."""
+        found = self._levels.get(atom)
+        if found is None:
+            if isinstance(atom, SymbolAtom):
+                parts = [end for end in self._ranges.bounds[atom.name] if isinstance(end, Dim)]
+            else:
+                parts = list(atom.operands)
+            inner = {part for dim in parts for _, monomial in dim.terms for part, _ in monomial}
+            found = 1 + max(map(self._level, inner), default=0)
+            self._levels[atom] = found
+        return found
+
+
+def _ceildiv(end: End, divisor: int) -> End:
+    return end if isinstance(end, float) else -(-end // divisor)
+
+
+def _times_denominator(atom: FloorDivAtom) -> Estimates:
+    """Estimates of `denominator * floordiv(numerator, denominator)` for a positive denominator."""
+    low = Estimate(1, atom.numerator - atom.denominator + 1)
+    return Estimates([(low,)], [(Estimate(1, atom.numerator),)])
+
+
+def split(dim: Dim, atom: Atom) -> tuple[Dim, Dim]:
+    """`(a, b)` with `dim == a * atom + b`, where `b` is free of the atom as a factor."""
+    factor: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for coefficient, monomial in dim.terms:
+        left = tuple((part, power - (part is atom)) for part, power in monomial if part is not atom or power > 1)
+        if left == monomial:
+            rest[monomial] = coefficient
+        else:
+            factor[left] = coefficient
+    return from_monomials(factor), from_monomials(rest)
+
+
+def open_moduli(dim: Dim) -> Dim:
+    """`dim` with `a - b * floordiv(a, b)` for `mod(a, b)` where that quotient occurs, too, so that they cancel."""
+    atoms = {atom for _, monomial in dim.terms for atom, _ in monomial}
+    for atom in sorted(atoms, key=lambda atom: atom.sort_key):
+        if isinstance(atom, ModAtom):
+            quotient = floordiv(atom.numerator, atom.denominator)
+            inner = {part for _, monomial in quotient.terms for part, _ in monomial if isinstance(part, FloorDivAtom)}
+            if inner and inner <= atoms:
+                dim = replace_atom(dim, atom, atom.numerator - atom.denominator * quotient)
+    return dim
+
+
+def replace_atom(dim: Dim, atom: Atom, value: Dim) -> Dim:
+    """`dim` with a value for an atom, except inside other atoms; by Horner's rule."""
+    factor, rest = split(dim, atom)
+    return rest + replace_atom(factor, atom, value) * value if factor.terms else rest
