@@ -160,11 +160,13 @@ def _spell_half(value: float) -> str:
 
 
 def _spell_bfloat(value: float) -> str:
-    """Round to nearest even on the upper half of a float's bits; a NaN stays one."""
+    return f"0xR{bfloat_bits(value):04X}"
+
+
+def bfloat_bits(value: float) -> int:
+    """The bits of a bf16: the upper half of a float's, rounded to nearest even; a NaN stays one."""
     bits = _single_bits(value)
-    if value != value:
-        return f"0xR{bits >> 16 | 0x40:04X}"
-    return f"0xR{(bits + 0x7FFF + (bits >> 16 & 1)) >> 16:04X}"
+    return bits >> 16 | 0x40 if value != value else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 def _single_bits(value: float) -> int:

@@ -1,0 +1,312 @@
+"""Lowerings of the arith dialect: a table from op to a function over builder, op and operands.
+
+Operands are all scalars or all vectors of one length; the functions make either. Integer division never traps:
+a divisor that is 0, or the pair that overflows, gives an unspecified number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
+
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import (
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    bf16,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.to_llvm.builder import CONTRACT, NO_FLAGS, LLVMBuilder, element_type, like
+from lowering.to_llvm.scalars import (
+    compute_type,
+    convert_float,
+    float_constant,
+    from_integer,
+    llvm_type,
+    to_integer,
+)
+
+Lower = Callable[[LLVMBuilder, Operation, Sequence[SSAValue]], SSAValue]
+
+
+def fast_math(b: LLVMBuilder, op: Operation) -> llvm.FastMathAttr:
+    """The op's fast-math flags; `contract` is added where the builder allows it."""
+    flags = op.properties.get("fastmath")
+    if not isinstance(flags, arith.FastMathFlagsAttr) or not flags.data:
+        return CONTRACT if b.contract else NO_FLAGS
+    return llvm.FastMathAttr([*flags.data, *(CONTRACT.data if b.contract else ())])
+
+
+def _constant(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    value, type_ = cast(arith.ConstantOp, op).value, op.results[0].type
+    match value:
+        case IntegerAttr():
+            return b.integer(value.value.data, llvm_type(type_))
+        case FloatAttr():
+            return float_constant(b, value.value.data, type_)
+        case _:
+            raise ValueError(f"'{op.name}' op has a constant of type {type_}, expected an integer or a float")
+
+
+def _index_or_integer(
+    kind: type[Operation],
+    index: Callable[[LLVMBuilder, SSAValue, SSAValue], SSAValue],
+    b: LLVMBuilder,
+    op: Operation,
+    operands: Sequence[SSAValue],
+) -> SSAValue:
+    """Index arithmetic does not overflow; integers wrap around."""
+    lhs, rhs = operands
+    if isinstance(op.results[0].type, IndexType):
+        return index(b, lhs, rhs)
+    return b.wrapping(kind, lhs, rhs)
+
+
+def _integer(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return b.make(kind, operands, operands[0].type)
+
+
+def _float(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    type_ = op.results[0].type
+    wide = [convert_float(b, operand, type_, compute_type(type_)) for operand in operands]
+    result = b.make(kind, wide, wide[0].type, {"fastmathFlags": fast_math(b, op)})
+    return convert_float(b, result, compute_type(type_), type_)
+
+
+def _extremum(intrinsic: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    """The larger or smaller of two numbers by an intrinsic; exact, so bf16 is widened and cut back."""
+    type_ = op.results[0].type
+    wide = [convert_float(b, operand, type_, compute_type(type_)) for operand in operands]
+    result = b.overloaded(intrinsic, wide, wide[0].type)
+    return convert_float(b, result, compute_type(type_), type_)
+
+
+def _integer_extremum(intrinsic: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return b.overloaded(intrinsic, operands, operands[0].type)
+
+
+# Division.
+
+
+def safe_divisor(b: LLVMBuilder, divisor: SSAValue, signed: bool) -> SSAValue:
+    """The divisor, or 1 where dividing by it would trap."""
+    known = b.known_integer(divisor)
+    if known is not None and known != 0 and not (signed and known == -1):
+        return divisor
+    traps = b.compare("eq", divisor, b.integer(0, divisor.type))
+    if signed:
+        is_minus_one = b.compare("eq", divisor, b.integer(-1, divisor.type))
+        traps = b.make(llvm.OrOp, (traps, is_minus_one), traps.type)
+    return b.select(traps, b.integer(1, divisor.type), divisor)
+
+
+def _divided(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """Signed division towards zero; by -1 it is negation, which does not trap."""
+    quotient = b.make(llvm.SDivOp, (lhs, safe_divisor(b, rhs, True)), lhs.type)
+    if b.known_integer(rhs) not in (None, -1):
+        return quotient
+    is_minus_one = b.compare("eq", rhs, b.integer(-1, rhs.type))
+    negated = b.wrapping(llvm.SubOp, b.integer(0, lhs.type), lhs)
+    return b.select(is_minus_one, negated, quotient)
+
+
+def _divsi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return _divided(b, operands[0], operands[1])
+
+
+def _remsi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    """The remainder with the sign of the dividend; by -1 it is 0, as by 1."""
+    return b.make(llvm.SRemOp, (operands[0], safe_divisor(b, operands[1], True)), operands[0].type)
+
+
+def _unsigned(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return b.make(kind, (operands[0], safe_divisor(b, operands[1], False)), operands[0].type)
+
+
+def floordiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """Signed division rounded down."""
+    known = b.known_integer(rhs)
+    if known is not None and known > 0 and known & (known - 1) == 0:
+        return lhs if known == 1 else b.make(llvm.AShrOp, (lhs, b.integer(known.bit_length() - 1, lhs.type)), lhs.type)
+    quotient = _divided(b, lhs, rhs)
+    remainder = _remainder_of(b, lhs, rhs, quotient)
+    return b.make(llvm.AddOp, (quotient, _sign_extended(b, _signs_differ(b, remainder, rhs), lhs.type)), lhs.type)
+
+
+def mod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """What floor division leaves; it has the sign of the divisor."""
+    known = b.known_integer(rhs)
+    if known is not None and known > 0 and known & (known - 1) == 0:
+        return b.make(llvm.AndOp, (lhs, b.integer(known - 1, lhs.type)), lhs.type)
+    remainder = b.make(llvm.SRemOp, (lhs, safe_divisor(b, rhs, True)), lhs.type)
+    moved = b.make(llvm.AddOp, (remainder, rhs), lhs.type)
+    return b.select(_signs_differ(b, remainder, rhs), moved, remainder)
+
+
+def _floordivsi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return floordiv(b, operands[0], operands[1])
+
+
+def _ceildivsi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    lhs, rhs = operands
+    quotient = _divided(b, lhs, rhs)
+    remainder = _remainder_of(b, lhs, rhs, quotient)
+    zero = b.integer(0, lhs.type)
+    same = b.compare("sge", b.make(llvm.XOrOp, (remainder, rhs), lhs.type), zero)
+    up = b.make(llvm.AndOp, (b.compare("ne", remainder, zero), same), same.type)
+    return b.make(llvm.SubOp, (quotient, _sign_extended(b, up, lhs.type)), lhs.type)
+
+
+def _ceildivui(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    lhs, rhs = operands
+    divisor = safe_divisor(b, rhs, False)
+    quotient = b.make(llvm.UDivOp, (lhs, divisor), lhs.type)
+    remainder = b.make(llvm.URemOp, (lhs, divisor), lhs.type)
+    up = b.compare("ne", remainder, b.integer(0, lhs.type))
+    return b.make(llvm.SubOp, (quotient, _sign_extended(b, up, lhs.type)), lhs.type)
+
+
+def _remainder_of(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, quotient: SSAValue) -> SSAValue:
+    return b.wrapping(llvm.SubOp, lhs, b.wrapping(llvm.MulOp, quotient, rhs))
+
+
+def _signs_differ(b: LLVMBuilder, remainder: SSAValue, divisor: SSAValue) -> SSAValue:
+    """Whether the remainder is not 0 and of the other sign than the divisor."""
+    zero = b.integer(0, remainder.type)
+    differ = b.compare("slt", b.make(llvm.XOrOp, (remainder, divisor), remainder.type), zero)
+    return b.make(llvm.AndOp, (b.compare("ne", remainder, zero), differ), differ.type)
+
+
+def _sign_extended(b: LLVMBuilder, condition: SSAValue, type_: Attribute) -> SSAValue:
+    """-1 where the condition holds, else 0."""
+    return b.make(llvm.SExtOp, (condition,), type_)
+
+
+# Comparisons and conversions.
+
+
+def _cmpi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    predicate = llvm.ICmpPredicateFlag.from_int(cast(arith.CmpiOp, op).predicate.value.data)
+    return b.compare(predicate.value, operands[0], operands[1])
+
+
+def _cmpf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    type_ = op.operands[0].type
+    lhs, rhs = (convert_float(b, operand, type_, compute_type(type_)) for operand in operands)
+    predicate = llvm.FCmpPredicateFlag.from_int(cast(arith.CmpfOp, op).predicate.value.data)
+    return b.compare_floats(predicate.value, lhs, rhs)
+
+
+def _select(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return b.select(*operands)
+
+
+def _negf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    (value,) = operands
+    if op.results[0].type == bf16:
+        return b.make(llvm.XOrOp, (value, b.integer(0x8000, value.type)), value.type)
+    return b.make(llvm.FNegOp, (value,), value.type, {"fastmathFlags": NO_FLAGS})
+
+
+def _extend(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    (value,) = operands
+    return b.make(kind, (value,), like(value.type, llvm_type(op.results[0].type)))
+
+
+def _index_cast(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    (value,) = operands
+    source, target = element_type(value.type), llvm_type(op.results[0].type)
+    known = b.known_integer(value)
+    if source == target:
+        return value
+    if known is not None:
+        return b.integer(known, target)
+    wider = cast(IntegerType, source).width.data < cast(IntegerType, target).width.data
+    return b.make(llvm.SExtOp if wider else llvm.TruncOp, (value,), like(value.type, target))
+
+
+def _convert_float(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return convert_float(b, operands[0], op.operands[0].type, op.results[0].type)
+
+
+def _to_integer(signed: bool, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return to_integer(b, operands[0], op.operands[0].type, op.results[0].type, signed)
+
+
+def _from_integer(signed: bool, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return from_integer(b, operands[0], op.results[0].type, signed)
+
+
+def _bitcast(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    (value,) = operands
+    target = like(value.type, llvm_type(op.results[0].type))
+    return value if target == value.type else b.make(llvm.BitcastOp, (value,), target)
+
+
+_INTEGERS: dict[type[Operation], type[Operation]] = {
+    arith.AndIOp: llvm.AndOp,
+    arith.OrIOp: llvm.OrOp,
+    arith.XOrIOp: llvm.XOrOp,
+    arith.ShLIOp: llvm.ShlOp,
+    arith.ShRUIOp: llvm.LShrOp,
+    arith.ShRSIOp: llvm.AShrOp,
+}
+
+_FLOATS: dict[type[Operation], type[Operation]] = {
+    arith.AddfOp: llvm.FAddOp,
+    arith.SubfOp: llvm.FSubOp,
+    arith.MulfOp: llvm.FMulOp,
+    arith.DivfOp: llvm.FDivOp,
+}
+
+_FLOAT_EXTREMA: dict[type[Operation], str] = {
+    arith.MaximumfOp: "llvm.maximum",
+    arith.MinimumfOp: "llvm.minimum",
+    arith.MaxnumfOp: "llvm.maxnum",
+    arith.MinnumfOp: "llvm.minnum",
+}
+
+_INTEGER_EXTREMA: dict[type[Operation], str] = {
+    arith.MaxSIOp: "llvm.smax",
+    arith.MinSIOp: "llvm.smin",
+    arith.MaxUIOp: "llvm.umax",
+    arith.MinUIOp: "llvm.umin",
+}
+
+ARITH_LOWERINGS: dict[type[Operation], Lower] = {
+    arith.ConstantOp: _constant,
+    arith.AddiOp: partial(_index_or_integer, llvm.AddOp, LLVMBuilder.add),
+    arith.SubiOp: partial(_index_or_integer, llvm.SubOp, LLVMBuilder.sub),
+    arith.MuliOp: partial(_index_or_integer, llvm.MulOp, LLVMBuilder.mul),
+    **{op: partial(_integer, kind) for op, kind in _INTEGERS.items()},
+    **{op: partial(_float, kind) for op, kind in _FLOATS.items()},
+    **{op: partial(_extremum, name) for op, name in _FLOAT_EXTREMA.items()},
+    **{op: partial(_integer_extremum, name) for op, name in _INTEGER_EXTREMA.items()},
+    arith.DivSIOp: _divsi,
+    arith.RemSIOp: _remsi,
+    arith.DivUIOp: partial(_unsigned, llvm.UDivOp),
+    arith.RemUIOp: partial(_unsigned, llvm.URemOp),
+    arith.FloorDivSIOp: _floordivsi,
+    arith.CeilDivSIOp: _ceildivsi,
+    arith.CeilDivUIOp: _ceildivui,
+    arith.CmpiOp: _cmpi,
+    arith.CmpfOp: _cmpf,
+    arith.SelectOp: _select,
+    arith.NegfOp: _negf,
+    arith.ExtSIOp: partial(_extend, llvm.SExtOp),
+    arith.ExtUIOp: partial(_extend, llvm.ZExtOp),
+    arith.TruncIOp: partial(_extend, llvm.TruncOp),
+    arith.IndexCastOp: _index_cast,
+    arith.ExtFOp: _convert_float,
+    arith.TruncFOp: _convert_float,
+    arith.FPToSIOp: partial(_to_integer, True),
+    arith.FPToUIOp: partial(_to_integer, False),
+    arith.SIToFPOp: partial(_from_integer, True),
+    arith.UIToFPOp: partial(_from_integer, False),
+    arith.BitcastOp: _bitcast,
+}
+"""Every arith op with one result that is no container of values."""

@@ -1,0 +1,304 @@
+"""Builds one llvm function block by block: typed helpers that make ops directly, without generic constructors.
+
+Making an op through its keyword constructor costs three to eight times as much as `create`, and these ops are made in
+greater number than any others; hence the direct form here. Integer arithmetic folds constants on the way, so index
+expressions come out as a person would write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    AnyFloat,
+    DenseArrayBase,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    StringAttr,
+    UnitAttr,
+    VectorType,
+    i1,
+    i32,
+    i64,
+)
+from xdsl.dialects.llvm import FastMathAttr
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.hints import isa
+
+from lowering.to_llvm import llvm_ext
+from lowering.to_llvm.module_builder import ModuleBuilder
+
+POINTER = llvm.LLVMPointerType()
+NO_FLAGS = FastMathAttr(None)
+CONTRACT = FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
+
+_NSW = IntegerAttr(1, i32)
+_WRAPS = IntegerAttr(0, i32)
+_PREDICATES = {flag.value: IntegerAttr(flag.to_int(), i64) for flag in llvm.ALL_ICMP_FLAGS}
+_NO_BUNDLES = DenseArrayBase.from_list(i32, ())
+
+
+class LLVMBuilder:
+    """The blocks of one function; ops are appended to `block` and take `location`.
+
+    `contract` says whether a product may be fused with a sum, which rounds once instead of twice.
+    """
+
+    def __init__(self, module: ModuleBuilder, argument_types: Sequence[Attribute], contract: bool = True) -> None:
+        self.module = module
+        self.contract = contract
+        self.entry = Block(arg_types=argument_types)
+        self.blocks = [self.entry]
+        self.block = self.entry
+        self.location: LocationAttr = UNKNOWN_LOC
+        self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
+        self._constant_ops: list[Operation] = []
+        self._integers: dict[SSAValue, int] = {}
+
+    def finish(self) -> Region:
+        """The body of the function; constants come first in the entry block."""
+        if self._constant_ops:
+            first = self.entry.first_op
+            if first is None:
+                self.entry.add_ops(self._constant_ops)
+            else:
+                self.entry.insert_ops_before(self._constant_ops, first)
+        return Region(self.blocks)
+
+    # Blocks and branches.
+
+    def new_block(self, argument_types: Sequence[Attribute] = ()) -> Block:
+        """A block that is not yet placed."""
+        return Block(arg_types=argument_types)
+
+    def start(self, block: Block) -> None:
+        """Places a block after the others and goes on in it."""
+        self.blocks.append(block)
+        self.block = block
+
+    def branch(self, target: Block, *values: SSAValue) -> Operation:
+        """Ends the block with a jump."""
+        return self.insert(llvm.BrOp(target, *values))
+
+    def branch_if(self, condition: SSAValue, then: Block, otherwise: Block) -> Operation:
+        """Ends the block with a two-way jump to blocks without arguments."""
+        return self.insert(llvm.CondBrOp(condition, then, (), otherwise, ()))
+
+    def insert(self, op: Operation) -> Operation:
+        """Appends an op."""
+        op.location = self.location
+        self.block.add_op(op)
+        return op
+
+    def make(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        properties: dict[str, Attribute] | None = None,
+    ) -> SSAValue:
+        """Appends an op with one result."""
+        op = kind.create(operands=operands, result_types=(result_type,), properties=properties or {})
+        op.location = self.location
+        self.block.add_op(op)
+        return op.results[0]
+
+    # Constants.
+
+    def constant(self, value: Attribute, type_: Attribute) -> SSAValue:
+        """A constant of this function; equal ones are one value."""
+        key = (value, type_)
+        found = self._constants.get(key)
+        if found is None:
+            op = llvm.ConstantOp.create(result_types=(type_,), properties={"value": value})
+            self._constant_ops.append(op)
+            found = self._constants[key] = op.results[0]
+        return found
+
+    def integer(self, value: int, type_: Attribute = i64) -> SSAValue:
+        """An integer, in all elements if the type is a vector."""
+        if isa(type_, VectorType[IntegerType]):
+            return self.constant(
+                DenseIntOrFPElementsAttr.from_list(type_, [_wrapped(value, type_.element_type)]), type_
+            )
+        if not isa(type_, IntegerType):
+            raise TypeError(f"expected an integer type, got {type_}")
+        found = self.constant(IntegerAttr(_wrapped(value, type_), type_), type_)
+        self._integers[found] = value
+        return found
+
+    def float(self, value: float, type_: Attribute) -> SSAValue:
+        """A float, in all elements if the type is a vector."""
+        if isa(type_, VectorType[AnyFloat]):
+            return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)
+        if not isinstance(type_, AnyFloat):
+            raise TypeError(f"expected a float type, got {type_}")
+        return self.constant(FloatAttr(value, type_), type_)
+
+    def false(self) -> SSAValue:
+        """The constant false."""
+        return self.integer(0, i1)
+
+    def known_integer(self, value: SSAValue) -> int | None:
+        """The number that an integer constant of this function is, or None."""
+        return self._integers.get(value)
+
+    def lane_numbers(self, lanes: int) -> SSAValue:
+        """The vector 0, 1, ..., lanes - 1 of i64."""
+        type_ = VectorType(i64, [lanes])
+        return self.constant(DenseIntOrFPElementsAttr.from_list(type_, list(range(lanes))), type_)
+
+    def undefined(self, type_: Attribute) -> SSAValue:
+        """A value that is never looked at."""
+        return self.make(llvm.UndefOp, (), type_)
+
+    # Index arithmetic: i64 (or vectors of it), no signed overflow.
+
+    def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The sum."""
+        left, right = self._integers.get(lhs), self._integers.get(rhs)
+        if left is not None and right is not None:
+            return self.integer(left + right)
+        if left == 0:
+            return rhs
+        return lhs if right == 0 else self.make(llvm.AddOp, (lhs, rhs), lhs.type, {"overflowFlags": _NSW})
+
+    def sub(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The difference."""
+        left, right = self._integers.get(lhs), self._integers.get(rhs)
+        if left is not None and right is not None:
+            return self.integer(left - right)
+        return lhs if right == 0 else self.make(llvm.SubOp, (lhs, rhs), lhs.type, {"overflowFlags": _NSW})
+
+    def mul(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The product."""
+        left, right = self._integers.get(lhs), self._integers.get(rhs)
+        if left is not None and right is not None:
+            return self.integer(left * right)
+        if left == 1 or right == 0:
+            return rhs
+        if right == 1 or left == 0:
+            return lhs
+        return self.make(llvm.MulOp, (lhs, rhs), lhs.type, {"overflowFlags": _NSW})
+
+    def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """An integer comparison, by LLVM's name of the predicate."""
+        type_ = like(lhs.type, i1)
+        return self.make(llvm.ICmpOp, (lhs, rhs), type_, {"predicate": _PREDICATES[predicate]})
+
+    def compare_floats(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """A float comparison, by LLVM's name of the predicate."""
+        properties: dict[str, Attribute] = {"predicate": StringAttr(predicate), "fastmathFlags": NO_FLAGS}
+        return self.make(llvm_ext.FCmpOp, (lhs, rhs), like(lhs.type, i1), properties)
+
+    def select(self, condition: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
+        """One of two values."""
+        if isa(condition.type, VectorType):
+            return self.make(llvm_ext.SelectOp, (condition, then, otherwise), then.type)
+        return self.make(llvm.SelectOp, (condition, then, otherwise), then.type, {"fastmathFlags": NO_FLAGS})
+
+    def wrapping(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Addition, subtraction or multiplication of integers that wraps around."""
+        return self.make(kind, (lhs, rhs), lhs.type, {"overflowFlags": _WRAPS})
+
+    # Memory.
+
+    def element(self, base: SSAValue, index: SSAValue, type_: Attribute) -> SSAValue:
+        """The address of `base[index]` in an array of `type_`."""
+        if self._integers.get(index) == 0:
+            return base
+        properties = {
+            "rawConstantIndices": _ONE_INDEX,
+            "elem_type": type_,
+            "noWrapFlags": _WRAPS,
+            "inbounds": UnitAttr(),
+        }
+        return self.make(llvm.GEPOp, (base, index), POINTER, properties)
+
+    def load(self, address: SSAValue, type_: Attribute, alignment: int) -> SSAValue:
+        """Reads a value."""
+        properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": IntegerAttr(alignment, i64)}
+        return self.make(llvm.LoadOp, (address,), type_, properties)
+
+    def store(self, value: SSAValue, address: SSAValue, alignment: int) -> None:
+        """Writes a value."""
+        properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": IntegerAttr(alignment, i64)}
+        self.insert(llvm.StoreOp.create(operands=(value, address), properties=properties))
+
+    # Calls.
+
+    def call(self, name: str, arguments: Sequence[SSAValue], result_type: Attribute) -> SSAValue:
+        """A call of a function of the module that gives a result."""
+        return self.insert(llvm.CallOp(name, *arguments, return_type=result_type)).results[0]
+
+    def intrinsic(
+        self, name: str, arguments: Sequence[SSAValue], result_type: Attribute, flags: FastMathAttr = NO_FLAGS
+    ):
+        """A call of an LLVM intrinsic by its full name."""
+        properties: dict[str, Attribute] = {
+            "intrin": StringAttr(name),
+            "fastmathFlags": flags,
+            "op_bundle_sizes": _NO_BUNDLES,
+            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(arguments), 0]),
+        }
+        return self.make(llvm.CallIntrinsicOp, arguments, result_type, properties)
+
+    def overloaded(
+        self, name: str, arguments: Sequence[SSAValue], type_: Attribute, flags: FastMathAttr = NO_FLAGS
+    ) -> SSAValue:
+        """A call of an intrinsic that is overloaded on the type of its result."""
+        return self.intrinsic(f"{name}.{_suffix(type_)}", arguments, type_, flags)
+
+    # Vectors.
+
+    def splat(self, value: SSAValue, lanes: int) -> SSAValue:
+        """A vector with `value` in every element."""
+        type_ = VectorType(value.type, [lanes])
+        known = self._integers.get(value)
+        if known is not None:
+            return self.integer(known, type_)
+        first = self.make(llvm.InsertElementOp, (self.undefined(type_), value, self.integer(0)), type_)
+        mask = DenseArrayBase.from_list(i32, [0] * lanes)
+        return self.make(llvm.ShuffleVectorOp, (first, self.undefined(type_)), type_, {"mask": mask})
+
+    def extract(self, vector: SSAValue, lane: int) -> SSAValue:
+        """One element of a vector."""
+        return self.make(llvm_ext.ExtractElementOp, (vector, self.integer(lane)), element_type(vector.type))
+
+
+_ONE_INDEX = DenseArrayBase.from_list(i32, [llvm.GEP_USE_SSA_VAL])
+_UNORDERED = IntegerAttr(0, i64)
+
+
+def element_type(type_: Attribute) -> Attribute:
+    """The type itself, or a vector's element type."""
+    return type_.element_type if isa(type_, VectorType) else type_
+
+
+def lane_count(type_: Attribute) -> int | None:
+    """The number of elements of a vector type; None for other types."""
+    return type_.get_shape()[0] if isa(type_, VectorType) else None
+
+
+def _suffix(type_: Attribute) -> str:
+    """How the names of overloaded intrinsics spell a type."""
+    lanes = lane_count(type_)
+    return f"{'' if lanes is None else f'v{lanes}'}{element_type(type_)}"
+
+
+def like(shape: Attribute, element: Attribute) -> Attribute:
+    """`element`, or a vector of it with as many elements as `shape` has."""
+    lanes = lane_count(shape)
+    return element if lanes is None else VectorType(element, [lanes])
+
+
+def _wrapped(value: int, type_: IntegerType) -> int:
+    """`value` as the signed number with the same bits."""
+    bits = type_.width.data
+    return (value + (1 << bits >> 1)) % (1 << bits) - (1 << bits >> 1) if bits > 1 else value & 1

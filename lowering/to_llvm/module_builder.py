@@ -1,0 +1,74 @@
+"""What the functions of one llvm module share: declarations of outside functions, and text constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, i8
+from xdsl.ir import Attribute, Operation, Region
+
+EXTERNAL = llvm.LinkageAttr("external")
+INTERNAL = llvm.LinkageAttr("internal")
+_NO_UNWIND = StringAttr("nounwind")
+_PURE = ArrayAttr([_NO_UNWIND, StringAttr("willreturn"), StringAttr("memory(none)")])
+
+
+class ModuleBuilder:
+    """An llvm module in the making."""
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+        self._declared: dict[str, llvm.LLVMFunctionType] = {}
+        self._texts: dict[str, str] = {}
+
+    def finish(self) -> ModuleOp:
+        """The module: text constants and declarations first."""
+        return ModuleOp([*self._heads(), *self.ops])
+
+    def _heads(self) -> list[Operation]:
+        heads: list[Operation] = []
+        for text, name in self._texts.items():
+            size = len(text.encode())
+            type_ = llvm.LLVMArrayType(size, i8)
+            heads.append(
+                llvm.GlobalOp(
+                    type_, name, "private", constant=True, value=StringAttr(text), unnamed_addr=2, alignment=1
+                )
+            )
+        return heads
+
+    def text(self, text: str) -> str:
+        """The symbol of a constant that holds `text` and a zero byte; equal texts share it."""
+        return self._texts.setdefault(text + "\0", f"text.{len(self._texts)}")
+
+    def declare(
+        self, name: str, parameters: Sequence[Attribute], result: Attribute | None, pure: bool = False
+    ) -> llvm.LLVMFunctionType:
+        """Declares an outside function once.
+
+        Raises `ValueError` if it is declared already with another type.
+        """
+        type_ = llvm.LLVMFunctionType(parameters, result)
+        known = self._declared.setdefault(name, type_)
+        if known is type_:
+            attributes = _PURE if pure else ArrayAttr([_NO_UNWIND])
+            self.ops.append(llvm.FuncOp(name, type_, EXTERNAL, other_props={"passthrough": attributes}))
+        elif known != type_:
+            raise ValueError(f'function "{name}" is used as {known} and as {type_}')
+        return type_
+
+    def define(
+        self,
+        name: str,
+        parameters: Sequence[Attribute],
+        result: Attribute | None,
+        body: Region,
+        *,
+        internal: bool,
+        properties: dict[str, Attribute | None],
+    ) -> None:
+        """Adds a function with a body."""
+        linkage = INTERNAL if internal else EXTERNAL
+        type_ = llvm.LLVMFunctionType(parameters, result)
+        self.ops.append(llvm.FuncOp(name, type_, linkage, body=body, other_props=properties))

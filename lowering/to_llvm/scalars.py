@@ -1,0 +1,126 @@
+"""How scalars of tir look in the llvm dialect.
+
+`index` is `i64`, signed and unsigned integers are signless. A `bf16` is kept as the `i16` of its bits: it is widened to
+f32 by a shift before arithmetic and rounded back to nearest even after every operation, in integer code that
+vectorises and rounds like the reference everywhere; LLVM's own `bfloat` calls a library function for each element on
+most processors.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    IndexType,
+    IntegerType,
+    bf16,
+    f32,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from lowering.to_llvm import llvm_ext
+from lowering.to_llvm.builder import LLVMBuilder, like
+
+
+def llvm_type(type_: Attribute) -> Attribute:
+    """The type of a scalar in a register."""
+    match type_:
+        case IndexType():
+            return i64
+        case BFloat16Type():
+            return i16
+        case IntegerType():
+            return IntegerType(type_.width.data)
+        case _:
+            return type_
+
+
+def memory_type(type_: Attribute) -> Attribute:
+    """The type of a scalar in memory: as in a register, but a bool takes a byte."""
+    return i8 if type_ == i1 else llvm_type(type_)
+
+
+def from_memory(b: LLVMBuilder, value: SSAValue, type_: Attribute) -> SSAValue:
+    """What was loaded, as it is in a register; any byte but 0 is true."""
+    if type_ != i1:
+        return value
+    return b.compare("ne", value, b.integer(0, value.type))
+
+
+def to_memory(b: LLVMBuilder, value: SSAValue, type_: Attribute) -> SSAValue:
+    """What is to be stored; true is 1."""
+    return b.make(llvm.ZExtOp, (value,), like(value.type, i8)) if type_ == i1 else value
+
+
+def compute_type(type_: Attribute) -> Attribute:
+    """The type that float arithmetic on `type_` is done in."""
+    return f32 if type_ == bf16 else type_
+
+
+def math_type(type_: Attribute) -> Attribute:
+    """The type that math functions of `type_` are computed in."""
+    return f32 if isinstance(type_, BFloat16Type | Float16Type) else type_
+
+
+def convert_float(b: LLVMBuilder, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
+    """A float of one type as another, rounded to nearest even; `bf16` stands for its bits."""
+    if source == target:
+        return value
+    if source == bf16:
+        return convert_float(b, _widen_bf16(b, value), f32, target)
+    if target == bf16:
+        return _round_to_bf16(b, convert_float(b, value, source, f32))
+    kind = llvm.FPExtOp if _bits(source) < _bits(target) else llvm.FPTruncOp
+    return b.make(kind, (value,), like(value.type, target))
+
+
+def _bits(type_: Attribute) -> int:
+    return {"f16": 16, "f32": 32, "f64": 64}[str(type_)]
+
+
+def _widen_bf16(b: LLVMBuilder, value: SSAValue) -> SSAValue:
+    wide = like(value.type, i32)
+    bits = b.make(llvm.ShlOp, (b.make(llvm.ZExtOp, (value,), wide), b.integer(16, wide)), wide)
+    return b.make(llvm.BitcastOp, (bits,), like(value.type, f32))
+
+
+def _round_to_bf16(b: LLVMBuilder, value: SSAValue) -> SSAValue:
+    """Adds half of the last place, or one less where the result would be odd; a NaN keeps its payload's upper part."""
+    wide = like(value.type, i32)
+    bits = b.make(llvm.BitcastOp, (value,), wide)
+    upper = b.make(llvm.LShrOp, (bits, b.integer(16, wide)), wide)
+    odd = b.make(llvm.AndOp, (upper, b.integer(1, wide)), wide)
+    bias = b.make(llvm.AddOp, (odd, b.integer(0x7FFF, wide)), wide)
+    rounded = b.make(llvm.LShrOp, (b.make(llvm.AddOp, (bits, bias), wide), b.integer(16, wide)), wide)
+    quiet = b.make(llvm.OrOp, (upper, b.integer(0x40, wide)), wide)
+    is_nan = b.compare_floats("uno", value, value)
+    return b.make(llvm.TruncOp, (b.select(is_nan, quiet, rounded),), like(value.type, i16))
+
+
+def float_constant(b: LLVMBuilder, value: float, type_: Attribute) -> SSAValue:
+    """A float constant; of bf16, its bits."""
+    if type_ == bf16:
+        from lowering.codegen.llvm_types import bfloat_bits
+
+        return b.integer(bfloat_bits(value), i16)
+    return b.float(value, type_)
+
+
+def to_integer(b: LLVMBuilder, value: SSAValue, source: Attribute, target: Attribute, signed: bool) -> SSAValue:
+    """A float truncated to an integer; poison where it does not fit."""
+    wide = convert_float(b, value, source, compute_type(source))
+    kind = llvm_ext.FPToSIOp if signed else llvm_ext.FPToUIOp
+    return b.make(kind, (wide,), like(value.type, llvm_type(target)))
+
+
+def from_integer(b: LLVMBuilder, value: SSAValue, target: Attribute, signed: bool) -> SSAValue:
+    """An integer as the nearest float."""
+    middle = compute_type(target)
+    kind = llvm.SIToFPOp if signed else llvm_ext.UIToFPOp
+    return convert_float(b, b.make(kind, (value,), like(value.type, middle)), middle, target)
