@@ -5,16 +5,23 @@ from __future__ import annotations
 from xdsl.ir import Attribute, Dialect, Operation
 
 from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp, CallPurePackedOp
+from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.struct_info.base import PartialShapeAttr
-from relax_dialect.struct_info.functions import FuncType, SymbolAttr
+from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 
 _OPS: list[type[Operation]] = [
     CallClosureOp,
+    CallDPSPackedOp,
     CallOp,
+    CallPackedOp,
+    CallPurePackedOp,
+    CallTIRInplaceOp,
+    CallTIROp,
     ClosureOp,
     DataflowOp,
     ExternFuncOp,
@@ -30,7 +37,6 @@ _ATTRIBUTES: list[type[Attribute]] = [
     PartialShapeAttr,
     PrimType,
     ShapeType,
-    SymbolAttr,
     TensorType,
     TupleType,
 ]

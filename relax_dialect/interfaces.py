@@ -51,7 +51,8 @@ class InfersResultTypes(IRDLOperation, ABC):
         properties: Mapping[str, Attribute] | None = None,
         position: int | None = None,
     ) -> Self:
-        """Parses the end of the text, attributes and optional result types, and makes the op; inference errors become parse errors.
+        """Parses the end of the text, attributes and optional result types, and makes the op; inference errors become
+        parse errors.
 
         `position` is where the text of the op starts.
         """

@@ -15,10 +15,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.utils.hints import isa
 
 from relax_dialect.struct_info.base import PartialShapeAttr, shape_symbols
-from relax_dialect.struct_info.functions import SymbolAttr
 from relax_dialect.struct_info.symbols import iter_symbols
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Bounds, Prover
+from tir_dialect.types import SymbolAttr
 
 
 class BindsBlockSymbols(Operation, ABC):

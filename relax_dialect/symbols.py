@@ -28,8 +28,8 @@ def symbol_name(op: Operation) -> str | None:
 def find_function(op: Operation, name: str) -> Operation | None:
     """The op called `name` in the module around `op`; `None` if there is none, or no module.
 
-    The table of a module is remembered; an entry counts only if it is still that module's and still has the name, and a name
-    that is not found makes a new table.
+    The table of a module is remembered; an entry counts only if it is still that module's and still has the name, and
+    a name that is not found makes a new table.
     """
     module = enclosing_module(op)
     if module is None:

@@ -91,7 +91,7 @@ def verify_no_recursion_in_dataflow(func: FuncOp) -> None:
         name = pending.pop()
         if name == func.sym_name.data:
             raise VerifyException(
-                f"'relax.dataflow' op calls @{name} recursively; recursion is control flow, so call outside of the region"
+                f"'relax.dataflow' op calls @{name} recursively; recursion is control flow, call outside the region"
             )
         callee = None if name in seen else find_function(func, name)
         seen.add(name)

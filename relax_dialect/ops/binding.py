@@ -21,11 +21,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.scope import BindsResultSymbols, prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
-from relax_dialect.struct_info.functions import SymbolAttr, parse_symbol, print_symbol
+from relax_dialect.struct_info.functions import print_symbol_declaration
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.types import PrimType
 from relax_dialect.traits import Checked
 from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.types import SymbolAttr
 
 
 @irdl_op_definition
@@ -37,8 +38,9 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols):
     %n = relax.match_cast %s : !relax.shape<[_, 4]>
     ```
 
-    The first result is the value; then comes one witness per bound symbol. A bound symbol is solved from the value: `m`, and
-    also `m + 1` or `4 * m`. Fails at run time with the expected and actual fact (specification, "Evaluating MatchCast").
+    The first result is the value; then comes one witness per bound symbol. A bound symbol is solved from the value:
+    `m`, and also `m + 1` or `4 * m`. Fails at run time with the expected and actual fact (specification, "Evaluating
+    MatchCast").
 
     C1: the value can be of the type.
     C2: every bound symbol can be solved from the value.
@@ -85,7 +87,7 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols):
         info = parse_struct_info(parser)
         symbols: list[SymbolAttr] = []
         if parser.parse_optional_keyword("binds"):
-            symbols = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_symbol(parser))
+            symbols = parse_symbol_declarations(parser)
         op = cls(value, info, symbols)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
@@ -98,7 +100,7 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols):
         if self.symbols:
             printer.print_string(" binds ")
             with printer.in_square_brackets():
-                printer.print_list(self.symbols, lambda symbol: print_symbol(printer, symbol))
+                printer.print_list(self.symbols, lambda symbol: print_symbol_declaration(printer, symbol))
         printer.print_op_attributes(self.attributes)
 
     def verify_(self) -> None:

@@ -41,7 +41,9 @@ from tir_dialect.ops.syntax import parse_defined_operand
 
 
 def find_relax_function(op: IRDLOperation, callee: SymbolRefAttr) -> FuncOp | None:
-    """The function that `op` refers to; `None` while `op` is in no module. Raises `VerifyException` if there is none."""
+    """The function that `op` refers to; `None` while `op` is in no module. Raises `VerifyException` if there is
+    none.
+    """
     if enclosing_module(op) is None:
         return None
     found = find_function(op, callee.string_value())

@@ -1,4 +1,6 @@
-"""The text of a function signature, `[%n in [1, 2048], %k](%x: T, ...) -> R impure`, shared by functions and closures."""
+"""The text of a function signature, `[%n in [1, 2048], %k](%x: T, ...) -> R impure`, shared by functions and
+closures.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from relax_dialect.struct_info.base import StructInfo, parse_struct_info
-from relax_dialect.struct_info.functions import FuncType, SymbolAttr, parse_symbol, print_bounds
+from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.dims import is_symbol_name
+from tir_dialect.types import SymbolAttr, parse_symbol, print_bounds
 
 
 @dataclass(frozen=True)

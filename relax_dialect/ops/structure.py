@@ -33,11 +33,12 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.ops.signature import parse_signature, print_signature, signature_mismatch, witness_types
 from relax_dialect.scope import BindsBlockSymbols, prover_at
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.functions import FuncType, SymbolAttr
+from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.verifiers import verify_body_purity, verify_no_recursion_in_dataflow, verify_solvable
 from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.types import SymbolAttr
 
 
 class _FuncCallable(CallableOpInterface):

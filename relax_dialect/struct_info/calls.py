@@ -8,11 +8,12 @@ from typing import TypeAlias
 
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.erase import erase_symbols
-from relax_dialect.struct_info.functions import FuncType, SymbolAttr
+from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Match, match_types
 from relax_dialect.struct_info.subtype import Verdict
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols, substitute
 from tir_dialect.dims import Prover, symbol
+from tir_dialect.types import SymbolAttr
 
 DeriveFunction: TypeAlias = Callable[[Sequence[StructInfo]], StructInfo]
 """From the types of the arguments to the type of the result."""
@@ -74,15 +75,15 @@ def open_function(func: FuncType, other: FuncType) -> FuncType:
         [substitute(param, mapping) for param in func.params],
         substitute(func.ret, mapping),
         pure=func.pure,
-        symbols=[SymbolAttr(renaming[old.symbol.data], old.lower, old.upper) for old in func.symbols],
+        symbols=[SymbolAttr(renaming[old.symbol.data], *old.interval) for old in func.symbols],
     )
 
 
 def partial_application(func: FuncType, captured: Sequence[StructInfo], prover: Prover | None = None) -> FuncType:
     """The type of `func` with its first parameters given.
 
-    Symbols that the captured values determine are put in; the others stay bound by the call. Raises `Mismatch` if the captured
-    values are wrong.
+    Symbols that the captured values determine are put in; the others stay bound by the call. Raises `Mismatch` if the
+    captured values are wrong.
     """
     given = func.params[: len(captured)]
     alone = {name for param in given for name in iter_bare_symbols(param)}

@@ -10,89 +10,26 @@ from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from relax_dialect.struct_info.base import StructInfo, parse_struct_info
 from relax_dialect.struct_info.types import ObjectType
+from tir_dialect.types import SymbolAttr, parse_symbol, print_bounds
 
 
-@irdl_attr_definition
-class SymbolAttr(ParametrizedAttribute):
-    """`#relax.symbol<n in [1, 2048]>`: a symbol that a function binds, with its inclusive bounds.
-
-    Without bounds the value is any integer >= 0; `[1, _]` has no upper bound.
-    """
-
-    name = "relax.symbol"
-
-    symbol: StringAttr
-    lower_attr: IntAttr
-    upper_attr: Attribute
-
-    def __init__(self, symbol: str, lower: int = 0, upper: int | None = None):
-        super().__init__(StringAttr(symbol), IntAttr(lower), NoneAttr() if upper is None else IntAttr(upper))
-
-    @property
-    def lower(self) -> int:
-        """The least value."""
-        return self.lower_attr.data
-
-    @property
-    def upper(self) -> int | None:
-        """The greatest value, if there is one."""
-        return self.upper_attr.data if isa(self.upper_attr, IntAttr) else None
-
-    @property
-    def interval(self) -> tuple[int, int | None]:
-        """Least and greatest value, both inclusive."""
-        return self.lower, self.upper
-
-    def verify(self) -> None:
-        if self.upper is not None and self.upper < self.lower:
-            raise VerifyException(f"symbol {self.symbol.data} has no value in [{self.lower}, {self.upper}]")
-        if self.lower < 0:
-            raise VerifyException(f"symbol {self.symbol.data} expected a lower bound of at least 0, got {self.lower}")
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            return parse_symbol(parser).parameters
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            print_symbol(printer, self)
+def parse_symbol_declaration(parser: AttrParser) -> SymbolAttr:
+    """Parses `n` or `n in [1, 2048]`."""
+    return parse_symbol(parser, parser.parse_identifier(" as a symbol"))
 
 
-def parse_symbol(parser: AttrParser, name: str | None = None) -> SymbolAttr:
-    """Parses `n` or `n in [1, 2048]`; the name is not parsed if it is given."""
-    symbol = parser.parse_identifier(" as a symbol") if name is None else name
-    lower, upper = parse_optional_bounds(parser)
-    return SymbolAttr(symbol, lower, upper)
+def parse_symbol_declarations(parser: AttrParser) -> list[SymbolAttr]:
+    """Parses `[n, m in [1, 2048]]`."""
+    return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_symbol_declaration(parser))
 
 
-def parse_optional_bounds(parser: AttrParser) -> tuple[int, int | None]:
-    """Parses `in [1, 2048]` if present; `_` leaves the upper end open. Default: `(0, None)`."""
-    if not parser.parse_optional_keyword("in"):
-        return 0, None
-    with parser.in_square_brackets():
-        lower = parser.parse_integer()
-        parser.parse_punctuation(",")
-        upper = None if parser.parse_optional_keyword("_") else parser.parse_integer()
-    return lower, upper
-
-
-def print_symbol(printer: Printer, symbol: SymbolAttr) -> None:
-    """Prints what `parse_symbol` reads."""
+def print_symbol_declaration(printer: Printer, symbol: SymbolAttr) -> None:
+    """Prints what `parse_symbol_declaration` reads."""
     printer.print_string(symbol.symbol.data)
     print_bounds(printer, symbol)
-
-
-def print_bounds(printer: Printer, symbol: SymbolAttr) -> None:
-    """Prints ` in [1, 2048]`, or nothing if the symbol is any integer >= 0."""
-    if symbol.lower == 0 and symbol.upper is None:
-        return
-    upper = "_" if symbol.upper is None else str(symbol.upper)
-    printer.print_string(f" in [{symbol.lower}, {upper}]")
 
 
 @irdl_attr_definition
@@ -193,7 +130,9 @@ def parse_func_type_body(parser: AttrParser) -> FuncType:
         derive = parser.parse_str_literal() if parser.parse_optional_keyword("derive") else None
         ret = parse_struct_info(parser) if parser.parse_optional_punctuation("->") else None
         return FuncType(None, ret, pure=_parse_optional_purity(parser), derive=derive)
-    symbols = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_symbol(parser))
+    symbols = parser.parse_optional_comma_separated_list(
+        parser.Delimiter.SQUARE, lambda: parse_symbol_declaration(parser)
+    )
     params = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_struct_info(parser))
     parser.parse_punctuation("->")
     ret = parse_struct_info(parser)
@@ -209,7 +148,7 @@ def _print_signature(printer: Printer, func: FuncType) -> None:
     else:
         if func.symbols:
             with printer.in_square_brackets():
-                printer.print_list(func.symbols, lambda symbol: print_symbol(printer, symbol))
+                printer.print_list(func.symbols, lambda symbol: print_symbol_declaration(printer, symbol))
         with printer.in_parens():
             printer.print_list(func.params, printer.print_attribute)
     printer.print_string(" -> ")

@@ -11,19 +11,20 @@ from dataclasses import dataclass, field
 
 from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.erase import erase_static
-from relax_dialect.struct_info.functions import FuncType, SymbolAttr
+from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import fresh_name, iter_symbols, substitute
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Check, Dim, MatchError, Prover, solve, symbol
+from tir_dialect.types import SymbolAttr
 
 
 @dataclass(frozen=True)
 class Place:
     """A value among those that are matched, or one dimension of it.
 
-    `root` is its index, `fields` the way into nested tuples; `dim` is a dimension of a tensor or shape, 0 for the value of
-    a prim, and `None` for the value as a whole.
+    `root` is its index, `fields` the way into nested tuples; `dim` is a dimension of a tensor or shape, 0 for the
+    value of a prim, and `None` for the value as a whole.
     """
 
     root: int
@@ -98,9 +99,9 @@ def match_types(
 ) -> Match:
     """Matches each declared type with the actual one at its index, solving for `symbols`.
 
-    Symbols bind first where they stand alone, in any order of the arguments, then where a dimension is linear in one that
-    is left (specification, well-formedness 5 and 6, extended to linear expressions). All other symbols mean the same on
-    both sides. Raises `Mismatch` if no values can match or a symbol cannot be solved for.
+    Symbols bind first where they stand alone, in any order of the arguments, then where a dimension is linear in one
+    that is left (specification, well-formedness 5 and 6, extended to linear expressions). All other symbols mean the
+    same on both sides. Raises `Mismatch` if no values can match or a symbol cannot be solved for.
     """
     if len(declared) != len(actual):
         raise Mismatch(Place(len(declared)), f"expected {len(declared)} values, got {len(actual)}")
@@ -230,12 +231,13 @@ class _Matcher:
         for bound in self.symbols:
             name = bound.symbol.data
             value = bindings[name]
-            within = [self.prover.less_equal(bound.lower, value)]
-            if bound.upper is not None:
-                within.append(self.prover.less_equal(value, bound.upper))
+            lower, upper = bound.interval
+            within = [self.prover.less_equal(lower, value)]
+            if upper is not None:
+                within.append(self.prover.less_equal(value, upper))
             if False in within:
-                upper = "_" if bound.upper is None else bound.upper
-                raise Mismatch(sources[name], f"expected {name} in [{bound.lower}, {upper}], got {value}")
+                limit = "_" if upper is None else upper
+                raise Mismatch(sources[name], f"expected {name} in [{lower}, {limit}], got {value}")
             if None in within:
                 checks.append(BoundCheck(bound, value, sources[name]))
         return checks

@@ -121,8 +121,8 @@ def _function(derived: FuncType, base: FuncType, prover: Prover) -> Verdict:
     S8: where nothing is asked of the parameters, any function whose result is a subtype will do; a derive function,
     being known only by name, has to be the same one.
     S9: a packed function where parameters are asked for can only be checked at run time.
-    S10: the derived function can be called as the base is: it accepts the base's parameters (contravariance), its symbols being
-    solved from them, and what it then returns is a subtype of what the base returns.
+    S10: the derived function can be called as the base is: it accepts the base's parameters (contravariance), its
+    symbols being solved from them, and what it then returns is a subtype of what the base returns.
     """
     if base.pure and not derived.pure:
         return Verdict.NEVER  # S7

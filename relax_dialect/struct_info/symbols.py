@@ -8,9 +8,10 @@ from typing import TypeVar, cast
 from xdsl.ir import Attribute
 
 from relax_dialect.struct_info.base import Shape, StructInfo, shape_symbols
-from relax_dialect.struct_info.functions import FuncType, SymbolAttr
+from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, symbol
+from tir_dialect.types import SymbolAttr
 
 StructInfoT = TypeVar("StructInfoT", bound=StructInfo)
 
@@ -31,7 +32,9 @@ def iter_symbols(info: Attribute) -> Iterator[str]:
 
 
 def iter_bare_symbols(info: Attribute) -> Iterator[str]:
-    """The symbols that are a whole dimension or prim value, outside of function types: those that a match binds first."""
+    """The symbols that are a whole dimension or prim value, outside of function types: those that a match binds
+    first.
+    """
     dims: Shape = None
     if isinstance(info, TensorType | ShapeType):
         dims = info.dims
@@ -85,7 +88,7 @@ def _substitute_function(func: FuncType, mapping: Mapping[str, Dim]) -> FuncType
             name = fresh_name(name, taken)
             taken.add(name)
             inner[bound.symbol.data] = symbol(name)
-        symbols.append(SymbolAttr(name, bound.lower, bound.upper))
+        symbols.append(SymbolAttr(name, *bound.interval))
     return FuncType(
         None if func.opaque else [_substitute(param, inner) for param in func.params],
         _substitute(func.ret, inner),

@@ -1,0 +1,286 @@
+"""Calls of PrimFuncs: the caller names the results' types, memory for them is made, and the PrimFunc writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FlatSymbolRefAttrConstr, SymbolRefAttr, i64
+from xdsl.ir import BlockArgument, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    prop_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.ops.prim_func import verify_prim_func_call
+from relax_dialect.ops.syntax import (
+    parse_arguments,
+    parse_optional_arguments,
+    parse_result_types,
+    print_arguments,
+    print_result_types,
+)
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.types import ShapeType, TensorType
+from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
+from tir_dialect.attributes import DimAttr, parse_optional_dim_list, print_dim_list
+from tir_dialect.dims import Dim, DimLike
+
+
+class DestinationPassing(IRDLOperation):
+    """What the calls have in common that allocate their results and pass them to the callee."""
+
+    arguments = var_operand_def(StructInfo)
+    shapes = var_operand_def(ShapeType)
+    res = var_result_def(TensorType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def print_arguments(self, printer: Printer) -> None:
+        """Prints `(%x) shape(%s)`."""
+        print_arguments(printer, self.arguments)
+        if self.shapes:
+            printer.print_string(" shape")
+            print_arguments(printer, self.shapes)
+
+    def verify_results(self) -> None:
+        """Raises `VerifyException` unless memory for every result can be made."""
+        if len(self.shapes) not in (0, len(self.res)):
+            raise VerifyException(
+                f"'{self.name}' op expected no shape or one for each of its {len(self.res)} results, "
+                f"got {len(self.shapes)}"
+            )  # C2
+        for index, result in enumerate(self.res):
+            info = result.type
+            if info.dtype is None or (not self.shapes and info.known_dims is None):
+                raise VerifyException(
+                    f"'{self.name}' op result #{index} expected known dtype and dimensions to allocate memory, "
+                    f"got {info}; give an unknown shape by 'shape(%s)'"
+                )  # C1
+
+
+def callee_attr(callee: str | SymbolRefAttr) -> SymbolRefAttr:
+    """The reference to a function given by name."""
+    return SymbolRefAttr(callee) if isinstance(callee, str) else callee
+
+
+@irdl_op_definition
+class CallTIROp(DestinationPassing):
+    """Calls a PrimFunc with the arguments and new tensors of the result types.
+
+    ```mlir
+    %0 = relax.call_tir @matmul(%x, %y) : !relax.tensor<[m, k], f32>
+    %1, %2 = relax.call_tir @split(%x) tir_vars [2 * n] : !relax.tensor<[n], f32>, !relax.tensor<[m], f32>
+    %3 = relax.call_tir @f(%x) shape(%s) : !relax.tensor<[_], f32>
+    ```
+
+    Tensors go to buffers, prim values to scalars. The symbols of the PrimFunc are bound from the shapes of its buffers;
+    `tir_vars` are the values of those that no buffer determines, in the order of its symbol list. Where the shape of a
+    result is no expression of known symbols, it is an operand.
+
+    C1: dtype and dimensions of each result are known, or its shape is an operand.
+    C2: there are no shape operands, or one for each result.
+    C3: the callee is a PrimFunc of the module, and arguments and results can be its buffers and scalars.
+    """
+
+    name = "relax.call_tir"
+
+    callee = prop_def(FlatSymbolRefAttrConstr)
+    tir_vars = prop_def(ArrayAttr[DimAttr])
+
+    traits = traits_def(Checked())
+
+    def __init__(
+        self,
+        callee: str | SymbolRefAttr,
+        arguments: Sequence[SSAValue],
+        result_types: Sequence[TensorType],
+        *,
+        shapes: Sequence[SSAValue] = (),
+        tir_vars: Sequence[DimLike] = (),
+    ):
+        super().__init__(
+            operands=[arguments, shapes],
+            properties={
+                "callee": callee_attr(callee),
+                "tir_vars": ArrayAttr([DimAttr(dim) for dim in tir_vars]),
+            },
+            result_types=[result_types],
+        )
+
+    @property
+    def tir_dims(self) -> tuple[Dim, ...]:
+        """The values of the callee's symbols that no buffer determines."""
+        return tuple(attribute.data for attribute in self.tir_vars)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallTIROp:
+        callee = parser.parse_symbol_name().data
+        arguments = parse_arguments(parser)
+        shapes = parse_optional_arguments(parser, "shape")
+        tir_vars = parse_optional_tir_vars(parser)
+        attributes = parser.parse_optional_attr_dict()
+        op = cls(callee, arguments, parse_tensor_types(parser), shapes=shapes, tir_vars=tir_vars)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.callee.string_value())
+        self.print_arguments(printer)
+        print_tir_vars(printer, self.tir_dims)
+        printer.print_op_attributes(self.attributes)
+        print_result_types(printer, self.result_types)
+
+    def verify_(self) -> None:
+        self.verify_results()  # C1, C2
+        verify_prim_func_call(self, self.callee, self.arguments.types, self.res.types, self.tir_dims)  # C3
+
+
+def parse_optional_tir_vars(parser: Parser) -> tuple[Dim, ...]:
+    """Parses `tir_vars [n, 2 * m]` if present."""
+    if not parser.parse_optional_keyword("tir_vars"):
+        return ()
+    return parser.expect(lambda: parse_optional_dim_list(parser), "expected a list of dimensions")
+
+
+def print_tir_vars(printer: Printer, dims: Sequence[Dim]) -> None:
+    """Prints ` tir_vars [n, 2 * m]`, or nothing if there are none."""
+    if dims:
+        printer.print_string(" tir_vars ")
+        print_dim_list(printer, dims)
+
+
+def parse_tensor_types(parser: Parser) -> list[TensorType]:
+    """Parses `: T, ...` where each type is a tensor."""
+    position = parser.pos
+    types: list[TensorType] = []
+    for info in parse_result_types(parser):
+        if not isinstance(info, TensorType):
+            parser.raise_error(f"expected tensor types, got {info}", position, parser.pos)
+        types.append(info)
+    return types
+
+
+@irdl_op_definition
+class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
+    """Calls a PrimFunc that writes some of its results into arguments.
+
+    ```mlir
+    %0 = relax.call_tir_inplace @add_to(%x, %y) inplace [0] : !relax.tensor<[n], f32>
+    ```
+
+    `inplace` has one number per result: the argument whose memory it takes, or -1 for new memory. The op is pure only
+    if nobody can see an argument change: it is a value of the function, not a parameter, and used nowhere else.
+
+    C1: dtype and dimensions of each result are known, or its shape is an operand.
+    C2: there are no shape operands, or one for each result.
+    C3: the callee is a PrimFunc of the module, and arguments and results can be its buffers and scalars.
+    C4: `inplace` has one number per result, each -1 or the index of a tensor argument, none twice.
+    C5: a result has the type of the argument that it is written into.
+    """
+
+    name = "relax.call_tir_inplace"
+
+    callee = prop_def(FlatSymbolRefAttrConstr)
+    inplace = prop_def(DenseArrayBase.constr(i64))
+    tir_vars = prop_def(ArrayAttr[DimAttr])
+
+    traits = traits_def(EffectsOfImpurity())
+
+    def __init__(
+        self,
+        callee: str | SymbolRefAttr,
+        arguments: Sequence[SSAValue],
+        inplace: Sequence[int],
+        result_types: Sequence[TensorType],
+        *,
+        shapes: Sequence[SSAValue] = (),
+        tir_vars: Sequence[DimLike] = (),
+    ):
+        super().__init__(
+            operands=[arguments, shapes],
+            properties={
+                "callee": callee_attr(callee),
+                "inplace": DenseArrayBase.from_list(i64, inplace),
+                "tir_vars": ArrayAttr([DimAttr(dim) for dim in tir_vars]),
+            },
+            result_types=[result_types],
+        )
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """For each result the index of the argument whose memory it takes, or -1."""
+        return tuple(self.inplace.get_values())
+
+    @property
+    def tir_dims(self) -> tuple[Dim, ...]:
+        """The values of the callee's symbols that no buffer determines."""
+        return tuple(attribute.data for attribute in self.tir_vars)
+
+    @property
+    def impurity(self) -> str | None:
+        for index in self.targets:
+            if 0 <= index < len(self.arguments):
+                argument = self.arguments[index]
+                if isinstance(argument, BlockArgument):
+                    return f"writes its argument #{index}, a parameter, which the caller can see"
+                if not argument.has_one_use():
+                    return f"writes its argument #{index}, which is used elsewhere"
+        return None
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallTIRInplaceOp:
+        callee = parser.parse_symbol_name().data
+        arguments = parse_arguments(parser)
+        parser.parse_keyword("inplace")
+        inplace = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+        shapes = parse_optional_arguments(parser, "shape")
+        tir_vars = parse_optional_tir_vars(parser)
+        attributes = parser.parse_optional_attr_dict()
+        op = cls(callee, arguments, inplace, parse_tensor_types(parser), shapes=shapes, tir_vars=tir_vars)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.callee.string_value())
+        print_arguments(printer, self.arguments)
+        printer.print_string(" inplace ")
+        with printer.in_square_brackets():
+            printer.print_list(self.targets, printer.print_int)
+        if self.shapes:
+            printer.print_string(" shape")
+            print_arguments(printer, self.shapes)
+        print_tir_vars(printer, self.tir_dims)
+        printer.print_op_attributes(self.attributes)
+        print_result_types(printer, self.result_types)
+
+    def verify_(self) -> None:
+        self.verify_results()  # C1, C2
+        self._verify_targets()
+        fresh = [info for target, info in zip(self.targets, self.res.types, strict=True) if target < 0]
+        verify_prim_func_call(self, self.callee, self.arguments.types, fresh, self.tir_dims)  # C3
+
+    def _verify_targets(self) -> None:
+        targets = self.targets
+        used = [target for target in targets if target >= 0]
+        tensors = [index for index, info in enumerate(self.arguments.types) if isinstance(info, TensorType)]
+        if len(targets) != len(self.res) or len(set(used)) != len(used) or not {-1, *tensors}.issuperset(targets):
+            raise VerifyException(
+                f"'relax.call_tir_inplace' op expected for each of {len(self.res)} results -1 or another tensor "
+                f"argument, got [{', '.join(map(str, targets))}]"
+            )  # C4
+        for target, result in zip(targets, self.res, strict=True):
+            if target >= 0 and self.arguments[target].type != result.type:
+                raise VerifyException(
+                    f"'relax.call_tir_inplace' op result #{result.index} expected {self.arguments[target].type} as "
+                    f"argument #{target} has, got {result.type}"
+                )  # C5

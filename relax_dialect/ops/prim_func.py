@@ -1,0 +1,82 @@
+"""How a call from relax meets a PrimFunc: tensors and buffers, prim values and scalars, symbols of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.scope import prover_at
+from relax_dialect.struct_info.base import StructInfo, as_struct_infos
+from relax_dialect.struct_info.match import Match, Mismatch, match_types
+from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.symbols import enclosing_module, find_function
+from tir_dialect.dims import Dim
+from tir_dialect.dtypes import is_dtype, scalar_type
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import BufferType
+
+
+def find_prim_func(op: Operation, callee: SymbolRefAttr) -> PrimFuncOp | None:
+    """The PrimFunc that `op` calls; `None` while `op` is in no module. Raises `VerifyException` if there is none."""
+    if enclosing_module(op) is None:
+        return None
+    found = find_function(op, callee.string_value())
+    if isinstance(found, PrimFuncOp):
+        return found
+    what = "not defined in the module" if found is None else f"a '{found.name}'"
+    raise VerifyException(f"'{op.name}' op expected a 'tir.prim_func', but @{callee.string_value()} is {what}")
+
+
+def explicit_symbols(func: PrimFuncOp) -> tuple[str, ...]:
+    """The symbols of a PrimFunc that occur in no buffer's shape, so that a caller has to give their values."""
+    found = {name for param in func.buffer_params for dim in param.type.shape for name in dim.symbols}
+    return tuple(name for name in func.symbol_names if name not in found)
+
+
+def match_prim_func(
+    op: Operation, func: PrimFuncOp, actual: Sequence[StructInfo], tir_vars: Sequence[Dim] = ()
+) -> Match:
+    """Matches the parameters of `func` with the types of arguments and results; the symbols are those of `func`.
+
+    Raises `VerifyException` naming `op` and the parameter at fault.
+    """
+    subject = f"'{op.name}' op calls @{func.sym_name.data}"
+    explicit = explicit_symbols(func)
+    if len(explicit) != len(tir_vars):
+        raise VerifyException(
+            f"{subject}, whose symbols [{', '.join(explicit)}] are in no buffer's shape, with {len(tir_vars)} tir_vars"
+        )
+    if len(func.params) != len(actual):
+        raise VerifyException(f"{subject} with {len(actual)} arguments and results, expected {len(func.params)}")
+    declared = [_as_struct_info(param.type, info) for param, info in zip(func.params, actual, strict=True)]
+    declared += [PrimType(value=name) for name in explicit]
+    values = [*actual, *(PrimType(value=dim) for dim in tir_vars)]
+    try:
+        return match_types(declared, values, tuple(func.symbols), prover_at(op))
+    except Mismatch as mismatch:
+        raise VerifyException(f"{subject}, parameter {mismatch}") from mismatch
+
+
+def _as_struct_info(param: Attribute, actual: StructInfo) -> StructInfo:
+    """What a value that is passed for `param` has to be; integers of either sign go to signless scalars."""
+    if isinstance(param, BufferType):
+        return TensorType(param.shape, param.dtype)
+    if isinstance(actual, PrimType) and is_dtype(actual.dtype) and scalar_type(actual.dtype) == param:
+        return PrimType(actual.dtype)
+    return PrimType(param)
+
+
+def verify_prim_func_call(
+    op: Operation,
+    callee: SymbolRefAttr,
+    arguments: Sequence[Attribute],
+    results: Sequence[Attribute],
+    tir_vars: Sequence[Dim],
+) -> None:
+    """Raises `VerifyException` unless arguments and results can be the parameters of the PrimFunc."""
+    func = find_prim_func(op, callee)
+    if func is not None:
+        match_prim_func(op, func, as_struct_infos((*arguments, *results)), tir_vars)
