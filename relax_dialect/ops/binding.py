@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.scope import BindsResultSymbols, prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
-from relax_dialect.struct_info.functions import print_symbol_declaration
+from relax_dialect.struct_info.functions import parse_symbol_declarations, print_symbol_declaration
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.types import PrimType
 from relax_dialect.traits import Checked
