@@ -13,7 +13,6 @@ from types import CodeType
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
-from xdsl.utils.hints import type_repr
 from xdsl.utils.lexer import Span
 
 from lowering.debug import Debug, debug_level
@@ -55,7 +54,8 @@ def _describe(tool: str, error: BaseException) -> str:
             notes: tuple[str, ...] = tuple(getattr(error, "__notes__", ()))
             return "\n".join((f"{tool}: error: {error}", *notes))
         case _:
-            return f"{tool}: internal error: {type(error).__name__}: {error}\n{traceback_or_hint(error)}"
+            message = f"{tool}: internal error: {type(error).__name__}: {error}"
+            return with_traceback(message, error, "set RELAX_DEBUG=1 for the Python traceback")
 
 
 def quote_span(span: Span[str] | Span[bytes]) -> str:
@@ -76,14 +76,15 @@ def pass_failure(error: Exception, pass_name: str) -> ToolError:
     report = f"internal error in pass '{pass_name}': {type(error).__name__}: {message}"
     if op is not None:
         report = f"{report}\n{render((Finding.at(op, 'was being rewritten'),))}"
-    return ToolError(f"{report}\n{traceback_or_hint(error)}")
+    hint = "set RELAX_DEBUG=1 for the Python traceback, --reproducer FILE for a file that shows the failure"
+    return ToolError(with_traceback(report, error, hint))
 
 
-def traceback_or_hint(error: BaseException) -> str:
-    """The Python traceback if `RELAX_DEBUG` is set, else how to get it."""
+def with_traceback(message: str, error: BaseException, hint: str | None = None) -> str:
+    """`message` with the Python traceback under it if `RELAX_DEBUG` is set, else with the hint."""
     if debug_level() >= Debug.STAGES:
-        return "".join(traceback.format_exception(error))
-    return "hint: set RELAX_DEBUG=1 for the Python traceback, --reproducer FILE for a file that shows the failure"
+        return f"{message}\n{''.join(traceback.format_exception(error)).rstrip()}"
+    return message if hint is None else f"{message}\nhint: {hint}"
 
 
 def unknown_pass(name: str, available: list[str]) -> ToolError:
@@ -95,7 +96,8 @@ def unknown_pass(name: str, available: list[str]) -> ToolError:
 
 def bad_options(error: ValueError, pass_class: type[ModulePass]) -> ToolError:
     """The options given to a pass do not fit it."""
-    options = [f"{field.name.replace('_', '-')}: {type_repr(field.type)}" for field in fields(pass_class)]
+    # With postponed evaluation of annotations, which all our files have, a field's type is its text.
+    options = [f"{field.name.replace('_', '-')}: {field.type!s}" for field in fields(pass_class)]
     has = f"its options are {', '.join(options)}" if options else "it has no options"
     return ToolError(f"pass '{pass_class.name}': {error}\nhint: {has}")
 

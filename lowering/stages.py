@@ -1,0 +1,132 @@
+"""What each stage of the pipeline may contain: whitelists as data, read by `verify-stage`.
+
+A module is a list of functions; a stage says which kinds of functions there are and which ops each may hold. The order
+is that of the pipeline; a pass is from one stage to the same or a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class OpSet:
+    """A set of op names: some by name, and all of some dialects but those excepted."""
+
+    names: frozenset[str]
+    dialects: frozenset[str]
+    excepted: frozenset[str]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names or (name.partition(".")[0] in self.dialects and name not in self.excepted)
+
+
+def ops(text: str, but: str = "") -> OpSet:
+    """Names separated by blanks; `dialect.*` is all of a dialect, less those in `but`."""
+    names = text.split()
+    return OpSet(
+        frozenset(name for name in names if not name.endswith(".*")),
+        frozenset(name.removesuffix(".*") for name in names if name.endswith(".*")),
+        frozenset(but.split()),
+    )
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage."""
+
+    meaning: str
+    """What is true of a module at this stage, in one line."""
+    functions: Mapping[str, tuple[OpSet, ...]]
+    """The ops that may be at module level, and what may be inside each."""
+    types: frozenset[str]
+    """The dialects whose types values may have, beside builtin ones."""
+
+
+TIR = ops("tir.* arith.* math.*")
+"""PrimFuncs with blocks: what frontends, TE and schedules work on."""
+
+TIR_FLAT = ops("tir.* arith.* math.* vector.* scf.* cf.*", but="tir.block tir.init tir.match_buffer")
+"""PrimFuncs without blocks: loops, and loads and stores with final indices."""
+
+EXPLICIT_MEMORY = ops(
+    "relax.alloc_tensor relax.alloc_storage relax.storage_tensor relax.call_kernel relax.kill relax.check_args"
+)
+"""What lowering puts in; not written by frontends."""
+
+RELAX = ops("relax.*", but=" ".join(sorted(EXPLICIT_MEMORY.names)))
+"""The graph level: every expression and operator."""
+
+RELAX_CORE = ops(
+    """
+    relax.return relax.if relax.while relax.for relax.yield relax.condition relax.closure
+    relax.call relax.call_closure relax.call_packed relax.call_pure_packed
+    relax.match_cast relax.shape relax.shape_of relax.prim relax.constant relax.string relax.dtype relax.null
+    relax.tuple relax.tuple_get relax.assert relax.print
+    """
+)
+"""The language without operators, dataflow regions and calls that allocate."""
+
+RELAX_CALLS = ops("relax.dataflow relax.output relax.call_tir relax.call_tir_inplace relax.call_dps_packed relax.fused")
+"""Dataflow regions, and calls whose results are allocated by the compiler."""
+
+ALLOCATION = ops("relax.alloc_tensor relax.call_kernel")
+"""Explicit destinations."""
+
+LLVM = ops("llvm.* llvm_ext.*")
+
+STAGES: Mapping[str, Stage] = {
+    "relax": Stage(
+        "graphs of operators, and PrimFuncs",
+        {"relax.func": (RELAX,), "tir.prim_func": (TIR,)},
+        frozenset({"relax", "tir"}),
+    ),
+    "relax-legal": Stage(
+        "every operator is a call of a PrimFunc or of a packed function",
+        {"relax.func": (RELAX_CORE, RELAX_CALLS), "tir.prim_func": (TIR,)},
+        frozenset({"relax", "tir"}),
+    ),
+    "relax-dps": Stage(
+        "destinations are allocated, and calls write into them; no dataflow regions",
+        {"relax.func": (RELAX_CORE, ALLOCATION), "tir.prim_func": (TIR, TIR_FLAT)},
+        frozenset({"relax", "tir"}),
+    ),
+    "relax-memory": Stage(
+        "tensors have their place in an arena, and values their end of life",
+        {"relax.func": (RELAX_CORE, EXPLICIT_MEMORY), "tir.prim_func": (TIR, TIR_FLAT)},
+        frozenset({"relax", "tir"}),
+    ),
+    "vm": Stage(
+        "functions are control flow over registers that calls the run-time library and kernels",
+        {"vm.func": (ops("vm.*"),), "tir.prim_func": (TIR, TIR_FLAT)},
+        frozenset({"vm", "tir"}),
+    ),
+    "tir": Stage("PrimFuncs with blocks", {"tir.prim_func": (TIR,)}, frozenset({"tir"})),
+    "tir-flat": Stage(
+        "PrimFuncs without blocks, with final indices",
+        {"tir.prim_func": (TIR_FLAT,)},
+        frozenset({"tir", "vector"}),
+    ),
+    "llvm": Stage(
+        "LLVM functions only",
+        {"llvm.func": (LLVM,), "llvm.mlir.global": (LLVM,)},
+        frozenset({"llvm"}),
+    ),
+}
+"""The stages by name, in the order of the pipeline."""
+
+REMOVED_BY: Mapping[str, str] = {
+    "relax.dataflow": "to-non-dataflow",
+    "relax.output": "to-non-dataflow",
+    "relax.call_tir": "lower-call-tir",
+    "relax.call_tir_inplace": "lower-call-tir",
+    "relax.call_dps_packed": "lower-call-tir",
+    "relax.closure": "lambda-lift",
+    "relax.func": "convert-relax-to-vm",
+    "tir.block": "lower-blocks",
+    "tir.init": "lower-blocks",
+    "tir.prim_func": "convert-tir-to-llvm",
+    "vm.func": "convert-vm-to-llvm",
+}
+"""The pass that removes an op, where one does."""
