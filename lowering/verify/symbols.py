@@ -12,12 +12,16 @@ from relax_dialect.struct_info.base import PartialShapeAttr, shape_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols
 from tir_dialect.attributes import DimAttr
+from tir_dialect.ops.function import PrimFuncOp
 
 NO_SYMBOLS: frozenset[str] = frozenset()
 
 
 def witnesses(place: Operation | Block) -> Mapping[str, SSAValue]:
     """The values that witness symbols: results of an op, arguments of a block."""
+    func = place.parent_op() if isinstance(place, Block) else None
+    if isinstance(func, PrimFuncOp):
+        return dict(zip(func.symbol_names, func.symbol_args, strict=False))
     return symbols_witnessed(place)
 
 

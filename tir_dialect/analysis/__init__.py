@@ -1,0 +1,1 @@
+"""What can be said about a prim_func without running it."""

@@ -1,0 +1,136 @@
+"""From SSA values back to dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from tir_dialect.dims import Dim, Prover, ceildiv, constant, floordiv, maximum, minimum, mod, symbol
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.scalars import DimOp
+
+Leaf: TypeAlias = Callable[[SSAValue], Dim | None]
+"""What the evaluator asks about values that it cannot look into."""
+
+
+def dim_of(value: SSAValue) -> Dim | None:
+    """The dimension over the symbols of the function that an integer value is; `None` if it is none.
+
+    Looks through symbol arguments, constants, `tir.dim`, casts between `index` and `i64`, and `arith` on those.
+    Division and remainder that round towards zero count where both operands cannot be negative.
+    """
+    return DimEvaluator().dim_of(value)
+
+
+class DimEvaluator:
+    """Evaluates integer values to dimensions, each value once.
+
+    `leaf` may give dimensions to values that have none by themselves, such as loop variables; `prover` knows the
+    bounds of all symbols.
+    """
+
+    def __init__(self, leaf: Leaf | None = None, prover: Prover | None = None):
+        self._leaf = leaf
+        self._prover = prover or Prover()
+        self._known: dict[SSAValue, Dim | None] = {}
+
+    def dim_of(self, value: SSAValue) -> Dim | None:
+        """The dimension that the value is, or `None`; linear in the number of ops that compute it."""
+        pending = [value]
+        while pending:
+            current = pending[-1]
+            if current in self._known:
+                pending.pop()
+                continue
+            inputs = _inputs(current)
+            missing = [operand for operand in inputs if operand not in self._known]
+            if missing:
+                pending += missing
+            else:
+                self._known[current] = self._evaluate(current, [self._known[operand] for operand in inputs])
+                pending.pop()
+        return self._known[value]
+
+    def _evaluate(self, value: SSAValue, inputs: list[Dim | None]) -> Dim | None:
+        owner = value.owner
+        found = None
+        if isinstance(value, BlockArgument):
+            found = _symbol_of(value)
+        elif isinstance(owner, DimOp):
+            found = owner.dim
+        elif isinstance(owner, arith.ConstantOp):
+            found = _constant(owner)
+        elif inputs and isinstance(owner, Operation):
+            operands = [dim for dim in inputs if dim is not None]
+            if len(operands) == len(inputs):
+                found = self._apply(owner, operands)
+        if found is None and self._leaf is not None:
+            found = self._leaf(value)
+        return found
+
+    def _apply(self, op: Operation, operands: list[Dim]) -> Dim | None:
+        rule = _RULES.get(type(op))
+        if rule is not None:
+            return rule(*operands)
+        rule = _NON_NEGATIVE_RULES.get(type(op))
+        if rule is None or any(not self._prover.less_equal(0, operand) for operand in operands):
+            return None
+        return None if self._prover.less_equal(1, operands[1]) is not True else rule(*operands)
+
+
+def _divide(rule: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim | None]:
+    """`rule`, but no dimension where the divisor is the constant 0."""
+    return lambda lhs, rhs: None if rhs.constant_value == 0 else rule(lhs, rhs)
+
+
+def _same(dim: Dim) -> Dim:
+    return dim
+
+
+_RULES: dict[type[Operation], Callable[..., Dim | None]] = {
+    arith.AddiOp: Dim.__add__,
+    arith.SubiOp: Dim.__sub__,
+    arith.MuliOp: Dim.__mul__,
+    arith.FloorDivSIOp: _divide(floordiv),
+    arith.CeilDivSIOp: _divide(ceildiv),
+    arith.MinSIOp: minimum,
+    arith.MaxSIOp: maximum,
+    arith.IndexCastOp: _same,
+}
+
+_NON_NEGATIVE_RULES: dict[type[Operation], Callable[..., Dim | None]] = {
+    arith.DivSIOp: floordiv,
+    arith.DivUIOp: floordiv,
+    arith.CeilDivUIOp: ceildiv,
+    arith.RemSIOp: mod,
+    arith.RemUIOp: mod,
+}
+
+
+def _is_wide(type: Attribute) -> bool:
+    return isinstance(type, IndexType) or type == IntegerType(64)
+
+
+def _inputs(value: SSAValue) -> tuple[SSAValue, ...]:
+    """The operands that the dimension of a value depends on; none if it is not computed by a known op."""
+    op = value.owner
+    if not isinstance(op, Operation) or (type(op) not in _RULES and type(op) not in _NON_NEGATIVE_RULES):
+        return ()
+    if not _is_wide(value.type) or not all(_is_wide(type) for type in op.operand_types):
+        return ()
+    return tuple(op.operands)
+
+
+def _symbol_of(argument: BlockArgument) -> Dim | None:
+    func = argument.block.parent_op()
+    if not isinstance(func, PrimFuncOp) or argument.index >= len(func.symbols):
+        return None
+    return symbol(func.symbols.data[argument.index].symbol.data)
+
+
+def _constant(op: arith.ConstantOp) -> Dim | None:
+    return constant(op.value.value.data) if isinstance(op.value, IntegerAttr) and _is_wide(op.result.type) else None

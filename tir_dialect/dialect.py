@@ -1,0 +1,59 @@
+"""The tir dialect: loops, blocks and buffers."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, Dialect, Operation
+
+from tir_dialect.attributes import DimAttr
+from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
+from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
+from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr, SymbolAttr
+
+
+class _MaterializeConstant(ConstantMaterializationInterface):
+    """Makes `arith.constant` of folded numbers."""
+
+    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
+        if isinstance(value, IntegerAttr | FloatAttr) and value.get_type() == type:
+            return ConstantOp(cast("IntegerAttr | FloatAttr", value))
+        return None
+
+
+TIR = Dialect(
+    "tir",
+    [
+        PrimFuncOp,
+        ForOp,
+        WhileOp,
+        ConditionOp,
+        IfOp,
+        YieldOp,
+        BlockOp,
+        InitOp,
+        ReadsOp,
+        WritesOp,
+        LoadOp,
+        StoreOp,
+        AllocBufferOp,
+        MatchBufferOp,
+        DimOp,
+        RampOp,
+        AssertOp,
+        CallOp,
+        CallExternOp,
+        CallPackedOp,
+    ],
+    [BufferType, DimAttr, SymbolAttr, LoopKindAttr, IteratorKindAttr],
+    [_MaterializeConstant()],
+)

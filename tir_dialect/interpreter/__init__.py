@@ -1,0 +1,1 @@
+"""Reference semantics of the tir dialect on NumPy arrays."""

@@ -1,0 +1,1 @@
+"""The ops of the tir dialect, one file per family."""

@@ -1,0 +1,71 @@
+"""The text of buffer accesses: elements `%A[%i, %j]` and regions `%A[%i, %lo to %hi]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.types import BufferType
+
+
+def parse_buffer(parser: Parser) -> SSAValue[BufferType]:
+    """Parses a buffer that is defined already."""
+    start = parser.pos
+    value = parse_defined_operand(parser)
+    if not isinstance(value.type, BufferType):
+        parser.raise_error(f"expected a buffer, got a value of type {value.type}", start, parser.pos)
+    return SSAValue.get(value, type=BufferType)
+
+
+def parse_access(parser: Parser) -> tuple[SSAValue[BufferType], list[SSAValue]]:
+    """Parses `%A[%i, %j]`."""
+    buffer = parse_buffer(parser)
+    indices = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_defined_operand(parser))
+    return buffer, indices
+
+
+def print_access(printer: Printer, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
+    """Prints `%A[%i, %j]`."""
+    printer.print_ssa_value(buffer)
+    with printer.in_square_brackets():
+        printer.print_list(indices, printer.print_ssa_value)
+
+
+@dataclass(frozen=True)
+class RegionAxis:
+    """One dimension of a region: the point `lower`, or the half-open range from `lower` to `upper`."""
+
+    lower: SSAValue
+    upper: SSAValue | None = None
+
+
+def parse_buffer_region(parser: Parser) -> tuple[SSAValue[BufferType], list[RegionAxis]]:
+    """Parses `%A[%i, %lo to %hi]`."""
+    buffer = parse_buffer(parser)
+    return buffer, parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_axis(parser))
+
+
+def print_buffer_region(printer: Printer, buffer: SSAValue, axes: Sequence[RegionAxis]) -> None:
+    """Prints `%A[%i, %lo to %hi]`."""
+    printer.print_ssa_value(buffer)
+    with printer.in_square_brackets():
+        printer.print_list(axes, lambda axis: _print_axis(printer, axis))
+
+
+def _parse_axis(parser: Parser) -> RegionAxis:
+    lower = parse_defined_operand(parser)
+    if parser.parse_optional_keyword("to") is None:
+        return RegionAxis(lower)
+    return RegionAxis(lower, parse_defined_operand(parser))
+
+
+def _print_axis(printer: Printer, axis: RegionAxis) -> None:
+    printer.print_ssa_value(axis.lower)
+    if axis.upper is not None:
+        printer.print_string(" to ")
+        printer.print_ssa_value(axis.upper)

@@ -1,0 +1,235 @@
+"""Calls: of other prim_funcs, of C functions and of packed functions."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import FlatSymbolRefAttrConstr, IndexType, StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import SymbolTable, SymbolUserOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from tir_dialect.dims import Dim, Prover
+from tir_dialect.dtypes import is_dtype, scalar_type
+from tir_dialect.ops.effects import UnknownEffects
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.syntax import parse_defined_operands
+from tir_dialect.types import BufferType
+
+
+def _is_scalar(type: Attribute) -> bool:
+    return is_dtype(type) and scalar_type(type) == type
+
+
+def _parse_arguments(parser: Parser) -> list[SSAValue]:
+    with parser.in_parens():
+        return parse_defined_operands(parser)
+
+
+class ForeignCallOp(IRDLOperation, ABC):
+    """A call of a function that is not in the module, by name."""
+
+    function = prop_def(StringAttr)
+    pure = opt_prop_def(UnitAttr)
+    arguments = var_operand_def()
+    result = opt_result_def()
+
+    def __init__(
+        self,
+        function: str,
+        arguments: Sequence[SSAValue | Operation] = (),
+        result_type: Attribute | None = None,
+        *,
+        pure: bool = False,
+    ):
+        super().__init__(
+            operands=[arguments],
+            properties={"function": StringAttr(function), "pure": UnitAttr() if pure else None},
+            result_types=[result_type],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ForeignCallOp:
+        pure = parser.parse_optional_keyword("pure") is not None
+        function = parser.parse_str_literal()
+        arguments = _parse_arguments(parser)
+        attributes = parser.parse_optional_attr_dict()
+        result = parser.parse_type() if parser.parse_optional_punctuation(":") is not None else None
+        op = cls(function, arguments, result, pure=pure)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        if self.pure is not None:
+            printer.print_string(" pure")
+        printer.print_string(" ")
+        printer.print_string_literal(self.function.data)
+        with printer.in_parens():
+            printer.print_list(self.arguments, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        if self.result is not None:
+            printer.print_string(" : ")
+            printer.print_attribute(self.result.type)
+
+    def verify_(self) -> None:
+        for index, argument in enumerate(self.arguments):
+            if not _is_scalar(argument.type) and not isinstance(argument.type, BufferType | IndexType):
+                raise VerifyException(
+                    f"'{self.name}' op argument #{index} expected a buffer or a scalar, got {argument.type}"
+                )  # C1
+        if self.result is not None and not _is_scalar(self.result.type):
+            raise VerifyException(f"'{self.name}' op expected a scalar result, got {self.result.type}")  # C2
+
+
+@irdl_op_definition
+class CallExternOp(ForeignCallOp):
+    """Calls a C function, found when the code is linked.
+
+    ```mlir
+    %r = tir.call_extern pure "erff"(%x) : f32
+    tir.call_extern "my_kernel"(%A, %n)
+    ```
+
+    A buffer is passed as the address of its first element, an `index` as a 64-bit integer. With `pure` the call has no
+    effect but its result.
+
+    C1: an argument is a buffer or a scalar.
+    C2: the result is a scalar.
+    """
+
+    name = "tir.call_extern"
+
+    traits = traits_def(UnknownEffects())
+
+
+@irdl_op_definition
+class CallPackedOp(ForeignCallOp):
+    """Calls a function of the tvm-ffi registry, found when the executable is loaded.
+
+    ```mlir
+    tir.call_packed "my_sort"(%A, %k)
+    ```
+
+    A buffer is passed as a tensor (shape, strides and all), an integer as a 64-bit integer, a float as a double. With
+    `pure` the call has no effect but its result.
+
+    C1: an argument is a buffer or a scalar.
+    C2: the result is a scalar.
+    """
+
+    name = "tir.call_packed"
+
+    traits = traits_def(UnknownEffects())
+
+
+class _VerifiesCallee(SymbolUserOpInterface):
+    """Checks a `tir.call` against the function that it names."""
+
+    def verify(self, op: Operation) -> None:
+        if isinstance(op, CallOp) and op.get_toplevel_object() is not op:
+            _verify_call(op)
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """Calls another prim_func of the module; the brackets give the values of its symbols.
+
+    ```mlir
+    tir.call @matmul[%m, %n, %k](%A, %B, %C)
+    ```
+
+    C1: the callee is a `tir.prim_func`.
+    C2: there is one `index` per symbol, and one argument per parameter.
+    C3: the arguments have the types of the parameters, with the symbols replaced by what is passed for them.
+    """
+
+    name = "tir.call"
+
+    callee = prop_def(FlatSymbolRefAttrConstr)
+    sizes = var_operand_def(IndexType)
+    arguments = var_operand_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    traits = traits_def(UnknownEffects(), _VerifiesCallee())
+
+    def __init__(
+        self,
+        callee: str | SymbolRefAttr,
+        sizes: Sequence[SSAValue | Operation],
+        arguments: Sequence[SSAValue | Operation],
+    ):
+        symbol = SymbolRefAttr(callee) if isinstance(callee, str) else callee
+        super().__init__(operands=[sizes, arguments], properties={"callee": symbol})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallOp:
+        callee = parser.parse_symbol_name().data
+        sizes: list[SSAValue] = []
+        if parser.parse_optional_punctuation("[") is not None:
+            sizes = parse_defined_operands(parser)
+            parser.parse_punctuation("]")
+        op = cls(callee, sizes, _parse_arguments(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.callee.root_reference.data)
+        if self.sizes:
+            with printer.in_square_brackets():
+                printer.print_list(self.sizes, printer.print_ssa_value)
+        with printer.in_parens():
+            printer.print_list(self.arguments, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+
+
+def _verify_call(op: CallOp) -> None:
+    callee = SymbolTable.lookup_symbol(op, op.callee)
+    if not isinstance(callee, PrimFuncOp):
+        raise VerifyException(f"'tir.call' op {op.callee} is not a 'tir.prim_func'")  # C1
+    symbols, params = callee.symbols, callee.params
+    if len(op.sizes) != len(symbols) or len(op.arguments) != len(params):
+        raise VerifyException(
+            f"'tir.call' op {op.callee} expected {len(symbols)} sizes and {len(params)} arguments, got "
+            f"{len(op.sizes)} and {len(op.arguments)}"
+        )  # C2
+    sizes = _known_sizes(callee, op)
+    for index, (argument, param) in enumerate(zip(op.arguments, params, strict=True)):
+        if not _accepts(param.type, argument.type, sizes):
+            raise VerifyException(
+                f"'tir.call' op {op.callee} argument #{index} expected type {param.type}, got {argument.type}"
+            )  # C3
+
+
+def _known_sizes(callee: PrimFuncOp, op: CallOp) -> dict[str, Dim]:
+    from tir_dialect.analysis.dims import dim_of
+
+    dims = ((name, dim_of(size)) for name, size in zip(callee.symbol_names, op.sizes, strict=True))
+    return {name: dim for name, dim in dims if dim is not None}
+
+
+def _accepts(expected: Attribute, got: Attribute, sizes: dict[str, Dim]) -> bool:
+    """Whether the types can be equal once all sizes are known."""
+    if not isinstance(expected, BufferType) or not isinstance(got, BufferType):
+        return expected == got
+    if (expected.rank, expected.dtype, expected.scope) != (got.rank, got.dtype, got.scope):
+        return False
+    pairs = [*zip(expected.shape, got.shape, strict=True), *zip(expected.strides, got.strides, strict=True)]
+    known = [(want, have) for want, have in [*pairs, (expected.offset, got.offset)] if want.symbols <= sizes.keys()]
+    return got.align >= expected.align and all(
+        Prover().equal(want.substitute(sizes), have) is not False for want, have in known
+    )

@@ -1,0 +1,281 @@
+"""Memory: allocation, loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerType, VectorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from tir_dialect.ops.accesses import parse_access, print_access
+from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
+from tir_dialect.ops.effects import AllocatesResults
+from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.types import BufferType
+
+I1 = IntegerType(1)
+
+
+class _AccessEffect(MemoryEffect):
+    """A load reads its buffer, a store writes it."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        if isinstance(op, StoreOp):
+            return frozenset((EffectInstance(MemoryEffectKind.WRITE, op.buffer),))
+        return frozenset((EffectInstance(MemoryEffectKind.READ, op.operands[0]),))
+
+
+def lanes_of(type: Attribute) -> int | None:
+    """The number of lanes of a vector with one fixed dimension; `None` for a scalar or another vector."""
+    if isa(type, VectorType) and type.get_num_dims() == 1 and not type.get_num_scalable_dims():
+        return type.get_shape()[0]
+    return None
+
+
+def access_type(buffer: BufferType, indices: Sequence[SSAValue | Operation], lanes: int | None = None) -> Attribute:
+    """The type of what an access moves: an element, or as many as the vector has lanes."""
+    for index in indices:
+        lanes = lanes_of(SSAValue.get(index).type) or lanes
+    return buffer.element_type if lanes is None else VectorType(buffer.element_type, [lanes])
+
+
+def _verify_access(
+    op: Operation, buffer: BufferType, indices: Sequence[SSAValue], moved: Attribute, mask: SSAValue | None
+) -> None:
+    if len(indices) != buffer.rank:
+        raise VerifyException(f"'{op.name}' op expected {buffer.rank} indices, got {len(indices)}")  # C1
+    lanes = lanes_of(moved)
+    expected = buffer.element_type if lanes is None else VectorType(buffer.element_type, [lanes])
+    if moved != expected:
+        raise VerifyException(f"'{op.name}' op expected a value of type {expected}, got {moved}")  # C2
+    for axis, index in enumerate(indices):
+        if not isinstance(index.type, IndexType) and (lanes is None or index.type != VectorType(IndexType(), [lanes])):
+            vectors = "" if lanes is None else f" or {VectorType(IndexType(), [lanes])}"
+            raise VerifyException(f"'{op.name}' op index {axis} expected index{vectors}, got {index.type}")  # C3
+    if mask is not None and (lanes is None or mask.type != VectorType(I1, [lanes])):
+        wanted = "no mask" if lanes is None else f"a mask of type {VectorType(I1, [lanes])}"
+        raise VerifyException(f"'{op.name}' op of {moved} expected {wanted}, got {mask.type}")  # C4
+    if lanes is not None and buffer.rank == 0:
+        raise VerifyException(f"'{op.name}' op of {moved} expected a buffer with a dimension")  # C5
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """Reads an element, or several as a vector.
+
+    ```mlir
+    %a = tir.load %A[%i, %j]
+    %v = tir.load %A[%i, %j] mask %m : vector<8xf32>
+    %g = tir.load %A[%i, %indices]
+    ```
+
+    A vector is read from consecutive indices of the last dimension, or, if some index is itself a vector, lane by
+    lane from the indices of that lane. A lane that the mask switches off is not read and is 0.
+
+    C1: there is one index per dimension.
+    C2: the result is of the buffer's element type, or a vector of it.
+    C3: an index is an `index`, or a vector of as many as the result has lanes.
+    C4: only a vector access has a mask, with as many lanes.
+    C5: a vector access needs a dimension.
+    C6: the access cannot be shown to be out of range.
+    """
+
+    name = "tir.load"
+
+    buffer = operand_def(BufferType)
+    indices = var_operand_def()
+    mask = opt_operand_def()
+    result = result_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    traits = traits_def(_AccessEffect())
+
+    def __init__(
+        self,
+        buffer: SSAValue | Operation,
+        indices: Sequence[SSAValue | Operation],
+        *,
+        lanes: int | None = None,
+        mask: SSAValue | Operation | None = None,
+    ):
+        """`lanes` asks for a vector from consecutive indices; with vector indices the result follows from them."""
+        buffer = SSAValue.get(buffer, type=BufferType)
+        super().__init__(operands=[buffer, indices, mask], result_types=[access_type(buffer.type, indices, lanes)])
+
+    @property
+    def buffer_type(self) -> BufferType:
+        """The type of the buffer."""
+        return SSAValue.get(self.buffer, type=BufferType).type
+
+    @property
+    def lanes(self) -> int | None:
+        """The number of lanes of a vector access."""
+        return lanes_of(self.result.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoadOp:
+        buffer, indices = parse_access(parser)
+        mask = parse_defined_operand(parser) if parser.parse_optional_keyword("mask") is not None else None
+        attributes = parser.parse_optional_attr_dict()
+        start = parser.pos
+        lanes = None
+        if parser.parse_optional_punctuation(":") is not None:
+            result = parser.parse_type()
+            lanes = lanes_of(result)
+            if result != access_type(buffer.type, indices, lanes):
+                wanted = access_type(buffer.type, indices, lanes)
+                parser.raise_error(f"'tir.load' op expected type {wanted}, got {result}", start, parser.pos)
+        op = cls(buffer, indices, lanes=lanes, mask=mask)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_access(printer, self.buffer, self.indices)
+        if self.mask is not None:
+            printer.print_string(" mask ")
+            printer.print_ssa_value(self.mask)
+        printer.print_op_attributes(self.attributes)
+        if self.result.type != access_type(self.buffer_type, self.indices):
+            printer.print_string(" : ")
+            printer.print_attribute(self.result.type)
+
+    def verify_(self) -> None:
+        _verify_access(self, self.buffer_type, self.indices, self.result.type, self.mask)
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """Writes an element, or several from a vector.
+
+    ```mlir
+    tir.store %a, %A[%i, %j]
+    tir.store %v, %A[%i, %j] mask %m
+    ```
+
+    Vectors, vector indices and masks mean the same as for `tir.load`; lanes with equal indices write in order.
+
+    C1: there is one index per dimension.
+    C2: the value is of the buffer's element type, or a vector of it.
+    C3: an index is an `index`, or a vector of as many as the value has lanes.
+    C4: only a vector access has a mask, with as many lanes.
+    C5: a vector access needs a dimension.
+    C6: the access cannot be shown to be out of range.
+    """
+
+    name = "tir.store"
+
+    value = operand_def()
+    buffer = operand_def(BufferType)
+    indices = var_operand_def()
+    mask = opt_operand_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    traits = traits_def(_AccessEffect())
+
+    def __init__(
+        self,
+        value: SSAValue | Operation,
+        buffer: SSAValue | Operation,
+        indices: Sequence[SSAValue | Operation],
+        *,
+        mask: SSAValue | Operation | None = None,
+    ):
+        super().__init__(operands=[value, buffer, indices, mask])
+
+    @property
+    def buffer_type(self) -> BufferType:
+        """The type of the buffer."""
+        return SSAValue.get(self.buffer, type=BufferType).type
+
+    @property
+    def lanes(self) -> int | None:
+        """The number of lanes of a vector access."""
+        return lanes_of(self.value.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StoreOp:
+        value = parse_defined_operand(parser)
+        parser.parse_punctuation(",")
+        buffer, indices = parse_access(parser)
+        mask = parse_defined_operand(parser) if parser.parse_optional_keyword("mask") is not None else None
+        op = cls(value, buffer, indices, mask=mask)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        print_access(printer, self.buffer, self.indices)
+        if self.mask is not None:
+            printer.print_string(" mask ")
+            printer.print_ssa_value(self.mask)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        _verify_access(self, self.buffer_type, self.indices, self.value.type, self.mask)
+
+
+@irdl_op_definition
+class AllocBufferOp(IRDLOperation):
+    """Memory that lives as long as the region that it is in runs, with no defined content.
+
+    ```mlir
+    %T = tir.alloc_buffer annotations {"layout" = "tile"} : !tir.buffer<[n, 16], f32, scope = "local">
+    ```
+    """
+
+    name = "tir.alloc_buffer"
+
+    annotations = opt_prop_def(DictionaryAttr)
+    buffer = result_def(BufferType)
+
+    traits = traits_def(AllocatesResults())
+
+    def __init__(self, type: BufferType, *, annotations: Mapping[str, Attribute] | None = None):
+        super().__init__(result_types=[type], properties={"annotations": annotations_attr(annotations)})
+
+    @property
+    def buffer_type(self) -> BufferType:
+        """The type of the buffer."""
+        return SSAValue.get(self.buffer, type=BufferType).type
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllocBufferOp:
+        annotations = parse_annotations(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        type = parser.parse_type()
+        if not isinstance(type, BufferType):
+            parser.raise_error(f"expected a buffer type, got {type}", start, parser.pos)
+        op = cls(type, annotations=None if annotations is None else annotations.data)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_annotations(printer, self.annotations)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.buffer.type)

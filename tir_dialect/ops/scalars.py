@@ -1,0 +1,150 @@
+"""Scalars and vectors of indices that `arith` cannot make, and assertions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, StringAttr, VectorType
+from xdsl.interfaces import HasFolderInterface
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tir_dialect.attributes import DimAttr, parse_dim_expr
+from tir_dialect.dims import Dim, DimLike
+from tir_dialect.ops.effects import MayRaise
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import lanes_of
+from tir_dialect.ops.syntax import parse_defined_operand
+
+I1 = IntegerType(1)
+
+
+@irdl_op_definition
+class DimOp(HasFolderInterface, IRDLOperation):
+    """The value of a dimension over the symbols of the function: `%e = tir.dim 4 * n + 1`."""
+
+    name = "tir.dim"
+
+    dim_attr = prop_def(DimAttr, prop_name="dim")
+    result = result_def(IndexType())
+
+    traits = traits_def(Pure())
+
+    def __init__(self, dim: DimLike):
+        super().__init__(properties={"dim": DimAttr(dim)}, result_types=[IndexType()])
+
+    @property
+    def dim(self) -> Dim:
+        """The dimension."""
+        return self.dim_attr.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DimOp:
+        op = cls(parse_dim_expr(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.dim}")
+        printer.print_op_attributes(self.attributes)
+
+    def fold(self) -> Sequence[SSAValue | Attribute] | None:
+        """An integer, or the function's argument for a symbol."""
+        value = self.dim.constant_value
+        if value is not None:
+            return (IntegerAttr(value, IndexType()),)
+        name = self.dim.as_symbol
+        func = self.parent_op()
+        while func is not None and not isinstance(func, PrimFuncOp):
+            func = func.parent_op()
+        argument = None if name is None or func is None else func.symbol_arg(name)
+        return None if argument is None else (argument,)
+
+
+@irdl_op_definition
+class RampOp(IRDLOperation):
+    """The indices `base`, `base + step`, `base + 2 * step`, ...: `%v = tir.ramp %base by %step : vector<8xindex>`.
+
+    C1: the result is a vector of `index` with one fixed dimension.
+    """
+
+    name = "tir.ramp"
+
+    base = operand_def(IndexType())
+    step = operand_def(IndexType())
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, base: SSAValue | Operation, step: SSAValue | Operation, lanes: int):
+        super().__init__(operands=[base, step], result_types=[VectorType(IndexType(), [lanes])])
+
+    @property
+    def lanes(self) -> int:
+        """The number of indices."""
+        return lanes_of(self.result.type) or 0
+
+    @classmethod
+    def parse(cls, parser: Parser) -> RampOp:
+        base = parse_defined_operand(parser)
+        parser.parse_keyword("by")
+        step = parse_defined_operand(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        type = parser.parse_type()
+        lanes = lanes_of(type)
+        if lanes is None or type != VectorType(IndexType(), [lanes]):
+            parser.raise_error(f"expected a vector of index with one dimension, got {type}", start, parser.pos)
+        op = cls(base, step, lanes)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.base)
+        printer.print_string(" by ")
+        printer.print_ssa_value(self.step)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+    def verify_(self) -> None:
+        if not self.lanes or self.result.type != VectorType(IndexType(), [self.lanes]):
+            raise VerifyException(
+                f"'tir.ramp' op expected a vector of index with one dimension, got {self.result.type}"
+            )  # C1
+
+
+@irdl_op_definition
+class AssertOp(IRDLOperation):
+    """Raises `ValueError` with the message unless the condition holds: `tir.assert %ok, "n is even"`."""
+
+    name = "tir.assert"
+
+    condition = operand_def(I1)
+    message = prop_def(StringAttr)
+
+    traits = traits_def(MayRaise())
+
+    def __init__(self, condition: SSAValue | Operation, message: str):
+        super().__init__(operands=[condition], properties={"message": StringAttr(message)})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AssertOp:
+        condition = parse_defined_operand(parser)
+        parser.parse_punctuation(",")
+        op = cls(condition, parser.parse_str_literal())
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.condition)
+        printer.print_string(", ")
+        printer.print_string_literal(self.message.data)
+        printer.print_op_attributes(self.attributes)

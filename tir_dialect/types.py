@@ -1,0 +1,325 @@
+"""Types and attributes of the tir dialect: buffers, symbols, loop and iterator kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, StringAttr
+from xdsl.dialects.utils import EnumAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.str_enum import StrEnum
+
+from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim_list
+from tir_dialect.dims import Dim, DimLike, constant, is_symbol_name, to_dim
+from tir_dialect.dtypes import ElementType, byte_size, is_dtype, scalar_type
+
+GLOBAL_SCOPE = "global"
+"""The scope of buffers that say nothing else: ordinary memory."""
+
+Interval: TypeAlias = tuple[int, int | None]
+
+
+class LoopKind(StrEnum):
+    """How the iterations of a `tir.for` run."""
+
+    SERIAL = "serial"
+    """One after the other."""
+    PARALLEL = "parallel"
+    """On the threads of the machine, in any order."""
+    VECTORIZED = "vectorized"
+    """As lanes of vector instructions."""
+    UNROLLED = "unrolled"
+    """One after the other, as straight-line code."""
+    THREAD_BINDING = "thread_binding"
+    """On the hardware thread that the tag names."""
+
+
+@irdl_attr_definition
+class LoopKindAttr(EnumAttribute[LoopKind], SpacedOpaqueSyntaxAttribute):
+    """The kind of a loop: `#tir<loop_kind parallel>`."""
+
+    name = "tir.loop_kind"
+
+
+class IteratorKind(StrEnum):
+    """What instances of a block that differ in an iterator may assume about each other."""
+
+    SPATIAL = "spatial"
+    """They are independent: each writes its own elements."""
+    REDUCE = "reduce"
+    """They update the same elements by an associative and commutative operation."""
+    SCAN = "scan"
+    """They have to run in order."""
+    OPAQUE = "opaque"
+    """Nothing is known."""
+
+
+@irdl_attr_definition
+class IteratorKindAttr(EnumAttribute[IteratorKind], SpacedOpaqueSyntaxAttribute):
+    """The kind of a block iterator: `#tir<iterator_kind reduce>`."""
+
+    name = "tir.iterator_kind"
+
+
+@irdl_attr_definition
+class SymbolAttr(ParametrizedAttribute):
+    """`#tir.symbol<n in [1, 2048]>`: a symbol that a prim_func binds, with its inclusive bounds.
+
+    Without bounds the value is any integer >= 0; `[1, _]` has no upper bound.
+    """
+
+    name = "tir.symbol"
+
+    symbol: StringAttr
+    lower_attr: IntAttr
+    upper_attr: IntAttr | NoneAttr
+
+    def __init__(self, symbol: str, lower: int = 0, upper: int | None = None):
+        super().__init__(StringAttr(symbol), IntAttr(lower), NoneAttr() if upper is None else IntAttr(upper))
+
+    @property
+    def interval(self) -> Interval:
+        """Least and greatest value, both inclusive; `None` is unbounded."""
+        return self.lower_attr.data, self.upper_attr.data if isinstance(self.upper_attr, IntAttr) else None
+
+    def verify(self) -> None:
+        if not is_symbol_name(self.symbol.data):
+            raise VerifyException(f"'{self.symbol.data}' cannot name a symbol")
+        lower, upper = self.interval
+        if lower < 0 or (upper is not None and upper < lower):
+            raise VerifyException(f"symbol {self.symbol.data} has empty or negative bounds [{lower}, {upper}]")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return parse_symbol(parser, parser.parse_identifier(" as a symbol")).parameters
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.symbol.data)
+            print_bounds(printer, self)
+
+
+def parse_symbol(parser: AttrParser, name: str) -> SymbolAttr:
+    """Parses the bounds of a symbol, `in [1, 2048]`, if there are any."""
+    if parser.parse_optional_keyword("in") is None:
+        return SymbolAttr(name)
+    with parser.in_square_brackets():
+        lower = parser.parse_integer(allow_boolean=False)
+        parser.parse_punctuation(",")
+        upper = None if parser.parse_optional_keyword("_") else parser.parse_integer(allow_boolean=False)
+    return SymbolAttr(name, lower, upper)
+
+
+def print_bounds(printer: Printer, symbol: SymbolAttr) -> None:
+    """Prints ` in [1, 2048]`, or nothing if the symbol is any integer >= 0."""
+    lower, upper = symbol.interval
+    if (lower, upper) != (0, None):
+        printer.print_string(f" in [{lower}, {'_' if upper is None else upper}]")
+
+
+def row_major_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The strides, in elements, of a buffer without gaps whose last dimension is contiguous."""
+    strides: list[Dim] = []
+    step = constant(1)
+    for dim in reversed(shape):
+        strides.append(step)
+        step = step * dim
+    return tuple(reversed(strides))
+
+
+@irdl_attr_definition
+class BufferType(ParametrizedAttribute, TypeAttribute):
+    """`!tir.buffer<[n, 4], f32, strides = [8, 1], offset = 2, scope = "local", align = 64>`: typed memory.
+
+    Element `[i, j]` is at `offset + i * stride0 + j * stride1` elements after the base address. Strides are row-major,
+    the offset is 0, the scope `global` and the alignment of the base address, in bytes, that of the element, unless
+    something else is written. Strides that say no more than the default are dropped, so that equal layouts are equal
+    types.
+
+    C1: the element type is one of `tir_dialect.dtypes`.
+    C2: there are as many strides as dimensions.
+    C3: the alignment is a power of two and at least the size of an element.
+    C4: a constant extent is not negative.
+    """
+
+    name = "tir.buffer"
+
+    shape_attr: ArrayAttr[DimAttr]
+    dtype: Attribute
+    strides_attr: ArrayAttr[DimAttr] | NoneAttr
+    offset_attr: DimAttr
+    scope_attr: StringAttr
+    align_attr: IntAttr
+
+    def __init__(
+        self,
+        shape: Sequence[DimLike],
+        dtype: Attribute,
+        *,
+        strides: Sequence[DimLike] | None = None,
+        offset: DimLike = 0,
+        scope: str = GLOBAL_SCOPE,
+        align: int | None = None,
+    ):
+        dims = tuple(to_dim(dim) for dim in shape)
+        steps = None if strides is None else tuple(to_dim(stride) for stride in strides)
+        if steps == row_major_strides(dims):
+            steps = None
+        if align is None:
+            align = byte_size(dtype) if is_dtype(dtype) else 1
+        super().__init__(
+            ArrayAttr([DimAttr(dim) for dim in dims]),
+            dtype,
+            NoneAttr() if steps is None else ArrayAttr([DimAttr(step) for step in steps]),
+            DimAttr(offset),
+            StringAttr(scope),
+            IntAttr(align),
+        )
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """The extents."""
+        return tuple(dim.data for dim in self.shape_attr)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape_attr)
+
+    @property
+    def element_type(self) -> ElementType:
+        """The type of a loaded element: the dtype, but integers are signless."""
+        return scalar_type(self.dtype)
+
+    @property
+    def strides(self) -> tuple[Dim, ...]:
+        """The strides in elements, also when they are the default."""
+        if isinstance(self.strides_attr, NoneAttr):
+            return row_major_strides(self.shape)
+        return tuple(stride.data for stride in self.strides_attr)
+
+    @property
+    def has_default_strides(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return isinstance(self.strides_attr, NoneAttr)
+
+    @property
+    def offset(self) -> Dim:
+        """The place of the first element after the base address, in elements."""
+        return self.offset_attr.data
+
+    @property
+    def scope(self) -> str:
+        """The kind of memory: `global`, `local` or a name that lowerings know."""
+        return self.scope_attr.data
+
+    @property
+    def align(self) -> int:
+        """The alignment of the base address in bytes."""
+        return self.align_attr.data
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The names of all symbols in shape, strides and offset."""
+        dims = [*self.shape_attr, self.offset_attr]
+        if isinstance(self.strides_attr, ArrayAttr):
+            dims += self.strides_attr
+        return frozenset[str]().union(*(dim.data.symbols for dim in dims))
+
+    def with_(
+        self,
+        *,
+        shape: Sequence[DimLike] | None = None,
+        dtype: Attribute | None = None,
+        scope: str | None = None,
+        align: int | None = None,
+    ) -> BufferType:
+        """The type with some parts replaced; a new shape or dtype has default strides, offset and alignment."""
+        same_layout = shape is None and dtype is None
+        return BufferType(
+            self.shape if shape is None else shape,
+            self.dtype if dtype is None else dtype,
+            strides=self.strides if same_layout else None,
+            offset=self.offset if same_layout else 0,
+            scope=self.scope if scope is None else scope,
+            align=self.align if same_layout and align is None else align,
+        )
+
+    def substitute(self, values: Mapping[str, DimLike]) -> BufferType:
+        """The type with symbols replaced by dimensions."""
+        if self.symbols.isdisjoint(values):
+            return self
+        return BufferType(
+            [dim.substitute(values) for dim in self.shape],
+            self.dtype,
+            strides=[stride.substitute(values) for stride in self.strides],
+            offset=self.offset.substitute(values),
+            scope=self.scope,
+            align=self.align,
+        )
+
+    def verify(self) -> None:
+        if not is_dtype(self.dtype):
+            raise VerifyException(f"'tir.buffer' has unsupported dtype {self.dtype}")  # C1
+        if isinstance(self.strides_attr, ArrayAttr) and len(self.strides_attr) != self.rank:
+            raise VerifyException(f"'tir.buffer' expected {self.rank} strides, got {len(self.strides_attr)}")  # C2
+        align, size = self.align, byte_size(self.dtype)
+        if align < size or align & (align - 1):
+            raise VerifyException(
+                f"'tir.buffer' alignment expected a power of two of at least {size}, got {align}"
+            )  # C3
+        for axis, dim in enumerate(self.shape):
+            if dim.constant_value is not None and dim.constant_value < 0:
+                raise VerifyException(f"'tir.buffer' dimension {axis} is negative: {dim}")  # C4
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            start = parser.pos
+            shape = parse_dim_list(parser)
+            parser.parse_punctuation(",")
+            dtype = parser.parse_type()
+            strides, offset, scope, align = None, constant(0), GLOBAL_SCOPE, None
+            while parser.parse_optional_punctuation(",") is not None:
+                match _parse_key(parser):
+                    case "strides":
+                        strides = parse_dim_list(parser)
+                    case "offset":
+                        offset = parse_dim_expr(parser)
+                    case "scope":
+                        scope = parser.parse_str_literal()
+                    case _:
+                        align = parser.parse_integer(allow_boolean=False, allow_negative=False)
+        try:
+            buffer = BufferType(shape, dtype, strides=strides, offset=offset, scope=scope, align=align)
+        except VerifyException as error:
+            parser.raise_error(str(error), start, parser.pos)
+        return buffer.parameters
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            print_dim_list(printer, self.shape)
+            printer.print_string(", ")
+            printer.print_attribute(self.dtype)
+            if not self.has_default_strides:
+                printer.print_string(", strides = ")
+                print_dim_list(printer, self.strides)
+            if self.offset.terms:
+                printer.print_string(f", offset = {self.offset}")
+            if self.scope != GLOBAL_SCOPE:
+                printer.print_string(", scope = ")
+                printer.print_string_literal(self.scope)
+            if self.align != byte_size(self.dtype):
+                printer.print_string(f", align = {self.align}")
+
+
+def _parse_key(parser: AttrParser) -> str:
+    key = parser.parse_keyword_in(("strides", "offset", "scope", "align"), " in buffer type")
+    parser.parse_punctuation("=")
+    return key
