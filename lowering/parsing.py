@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from difflib import get_close_matches
 from itertools import accumulate
 
+from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Operation
@@ -43,10 +45,12 @@ class LocatedParser(Parser):
         self._line_starts = (0, *accumulate(len(line) + 1 for line in lines))
         self._line_offset = line_offset
         self._filename = StringAttr(name)
+        self._op_start = 0
 
     def parse_operation(self) -> Operation:
         """One op, as in the base class, with its location."""
         span = self._current_token.span
+        self._op_start = span.start
         try:
             op = super().parse_operation()
         except VerifyException as error:
@@ -54,6 +58,16 @@ class LocatedParser(Parser):
         if isinstance(op.location, UnknownLoc):
             op.location = self._location_of(span.start)
         return op
+
+    @override
+    def _get_op_by_name(self, name: str) -> type[Operation]:
+        # The base class points behind the name, and knows no near misses.
+        if (op := self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)) is not None:
+            return op
+        close = get_close_matches(name, [known.name for known in self.ctx.loaded_ops], n=2)
+        advice = f"; did you mean {' or '.join(repr(match) for match in close)}" if close else ""
+        position = self.lexer.input.content.find(name, self._op_start)
+        self.raise_error(f"unknown operation '{name}'{advice}", position, position + len(name))
 
     def _location_of(self, position: int) -> FileLineColLoc:
         line = bisect_right(self._line_starts, position)

@@ -37,3 +37,13 @@ def test_what_is_rejected_while_it_is_built_is_an_error_at_its_op():
     with pytest.raises(ParseError) as caught:
         parse_module('\n  "test.op"() {a = dense<[1, 2]> : tensor<3xi32>} : () -> ()', "f.mlir")
     assert str(caught.value.span.get_location()).startswith("f.mlir:2:")
+
+
+@pytest.mark.parametrize("form", ["%x = {}", "{}", '%x = "{}"'])
+def test_an_unknown_op_is_pointed_at_with_advice(form: str):
+    text = form.format("arith.adi")
+    with pytest.raises(ParseError) as caught:
+        parse_module(f"%a = arith.constant 1 : i32\n{text} %a, %a : i32", "f.mlir")
+    assert caught.value.msg.startswith("unknown operation 'arith.adi'; did you mean ")
+    assert "'arith.addi'" in caught.value.msg
+    assert caught.value.span.text == "arith.adi"

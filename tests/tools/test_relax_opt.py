@@ -36,8 +36,10 @@ class BreakPass(ModulePass):
 
 
 def _move_up(op: Operation) -> None:
-    assert (block := op.parent_block()) is not None
-    assert (first := block.first_op) is not None
+    block = op.parent_block()
+    assert block is not None
+    first = block.first_op
+    assert first is not None
     op.detach()
     block.insert_op_before(op, first)
 
@@ -93,15 +95,11 @@ def test_prints_the_module(source: str, capsys: pytest.CaptureFixture[str]):
         (["-p", "verify-stage"], ['requires argument "stage"', "hint: its options are stage: str"]),
         (["-p", "verify-stage{stage=relaxed}"], ["expected one of the stages relax,", "got relaxed"]),
         (["-p", "cse{"], ["Error parsing pass pipeline", "^"]),
-        (["-p", "cse", "-t", "nothing"], []),
     ],
-    ids=["unknown", "misspelt", "extra-option", "missing-option", "bad-option", "syntax", "target"],
+    ids=["unknown", "misspelt", "extra-option", "missing-option", "bad-option", "syntax"],
 )
 def test_bad_arguments(source: str, arguments: list[str], expected: list[str], capsys: pytest.CaptureFixture[str]):
-    try:
-        assert main([source, *arguments]) == 1
-    except SystemExit as stop:  # argparse's own way out
-        assert stop.code == 2
+    assert main([source, *arguments]) == 1
     err = capsys.readouterr().err
     assert "Traceback" not in err
     for part in expected:

@@ -1,0 +1,21 @@
+"""What all tests share: quiet property tests that do the same on every run, and no cache of the user's."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("default")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_the_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Compiled code is kept for this session only: tests neither use nor fill the user's cache."""
+    directory = tmp_path_factory.mktemp("code-cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RELAX_CACHE_DIR", str(directory))
+        yield directory

@@ -1,0 +1,193 @@
+"""What every op, type, attribute, pass and file of ours has, asked of each."""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+from xdsl.ir import Attribute, Operation, TypeAttribute
+from xdsl.traits import MemoryEffect
+
+from lowering.registry import DIALECTS, PASSES, load_dialect, load_pass
+
+ROOT = Path(__file__).parents[1]
+FILECHECK = ROOT / "tests" / "filecheck"
+PACKAGES = ("relax_dialect", "tir_dialect", "vm_dialect", "lowering", "tools")
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+OPS = [op for name in DIALECTS for op in load_dialect(name).operations]
+ATTRIBUTES = [attribute for name in DIALECTS for attribute in load_dialect(name).attributes]
+SOURCES = sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+TESTS = sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.py"))
+
+each_op = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+each_attribute = pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: attribute.name)
+each_pass = pytest.mark.parametrize("name", PASSES)
+
+
+@cache
+def _lit_files(folder: str) -> dict[Path, str]:
+    return {path: path.read_text() for path in (FILECHECK / folder).rglob("*.mlir")}
+
+
+def _constraints(op: type[Operation]) -> list[str]:
+    """The labels of the constraints in the docstring: `C1`, `C2`, ..."""
+    return re.findall(r"^ *(C\d+): ", inspect.getdoc(op) or "", flags=re.MULTILINE)
+
+
+def _bare(op: type[Operation]) -> str:
+    return op.name.partition(".")[2].replace(".", "_")
+
+
+CONSTRAINTS = [(op, label) for op in OPS for label in _constraints(op)]
+each_constraint = pytest.mark.parametrize(
+    ("op", "label"), CONSTRAINTS, ids=[f"{op.name}-{label}" for op, label in CONSTRAINTS]
+)
+
+
+@each_op
+def test_op_class_name(op: type[Operation]):
+    assert op.__name__.endswith("Op")
+
+
+@each_op
+def test_op_docstring_has_an_example(op: type[Operation]):
+    examples = re.findall(r"```mlir\n(.*?)```|`([^`]*)`", inspect.getdoc(op) or "", flags=re.DOTALL)
+    assert any(op.name in example for pair in examples for example in pair), f"no example shows {op.name}"
+
+
+@each_op
+def test_op_effects_are_declared(op: type[Operation]):
+    assert any(isinstance(trait, MemoryEffect) for trait in op.traits), "neither Pure nor a memory effect"
+
+
+@each_op
+def test_op_round_trips(op: type[Operation]):
+    shown = re.compile(rf"(?<![\w.]){re.escape(op.name)}(?![\w.])")
+    for text in _lit_files(f"{op.dialect_name()}_dialect").values():
+        if "RUN: RELAX_ROUNDTRIP" in text and "RUN: RELAX_GENERIC_ROUNDTRIP" in text and shown.search(text):
+            return
+    pytest.fail(f"no round-trip test in tests/filecheck/{op.dialect_name()}_dialect shows {op.name}")
+
+
+@each_op
+def test_op_constraints_are_numbered(op: type[Operation]):
+    labels = _constraints(op)
+    assert labels == [f"C{number + 1}" for number in range(len(labels))]
+
+
+@each_constraint
+def test_constraint_is_raised(op: type[Operation], label: str):
+    comment = re.compile(rf"#.*\b{label}\b")
+    assert any(comment.search(line) for source in _verifier_sources(op) for line in source.splitlines()), (
+        f"no line says # {label}"
+    )
+
+
+def _verifier_sources(op: type[Operation]) -> Iterator[str]:
+    """The source of the class, its bases and traits, and of the functions of ours that they call, at two removes."""
+    classes = [*op.__mro__, *(type(trait) for trait in op.traits)]
+    todo: list[tuple[object, int]] = [(cls, 0) for cls in classes if _is_ours(cls)]
+    seen: set[object] = set()
+    while todo:
+        subject, depth = todo.pop()
+        if subject in seen:
+            continue
+        seen.add(subject)
+        assert isinstance(subject, type | FunctionType)
+        source = inspect.getsource(subject)
+        yield source
+        if depth < 2:
+            scope = vars(sys.modules[subject.__module__]) | _local_imports(source)
+            called = [scope.get(name) for name in re.findall(r"\b(\w+)\(", source)]
+            todo += [(each, depth + 1) for each in called if isinstance(each, FunctionType) and _is_ours(each)]
+
+
+def _local_imports(source: str) -> dict[str, object]:
+    """What the imports inside of a function or class bind."""
+    return {
+        name: getattr(import_module(module), name)
+        for module, names in re.findall(r"^ +from (\S+) import (.*)$", source, flags=re.MULTILINE)
+        for name in names.split(", ")
+    }
+
+
+def _is_ours(subject: type | FunctionType) -> bool:
+    return subject.__module__.partition(".")[0] in PACKAGES
+
+
+@each_constraint
+def test_constraint_has_a_test(op: type[Operation], label: str):
+    name = re.compile(rf"@{_bare(op)}_{label.lower()}(?!\d)")
+    folder = f"{op.dialect_name()}_dialect"
+    assert any(name.search(text) for text in _lit_files(folder).values()), (
+        f"no test in tests/filecheck/{folder} is called @{_bare(op)}_{label.lower()}"
+    )
+
+
+@each_attribute
+def test_attribute_class_name(attribute: type[Attribute]):
+    assert attribute.__name__.endswith("Type" if issubclass(attribute, TypeAttribute) else "Attr")
+
+
+@each_attribute
+def test_attribute_docstring(attribute: type[Attribute]):
+    assert attribute.__doc__, "no docstring"
+    assert attribute.name.partition(".")[2] in attribute.__doc__ or "`" in attribute.__doc__, "no example of its text"
+
+
+@each_pass
+def test_pass_is_called_as_it_is_registered(name: str):
+    assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name), "not kebab-case"
+    cls = load_pass(name)
+    assert cls.name == name
+    assert cls.__name__.endswith("Pass")
+
+
+@each_pass
+def test_pass_docstring_shows_ir(name: str):
+    assert "```mlir" in (inspect.getdoc(load_pass(name)) or ""), "the docstring shows no IR"
+
+
+@each_pass
+def test_pass_has_a_lit_test(name: str):
+    pipeline = re.compile(rf"-p [\"']?(?:[^\"'\n]*,)?{re.escape(name)}(?![\w-])")
+    assert any(pipeline.search(text) for text in _lit_files("lowering").values()), f"no lit test runs {name}"
+
+
+def test_each_pass_is_registered_once():
+    assert len(set(PASSES.values())) == len(PASSES)
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=str)
+def test_file_is_short(path: Path):
+    lines = len((ROOT / path).read_text().splitlines())
+    assert lines <= MAX_FILE_LINES, f"{lines} lines; split it"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=str)
+def test_functions_are_short(path: Path):
+    for function in _functions(path):
+        lines = (function.end_lineno or function.lineno) - function.lineno + 1
+        assert lines <= MAX_FUNCTION_LINES, f"{path}:{function.lineno}: {function.name} has {lines} lines"
+
+
+def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=str)
+def test_nothing_is_left_for_later(path: Path):
+    for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+        assert not re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line), f"{path}:{number}: {line.strip()}"
+        assert "# type: ignore" not in line, f"{path}:{number}: type checks are not switched off"
+        assert "# pyright:" not in line, f"{path}:{number}: type checks are not switched off"

@@ -1,0 +1,72 @@
+"""Imports point one way, and what is not needed is not loaded."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ALLOWED = {
+    "tir_dialect": set[str](),
+    "vm_dialect": set[str](),
+    "relax_dialect": {"tir_dialect"},
+    "lowering": {"relax_dialect", "tir_dialect", "vm_dialect"},
+    "tools": {"lowering", "relax_dialect", "tir_dialect", "vm_dialect"},
+}
+"""What each package may import of the others; `tools -> lowering -> {relax_dialect -> tir_dialect, vm_dialect}`."""
+
+FILES = sorted(path.relative_to(ROOT) for package in ALLOWED for path in (ROOT / package).rglob("*.py"))
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
+            yield node.module or ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_imports_point_one_way(path: Path):
+    package = path.parts[0]
+    foreign = {name.partition(".")[0] for name in _imported(path)} & ALLOWED.keys() - {package}
+    assert foreign <= ALLOWED[package], f"{package} must not import {', '.join(sorted(foreign - ALLOWED[package]))}"
+
+
+def _loaded_by(statement: str) -> set[str]:
+    """The modules in memory after a fresh interpreter has run `statement`."""
+    script = f"{statement}\nimport sys\nprint(*sys.modules)"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(result.stdout.split())
+
+
+@pytest.mark.parametrize("package", ALLOWED)
+def test_importing_a_package_loads_nothing_else(package: str):
+    assert not _loaded_by(f"import {package}") & {"xdsl", "numpy", "llvmlite", "tvm_ffi", *ALLOWED} - {package}
+
+
+def test_dimensions_are_plain_python():
+    assert not _loaded_by("import tir_dialect.dims") & {"xdsl", "numpy"}
+
+
+def test_the_virtual_machine_needs_no_compiler():
+    assert not _loaded_by("from vm_dialect import VirtualMachine, Executable") & {
+        "xdsl",
+        "llvmlite",
+        "relax_dialect",
+        "tir_dialect",
+        "lowering",
+    }
+
+
+def test_the_universe_is_a_list_of_names():
+    dialects = {f"{package}.dialect" for package in ALLOWED}
+    assert not _loaded_by("import tools.universe") & {"numpy", "llvmlite", "tvm_ffi", *dialects}
+
+
+def test_the_driver_starts_without_numerics():
+    assert not _loaded_by("import tools.relax_opt") & {"numpy", "llvmlite", "tvm_ffi"}
