@@ -20,6 +20,15 @@ DIALECTS: dict[str, str] = {
 
 # name -> "module:Class". `canonicalize`, `cse` and `dce` are xDSL's own and follow the effects and patterns on our ops.
 PASSES: dict[str, str] = {
+    "to-non-dataflow": "lowering.graph.to_non_dataflow:ToNonDataflowPass",
+    "bind-unknown-dims": "lowering.shapes.bind_unknown_dims:BindUnknownDimsPass",
+    "insert-guards": "lowering.shapes.insert_guards:InsertGuardsPass",
+    "legalize-ops": "lowering.legalize.legalize_ops:LegalizeOpsPass",
+    "lower-call-tir": "lowering.memory.lower_call_tir:LowerCallTIRPass",
+    "plan-memory": "lowering.memory.plan_memory:PlanMemoryPass",
+    "insert-kills": "lowering.memory.insert_kills:InsertKillsPass",
+    "lower-shapes": "lowering.shapes.lower_shapes:LowerShapesPass",
+    "convert-relax-to-vm": "lowering.to_vm.convert_relax_to_vm:ConvertRelaxToVMPass",
     "verify-dominance": "lowering.verify.verify_dominance:VerifyDominancePass",
     "verify-stage": "lowering.verify.verify_stage:VerifyStagePass",
 }

@@ -9,12 +9,28 @@ from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp, CallPur
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp
+from relax_dialect.ops.guard import GuardOp, RelationAttr
+from relax_dialect.ops.memory import (
+    AllocStorageOp,
+    AllocTensorOp,
+    CallKernelOp,
+    CheckArgsOp,
+    KillOp,
+    StorageTensorOp,
+)
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.struct_info.base import PartialShapeAttr
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 
 _OPS: list[type[Operation]] = [
+    AllocStorageOp,
+    AllocTensorOp,
+    CallKernelOp,
+    CheckArgsOp,
+    GuardOp,
+    KillOp,
+    StorageTensorOp,
     CallClosureOp,
     CallDPSPackedOp,
     CallOp,
@@ -35,6 +51,7 @@ _ATTRIBUTES: list[type[Attribute]] = [
     FuncType,
     ObjectType,
     PartialShapeAttr,
+    RelationAttr,
     PrimType,
     ShapeType,
     TensorType,

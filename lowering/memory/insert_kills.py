@@ -41,9 +41,9 @@ class InsertKillsPass(ModulePass):
     relax.return %x
     ```
 
-    Ended are results of ops, in the block that made them; a use in a nested region counts as a use by the op that has the
-    region. Not ended: prim values, tensors inside a storage (the storage is, after the last of them), parameters (they are the
-    caller's), and what the block's terminator passes on. Idempotent.
+    Ended are results of ops, in the block that made them; a use in a nested region counts as a use by the op that has
+    the region. Not ended: prim values, tensors inside a storage (the storage is, after the last of them), parameters
+    (they are the caller's), and what the block's terminator passes on. Idempotent.
     """
 
     name = "insert-kills"

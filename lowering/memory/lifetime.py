@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, Region, SSAValue
 
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
 from relax_dialect.traits import AliasesOperand, Loop, OnlyReadsTensors
@@ -40,7 +40,7 @@ class Lifetimes:
     def _end_of_use(self, user: Operation, value: SSAValue) -> int:
         """The step at which the use by `user` is over: after the outermost loop that does not contain the value."""
         end = self.steps[user]
-        home = value.owner.parent_op() if isinstance(value.owner, Block) else value.owner.parent_op()
+        home = value.owner.parent_op()
         parent = user.parent_op()
         while parent is not None and parent is not home:
             if parent.has_trait(Loop):
@@ -84,8 +84,8 @@ def aliases(value: SSAValue) -> Iterator[SSAValue]:
 def escapes(alloc: AllocTensorOp) -> bool:
     """Whether the tensor may be used after the function has returned or by code that we do not see.
 
-    Kernels and ops that only read a tensor's elements or metadata are known not to keep it; everything else (return, yield, tuple, capture,
-    packed and relax functions) may.
+    Kernels and ops that only read a tensor's elements or metadata are known not to keep it; everything else (return,
+    yield, tuple, capture, packed and relax functions) may.
     """
     for alias in aliases(alloc.result):
         for use in alias.uses:

@@ -1,9 +1,10 @@
 """The memory planner: intervals of program order and sizes in, offsets in one arena out.
 
-Plain data, no IR. Sizes are dimensions in bytes, so they may be symbolic; they are ordered by the prover.
-Buffers of constant size are packed by offsets (largest first, lowest gap that is free during the interval, the
-"greedy by size" strategy of Pisarchyk and Lee, 2020). Buffers of symbolic size share *slots*: a slot is as large as its largest
-user, `max(a, b)` where the prover cannot order two sizes. Slots follow the packed part, so every offset is a sum of dimensions.
+Plain data, no IR. Sizes are dimensions in bytes, so they may be symbolic; they are ordered by the prover. Buffers of
+constant size are packed by offsets (largest first, lowest gap that is free during the interval, the "greedy by size"
+strategy of Pisarchyk and Lee, 2020). Buffers of symbolic size share *slots*: a slot is as large as its largest user,
+`max(a, b)` where the prover cannot order two sizes. Slots follow the packed part, so every offset is a sum of
+dimensions.
 """
 
 from __future__ import annotations

@@ -41,10 +41,10 @@ class PlanMemoryPass(ModulePass):
     relax.call_kernel @exp(%x, %a) sizes [n]
     ```
 
-    Expects `lower-call-tir`. A tensor escapes if it, or a view of it, is returned, yielded, captured, put into a tuple or passed to
-    anything but a kernel; it keeps memory of its own. There is one storage for each place where the last symbol of
-    some sizes becomes known, made right there, so that its size is always computable: as a rule one, at the function's entry.
-    Tensors whose shape is a run-time value are not planned. Idempotent.
+    Expects `lower-call-tir`. A tensor escapes if it, or a view of it, is returned, yielded, captured, put into a tuple
+    or passed to anything but a kernel; it keeps memory of its own. There is one storage for each place where the last
+    symbol of some sizes becomes known, made right there, so that its size is always computable: as a rule one, at the
+    function's entry. Tensors whose shape is a run-time value are not planned. Idempotent.
     """
 
     name = "plan-memory"

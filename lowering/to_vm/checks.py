@@ -1,21 +1,25 @@
-"""Run-time checks of structural information: kinds first, then dimensions, binding symbols on the way.
+"""Run-time checks of structural information: what `match_types` leaves open becomes checks of the machine.
 
-This is the run-time half of the specification's "Evaluating `MatchCast`" and of the checks at the start and end of a function.
+This is the run-time half of the specification's "Evaluating `MatchCast`" and of the checks at the start and end of a
+function. Kinds are checked first, then the sizes that nothing static is known of are read, then symbols are bound, then
+dimensions and bounds are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_vm.sizes import Sizes
 from lowering.to_vm.types import scalar_type
-from relax_dialect.struct_info.base import Shape, StructInfo
-from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.dims import Bounds, Check, CheckKind, Dim, constant, solve, symbol
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.match import BoundCheck, Match, Place, PlacedCheck
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.dims import CheckKind, Dim, constant, symbol
+from vm_dialect import messages
 from vm_dialect import types as vm
 from vm_dialect.ops.checks import (
     AssertOp,
@@ -31,150 +35,176 @@ from vm_dialect.ops.shapes import ShapeDimOp, TensorDimOp
 from vm_dialect.ops.tuples import TupleGetOp
 
 
-@dataclass(frozen=True)
-class Subject:
-    """A value to check."""
-
-    value: SSAValue
-    """As a register of the machine."""
-    known: StructInfo
-    """What is known of it without a check."""
-    declared: StructInfo
-    """What it has to be."""
-    text: str
-    """What an error calls it, such as `main: argument #0 (x)`."""
-
-
 @dataclass
-class TypeChecker:
-    """Emits the checks of several values together, so that a symbol may be bound by any of them."""
+class TypeChecks:
+    """Emits the checks of values that are matched together."""
 
     emit: Callable[[Operation], Operation]
     sizes: Sizes
-    _patterns: list[tuple[Dim, Dim]] = field(default_factory=list[tuple[Dim, Dim]], init=False)
-    _places: list[str] = field(default_factory=list[str], init=False)
+    function: str
+    """What errors begin with."""
+    declared: Sequence[StructInfo]
+    places: Sequence[str]
+    """What errors call the values, such as `argument #0 (x)`."""
+    values: list[SSAValue]
+    """The values as registers; after `run`, with their declared types."""
+    _fields: dict[tuple[int, tuple[int, ...]], SSAValue] = field(
+        default_factory=dict[tuple[int, tuple[int, ...]], SSAValue], init=False
+    )
 
-    def check(
-        self, subjects: Sequence[Subject], unknowns: Sequence[str], bounds: Bounds | None = None
-    ) -> list[SSAValue]:
-        """The values with their declared types; `unknowns` are bound in `sizes` afterwards.
+    _slots: dict[str, Dim] = field(default_factory=dict[str, Dim], init=False)
+    """Slots are names of one match only; here each has a name that no other check uses."""
 
-        Raises `MatchError` where the check can never succeed.
-        """
-        values = [self._kind(s.value, s.known, s.declared, s.text) for s in subjects]
-        solution = solve(self._patterns, unknowns, bounds=bounds)
-        for check in solution.checks:
-            if check.kind is CheckKind.DIVISIBLE:
-                self._assert(check, solution.sources)
-        for name, dim in solution.bindings.items():
-            self.sizes.bind(symbol(name), self.sizes.value(dim))
-        for check in solution.checks:
-            if check.kind is not CheckKind.DIVISIBLE:
-                self._assert(check, solution.sources)
-        return values
+    def run(self, match: Match) -> list[SSAValue]:
+        """Emits the checks of `match`; its symbols are bound in `sizes` afterwards."""
+        for kind in match.kind_checks:
+            self._check_kind(kind.place, kind.expected)
+        for name, place in match.slots.items():
+            self._slots[name] = symbol(f"slot{next(_numbers)}.{name}")
+            self.sizes.bind(self._slots[name], self._read(place))
+        divisible = [placed for placed in match.dim_checks if placed.check.kind is CheckKind.DIVISIBLE]
+        for placed in divisible:  # before the quotient is used
+            self._check_dim(placed, match)
+        for name, dim in match.bindings.items():
+            self.sizes.bind(symbol(name), self._size(dim))
+        for placed in match.dim_checks:
+            if placed not in divisible:
+                self._check_dim(placed, match)
+        for bound in match.bound_checks:
+            self._check_bound(bound)
+        return self.values
 
-    # Kinds
+    # Values
 
-    def _kind(self, value: SSAValue, known: StructInfo, declared: StructInfo, text: str) -> SSAValue:
-        match declared:
-            case TensorType():
-                return self._tensor(value, known, declared, text)
-            case ShapeType():
-                return self._shape(value, known, declared, text)
-            case PrimType():
-                return self._prim(value, declared, text)
-            case TupleType():
-                return self._tuple(value, known, declared, text)
-            case FuncType():
-                return self._emit(CheckFuncOp(value, text))
-            case _:
-                return value
+    def _value(self, root: int, fields: tuple[int, ...]) -> SSAValue:
+        """The value of a field of a tuple, read once."""
+        if not fields:
+            return self.values[root]
+        found = self._fields.get((root, fields))
+        if found is None:
+            found = self._emit(TupleGetOp(self._value(root, fields[:-1]), fields[-1]))
+            self._fields[root, fields] = found
+        return found
 
-    def _tensor(self, value: SSAValue, known: StructInfo, declared: TensorType, text: str) -> SSAValue:
-        expected = vm.TensorType(declared.rank, declared.dtype)
-        if not vm.is_subtype(value.type, expected):
-            value = self._emit(CheckTensorOp(value, expected, text))
-        shape = known.dims if isinstance(known, TensorType) else None
-        self._dims(declared.dims, shape, text, lambda axis: TensorDimOp(value, axis))
-        return value
+    def _read(self, place: Place) -> SSAValue:
+        value = self._value(place.root, place.fields)
+        axis = place.dim or 0
+        declared = self._declared(place)
+        if isinstance(declared, PrimType):
+            return value if value.type == vm.I64 else self._set(place, CheckIntOp(value, self._subject(place)))
+        if isinstance(declared, ShapeType):
+            if not isinstance(value.type, vm.ShapeType):
+                value = self._set(place, CheckShapeOp(value, declared.rank, self._subject(place)))
+            return self._emit(ShapeDimOp(value, axis))
+        if not isinstance(value.type, vm.TensorType):
+            value = self._set(place, CheckTensorOp(value, vm.TensorType(declared_rank(declared)), self._subject(place)))
+        return self._emit(TensorDimOp(value, axis))
 
-    def _shape(self, value: SSAValue, known: StructInfo, declared: ShapeType, text: str) -> SSAValue:
-        if not vm.is_subtype(value.type, vm.ShapeType(declared.rank)):
-            value = self._emit(CheckShapeOp(value, declared.rank, text))
-        shape = known.dims if isinstance(known, ShapeType) else None
-        self._dims(declared.dims, shape, text, lambda axis: ShapeDimOp(value, axis))
-        return value
+    def _declared(self, place: Place) -> StructInfo:
+        info = self.declared[place.root]
+        for index in place.fields:
+            info = info.fields[index] if isinstance(info, TupleType) else ObjectType()
+        return info
 
-    def _prim(self, value: SSAValue, declared: PrimType, text: str) -> SSAValue:
-        expected = scalar_type(declared.dtype)
-        if value.type != expected:
-            op = CheckFloatOp if expected == vm.F64 else CheckBoolOp if expected == vm.I1 else CheckIntOp
-            value = self._emit(op(value, text))
-        if declared.value is not None:
-            self._match(declared.value, self._actual(value), text)
-        return value
-
-    def _tuple(self, value: SSAValue, known: StructInfo, declared: TupleType, text: str) -> SSAValue:
-        fields = tuple(declared.fields)
-        inner = (
-            tuple(known.fields) if isinstance(known, TupleType) and len(tuple(known.fields)) == len(fields) else None
-        )
-        value = self._emit(CheckTupleOp(value, len(fields), text))
-        for index, part in enumerate(fields):
-            known_part = inner[index] if inner is not None else _NOTHING
-            self._kind(self._emit(TupleGetOp(value, index)), known_part, part, f"{text} field #{index}")
-        return value
-
-    # Dimensions
-
-    def _dims(self, declared: Shape, known: Shape, text: str, read: Callable[[int], Operation]) -> None:
-        for axis, dim in enumerate(declared or ()):
-            if dim is None:
-                continue
-            actual = known[axis] if known is not None and len(known) == len(declared or ()) else None
-            if actual is None:
-                actual = self._actual(self._emit(read(axis)))
-            self._match(dim, actual, f"{text} dimension {axis}")
-
-    def _actual(self, value: SSAValue) -> Dim:
-        """A name for a size that is only known at run time; the `.` keeps it apart from the program's symbols."""
-        name = symbol(f"actual.{len(self._patterns)}")
-        self.sizes.bind(name, value)
-        return name
-
-    def _match(self, declared: Dim, actual: Dim, place: str) -> None:
-        self._patterns.append((declared, actual))
-        self._places.append(place)
-
-    def _assert(self, check: Check, sources: Mapping[str, int]) -> None:
-        pattern, actual = self._patterns[check.source]
-        place = self._places[check.source]
-        got = self.sizes.value(actual)
-        if check.kind is CheckKind.EQUAL:
-            want = self.sizes.value(check.lhs)
-            condition = self.sizes.apply("eq", want, self.sizes.value(check.rhs))
-            origin = self._origin(pattern, sources)
-            if pattern.is_constant:
-                self.emit(AssertOp(condition, f"{place}: expected {pattern}, got {{}}", [got]))
-            else:
-                self.emit(AssertOp(condition, f"{place}: expected {pattern} = {{}}{origin}, got {{}}", [want, got]))
-        elif check.kind is CheckKind.DIVISIBLE:
-            condition = self.sizes.apply("eq", self.sizes.value(check.lhs % check.rhs), self.sizes.value(constant(0)))
-            self.emit(AssertOp(condition, f"{place}: expected {pattern}, got {{}}, which leaves a remainder", [got]))
+    def _set(self, place: Place, op: Operation) -> SSAValue:
+        value = self._emit(op)
+        if place.fields:
+            self._fields[place.root, place.fields] = value
         else:
-            condition = self.sizes.apply("ge", self.sizes.value(check.lhs), self.sizes.value(constant(0)))
-            self.emit(AssertOp(condition, f"{place}: expected {pattern} within its bounds, got {{}}", [got]))
+            self.values[place.root] = value
+        return value
 
-    def _origin(self, pattern: Dim, sources: Mapping[str, int]) -> str:
-        """Where the symbol of the pattern was bound, if it is one symbol and bound by this check."""
-        name = pattern.as_symbol
-        if name is None or name not in sources:
-            return ""
-        return f" (from {self._places[sources[name]].split(': ')[-1]})"
+    # Conditions
+
+    def _check_kind(self, place: Place, expected: StructInfo) -> None:
+        value, subject = self._value(place.root, place.fields), self._subject(place)
+        match expected:
+            case TensorType():
+                self._set(place, CheckTensorOp(value, vm.TensorType(expected.rank, expected.dtype), subject))
+            case ShapeType():
+                self._set(place, CheckShapeOp(value, expected.rank, subject))
+            case PrimType():
+                scalar = scalar_type(expected.dtype)
+                check = CheckFloatOp if scalar == vm.F64 else CheckBoolOp if scalar == vm.I1 else CheckIntOp
+                self._set(place, check(value, subject))
+            case TupleType():
+                self._set(place, CheckTupleOp(value, len(expected.fields), subject))
+                for index, part in enumerate(expected.fields):
+                    if not isinstance(part, ObjectType):
+                        self._check_kind(Place(place.root, (*place.fields, index)), part)
+            case _:
+                self._set(place, CheckFuncOp(value, subject))
+
+    def _check_dim(self, placed: PlacedCheck, match: Match) -> None:
+        check, subject = placed.check, self._subject(placed.place)
+        lhs = self._size(check.lhs)
+        match check.kind:
+            case CheckKind.EQUAL:
+                rhs = self._size(check.rhs)
+                self._check_equal(placed, lhs, rhs, match)
+            case CheckKind.DIVISIBLE:
+                rest, zero = self._size(check.lhs % check.rhs), self._size(constant(0))
+                divisor = check.rhs.constant_term
+                message = messages.wrong_multiple(subject, self._expression(placed.place), divisor)
+                self.emit(AssertOp(self.sizes.apply("eq", rest, zero), message, [lhs]))
+            case CheckKind.NON_NEGATIVE:
+                message = messages.out_of_bounds(subject, self._expression(placed.place), 0, None)
+                self.emit(AssertOp(self.sizes.apply("ge", lhs, self._size(constant(0))), message, [lhs]))
+
+    def _check_equal(self, placed: PlacedCheck, lhs: SSAValue, rhs: SSAValue, match: Match) -> None:
+        subject, expected = self._subject(placed.place), self._expression(placed.place)
+        condition = self.sizes.apply("eq", lhs, rhs)
+        constant_value = placed.check.lhs.constant_value
+        if constant_value is not None:
+            self.emit(AssertOp(condition, messages.wrong_constant(subject, constant_value), [rhs]))
+            return
+        source = match.sources.get(expected)
+        origin = None if source is None else self._place_text(source)
+        self.emit(AssertOp(condition, messages.wrong_value(subject, expected, origin=origin), [lhs, rhs]))
+
+    def _check_bound(self, bound: BoundCheck) -> None:
+        value = self._size(bound.value)
+        low, high = bound.symbol.interval
+        low = low or 0
+        condition = self.sizes.apply("ge", value, self.sizes.value(constant(low)))
+        if high is not None:
+            below = self.sizes.apply("le", value, self.sizes.value(constant(high)))
+            condition = self.sizes.apply("and", condition, below)
+        message = messages.out_of_bounds(self._subject(bound.place), bound.symbol.symbol.data, low, high)
+        self.emit(AssertOp(condition, message, [value]))
+
+    def _size(self, dim: Dim) -> SSAValue:
+        return self.sizes.value(dim.substitute(self._slots))
+
+    # Wording
+
+    def _expression(self, place: Place) -> str:
+        """The declared dimension, as the program writes it."""
+        declared = self._declared(place)
+        if isinstance(declared, PrimType):
+            return str(declared.value)
+        if isinstance(declared, TensorType | ShapeType) and declared.dims is not None:
+            return str(declared.dims[place.dim or 0])
+        return str(declared)
+
+    def _place_text(self, place: Place) -> str:
+        text = self.places[place.root]
+        for index in place.fields:
+            text = messages.field_place(text, index)
+        if place.dim is None or isinstance(self._declared(place), PrimType):
+            return text
+        return messages.dimension_place(text, place.dim)
+
+    def _subject(self, place: Place) -> str:
+        return f"{self.function}: {self._place_text(place)}"
 
     def _emit(self, op: Operation) -> SSAValue:
         return self.emit(op).results[0]
 
 
-_NOTHING = TupleType(())
-"""Says nothing about a tensor, a shape or a tuple with fields."""
+def declared_rank(info: StructInfo) -> int | None:
+    """The rank that a tensor or shape type states."""
+    return info.rank if isinstance(info, TensorType | ShapeType) else None
+
+
+_numbers = count()

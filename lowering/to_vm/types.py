@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AnyFloat, IntegerType
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Attribute
 
 from relax_dialect.struct_info.base import StructInfo
@@ -13,7 +13,8 @@ from vm_dialect import types as vm
 def vm_type(info: Attribute) -> Attribute:
     """The type of the register that holds a value of this structural information.
 
-    Numbers are unboxed (`i64`, `i1`, `f64`), tensors and shapes keep what is known of rank and dtype, and everything else is `!vm.object`.
+    Numbers are unboxed (`i64`, `i1`, `f64`), tensors and shapes keep what is known of rank and dtype, and everything
+    else is `!vm.object`.
     """
     match info:
         case TensorType():
@@ -32,6 +33,6 @@ def scalar_type(dtype: Attribute) -> Attribute:
     """The register type of a scalar: every integer is an `i64`, every float an `f64`."""
     if isinstance(dtype, AnyFloat):
         return vm.F64
-    if isinstance(dtype, IntegerType) and dtype.width.data == 1:
+    if dtype == vm.I1:
         return vm.I1
     return vm.I64

@@ -1,0 +1,14 @@
+"""The files with legalisations; importing them fills the tables of `context`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+FAMILIES: tuple[str, ...] = ()
+"""Stems of the files, those of the families in `relax_dialect/ops`."""
+
+
+def load() -> None:
+    """Imports all of them; cheap from the second time on."""
+    for family in FAMILIES:
+        import_module(f"lowering.legalize.{family}")

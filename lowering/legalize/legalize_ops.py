@@ -1,0 +1,79 @@
+"""`legalize-ops`: operators become calls of kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from lowering.diagnostics import Finding, InvalidModule, refuse
+from lowering.legalize import families
+from lowering.legalize.context import KERNELS, REWRITES, Kernel, Kernels
+from lowering.locations import inherit_location
+from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.structure import FuncOp
+
+
+@dataclass(frozen=True)
+class LegalizeOpsPass(ModulePass):
+    """Replaces every operator by `relax.call_tir` of a PrimFunc that is made from its tensor expression.
+
+    Before:
+
+    ```mlir
+    %y = relax.exp %x : !relax.tensor<[n], f32>
+    ```
+
+    After:
+
+    ```mlir
+    tir.prim_func @exp[%n](%x: !tir.buffer<[n], f32>, %exp: !tir.buffer<[n], f32>) { ... }
+    ...
+    %y = relax.call_tir @exp(%x) : !relax.tensor<[n], f32>
+    ```
+
+    Equal kernels are made once. Ops that only look at memory in another way (`relax.reshape` and its kin) stay. All
+    operators that have no legalisation, or whose shapes are not known, are reported at once. Idempotent.
+    """
+
+    name = "legalize-ops"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Legalises every function."""
+        families.load()
+        kernels = Kernels(op)
+        findings: list[Finding] = []
+        for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
+            for inner in list(func.walk()):
+                try:
+                    _legalize(inner, kernels)
+                except InvalidModule as error:
+                    findings += error.findings
+        refuse(findings)
+
+
+def _legalize(op: Operation, kernels: Kernels) -> None:
+    rewrite = REWRITES.get(type(op))
+    if rewrite is not None:
+        values = rewrite(op)
+        if values is not None:
+            Rewriter.replace_op(op, [], values)
+        return
+    rule = KERNELS.get(type(op))
+    if rule is None:
+        return
+    kernel = Kernel(op)
+    stem = op.name.removeprefix("relax.").replace(".", "_")
+    func = kernels.get(kernel.key, stem, lambda name: kernel.build(rule(kernel, op), name))
+    call = kernel.call(func)
+    inherit_location(op, call)
+    Rewriter.replace_op(op, call)
+
+
+def is_legal(op: Operation) -> bool:
+    """Whether an op may stay after `legalize-ops`: it is no operator, or one without a kernel."""
+    return not isinstance(op, InfersResultTypes) or type(op) not in KERNELS

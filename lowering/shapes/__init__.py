@@ -1,0 +1,1 @@
+"""Shapes become checks and integers."""

@@ -1,0 +1,98 @@
+"""`bind-unknown-dims`: a dimension that nothing is known of gets a name, so that kernels can be made for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator
+
+from lowering.locations import inherit_location
+from lowering.shapes.fresh import FreshSymbols
+from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.scope import prover_at
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import symbol
+
+
+@dataclass(frozen=True)
+class BindUnknownDimsPass(ModulePass):
+    """Binds every unknown dimension of a tensor of known rank to a new symbol where the tensor is used by an operator.
+
+    Before:
+
+    ```mlir
+    %y = relax.unique %x : !relax.tensor<[_], f32>
+    %z = relax.exp %y : !relax.tensor<[_], f32>
+    ```
+
+    After:
+
+    ```mlir
+    %y = relax.unique %x : !relax.tensor<[_], f32>
+    %y_1, %s0 = relax.match_cast %y : !relax.tensor<[s0], f32> binds [s0]
+    %z = relax.exp %y_1 : !relax.tensor<[s0], f32>
+    ```
+
+    Results are inferred anew on the way, so that what becomes known is known to all later ops. A tensor of unknown rank
+    is left alone. Idempotent.
+    """
+
+    name = "bind-unknown-dims"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Visits every function in program order."""
+        for func in op.ops:
+            if isinstance(func, FuncOp):
+                symbols = FreshSymbols(func)
+                for block in [block for inner in func.walk() for region in inner.regions for block in region.blocks]:
+                    _bind_block(block, symbols)
+
+
+def _bind_block(block: Block, symbols: FreshSymbols) -> None:
+    for argument in block.args:
+        _bind(argument, InsertPoint.at_start(block), None, symbols)
+    for op in list(block.ops):
+        _infer_again(op)
+        for result in op.results:
+            if not isinstance(op, MatchCastOp):
+                _bind(result, InsertPoint.after(op), op, symbols)
+
+
+def _infer_again(op: Operation) -> None:
+    if not isinstance(op, InfersResultTypes):
+        return
+    inferred = op.infer_result_types(op.operand_types, op.properties, prover_at(op))
+    for result, info in zip(op.results, inferred, strict=True):
+        if result.type != info and _is_unknown(result):
+            Rewriter.replace_value_with_new_type(result, info)
+
+
+def _is_unknown(value: SSAValue) -> bool:
+    info = value.type
+    return isinstance(info, TensorType) and info.known_dims is None
+
+
+def _bind(value: SSAValue, place: InsertPoint, source: Operation | None, symbols: FreshSymbols) -> None:
+    info = value.type
+    if not isinstance(info, TensorType) or info.dims is None or info.known_dims is not None:
+        return
+    if not any(isinstance(use.operation, InfersResultTypes) for use in value.uses):
+        return
+    names = iter(symbols.take(sum(dim is None for dim in info.dims)))
+    dims = [symbol(next(names)) if dim is None else dim for dim in info.dims]
+    new = [dim.as_symbol for dim, old in zip(dims, info.dims, strict=True) if old is None]
+    cast = MatchCastOp(value, info.with_shape(dims), [name for name in new if name is not None])
+    cast.result.name_hint = value.name_hint
+    if source is not None:
+        inherit_location(source, cast)
+    Rewriter.insert_op(cast, place)
+    value.replace_uses_with_if(
+        cast.result, lambda use: use.operation is not cast and not use.operation.has_trait(IsTerminator)
+    )

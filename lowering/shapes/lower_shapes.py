@@ -1,0 +1,123 @@
+"""`lower-shapes`: what a signature says of shapes becomes checks in the body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.calls import CallOp
+from relax_dialect.ops.memory import CheckArgsOp
+from relax_dialect.ops.structure import FuncOp, ReturnOp
+from relax_dialect.scope import prover_at
+from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.erase import erase_static
+from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.types import ObjectType
+from relax_dialect.symbols import find_function
+
+
+@dataclass(frozen=True)
+class LowerShapesPass(ModulePass):
+    """Makes the checks at the start and end of functions explicit; signatures say nothing of shapes afterwards.
+
+    Before:
+
+    ```mlir
+    relax.func @main[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+      ...
+      relax.return %z
+    }
+    ```
+
+    After:
+
+    ```mlir
+    relax.func @main(%x: !relax.object, %y: !relax.object) -> !relax.tensor<[_], f32> force_pure {
+      %x_1, %y_1, %n = relax.check_args(%x, %y) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n]
+        names ["x", "y"] of "main"
+      ...
+      relax.return %z
+    }
+    ```
+
+    One op checks all arguments, so that a symbol may be bound by any of them. A result that is not provably of the
+    declared type passes a `match_cast` before the return, and so does the result of a call whose type says more than
+    the callee's new signature. Idempotent: a function without symbols whose parameters are objects is left alone.
+    """
+
+    name = "lower-shapes"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Signatures first, then the calls that they affect."""
+        functions = [inner for inner in op.ops if isinstance(inner, FuncOp)]
+        for func in functions:
+            _check_result(func)
+            _check_arguments(func)
+        for func in functions:
+            for inner in list(func.walk()):
+                if isinstance(inner, CallOp):
+                    _check_call(inner)
+
+
+def _check_result(func: FuncOp) -> None:
+    """The value has to be what the function declares before it is returned."""
+    terminator = func.body.block.last_op
+    if not isinstance(terminator, ReturnOp):
+        return
+    (actual,) = as_struct_infos((terminator.value.type,))
+    declared = func.function_type.ret
+    if is_subtype(actual, declared, prover_at(terminator)) is Verdict.YES:
+        return
+    cast = MatchCastOp(terminator.value, declared)
+    cast.result.name_hint = terminator.value.name_hint
+    inherit_location(terminator, cast)
+    Rewriter.insert_op(cast, InsertPoint.before(terminator))
+    terminator.operands[0] = cast.result
+
+
+def _check_arguments(func: FuncOp) -> None:
+    """Parameters become objects, and an op at the start of the body makes of them what was declared."""
+    signature = func.function_type
+    if signature.symbols or any(not isinstance(param, ObjectType) for param in signature.params):
+        params = func.params
+        names = [param.name_hint or f"arg{index}" for index, param in enumerate(params)]
+        check = CheckArgsOp(params, signature.params, signature.symbols, names, func.sym_name.data)
+        inherit_location(func, check)
+        for old, new in zip((*params, *func.witnesses), check.outputs, strict=True):
+            new.name_hint = old.name_hint
+            old.replace_uses_with_if(new, lambda use: use.operation is not check)
+        for param in params:
+            Rewriter.replace_value_with_new_type(param, ObjectType())
+        Rewriter.insert_op(check, InsertPoint.at_start(func.body.block))
+        for witness in func.witnesses:
+            func.body.block.erase_arg(witness)
+    func.properties["function_type"] = FuncType(
+        [ObjectType()] * len(signature.params), erase_static(signature.ret), pure=signature.pure
+    )
+    if signature.pure:
+        func.properties["force_pure"] = UnitAttr()
+
+
+def _check_call(call: CallOp) -> None:
+    """The result of a call is what the callee's signature says; the rest is checked."""
+    callee = find_function(call, call.callee.string_value())
+    if not isinstance(callee, FuncOp):
+        return
+    stated = callee.function_type.ret
+    (wanted,) = as_struct_infos((call.result.type,))
+    if wanted == stated or is_subtype(stated, wanted, prover_at(call)) is Verdict.YES:
+        return
+    result = Rewriter.replace_value_with_new_type(call.result, stated)
+    cast = MatchCastOp(result, wanted)
+    cast.result.name_hint = result.name_hint
+    inherit_location(call, cast)
+    result.replace_all_uses_with(cast.result)
+    cast.operands[0] = result
+    Rewriter.insert_op(cast, InsertPoint.after(call))

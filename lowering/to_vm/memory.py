@@ -1,0 +1,133 @@
+"""Explicit memory and entry checks: the ops of `relax_dialect/ops/memory.py` and `match_cast`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.ir import Attribute, SSAValue
+
+from lowering.diagnostics import fail
+from lowering.to_vm.checks import TypeChecks
+from lowering.to_vm.converter import Converter, converts
+from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.guard import GuardOp, Relation
+from relax_dialect.ops.memory import (
+    AllocStorageOp,
+    AllocTensorOp,
+    CallKernelOp,
+    CheckArgsOp,
+    KillOp,
+    StorageTensorOp,
+)
+from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.match import match_types
+from relax_dialect.struct_info.types import ObjectType, TensorType
+from tir_dialect.dims import Dim, constant, symbol
+from vm_dialect import messages
+from vm_dialect.ops import calls as vm_calls
+from vm_dialect.ops import memory as vm_memory
+from vm_dialect.ops.checks import AssertOp
+from vm_dialect.ops.shapes import ShapeDimOp
+from vm_dialect.types import ShapeType as VMShapeType
+
+
+def known_dims(op: AllocTensorOp | StorageTensorOp, tensor: TensorType) -> tuple[Dim, ...]:
+    """The dimensions of a tensor that is made; an error at the op if one is not known."""
+    if tensor.known_dims is None:
+        fail(op, f"expected a tensor type with known shape, got {tensor}")
+    return tensor.known_dims
+
+
+def known_dtype(op: AllocTensorOp | StorageTensorOp, tensor: TensorType) -> Attribute:
+    """The element type of a tensor that is made; an error at the op if it is not known."""
+    if tensor.dtype is None:
+        fail(op, f"expected a tensor type with known dtype, got {tensor}")
+    return tensor.dtype
+
+
+@converts(CheckArgsOp)
+def check_args(converter: Converter, op: CheckArgsOp) -> None:
+    """The entry check of a function."""
+    declared = as_struct_infos(value.type for value in op.values)
+    places = [messages.argument_place(index, name.data) for index, name in enumerate(op.arg_names)]
+    values = converter.get_all(op.arguments)
+    checks = TypeChecks(converter.emit, converter.sizes, op.function.data, declared, places, values)
+    registers = checks.run(match_types(declared, [ObjectType()] * len(declared), op.symbols.data))
+    for value, register in zip(op.values, registers, strict=True):
+        converter.set(value, register)
+    _set_witnesses(converter, op.result_witnesses)
+
+
+@converts(MatchCastOp)
+def match_cast(converter: Converter, op: MatchCastOp) -> None:
+    """Checks that are left of a cast; the value stays what it is."""
+    (declared,) = as_struct_infos((op.result.type,))
+    place = converter.at("match_cast")
+    values = [converter.get(op.value)]
+    checks = TypeChecks(converter.emit, converter.sizes, converter.function, [declared], [place], values)
+    converter.set(op.result, checks.run(op.match())[0])
+    _set_witnesses(converter, op.result_witnesses)
+
+
+def _set_witnesses(converter: Converter, witnesses: Mapping[str, SSAValue]) -> None:
+    for name, witness in witnesses.items():
+        converter.set(witness, converter.size(symbol(name)))
+
+
+@converts(AllocTensorOp)
+def alloc_tensor(converter: Converter, op: AllocTensorOp) -> None:
+    """A tensor with memory of its own."""
+    result = op.result.type
+    if op.shape is None:
+        dims = converter.sizes.values(known_dims(op, result))
+    else:
+        shape = converter.get(op.shape)
+        if not isinstance(shape.type, VMShapeType) or shape.type.rank is None:
+            fail(op, f"expected a shape of known rank, got {op.shape.type}", "match_cast the shape to `[_, ...]`")
+        dims = [converter.result(ShapeDimOp(shape, axis)) for axis in range(shape.type.rank)]
+    converter.set(op.result, converter.result(vm_memory.NewTensorOp(dims, known_dtype(op, result))))
+
+
+@converts(AllocStorageOp)
+def alloc_storage(converter: Converter, op: AllocStorageOp) -> None:
+    """An arena."""
+    converter.set(op.result, converter.result(vm_memory.AllocStorageOp(converter.size(op.size.data))))
+
+
+@converts(StorageTensorOp)
+def storage_tensor(converter: Converter, op: StorageTensorOp) -> None:
+    """A tensor in an arena."""
+    result = op.result.type
+    dims = converter.sizes.values(known_dims(op, result))
+    offset = converter.size(op.offset.data)
+    tensor = vm_memory.AllocTensorOp(converter.get(op.storage), offset, dims, known_dtype(op, result))
+    converter.set(op.result, converter.result(tensor))
+
+
+@converts(CallKernelOp)
+def call_kernel(converter: Converter, op: CallKernelOp) -> None:
+    """A call of a PrimFunc."""
+    sizes = converter.sizes.values([size.data for size in op.sizes])
+    converter.emit(vm_calls.CallKernelOp(op.callee, sizes, converter.get_all(op.arguments)))
+
+
+@converts(KillOp)
+def kill(converter: Converter, op: KillOp) -> None:
+    """The end of a value."""
+    converter.emit(vm_memory.KillOp(converter.get(op.value)))
+
+
+@converts(GuardOp)
+def guard(converter: Converter, op: GuardOp) -> None:
+    """A check of two dimensions; the value stays what it is."""
+    sizes = converter.sizes
+    lhs, rhs = sizes.value(op.lhs.data), sizes.value(op.rhs.data)
+    condition = sizes.apply("le" if op.relation.data is Relation.AT_MOST else "eq", lhs, rhs)
+    if op.relation.data is Relation.BROADCAST:
+        one = sizes.value(constant(1))
+        for side in (lhs, rhs):
+            condition = sizes.apply("or", condition, sizes.apply("eq", side, one))
+    where = converter.at(f"{converter.function}: {op.message.data}")
+    message = f"{where}: {op.lhs.data} = {{}}, {op.rhs.data} = {{}}"
+    converter.emit(AssertOp(condition, message, [lhs, rhs]))
+    converter.set(op.result, converter.get(op.value))
