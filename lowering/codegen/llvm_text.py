@@ -128,6 +128,7 @@ class FunctionText:
         self.names: dict[SSAValue, str] = {}
         self.labels: dict[Block, str] = {}
         self.lines: list[str] = []
+        self._numbers = 0
         self.label = ""
         self.edge_blocks: list[str] = []
         self.incoming: dict[Block, list[tuple[str, Sequence[SSAValue]]]] = {}
@@ -195,6 +196,11 @@ class FunctionText:
         return lines
 
     # What the emitters use.
+
+    def next_number(self) -> int:
+        """A number that no other name of this function has got from here."""
+        self._numbers += 1
+        return self._numbers
 
     def typed(self, value: SSAValue) -> str:
         """An operand with its type in front."""

@@ -106,6 +106,16 @@ def mangled(type_name: str) -> str:
     return _MANGLED.get(type_name, type_name)
 
 
+def vector_element(type_name: str) -> str:
+    """`float` of `<8 x float>`."""
+    return type_name[1:-1].partition(" x ")[2]
+
+
+def vector_count(type_name: str) -> int:
+    """8 of `<8 x float>`."""
+    return int(type_name[1:-1].partition(" x ")[0])
+
+
 def constant(value: Attribute, type_name: str) -> str:
     """A constant operand without its type.
 

@@ -7,10 +7,10 @@ from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from lowering.codegen.llvm_text import Emit, FunctionText
-from lowering.codegen.llvm_types import mangled
+from lowering.codegen.llvm_types import mangled, vector_count, vector_element
 from lowering.to_llvm import llvm_ext
 
 
@@ -78,6 +78,37 @@ def _masked_store(text: FunctionText, op: Operation) -> None:
     text.emit(f"call void {callee}({operands})")
 
 
+def _lane_pointers(text: FunctionText, pointer: SSAValue, offsets: SSAValue, element: str) -> str:
+    """The name of the vector of addresses, computed by an instruction of its own."""
+    name = f"%p{text.next_number()}"
+    text.emit(f"{name} = getelementptr {element}, {text.typed(pointer)}, {text.typed(offsets)}")
+    return name
+
+
+def _gather(text: FunctionText, op: Operation) -> None:
+    gather = cast(llvm_ext.GatherOp, op)
+    type_name, mask_name = text.types(gather.res.type), text.types(gather.mask.type)
+    pointers = _lane_pointers(text, gather.ptr, gather.offsets, vector_element(type_name))
+    vector = f"<{vector_count(type_name)} x ptr>"
+    name = f"llvm.masked.gather.{mangled(type_name)}.{mangled(vector)}"
+    callee = text.module.declare(name, type_name, [vector, mask_name, type_name])
+    first = f"{vector} align {gather.alignment.value.data} {pointers}"
+    text.define(
+        gather.res, f"call {type_name} {callee}({first}, {text.typed(gather.mask)}, {text.typed(gather.passthru)})"
+    )
+
+
+def _scatter(text: FunctionText, op: Operation) -> None:
+    scatter = cast(llvm_ext.ScatterOp, op)
+    type_name, mask_name = text.types(scatter.value.type), text.types(scatter.mask.type)
+    pointers = _lane_pointers(text, scatter.ptr, scatter.offsets, vector_element(type_name))
+    vector = f"<{vector_count(type_name)} x ptr>"
+    name = f"llvm.masked.scatter.{mangled(type_name)}.{mangled(vector)}"
+    callee = text.module.declare(name, "void", [type_name, vector, mask_name])
+    second = f"{vector} align {scatter.alignment.value.data} {pointers}"
+    text.emit(f"call void {callee}({text.typed(scatter.value)}, {second}, {text.typed(scatter.mask)})")
+
+
 def _atomic_rmw(text: FunctionText, op: Operation) -> None:
     word = cast(llvm_ext.AtomicRMWOp, op).operation.data
     text.define(op.results[0], f"atomicrmw {word} {', '.join(map(text.typed, op.operands))} seq_cst")
@@ -90,6 +121,8 @@ MEMORY_EMITTERS: dict[type[Operation], Emit] = {
     llvm.MaskedStoreOp: _masked_store,
     llvm.StoreOp: _store,
     llvm_ext.AtomicRMWOp: _atomic_rmw,
+    llvm_ext.GatherOp: _gather,
+    llvm_ext.ScatterOp: _scatter,
     llvm_ext.MaskedLoadOp: _masked_load,
     llvm_ext.MaskedStoreOp: _masked_store,
 }

@@ -240,6 +240,58 @@ class MaskedStoreOp(IRDLOperation):
         super().__init__(operands=[value, ptr, mask], properties={"alignment": IntegerAttr(alignment, i32)})
 
 
+@irdl_op_definition
+class GatherOp(IRDLOperation):
+    """Loads `ptr[offset]` for each offset, counted in elements, whose mask bit is set; `passthru` elsewhere.
+
+    `llvm_ext.gather %p, %offsets, %mask, %passthru {alignment = 4 : i32} : vector<8xi64>, vector<8xi1>, vector<8xf32>`
+    """
+
+    name = "llvm_ext.gather"
+    T: ClassVar = VarConstraint("T", VectorType.constr(AnyAttr()))
+    ptr = operand_def(LLVMPointerType())
+    offsets = operand_def(VectorType.constr(SignlessIntegerConstraint))
+    mask = operand_def(VectorType.constr(EqAttrConstraint(i1)))
+    passthru = operand_def(T)
+    alignment = prop_def(IntegerAttr.constr(I32))
+    res = result_def(T)
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(MemoryReadEffect())
+    assembly_format = (
+        "$ptr `,` $offsets `,` $mask `,` $passthru attr-dict `:` type($offsets) `,` type($mask) `,` type($res)"
+    )
+
+    def __init__(self, ptr: SSAValue, offsets: SSAValue, mask: SSAValue, passthru: SSAValue, alignment: int):
+        super().__init__(
+            operands=[ptr, offsets, mask, passthru],
+            properties={"alignment": IntegerAttr(alignment, i32)},
+            result_types=[passthru.type],
+        )
+
+
+@irdl_op_definition
+class ScatterOp(IRDLOperation):
+    """Stores to `ptr[offset]` for each offset, counted in elements, whose mask bit is set, in order of the lanes.
+
+    `llvm_ext.scatter %value, %p, %offsets, %mask {alignment = 4 : i32} : vector<8xf32>, vector<8xi64>, vector<8xi1>`
+    """
+
+    name = "llvm_ext.scatter"
+    value = operand_def(VectorType.constr(AnyAttr()))
+    ptr = operand_def(LLVMPointerType())
+    offsets = operand_def(VectorType.constr(SignlessIntegerConstraint))
+    mask = operand_def(VectorType.constr(EqAttrConstraint(i1)))
+    alignment = prop_def(IntegerAttr.constr(I32))
+    irdl_options = (ParsePropInAttrDict(),)
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = (
+        "$value `,` $ptr `,` $offsets `,` $mask attr-dict `:` type($value) `,` type($offsets) `,` type($mask)"
+    )
+
+    def __init__(self, value: SSAValue, ptr: SSAValue, offsets: SSAValue, mask: SSAValue, alignment: int):
+        super().__init__(operands=[value, ptr, offsets, mask], properties={"alignment": IntegerAttr(alignment, i32)})
+
+
 ATOMIC_OPERATIONS = ("xchg", "add", "sub", "and", "or", "xor", "max", "min", "umax", "umin")
 
 
@@ -333,8 +385,10 @@ LLVM_EXT = Dialect(
         FCmpOp,
         FPToSIOp,
         FPToUIOp,
+        GatherOp,
         MaskedLoadOp,
         MaskedStoreOp,
+        ScatterOp,
         SelectOp,
         SwitchOp,
         UIToFPOp,

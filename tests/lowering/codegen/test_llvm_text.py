@@ -142,6 +142,23 @@ def test_masked_access_touches_only_set_lanes():
     assert list(target) == [1.5, 9, 3.5, 9]
 
 
+def test_gather_and_scatter():
+    text = """
+    llvm.func @f(%from: !llvm.ptr, %to: !llvm.ptr) {
+      %mask = llvm.mlir.constant(dense<[true, false, true, true]> : vector<4xi1>) : vector<4xi1>
+      %there = llvm.mlir.constant(dense<[3, 99, 0, 1]> : vector<4xi64>) : vector<4xi64>
+      %here = llvm.mlir.constant(dense<[1, 99, 2, 2]> : vector<4xi64>) : vector<4xi64>
+      %zero = llvm.mlir.constant(dense<0.5> : vector<4xf32>) : vector<4xf32>
+      %v = llvm_ext.gather %from, %there, %mask, %zero
+        {alignment = 4 : i32} : vector<4xi64>, vector<4xi1>, vector<4xf32>
+      llvm_ext.scatter %v, %to, %here, %mask {alignment = 4 : i32} : vector<4xf32>, vector<4xi64>, vector<4xi1>
+      llvm.return
+    }"""
+    source, target = (F32 * 4)(1, 2, 3, 4), (F32 * 4)(9, 9, 9, 9)
+    run(text, "f", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p), source, target)
+    assert list(target) == [9, 4, 2, 9]
+
+
 def test_vectors_shuffles_and_intrinsics():
     text = """
     llvm.func @f(%p: !llvm.ptr, %x: f32) -> f32 {

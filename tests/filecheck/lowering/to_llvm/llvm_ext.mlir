@@ -24,6 +24,11 @@ llvm.func @vectors(%p: !llvm.ptr, %i: i64, %a: vector<4xf32>, %b: vector<4xf32>)
   %3 = llvm_ext.masked_load %p, %0, %a {alignment = 4 : i32} : vector<4xi1>, vector<4xf32>
   // CHECK: llvm_ext.masked_store %{{.*}}, %p, %{{.*}} {alignment = 4 : i32} : vector<4xf32>, vector<4xi1>
   llvm_ext.masked_store %3, %p, %0 {alignment = 4 : i32} : vector<4xf32>, vector<4xi1>
+  // CHECK: llvm_ext.gather %p, %{{.*}}, %{{.*}}, %a {alignment = 4 : i32} : vector<4xi64>, vector<4xi1>, vector<4xf32>
+  %offsets = llvm.mlir.constant(dense<[3, 1, 0, 2]> : vector<4xi64>) : vector<4xi64>
+  %4 = llvm_ext.gather %p, %offsets, %0, %a {alignment = 4 : i32} : vector<4xi64>, vector<4xi1>, vector<4xf32>
+  // CHECK: llvm_ext.scatter %{{.*}}, %p, %{{.*}}, %{{.*}} {alignment = 4 : i32} : vector<4xf32>, vector<4xi64>, vector<4xi1>
+  llvm_ext.scatter %4, %p, %offsets, %0 {alignment = 4 : i32} : vector<4xf32>, vector<4xi64>, vector<4xi1>
   llvm.return
 }
 
