@@ -218,7 +218,7 @@ def from_monomials(coefficients: Mapping[Monomial, int]) -> Dim:
     return intern_dim(tuple(terms))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024, typed=True)
 def constant(value: int) -> Dim:
     """The dimension that is the integer `value`."""
     value = operator.index(value)

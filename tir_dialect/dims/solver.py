@@ -219,9 +219,8 @@ class _Solver:
         if not users:
             raise MatchError(f"'{missing[0]}' occurs in no pattern", -1)
         pattern = self._patterns[users[0]][0]
-        raise MatchError(
-            f"cannot solve {pattern} for '{missing[0]}': expected '{missing[0]}' alone somewhere", users[0]
-        )
+        hint = f"expected '{missing[0]}' alone in some dimension, or one that is linear in it"
+        raise MatchError(f"cannot solve {pattern} for '{missing[0]}': {hint}", users[0])
 
 
 def _split_linear(pattern: Dim, name: str, bindings: Mapping[str, Dim]) -> tuple[int, Dim] | None:
