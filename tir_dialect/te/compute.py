@@ -1,0 +1,135 @@
+"""`te.compute`: a tensor given by an expression for each of its elements."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from tir_dialect.dims import constant
+from tir_dialect.te import nodes
+from tir_dialect.te.coerce import as_expr
+from tir_dialect.te.expr import Expr, Operand
+from tir_dialect.te.nodes import IterVar, Reduce
+from tir_dialect.te.shapes import ShapeLike, to_shape
+from tir_dialect.te.tensor import Tensor, to_element_type
+from tir_dialect.te.tree import free_variables, post_order, substitute
+
+
+@dataclass(frozen=True, eq=False)
+class Compute:
+    """For all values of `axes`: either one expression per output, or all results of one reduction in order."""
+
+    name: str
+    axes: tuple[IterVar, ...]
+    bodies: tuple[Expr, ...]
+    outputs: tuple[Tensor, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        shape = tuple(axis.extent for axis in self.axes)
+        names = [self.name] if len(self.bodies) == 1 else [f"{self.name}_v{i}" for i in range(len(self.bodies))]
+        dtypes = [to_element_type(self.name, body.dtype) for body in self.bodies]
+        made = (Tensor(n, shape, dtype, self, i) for i, (n, dtype) in enumerate(zip(names, dtypes, strict=True)))
+        object.__setattr__(self, "outputs", tuple(made))
+
+    @property
+    def reduction(self) -> Reduce | None:
+        """The reduction that the bodies are the results of, None for plain expressions."""
+        return self.bodies[0] if isinstance(self.bodies[0], Reduce) else None
+
+    @property
+    def all_axes(self) -> tuple[IterVar, ...]:
+        """The axes, then those of the reduction."""
+        return self.axes if self.reduction is None else (*self.axes, *self.reduction.axes)
+
+
+@overload
+def compute(shape: ShapeLike, f: Callable[..., tuple[Operand, ...]], name: str = ...) -> tuple[Tensor, ...]: ...
+@overload
+def compute(shape: ShapeLike, f: Callable[..., Operand], name: str = ...) -> Tensor: ...
+def compute(shape: ShapeLike, f: Callable[..., Any], name: str = "compute") -> Tensor | tuple[Tensor, ...]:
+    """The tensor with element `f(i, j, ...)` at `[i, j, ...]`; a tuple of tensors if `f` gives a tuple.
+
+    The names of the parameters of `f` become those of the loops. A reduction may stand anywhere in the expression but
+    in a branch of `if_then_else`: one inside a larger expression becomes a tensor of its own, over those axes that it
+    depends on.
+
+    Raises TypeError if `f` does not take one variable per dimension or its value has no dtype that a tensor can hold,
+    and ValueError if the expression uses an iteration variable that is not its own.
+    """
+    extents = to_shape(name, shape)
+    axes = tuple(
+        IterVar(axis, constant(0), extent, "spatial")
+        for axis, extent in zip(_axis_names(f, len(extents), name), extents, strict=True)
+    )
+    result: Operand | tuple[Operand, ...] = f(*axes)
+    results = result if isinstance(result, tuple) else (result,)
+    bodies = tuple(as_expr(f'compute "{name}"', body) for body in results)
+    _check_variables(name, bodies, axes)
+    _check_reductions(name, bodies)
+    tensors = _define(name, axes, bodies)
+    return tensors if isinstance(result, tuple) else tensors[0]
+
+
+def _define(name: str, axes: tuple[IterVar, ...], bodies: tuple[Expr, ...]) -> tuple[Tensor, ...]:
+    """The tensors of `bodies`, with reductions inside larger expressions computed before."""
+    first = bodies[0]
+    if isinstance(first, Reduce) and all(_same_reduction(first, body) for body in bodies):
+        sources = _lift(name, first.operands)
+        every = tuple(nodes.reduce(first.reducer, sources, first.axes, which) for which in range(len(sources)))
+        outputs = Compute(name, axes, every).outputs
+        return tuple(outputs[body.which] for body in bodies if isinstance(body, Reduce))
+    return Compute(name, axes, _lift(name, bodies)).outputs
+
+
+def _same_reduction(a: Reduce, b: Expr) -> bool:
+    return isinstance(b, Reduce) and nodes.reduce(a.reducer, a.operands, a.axes, b.which) is b
+
+
+def _lift(name: str, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """`exprs` with every reduction replaced by a load from a tensor of its own."""
+    replacements: dict[Expr, Expr] = {}
+    for expr in post_order(exprs):
+        if isinstance(expr, Reduce):
+            (inner,) = substitute((expr,), replacements)
+            replacements[expr] = _stage(f"{name}_{expr.reducer.name}", inner)
+    return substitute(exprs, replacements) if replacements else exprs
+
+
+def _stage(name: str, reduction: Expr) -> Expr:
+    free = free_variables((reduction,))
+    axes = tuple(IterVar(variable.name, constant(0), variable.extent, "spatial") for variable in free)
+    local: dict[Expr, Expr] = {variable: axis + variable.lo for variable, axis in zip(free, axes, strict=True)}
+    (tensor,) = _define(name, axes, substitute((reduction,), local))
+    return tensor[tuple(variable - variable.lo for variable in free)]
+
+
+def _axis_names(f: Callable[..., Any], rank: int, name: str) -> list[str]:
+    parameters = inspect.signature(f).parameters.values()
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return [f"i{axis}" for axis in range(rank)]
+    names = [p.name for p in parameters if p.default is p.empty]
+    if len(names) != rank:
+        raise TypeError(f'te: "{name}" has rank {rank}, but its function takes {len(names)} variables')
+    return names
+
+
+def _check_variables(name: str, bodies: tuple[Expr, ...], axes: tuple[IterVar, ...]) -> None:
+    own = set(axes)
+    for variable in free_variables(bodies):
+        if variable not in own:
+            hint = "is used outside its reduction" if variable.kind == "reduce" else "belongs to another computation"
+            raise ValueError(f'te: "{name}" uses "{variable.name}", which {hint}')
+
+
+def _check_reductions(name: str, bodies: tuple[Expr, ...]) -> None:
+    holding: set[Expr] = set()
+    for expr in post_order(bodies):
+        if isinstance(expr, Reduce) or not holding.isdisjoint(expr.operands):
+            holding.add(expr)
+        if isinstance(expr, nodes.Conditional) and not holding.isdisjoint(expr.operands[1:]):
+            raise ValueError(
+                f'te: "{name}" has a reduction in a branch of if_then_else, where it cannot be computed beforehand; '
+                "put the condition into the reduction (where=) or use te.select"
+            )

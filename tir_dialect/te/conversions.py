@@ -1,0 +1,65 @@
+"""Constants and conversions between dtypes, which are always written out, and calls of external scalar functions."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import IndexType
+
+from tir_dialect import dtypes
+from tir_dialect.dtypes import ElementType
+from tir_dialect.te import nodes
+from tir_dialect.te.coerce import adopt, as_expr, is_bool
+from tir_dialect.te.expr import INDEX, DType, Expr, Operand, Scalar
+from tir_dialect.te.operators import compare
+
+DTypeLike: TypeAlias = "str | ElementType | IndexType"
+"""A dtype by name (`"f32"`, `"float32"`, `"index"`) or as a type."""
+
+
+def to_dtype(dtype: DTypeLike) -> DType:
+    """The dtype named; ValueError for one that buffers do not have."""
+    if isinstance(dtype, IndexType) or dtype == "index":
+        return INDEX
+    return dtypes.parse_dtype(dtype) if isinstance(dtype, str) else dtypes.lookup(dtype).type
+
+
+def const(value: Scalar, dtype: DTypeLike) -> Expr:
+    """The number `value` of dtype `dtype`."""
+    return adopt(value, to_dtype(dtype))
+
+
+def cast(operand: Operand, dtype: DTypeLike) -> Expr:
+    """`operand` converted to `dtype`.
+
+    Floats to integers drop the fraction (values outside the range have no defined result), integers to narrower ones
+    drop bits, and anything to `i1` asks whether it differs from zero.
+    """
+    to = to_dtype(dtype)
+    a = as_expr("cast", operand)
+    if a.dtype == to:
+        return a
+    return compare("ne", a, 0) if is_bool(to) else nodes.convert(a, to)
+
+
+def reinterpret(operand: Operand, dtype: DTypeLike) -> Expr:
+    """The bits of `operand` read as `dtype`, which must have the same width."""
+    to = to_dtype(dtype)
+    a = as_expr("reinterpret", operand)
+    widths = [getattr(kind, "bitwidth", None) for kind in (a.dtype, to)]
+    if None in widths or widths[0] != widths[1]:
+        raise TypeError(f"te.reinterpret: expected dtypes of one width, got {a.dtype} and {to}")
+    return nodes.apply("reinterpret", to, a)
+
+
+def call_extern(dtype: DTypeLike, symbol: str, *args: Expr) -> Expr:
+    """The result of the C function `symbol` of scalars, which must be pure: it may be called any number of times."""
+    return nodes.call_extern(symbol, to_dtype(dtype), args)
+
+
+def scalar(name: str, dtype: DTypeLike) -> Expr:
+    """A scalar parameter of the function."""
+    kind = to_dtype(dtype)
+    if isinstance(kind, IndexType):
+        raise TypeError(f'te: the scalar "{name}" cannot be an index, use te.var for a size or a dtype such as "i64"')
+    return nodes.Var(name, kind)

@@ -1,0 +1,1 @@
+"""From expressions and statements of te to ops of tir, arith and math."""

@@ -1,0 +1,58 @@
+"""Which index expressions cannot be negative, so that division needs no rounding towards minus infinity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tir_dialect import dims
+from tir_dialect.dims import Dim, Prover, symbol
+from tir_dialect.te import nodes
+from tir_dialect.te.expr import Expr
+from tir_dialect.te.nodes import IterVar
+from tir_dialect.te.tree import post_order
+
+_FUNCTIONS: dict[str, Callable[[Dim, Dim], Dim]] = {
+    "add": Dim.__add__,
+    "subtract": Dim.__sub__,
+    "multiply": Dim.__mul__,
+    "floordiv": dims.floordiv,
+    "floormod": dims.mod,
+    "minimum": dims.minimum,
+    "maximum": dims.maximum,
+}
+
+
+class Signs:
+    """Answers for expressions over the given iterators, each of which counts from 0 to its extent."""
+
+    def __init__(self, variables: Iterable[IterVar] = ()):
+        self._symbols = {variable: symbol(f"_{number}.{variable.name}") for number, variable in enumerate(variables)}
+        self._dims: dict[Expr, Dim | None] = {}
+        self._prover: Prover | None = None
+
+    def divides_unsigned(self, lhs: Expr, rhs: Expr) -> bool:
+        """Whether `lhs >= 0` and `rhs >= 1` for all values of the variables."""
+        dividend, divisor = self._dim(lhs), self._dim(rhs)
+        if dividend is None or divisor is None:
+            return False
+        if self._prover is None:
+            self._prover = Prover({str(dim): (0, axis.extent - 1) for axis, dim in self._symbols.items()})
+        return bool(self._prover.less_equal(0, dividend)) and bool(self._prover.less_equal(1, divisor))
+
+    def _dim(self, root: Expr) -> Dim | None:
+        for expr in post_order((root,), lambda node: () if node in self._dims else node.operands):
+            if expr not in self._dims:
+                self._dims[expr] = self._evaluate(expr)
+        return self._dims[root]
+
+    def _evaluate(self, expr: Expr) -> Dim | None:
+        if isinstance(expr, nodes.Size):
+            return expr.dim
+        if isinstance(expr, IterVar):
+            return self._symbols.get(expr)
+        if not isinstance(expr, nodes.Apply) or expr.function not in _FUNCTIONS:
+            return None
+        operands = [dim for dim in map(self._dims.__getitem__, expr.operands) if dim is not None]
+        if len(operands) != 2 or (expr.function.startswith("floor") and operands[1].constant_value == 0):
+            return None
+        return _FUNCTIONS[expr.function](*operands)

@@ -1,0 +1,191 @@
+"""`te.extern`: tensors computed by statements, for what no expression per element describes (scan, sort, scatter)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tir_dialect.dims import constant
+from tir_dialect.te import nodes
+from tir_dialect.te.coerce import adopt, as_condition, as_expr, as_index
+from tir_dialect.te.conversions import DTypeLike
+from tir_dialect.te.expr import INDEX, Expr, Operand
+from tir_dialect.te.nodes import IterKind, IterVar, Var
+from tir_dialect.te.shapes import ExtentLike, ShapeLike, to_extent, to_shape
+from tir_dialect.te.statements import Alloc, Block, Body, Call, For, If, Let, LoopKind, Statement, Store, While
+from tir_dialect.te.tensor import Tensor, to_element_type
+from tir_dialect.te.tree import post_order
+
+
+@dataclass(frozen=True, eq=False)
+class Extern:
+    """Statements that fill `outputs` from `inputs`."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...] = field(init=False)
+    body: Body = field(init=False)
+
+
+class ExternBuilder:
+    """Records the statements of an extern body in program order.
+
+    An expression is evaluated where it is used: a load sees the stores made before that statement. `let` keeps a value.
+    Loops, branches and blocks are context managers, and what they bind lives inside them.
+    """
+
+    def __init__(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]):
+        self._name = name
+        self._readable = {*inputs, *outputs}
+        self._writable = set(outputs)
+        self._variables: set[Expr] = set()
+        self._body: list[Statement] = []
+
+    def store(self, tensor: Tensor, indices: Operand | tuple[Operand, ...], value: Operand) -> None:
+        """`tensor[indices] = value`, of the tensor's dtype. Inputs are read-only."""
+        if tensor not in self._writable:
+            raise ValueError(
+                f'te: extern "{self._name}" stores to "{tensor.name}", which is no output and not allocated'
+            )
+        target = tensor[indices]
+        stored = value if isinstance(value, Expr) else adopt(value, tensor.dtype)
+        if stored.dtype != tensor.dtype:
+            raise TypeError(
+                f'te: extern "{self._name}" stores {stored.dtype} to "{tensor.name}" of {tensor.dtype}, use te.cast'
+            )
+        self._add(Store(tensor, target.operands, stored), *target.operands, stored)
+
+    def let(self, value: Operand, name: str = "v") -> Expr:
+        """The value that `value` has here, evaluated once."""
+        expr = as_expr("let", value)
+        var = Var(name, expr.dtype)
+        self._add(Let(var, expr), expr)
+        self._variables.add(var)
+        return var
+
+    def alloc(self, shape: ShapeLike, dtype: DTypeLike, name: str = "tmp", scope: str = "local") -> Tensor:
+        """Uninitialised memory of the enclosing region; a shape of `()` is a mutable scalar."""
+        tensor = Tensor(name, to_shape(name, shape), to_element_type(name, dtype))
+        self._add(Alloc(tensor, scope))
+        self._readable.add(tensor)
+        self._writable.add(tensor)
+        return tensor
+
+    @contextmanager
+    def for_range(self, lo: Operand, hi: Operand, name: str = "i", kind: LoopKind = "serial") -> Generator[Expr]:
+        """A loop over `lo <= v < hi`; yields the variable."""
+        low, high = (as_index(f'te: extern "{self._name}"', bound) for bound in (lo, hi))
+        var = Var(name, INDEX)
+        with self._region(var) as body:
+            yield var
+        self._add(For(var, low, high, kind, tuple(body)), low, high)
+
+    @contextmanager
+    def while_(self, condition: Operand) -> Generator[None]:
+        """A loop as long as `condition` holds; it is evaluated anew before each round."""
+        holds = as_condition("while_", condition)
+        with self._region() as body:
+            yield
+        self._add(While(holds, tuple(body)), holds)
+
+    @contextmanager
+    def if_(self, condition: Operand) -> Generator[None]:
+        """What to do where `condition` holds; `else_` may follow."""
+        holds = as_condition("if_", condition)
+        with self._region() as body:
+            yield
+        self._add(If(holds, tuple(body), ()), holds)
+
+    @contextmanager
+    def else_(self) -> Generator[None]:
+        """What to do where the condition of the `if_` just before does not hold."""
+        branch = self._body[-1] if self._body else None
+        if not isinstance(branch, If) or branch.otherwise:
+            raise ValueError(f'te: extern "{self._name}" has an else_ that does not follow an if_')
+        with self._region() as body:
+            yield
+        self._body[-1] = If(branch.condition, branch.then, tuple(body))
+
+    @contextmanager
+    def block(self, name: str, *axes: tuple[IterKind, ExtentLike, str]) -> Generator[tuple[Expr, ...]]:
+        """A named block with a loop for each axis `(kind, extent, name)`; yields the block's iterators.
+
+        Kinds are `"spatial"` (any order, in parallel), `"reduce"`, `"scan"` (in order) and `"opaque"`.
+        """
+        iterators = tuple(IterVar(axis, constant(0), to_extent(name, extent), kind) for kind, extent, axis in axes)
+        with self._region(*iterators) as body:
+            yield iterators
+        self._add(Block(name, iterators, tuple(body)))
+
+    def call_extern(self, symbol: str, *args: Tensor | Expr) -> None:
+        """Calls a C function for its effect; a tensor is passed as the pointer to its data."""
+        self._call(symbol, args, packed=False)
+
+    def call_packed(self, symbol: str, *args: Tensor | Expr) -> None:
+        """Calls a function of the run time's registry for its effect; a tensor is passed as a tensor."""
+        self._call(symbol, args, packed=True)
+
+    def _call(self, symbol: str, args: tuple[Tensor | Expr, ...], packed: bool) -> None:
+        for arg in args:
+            if isinstance(arg, Tensor):
+                self._check_known(arg)
+        self._add(Call(symbol, args, packed), *(arg for arg in args if isinstance(arg, Expr)))
+
+    def _add(self, statement: Statement, *used: Expr) -> None:
+        for expr in post_order(used):
+            if isinstance(expr, Var) and expr not in self._variables:
+                raise ValueError(f'te: extern "{self._name}" uses "{expr.name}" outside of the region that binds it')
+            if isinstance(expr, nodes.Load):
+                self._check_known(expr.tensor)
+            if isinstance(expr, nodes.Reduce):
+                raise ValueError(f'te: extern "{self._name}" contains a reduction, write it as a loop or a compute')
+        self._body.append(statement)
+
+    def _check_known(self, tensor: Tensor) -> None:
+        if tensor not in self._readable:
+            raise ValueError(f'te: extern "{self._name}" uses "{tensor.name}", which is not among its inputs')
+
+    @contextmanager
+    def _region(self, *bound: Expr) -> Generator[list[Statement]]:
+        outer = self._body, set(self._variables), set(self._readable), set(self._writable)
+        self._body = body = []
+        self._variables.update(bound)
+        yield body
+        self._body, self._variables, self._readable, self._writable = outer
+
+    def finish(self) -> Body:
+        """The statements recorded."""
+        return tuple(self._body)
+
+
+def extern(
+    outputs: Sequence[tuple[ShapeLike, DTypeLike]],
+    inputs: Sequence[Tensor],
+    body: Callable[[ExternBuilder, tuple[Tensor, ...], tuple[Tensor, ...]], None],
+    name: str = "extern",
+) -> tuple[Tensor, ...]:
+    """Tensors of the given shapes and dtypes, filled by `body(builder, inputs, outputs)`.
+
+    ::
+
+        def cumulative(b, ins, outs):
+            (x,), (y,) = ins, outs
+            with b.block("cumsum", ("scan", n, "i")) as (i,):
+                b.store(y, i, te.if_then_else(i > 0, y[i - 1], 0) + x[i])
+
+        (Y,) = te.extern([((n,), "f32")], [X], cumulative, name="cumsum")
+
+    Raises ValueError where the body uses a tensor or a variable that is not available at that place.
+    """
+    source = Extern(name, tuple(inputs))
+    names = [name] if len(outputs) == 1 else [f"{name}_v{i}" for i in range(len(outputs))]
+    made = tuple(
+        Tensor(each, to_shape(each, shape), to_element_type(each, dtype), source, i)
+        for i, (each, (shape, dtype)) in enumerate(zip(names, outputs, strict=True))
+    )
+    object.__setattr__(source, "outputs", made)
+    builder = ExternBuilder(name, source.inputs, made)
+    body(builder, source.inputs, made)
+    object.__setattr__(source, "body", builder.finish())
+    return made

@@ -1,0 +1,259 @@
+"""Mathematical functions of scalars.
+
+The functions of floats take `f16`, `bf16`, `f32` and `f64`; an integer operand is refused, since the result would need
+another dtype.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import i1
+
+from tir_dialect.te import nodes
+from tir_dialect.te.coerce import adopt, as_expr, is_bool, is_float, is_index, is_integer, is_unsigned, unify
+from tir_dialect.te.expr import Expr, Operand
+from tir_dialect.te.operators import refuse, select
+
+
+def _float(name: str, *operands: Operand) -> Expr:
+    exprs = unify(name, operands)
+    if not is_float(exprs[0].dtype):
+        raise refuse(name, "a float", exprs[0])
+    return nodes.apply(name, exprs[0].dtype, *exprs)
+
+
+def _rounding(name: str, operand: Operand) -> Expr:
+    a = as_expr(name, operand)
+    return a if is_integer(a.dtype) or is_index(a.dtype) else _float(name, a)
+
+
+def exp(x: Operand) -> Expr:
+    """The exponential function."""
+    return _float("exp", x)
+
+
+def exp2(x: Operand) -> Expr:
+    """2 to the power `x`."""
+    return _float("exp2", x)
+
+
+def expm1(x: Operand) -> Expr:
+    """`exp(x) - 1`, exact near 0."""
+    return _float("expm1", x)
+
+
+def log(x: Operand) -> Expr:
+    """The natural logarithm."""
+    return _float("log", x)
+
+
+def log2(x: Operand) -> Expr:
+    """The logarithm to base 2."""
+    return _float("log2", x)
+
+
+def log10(x: Operand) -> Expr:
+    """The logarithm to base 10."""
+    return _float("log10", x)
+
+
+def log1p(x: Operand) -> Expr:
+    """`log(1 + x)`, exact near 0."""
+    return _float("log1p", x)
+
+
+def sqrt(x: Operand) -> Expr:
+    """The square root, correctly rounded."""
+    return _float("sqrt", x)
+
+
+def rsqrt(x: Operand) -> Expr:
+    """`1 / sqrt(x)`."""
+    return _float("rsqrt", x)
+
+
+def cbrt(x: Operand) -> Expr:
+    """The cube root."""
+    return _float("cbrt", x)
+
+
+def sin(x: Operand) -> Expr:
+    """The sine of an angle in radians."""
+    return _float("sin", x)
+
+
+def cos(x: Operand) -> Expr:
+    """The cosine of an angle in radians."""
+    return _float("cos", x)
+
+
+def tan(x: Operand) -> Expr:
+    """The tangent of an angle in radians."""
+    return _float("tan", x)
+
+
+def asin(x: Operand) -> Expr:
+    """The inverse sine, in radians."""
+    return _float("asin", x)
+
+
+def acos(x: Operand) -> Expr:
+    """The inverse cosine, in radians."""
+    return _float("acos", x)
+
+
+def atan(x: Operand) -> Expr:
+    """The inverse tangent, in radians."""
+    return _float("atan", x)
+
+
+def atan2(y: Operand, x: Operand) -> Expr:
+    """The angle of the point `(x, y)`, in radians."""
+    return _float("atan2", y, x)
+
+
+def sinh(x: Operand) -> Expr:
+    """The hyperbolic sine."""
+    return _float("sinh", x)
+
+
+def cosh(x: Operand) -> Expr:
+    """The hyperbolic cosine."""
+    return _float("cosh", x)
+
+
+def tanh(x: Operand) -> Expr:
+    """The hyperbolic tangent."""
+    return _float("tanh", x)
+
+
+def asinh(x: Operand) -> Expr:
+    """The inverse hyperbolic sine."""
+    return _float("asinh", x)
+
+
+def acosh(x: Operand) -> Expr:
+    """The inverse hyperbolic cosine."""
+    return _float("acosh", x)
+
+
+def atanh(x: Operand) -> Expr:
+    """The inverse hyperbolic tangent."""
+    return _float("atanh", x)
+
+
+def erf(x: Operand) -> Expr:
+    """The error function."""
+    return _float("erf", x)
+
+
+def sigmoid(x: Operand) -> Expr:
+    """`1 / (1 + exp(-x))`."""
+    a = as_expr("sigmoid", x)
+    return 1.0 / (1.0 + exp(-a))
+
+
+def pow(base: Operand, exponent: Operand) -> Expr:
+    """`base` to the power `exponent`, as the operator `**`."""
+    from tir_dialect.te.operators import power
+
+    return power(base, exponent)
+
+
+def fma(a: Operand, b: Operand, c: Operand) -> Expr:
+    """`a * b + c` with one rounding."""
+    return _float("fma", a, b, c)
+
+
+def copysign(magnitude: Operand, sign: Operand) -> Expr:
+    """`magnitude` with the sign of `sign`."""
+    return _float("copysign", magnitude, sign)
+
+
+def fmod(lhs: Operand, rhs: Operand) -> Expr:
+    """The remainder of the division rounded towards zero, C's `fmod`."""
+    return _float("truncmod", lhs, rhs)
+
+
+def fmin(lhs: Operand, rhs: Operand) -> Expr:
+    """The smaller number; a NaN is ignored if the other operand is none, as `np.fmin`."""
+    return _float("fmin", lhs, rhs)
+
+
+def fmax(lhs: Operand, rhs: Operand) -> Expr:
+    """The larger number; a NaN is ignored if the other operand is none, as `np.fmax`."""
+    return _float("fmax", lhs, rhs)
+
+
+def floor(x: Operand) -> Expr:
+    """The largest integral value that is at most `x`; an integer is itself."""
+    return _rounding("floor", x)
+
+
+def ceil(x: Operand) -> Expr:
+    """The smallest integral value that is at least `x`; an integer is itself."""
+    return _rounding("ceil", x)
+
+
+def trunc(x: Operand) -> Expr:
+    """`x` without its fraction; an integer is itself."""
+    return _rounding("trunc", x)
+
+
+def round(x: Operand) -> Expr:
+    """The nearest integral value, halves to the even one, as `np.round`; an integer is itself."""
+    return _rounding("round", x)
+
+
+def round_away(x: Operand) -> Expr:
+    """The nearest integral value, halves away from zero, as C's `round`; an integer is itself."""
+    return _rounding("round_away", x)
+
+
+def isnan(x: Operand) -> Expr:
+    """Whether `x` is NaN."""
+    return _classify("isnan", x)
+
+
+def isinf(x: Operand) -> Expr:
+    """Whether `x` is an infinity."""
+    return _classify("isinf", x)
+
+
+def isfinite(x: Operand) -> Expr:
+    """Whether `x` is neither NaN nor an infinity."""
+    return _classify("isfinite", x)
+
+
+def _classify(name: str, x: Operand) -> Expr:
+    a = as_expr(name, x)
+    if not is_float(a.dtype):
+        raise refuse(name, "a float", a)
+    return nodes.apply(name, i1, a)
+
+
+def sign(x: Operand) -> Expr:
+    """-1, 0 or 1 with the sign of `x`; NaN for NaN."""
+    a = as_expr("sign", x)
+    if is_bool(a.dtype):
+        raise refuse("sign", "a number", a)
+    if is_unsigned(a.dtype):
+        return select(a > 0, adopt(1, a.dtype), a)
+    # `a` itself is the answer when it is zero (of either sign) and when it is NaN
+    return select(a > 0, adopt(1, a.dtype), select(a < 0, adopt(-1, a.dtype), a))
+
+
+def popcount(x: Operand) -> Expr:
+    """The number of bits that are set."""
+    return _bits("popcount", x)
+
+
+def count_leading_zeros(x: Operand) -> Expr:
+    """The number of zeros above the highest bit that is set; the width for 0."""
+    return _bits("count_leading_zeros", x)
+
+
+def _bits(name: str, x: Operand) -> Expr:
+    a = as_expr(name, x)
+    if not is_integer(a.dtype):
+        raise refuse(name, "an integer", a)
+    return nodes.apply(name, a.dtype, a)

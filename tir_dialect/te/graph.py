@@ -1,0 +1,86 @@
+"""What a function over tensors consists of: its computations in order, and what they use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from tir_dialect.dims import Dim
+from tir_dialect.te import nodes, statements
+from tir_dialect.te.compute import Compute
+from tir_dialect.te.expr import Expr
+from tir_dialect.te.extern import Extern
+from tir_dialect.te.nodes import Var
+from tir_dialect.te.tensor import Tensor
+from tir_dialect.te.tree import post_order
+
+Source: TypeAlias = "Compute | Extern"
+
+
+def inputs_of(source: Source) -> tuple[Tensor, ...]:
+    """The tensors that a computation uses and does not define, in order of first use."""
+    if isinstance(source, Extern):
+        return source.inputs
+    loads = (expr.tensor for expr in post_order(source.bodies) if isinstance(expr, nodes.Load))
+    return tuple(dict.fromkeys(loads))
+
+
+def sources_of(tensors: Iterable[Tensor]) -> list[Source]:
+    """The computations that the tensors need, each after those that it uses."""
+    done: dict[Source, None] = {}
+    stack = [(tensor.source, False) for tensor in reversed(list(tensors))]
+    while stack:
+        source, expanded = stack.pop()
+        if source is None or source in done:
+            continue
+        if expanded:
+            done[source] = None
+            continue
+        stack.append((source, True))
+        stack.extend((tensor.source, False) for tensor in reversed(inputs_of(source)))
+    return list(done)
+
+
+def scalars_of(source: Source) -> list[Var]:
+    """The scalar parameters that a computation uses."""
+    own = {statement.var for statement in _walk(source) if isinstance(statement, statements.Let | statements.For)}
+    found = (expr for expr in post_order(_expressions(source)) if type(expr) is Var)
+    return [var for var in found if var not in own]
+
+
+def symbols_of(args: Sequence[Tensor | Expr], sources: Iterable[Source]) -> list[str]:
+    """The symbols of the parameters' shapes, then all others, in order of first use; within an extent by name."""
+    dims = [dim for arg in args if isinstance(arg, Tensor) for dim in arg.shape]
+    for source in sources:
+        dims.extend(_dims(source))
+    return list(dict.fromkeys(name for dim in dims for name in sorted(dim.symbols)))
+
+
+def _walk(source: Source) -> Iterator[statements.Statement]:
+    stack = [] if isinstance(source, Compute) else [*reversed(source.body)]
+    while stack:
+        statement = stack.pop()
+        yield statement
+        for body in reversed(statements.nested(statement)):
+            stack.extend(reversed(body))
+
+
+def _expressions(source: Source) -> Iterator[Expr]:
+    if isinstance(source, Compute):
+        yield from source.bodies
+    for statement in _walk(source):
+        yield from statements.expressions(statement)
+
+
+def _dims(source: Source) -> Iterator[Dim]:
+    for tensor in source.outputs:
+        yield from tensor.shape
+    if isinstance(source, Compute):
+        for axis in source.all_axes:
+            yield from (axis.extent, axis.lo)
+    for statement in _walk(source):
+        if isinstance(statement, statements.Alloc):
+            yield from statement.tensor.shape
+        elif isinstance(statement, statements.Block):
+            yield from (axis.extent for axis in statement.axes)
+    yield from (expr.dim for expr in post_order(_expressions(source)) if isinstance(expr, nodes.Size))

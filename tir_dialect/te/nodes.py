@@ -1,0 +1,175 @@
+"""The kinds of expression. Make them with the functions below, which return the one object for equal parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
+
+from tir_dialect.dims import Dim
+from tir_dialect.te.expr import INDEX, DType, Expr, Scalar
+
+if TYPE_CHECKING:
+    from tir_dialect.te.reducer import Reducer
+    from tir_dialect.te.tensor import Tensor
+
+IterKind: TypeAlias = 'Literal["spatial", "reduce", "scan", "opaque"]'
+
+
+class Var(Expr):
+    """A named value that is not computed: a scalar parameter, or a value bound by an extern body."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str, dtype: DType):
+        super().__init__(dtype)
+        self.name = name
+
+
+class IterVar(Var):
+    """An iteration variable: the `index` values `lo <= v < lo + extent`."""
+
+    __slots__ = ("extent", "kind", "lo")
+
+    def __init__(self, name: str, lo: Dim, extent: Dim, kind: IterKind):
+        super().__init__(name, INDEX)
+        self.lo = lo
+        self.extent = extent
+        self.kind: IterKind = kind
+
+
+class Const(Expr):
+    """A number of a float, integer or bool dtype."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Scalar, dtype: DType):
+        super().__init__(dtype)
+        self.value = value
+
+
+class Size(Expr):
+    """A dimension as an `index` value; index constants are of this kind too."""
+
+    __slots__ = ("dim",)
+
+    def __init__(self, dim: Dim):
+        super().__init__(INDEX)
+        self.dim = dim
+
+
+class Load(Expr):
+    """The element of `tensor` at the `index` operands."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: Tensor, indices: tuple[Expr, ...]):
+        super().__init__(tensor.dtype, indices)
+        self.tensor = tensor
+
+
+class Apply(Expr):
+    """A scalar function of its operands, by the names that `emit_scalar` knows."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: str, dtype: DType, operands: tuple[Expr, ...]):
+        super().__init__(dtype, operands)
+        self.function = function
+
+
+class CallExtern(Expr):
+    """The value of a pure external C function of scalars."""
+
+    __slots__ = ("symbol",)
+
+    def __init__(self, symbol: str, dtype: DType, operands: tuple[Expr, ...]):
+        super().__init__(dtype, operands)
+        self.symbol = symbol
+
+
+class Cast(Expr):
+    """The operand converted to another dtype."""
+
+    __slots__ = ()
+
+
+class Conditional(Expr):
+    """`operands[1]` where `operands[0]` holds, else `operands[2]`; only the chosen side is evaluated."""
+
+    __slots__ = ()
+
+
+class Reduce(Expr):
+    """Result number `which` of reducing the operands with `reducer` over `axes`."""
+
+    __slots__ = ("axes", "reducer", "which")
+
+    def __init__(self, reducer: Reducer, sources: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int):
+        super().__init__(sources[which].dtype, sources)
+        self.reducer = reducer
+        self.axes = axes
+        self.which = which
+
+
+_nodes: WeakValueDictionary[tuple[Hashable, ...], Expr] = WeakValueDictionary()
+_N = TypeVar("_N", bound=Expr)
+
+
+def _shared(make: Callable[[], _N], cls: type[_N], *parts: Hashable) -> _N:
+    # Parts that are expressions are named by `id`: a node keeps its operands alive, so an entry never outlives them,
+    # and comparing keys never asks two expressions whether they are equal.
+    key = (cls, *parts)
+    found = _nodes.get(key)
+    if isinstance(found, cls):
+        return found
+    made = make()
+    _nodes[key] = made
+    return made
+
+
+def _ids(exprs: Iterable[Expr]) -> tuple[int, ...]:
+    return tuple(id(expr) for expr in exprs)
+
+
+def constant(value: Scalar, dtype: DType) -> Const:
+    """The number `value`, which must fit `dtype`."""
+    # `repr` tells -0.0 from 0.0 and finds NaN equal to itself
+    return _shared(lambda: Const(value, dtype), Const, repr(value), dtype)
+
+
+def size(dim: Dim) -> Size:
+    """`dim` as an index value."""
+    return _shared(lambda: Size(dim), Size, dim)
+
+
+def load(tensor: Tensor, indices: tuple[Expr, ...]) -> Load:
+    """The element of `tensor` at `indices`."""
+    return _shared(lambda: Load(tensor, indices), Load, id(tensor), *_ids(indices))
+
+
+def apply(function: str, dtype: DType, *operands: Expr) -> Apply:
+    """The scalar function named `function`, of result `dtype`."""
+    return _shared(lambda: Apply(function, dtype, operands), Apply, function, dtype, *_ids(operands))
+
+
+def convert(operand: Expr, dtype: DType) -> Cast:
+    """`operand` converted to `dtype`."""
+    return _shared(lambda: Cast(dtype, (operand,)), Cast, dtype, id(operand))
+
+
+def conditional(condition: Expr, then: Expr, otherwise: Expr) -> Conditional:
+    """The lazy choice between two expressions of one dtype."""
+    operands = (condition, then, otherwise)
+    return _shared(lambda: Conditional(then.dtype, operands), Conditional, *_ids(operands))
+
+
+def reduce(reducer: Reducer, sources: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int) -> Reduce:
+    """Result `which` of the reduction."""
+    key = (reducer, which, len(axes), *_ids(axes), *_ids(sources))
+    return _shared(lambda: Reduce(reducer, sources, axes, which), Reduce, *key)
+
+
+def call_extern(symbol: str, dtype: DType, operands: tuple[Expr, ...]) -> CallExtern:
+    """The value of the external function `symbol`."""
+    return _shared(lambda: CallExtern(symbol, dtype, operands), CallExtern, symbol, dtype, *_ids(operands))

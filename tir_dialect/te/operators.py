@@ -1,0 +1,249 @@
+"""Arithmetic, comparison and choice: what Python's operators on expressions mean.
+
+Integer `//` and `%` round towards minus infinity, as in Python and NumPy; `truncdiv` and `truncmod` round towards zero,
+as in C. Arithmetic on dimensions alone stays a dimension. Nothing is promoted: see `coerce`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Literal, TypeAlias
+
+from xdsl.dialects.builtin import i1
+
+from tir_dialect import dims
+from tir_dialect.dims import Dim
+from tir_dialect.te import nodes
+from tir_dialect.te.coerce import (
+    adopt,
+    as_condition,
+    as_expr,
+    integer_range,
+    is_bool,
+    is_float,
+    is_index,
+    is_integer,
+    is_unsigned,
+    unify,
+)
+from tir_dialect.te.expr import Expr, Operand
+
+Predicate: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
+
+_DIM_OPERATIONS: dict[str, Callable[[Dim, Dim], Dim]] = {
+    "add": Dim.__add__,
+    "subtract": Dim.__sub__,
+    "multiply": Dim.__mul__,
+    "floordiv": dims.floordiv,
+    "floormod": dims.mod,
+    "minimum": dims.minimum,
+    "maximum": dims.maximum,
+}
+_LEFT_UNIT = {"add": 0, "multiply": 1}
+_RIGHT_UNIT = {"add": 0, "multiply": 1, "subtract": 0, "floordiv": 1}
+
+
+def refuse(what: str, expected: str, operand: Expr) -> TypeError:
+    """The error for an operand of the wrong kind of dtype."""
+    return TypeError(f"te.{what}: expected {expected}, got {operand.dtype}")
+
+
+def _constant_dim(expr: Expr) -> int | None:
+    return expr.dim.constant_value if isinstance(expr, nodes.Size) else None
+
+
+def _index_arithmetic(name: str, a: Expr, b: Expr) -> Expr:
+    if isinstance(a, nodes.Size) and isinstance(b, nodes.Size):
+        return nodes.size(_DIM_OPERATIONS[name](a.dim, b.dim))
+    if (right := _constant_dim(b)) is not None and right == _RIGHT_UNIT.get(name):
+        return a
+    if (left := _constant_dim(a)) is not None and left == _LEFT_UNIT.get(name):
+        return b
+    return nodes.apply(name, a.dtype, a, b)
+
+
+def _arithmetic(name: str, lhs: Operand, rhs: Operand) -> Expr:
+    a, b = unify(name, (lhs, rhs))
+    if is_bool(a.dtype):
+        raise refuse(name, "numbers", a)
+    return _index_arithmetic(name, a, b) if is_index(a.dtype) else nodes.apply(name, a.dtype, a, b)
+
+
+def add(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs + rhs`; integers wrap around."""
+    return _arithmetic("add", lhs, rhs)
+
+
+def subtract(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs - rhs`; integers wrap around."""
+    return _arithmetic("subtract", lhs, rhs)
+
+
+def multiply(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs * rhs`; integers wrap around."""
+    return _arithmetic("multiply", lhs, rhs)
+
+
+def divide(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs / rhs` of floats; integers are refused, because the quotient would have another dtype."""
+    a, b = unify("divide", (lhs, rhs))
+    if not is_float(a.dtype):
+        raise refuse("divide", "floats (use // for integers)", a)
+    return nodes.apply("divide", a.dtype, a, b)
+
+
+def floordiv(lhs: Operand, rhs: Operand) -> Expr:
+    """The quotient rounded towards minus infinity."""
+    return _arithmetic("floordiv", lhs, rhs)
+
+
+def floormod(lhs: Operand, rhs: Operand) -> Expr:
+    """The remainder of `floordiv`: it has the sign of `rhs`."""
+    return _arithmetic("floormod", lhs, rhs)
+
+
+def ceildiv(lhs: Operand, rhs: Operand) -> Expr:
+    """The quotient of integers rounded towards plus infinity, for a positive `rhs`."""
+    a, b = unify("ceildiv", (lhs, rhs))
+    if is_float(a.dtype):
+        raise refuse("ceildiv", "integers", a)
+    return floordiv(add(a, subtract(b, 1)), b)
+
+
+def truncdiv(lhs: Operand, rhs: Operand) -> Expr:
+    """The quotient rounded towards zero."""
+    return _truncating("truncdiv", lhs, rhs)
+
+
+def truncmod(lhs: Operand, rhs: Operand) -> Expr:
+    """The remainder of `truncdiv`, C's `%` and `fmod`: it has the sign of `lhs`."""
+    return _truncating("truncmod", lhs, rhs)
+
+
+def _truncating(name: str, lhs: Operand, rhs: Operand) -> Expr:
+    a, b = unify(name, (lhs, rhs))
+    if is_bool(a.dtype) or is_index(a.dtype):
+        raise refuse(name, "floats or integers", a)
+    return nodes.apply(name, a.dtype, a, b)
+
+
+def minimum(lhs: Operand, rhs: Operand) -> Expr:
+    """The smaller one; NaN if either is NaN, as `np.minimum`."""
+    return _extremum("minimum", lhs, rhs)
+
+
+def maximum(lhs: Operand, rhs: Operand) -> Expr:
+    """The larger one; NaN if either is NaN, as `np.maximum`."""
+    return _extremum("maximum", lhs, rhs)
+
+
+def _extremum(name: str, lhs: Operand, rhs: Operand) -> Expr:
+    a, b = unify(name, (lhs, rhs))
+    if is_bool(a.dtype):
+        return bitwise_and(a, b) if name == "minimum" else bitwise_or(a, b)
+    return _arithmetic(name, a, b)
+
+
+def power(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs` to the power `rhs`, both floats or both integers; an integer to a negative power rounds towards zero."""
+    a, b = unify("power", (lhs, rhs))
+    if is_bool(a.dtype) or is_index(a.dtype):
+        raise refuse("power", "floats or integers", a)
+    return nodes.apply("power", a.dtype, a, b)
+
+
+def negative(operand: Operand) -> Expr:
+    """`-operand`; unsigned integers wrap around."""
+    (a,) = unify("negative", (operand,))
+    return nodes.apply("negative", a.dtype, a) if is_float(a.dtype) else subtract(0, a)
+
+
+def absolute(operand: Operand) -> Expr:
+    """The absolute value; that of the smallest signed integer is itself."""
+    (a,) = unify("absolute", (operand,))
+    if is_bool(a.dtype) or is_unsigned(a.dtype):
+        return a
+    return maximum(a, subtract(0, a)) if is_index(a.dtype) else nodes.apply("absolute", a.dtype, a)
+
+
+def compare(predicate: Predicate, lhs: Operand, rhs: Operand) -> Expr:
+    """An `i1`: IEEE comparison of floats (only `ne` holds for NaN), signed or unsigned comparison of integers."""
+    a, b = unify("compare", (lhs, rhs))
+    return nodes.apply(predicate, i1, a, b)
+
+
+def _bitwise(name: str, lhs: Operand, rhs: Operand) -> Expr:
+    a, b = unify(name, (lhs, rhs))
+    if not (is_bool(a.dtype) or is_integer(a.dtype)):
+        raise refuse(name, "integers or truth values", a)
+    return nodes.apply(name, a.dtype, a, b)
+
+
+def bitwise_and(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs & rhs`; of conditions, both."""
+    return _bitwise("bitwise_and", lhs, rhs)
+
+
+def bitwise_or(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs | rhs`; of conditions, at least one."""
+    return _bitwise("bitwise_or", lhs, rhs)
+
+
+def bitwise_xor(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs ^ rhs`; of conditions, exactly one."""
+    return _bitwise("bitwise_xor", lhs, rhs)
+
+
+def bitwise_not(operand: Operand) -> Expr:
+    """`~operand`; of a condition, its negation."""
+    a = as_expr("bitwise_not", operand)
+    if is_bool(a.dtype):
+        return bitwise_xor(a, True)
+    return bitwise_xor(a, integer_range(a.dtype)[1] if is_unsigned(a.dtype) else -1)
+
+
+def left_shift(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs << rhs`; the amount must be at least 0 and less than the width."""
+    return _shift("left_shift", lhs, rhs)
+
+
+def right_shift(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs >> rhs`: arithmetic for signed integers, logical for unsigned; same bounds on the amount."""
+    return _shift("right_shift", lhs, rhs)
+
+
+def _shift(name: str, lhs: Operand, rhs: Operand) -> Expr:
+    a, b = unify(name, (lhs, rhs))
+    if not is_integer(a.dtype):
+        raise refuse(name, "integers", a)
+    return nodes.apply(name, a.dtype, a, b)
+
+
+def logical_and(*conditions: Operand) -> Expr:
+    """Whether all conditions hold; true for none. All of them are evaluated."""
+    terms = [as_condition("logical_and", condition) for condition in conditions] or [adopt(True, i1)]
+    return reduce(bitwise_and, terms)
+
+
+def logical_or(*conditions: Operand) -> Expr:
+    """Whether some condition holds; false for none. All of them are evaluated."""
+    terms = [as_condition("logical_or", condition) for condition in conditions] or [adopt(False, i1)]
+    return reduce(bitwise_or, terms)
+
+
+def logical_not(condition: Operand) -> Expr:
+    """Whether the condition does not hold."""
+    return bitwise_not(as_condition("logical_not", condition))
+
+
+def select(condition: Operand, then: Operand, otherwise: Operand) -> Expr:
+    """`then` where `condition` holds, else `otherwise`; both are evaluated, so loads on both sides must be in range."""
+    a, b = unify("select", (then, otherwise))
+    return nodes.apply("select", a.dtype, as_condition("select", condition), a, b)
+
+
+def if_then_else(condition: Operand, then: Operand, otherwise: Operand) -> Expr:
+    """`then` where `condition` holds, else `otherwise`; only that side is evaluated: the way to guard a load."""
+    a, b = unify("if_then_else", (then, otherwise))
+    return nodes.conditional(as_condition("if_then_else", condition), a, b)

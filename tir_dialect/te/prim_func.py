@@ -1,0 +1,145 @@
+"""`te.create_prim_func`: a readable `tir.prim_func` from tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from tir_dialect.dims import Dim
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.ops.scalars import DimOp
+from tir_dialect.te.compute import Compute
+from tir_dialect.te.emit.blocks import emit_compute
+from tir_dialect.te.emit.casts import value_type
+from tir_dialect.te.emit.scalar import Names
+from tir_dialect.te.emit.statements import emit_extern
+from tir_dialect.te.expr import Expr
+from tir_dialect.te.graph import Source, inputs_of, scalars_of, sources_of, symbols_of
+from tir_dialect.te.nodes import Var
+from tir_dialect.te.tensor import Tensor
+from tir_dialect.types import BufferType, SymbolAttr
+
+
+def create_prim_func(
+    args: Sequence[Tensor | Expr],
+    name: str = "main",
+    bounds: Mapping[str, tuple[int, int | None]] | None = None,
+    visibility: str | None = None,
+) -> PrimFuncOp:
+    """The function that computes the tensors among `args` that are no placeholders from those that are.
+
+    The parameters are `args`, in order: a buffer per tensor, a scalar per `te.scalar`. Tensors that are needed but not
+    listed are allocated inside. Every symbol that a shape or an expression uses becomes a symbol of the function, those
+    of the parameters' shapes first, with `bounds` as inclusive limits. Symbols that no parameter's shape determines
+    (as in `2 * floordiv(m, 2)`) have to be given at the call.
+
+    Each compute becomes a nest of loops around one block named after it, each extern a block.
+
+    Raises ValueError if a placeholder or scalar that is used is not listed, or something is listed twice.
+    """
+    _check_args(name, args)
+    sources = sources_of([arg for arg in args if isinstance(arg, Tensor)])
+    _check_listed(name, args, sources)
+    limits = bounds or {}
+    symbols = [SymbolAttr(symbol, *limits.get(symbol, (0, None))) for symbol in symbols_of(args, sources)]
+    func = PrimFuncOp(name, symbols, [_parameter(arg) for arg in args], visibility=visibility)
+    emitter = _FunctionEmitter(func)
+    emitter.bind(args)
+    for source in sources:
+        emitter.emit(source)
+    emitter.finish()
+    return func
+
+
+def _parameter(arg: Tensor | Expr) -> tuple[str, Attribute]:
+    if isinstance(arg, Tensor):
+        return _hint(arg.name) or "arg", BufferType(arg.shape, arg.dtype)
+    return (isinstance(arg, Var) and _hint(arg.name)) or "arg", value_type(arg.dtype)
+
+
+def _hint(name: str) -> str | None:
+    return name if SSAValue.is_valid_name(name) else None
+
+
+def _check_args(name: str, args: Sequence[Tensor | Expr]) -> None:
+    for arg in args:
+        if not isinstance(arg, Tensor) and (type(arg) is not Var):
+            raise TypeError(f'te: parameters of "{name}" must be tensors or te.scalar variables')
+    if len(set(args)) != len(args):
+        raise ValueError(f'te: a parameter of "{name}" is listed twice, an output must be computed')
+
+
+def _check_listed(name: str, args: Sequence[Tensor | Expr], sources: Sequence[Source]) -> None:
+    listed = set(args)
+    for source in sources:
+        for tensor in inputs_of(source):
+            if tensor.source is None and tensor not in listed:
+                raise ValueError(
+                    f'te: "{name}" uses the placeholder "{tensor.name}", which is not among its parameters'
+                )
+        for scalar in scalars_of(source):
+            if scalar not in listed:
+                raise ValueError(f'te: "{name}" uses the scalar "{scalar.name}", which is no parameter')
+
+
+class _FunctionEmitter:
+    """Fills a function: allocations first, then extents, then one nest per computation."""
+
+    def __init__(self, func: PrimFuncOp):
+        self._names = Names(symbols=dict(zip(func.symbol_names, func.symbol_args, strict=True)))
+        self._func = func
+        self._extents: dict[Dim, SSAValue] = {}
+        self._allocations: list[Operation] = []
+        self._header: list[Operation] = []
+        self._nests: list[Operation] = []
+        self._taken: dict[str, int] = {}
+
+    def bind(self, args: Sequence[Tensor | Expr]) -> None:
+        """Says which parameter is which."""
+        for arg, value in zip(args, self._func.params, strict=True):
+            if isinstance(arg, Tensor):
+                self._names.buffers[arg] = value
+            else:
+                self._names.variables[arg] = value
+
+    def emit(self, source: Source) -> None:
+        """Appends a computation."""
+        for tensor in source.outputs:
+            if tensor not in self._names.buffers:
+                self._names.buffers[tensor] = self._allocate(tensor)
+        name = self._unique(source.name)
+        if isinstance(source, Compute):
+            extents = [self._extent(axis.extent) for axis in source.all_axes]
+            self._nests.append(emit_compute(name, source, extents, self._names))
+        else:
+            self._nests.append(emit_extern(name, source, self._names, self._extent))
+
+    def finish(self) -> None:
+        """Puts everything into the function."""
+        self._func.body.block.add_ops([*self._allocations, *self._header, *self._nests])
+
+    def _allocate(self, tensor: Tensor) -> SSAValue:
+        op = AllocBufferOp(BufferType(tensor.shape, tensor.dtype))
+        op.buffer.name_hint = _hint(tensor.name)
+        self._allocations.append(op)
+        return op.buffer
+
+    def _extent(self, dim: Dim) -> SSAValue:
+        if (symbol := dim.as_symbol) is not None:
+            return self._names.symbols[symbol]
+        if dim not in self._extents:
+            value = dim.constant_value
+            op = DimOp(dim) if value is None else arith.ConstantOp(IntegerAttr(value, IndexType()))
+            op.result.name_hint = None if value is None else f"c{value}"
+            self._header.append(op)
+            self._extents[dim] = op.result
+        return self._extents[dim]
+
+    def _unique(self, name: str) -> str:
+        count = self._taken.get(name, 0)
+        self._taken[name] = count + 1
+        return self._unique(f"{name}_{count}") if count else name

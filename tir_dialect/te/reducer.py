@@ -1,0 +1,102 @@
+"""Reductions: a commutative, associative combination with an identity, over reduction axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, overload
+
+from tir_dialect.dims import constant
+from tir_dialect.te import nodes
+from tir_dialect.te.coerce import adopt, as_condition, as_expr
+from tir_dialect.te.expr import DType, Expr, Operand
+from tir_dialect.te.nodes import IterVar
+from tir_dialect.te.shapes import ExtentLike, to_dimension, to_extent
+
+Axes: TypeAlias = "IterVar | Sequence[IterVar]"
+
+
+@dataclass(frozen=True, eq=False)
+class Reducer:
+    """How to combine values, and the value that changes nothing.
+
+    With one value, `combine(accumulator, value)` gives an expression and `identity(dtype)` an expression or a number.
+    With several values at once (an arg-reduction), `combine` takes two tuples and gives one, and `identity` takes all
+    dtypes and gives a tuple. Make one with `comm_reducer`.
+    """
+
+    name: str
+    combine: Callable[[Any, Any], Any]
+    identity: Callable[..., Any]
+
+    def combined(self, accumulators: tuple[Expr, ...], values: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """The new accumulators, of the same dtypes; TypeError if `combine` gives anything else."""
+        single = len(values) == 1
+        result = self.combine(accumulators[0], values[0]) if single else self.combine(accumulators, values)
+        return self._checked("combine", (result,) if single else tuple(result), values)
+
+    def identities(self, dtypes: Sequence[DType]) -> tuple[Expr, ...]:
+        """The start values; TypeError if `identity` gives something that does not fit the dtypes."""
+        result = self.identity(*dtypes)
+        results = (result,) if len(dtypes) == 1 else tuple(result)
+        if len(results) != len(dtypes):
+            raise TypeError(f"te.{self.name}: identity gives {len(results)} values for {len(dtypes)} dtypes")
+        values = [r if isinstance(r, Expr) else adopt(r, dtype) for r, dtype in zip(results, dtypes, strict=True)]
+        for value, dtype in zip(values, dtypes, strict=True):
+            if value.dtype != dtype:
+                raise TypeError(f"te.{self.name}: the identity of a value of dtype {dtype} has dtype {value.dtype}")
+        return tuple(values)
+
+    def _checked(self, what: str, results: tuple[Any, ...], values: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        got = [str(r.dtype) if isinstance(r, Expr) else type(r).__name__ for r in results]
+        expected = [str(value.dtype) for value in values]
+        if got != expected:
+            raise TypeError(f"te.{self.name}: {what} must give ({', '.join(expected)}), got ({', '.join(got)})")
+        return results
+
+    @overload
+    def __call__(self, value: tuple[Expr, ...], axis: Axes, where: Operand | None = None) -> tuple[Expr, ...]: ...
+    @overload
+    def __call__(self, value: Operand, axis: Axes, where: Operand | None = None) -> Expr: ...
+    def __call__(
+        self, value: Operand | tuple[Expr, ...], axis: Axes, where: Operand | None = None
+    ) -> Expr | tuple[Expr, ...]:
+        """Reduce `value`, or several values together, over the axes; only where the condition `where` holds."""
+        sources = value if isinstance(value, tuple) else (as_expr(self.name, value),)
+        axes = self._axes(axis)
+        identities = self.identities([source.dtype for source in sources])
+        self.combined(identities, sources)
+        if where is not None:
+            condition = as_condition(self.name, where)
+            sources = tuple(nodes.conditional(condition, s, i) for s, i in zip(sources, identities, strict=True))
+        results = tuple(nodes.reduce(self, sources, axes, which) for which in range(len(sources)))
+        return results if isinstance(value, tuple) else results[0]
+
+    def _axes(self, axis: Axes) -> tuple[IterVar, ...]:
+        axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)
+        for each in axes:
+            if each.kind != "reduce":
+                raise ValueError(f'te.{self.name}: "{each.name}" is a {each.kind} variable, expected te.reduce_axis')
+        if not axes or len(set(axes)) != len(axes):
+            raise ValueError(f"te.{self.name}: expected at least one axis and none twice, got {len(axes)}")
+        return axes
+
+
+def comm_reducer(combine: Callable[[Any, Any], Any], identity: Callable[..., Any], name: str = "reduce") -> Reducer:
+    """A reducer of your own; see `Reducer` for the two functions. `name` appears in messages and in generated names.
+
+    An arg-maximum::
+
+        argmax = te.comm_reducer(
+            lambda a, b: (te.select(a[0] >= b[0], a[0], b[0]), te.select(a[0] >= b[0], a[1], b[1])),
+            lambda value, index: (te.min_value(value), 0), name="argmax")
+    """
+    return Reducer(name, combine, identity)
+
+
+def reduce_axis(domain: ExtentLike | tuple[ExtentLike, ExtentLike], name: str = "r") -> IterVar:
+    """A variable to reduce over: `0 <= v < extent` for an extent, `lo <= v < hi` for a pair."""
+    if not isinstance(domain, tuple):
+        return IterVar(name, constant(0), to_extent(name, domain), "reduce")
+    lo, hi = (to_dimension(name, bound) for bound in domain)
+    return IterVar(name, lo, to_extent(name, hi - lo), "reduce")

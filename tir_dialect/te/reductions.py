@@ -1,0 +1,86 @@
+"""The reductions that have a name: sum, product, extremes and truth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tir_dialect.te import operators
+from tir_dialect.te.coerce import adopt, as_condition, as_expr, integer_range, is_bool, is_float, is_index
+from tir_dialect.te.conversions import DTypeLike, cast, to_dtype
+from tir_dialect.te.expr import DType, Expr, Operand
+from tir_dialect.te.reducer import Axes, Reducer
+
+
+def min_value(dtype: DTypeLike) -> Expr:
+    """The smallest value of a dtype: the identity of a maximum. Minus infinity for floats, false for `i1`."""
+    return _extreme(dtype, float("-inf"), 0)
+
+
+def max_value(dtype: DTypeLike) -> Expr:
+    """The largest value of a dtype: the identity of a minimum. Infinity for floats, true for `i1`."""
+    return _extreme(dtype, float("inf"), 1)
+
+
+def _extreme(dtype: DTypeLike, infinity: float, which: int) -> Expr:
+    kind = to_dtype(dtype)
+    if is_bool(kind):
+        return adopt(bool(which), kind)
+    return adopt(infinity if is_float(kind) else integer_range(kind)[which], kind)
+
+
+def _always(value: int | bool) -> Callable[[DType], int | bool]:
+    return lambda dtype: value
+
+
+_SUM = Reducer("sum", operators.add, _always(0))
+_PROD = Reducer("prod", operators.multiply, _always(1))
+_MAX = Reducer("max", operators.maximum, min_value)
+_MIN = Reducer("min", operators.minimum, max_value)
+_ANY = Reducer("any", operators.bitwise_or, _always(False))
+_ALL = Reducer("all", operators.bitwise_and, _always(True))
+
+
+def sum(value: Operand, axis: Axes, where: Operand | None = None, accumulate: DTypeLike | None = None) -> Expr:
+    """The sum over `axis`, accumulated in and returned as `accumulate`; 0 over an empty axis.
+
+    For `f16` and `bf16` the dtype of the accumulator must be chosen: `"f32"`, or the value's own.
+    """
+    return _SUM(_accumulated("sum", value, accumulate), axis, where)
+
+
+def prod(value: Operand, axis: Axes, where: Operand | None = None, accumulate: DTypeLike | None = None) -> Expr:
+    """The product over `axis`, accumulated like a `sum`; 1 over an empty axis."""
+    return _PROD(_accumulated("prod", value, accumulate), axis, where)
+
+
+def _accumulated(what: str, value: Operand, accumulate: DTypeLike | None) -> Expr:
+    expr = as_expr(what, value)
+    if accumulate is not None:
+        return cast(expr, accumulate)
+    if is_float(expr.dtype) and getattr(expr.dtype, "bitwidth", 32) < 32:
+        raise TypeError(
+            f'te.{what}: choose the accumulator of {expr.dtype} values: accumulate="f32" or accumulate="{expr.dtype}"'
+        )
+    if is_index(expr.dtype):
+        raise TypeError(f'te.{what}: an index cannot be accumulated, choose accumulate="i64"')
+    return expr
+
+
+def max(value: Operand, axis: Axes, where: Operand | None = None) -> Expr:
+    """The maximum over `axis`, NaN if there is one; `min_value` over an empty axis."""
+    return _MAX(value, axis, where)
+
+
+def min(value: Operand, axis: Axes, where: Operand | None = None) -> Expr:
+    """The minimum over `axis`, NaN if there is one; `max_value` over an empty axis."""
+    return _MIN(value, axis, where)
+
+
+def any(value: Operand, axis: Axes, where: Operand | None = None) -> Expr:
+    """Whether some value over `axis` holds; false over an empty axis."""
+    return _ANY(as_condition("any", value), axis, where)
+
+
+def all(value: Operand, axis: Axes, where: Operand | None = None) -> Expr:
+    """Whether all values over `axis` hold; true over an empty axis."""
+    return _ALL(as_condition("all", value), axis, where)

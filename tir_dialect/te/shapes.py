@@ -1,0 +1,45 @@
+"""Extents and shapes, as callers write them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from tir_dialect.dims import Dim, DimLike, symbol, to_dim
+from tir_dialect.te import nodes
+from tir_dialect.te.expr import Expr
+
+ExtentLike: TypeAlias = "DimLike | Expr"
+"""An integer, a dimension, its text (`"2 * n"`), or index arithmetic on those."""
+
+ShapeLike: TypeAlias = "Sequence[ExtentLike] | ExtentLike"
+"""Extents; one alone is a vector's."""
+
+
+def var(name: str) -> Dim:
+    """A shape symbol: an integer that is known when the kernel runs. Equal names are the same symbol."""
+    return symbol(name)
+
+
+def to_dimension(what: str, value: ExtentLike) -> Dim:
+    """`value` as a dimension; TypeError if it depends on iteration variables or elements."""
+    if not isinstance(value, Expr):
+        return to_dim(value)
+    if not isinstance(value, nodes.Size):
+        raise TypeError(f'te: the extents of "{what}" must be computed from dimensions alone')
+    return value.dim
+
+
+def to_extent(what: str, extent: ExtentLike) -> Dim:
+    """An extent as a dimension; ValueError for a negative one."""
+    dim = to_dimension(what, extent)
+    if (known := dim.constant_value) is not None and known < 0:
+        raise ValueError(f'te: an extent of "{what}" is {known}, expected at least 0')
+    return dim
+
+
+def to_shape(what: str, shape: ShapeLike) -> tuple[Dim, ...]:
+    """A shape from one extent or several."""
+    if isinstance(shape, Sequence) and not isinstance(shape, str):
+        return tuple(to_extent(what, extent) for extent in shape)
+    return (to_extent(what, shape),)
