@@ -13,7 +13,6 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols
 from tir_dialect.attributes import DimAttr
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.function import PrimFuncOp
 
 NO_SYMBOLS: frozenset[str] = frozenset()
 
