@@ -1,0 +1,32 @@
+"""Exceptions that keep their type when they cross tvm-ffi.
+
+tvm-ffi turns an exception whose type it does not know into `RuntimeError`. `register_error_types` makes it know more
+of Python's own; a library does the same for its own with `tvm_ffi.error.register_error`.
+"""
+
+from __future__ import annotations
+
+from tvm_ffi.error import register_error
+
+TYPES = (
+    ArithmeticError,
+    EOFError,
+    FileNotFoundError,
+    ImportError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    PermissionError,
+    RecursionError,
+    StopIteration,
+    TimeoutError,
+    UnicodeError,
+    ZeroDivisionError,
+)
+
+
+def register_error_types() -> None:
+    """Makes tvm-ffi know `TYPES`; once is enough, again does no harm."""
+    for error_type in TYPES:
+        register_error(error_type.__name__, error_type)

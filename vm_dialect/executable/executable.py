@@ -1,0 +1,132 @@
+"""The class `Executable`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+
+from vm_dialect.executable.constants import Constant, same_constant
+from vm_dialect.executable.instructions import Instruction
+from vm_dialect.executable.model import FunctionInfo, FunctionKind, Metadata, NativeObject
+from vm_dialect.executable.verify import verify_executable
+
+
+@dataclass(frozen=True, eq=False)
+class Executable:
+    """A compiled module: functions, constants, bytecode and native objects.
+
+    It is made by `lowering.build`, by `ExecBuilder` or by `load`, and is checked when it is made: `ValueError` names
+    what is wrong.
+    """
+
+    functions: tuple[FunctionInfo, ...]
+    constants: tuple[Constant, ...] = ()
+    code: tuple[Instruction, ...] = ()
+    """The instructions of all bytecode functions, in the order of the function table."""
+    native: tuple[NativeObject, ...] = ()
+    """Several objects of one target are linked with each other."""
+    metadata: Metadata = Metadata()
+    locations: Mapping[int, str] = field(default_factory=dict[int, str])
+    """Where an instruction comes from, by its index: the name of an imported node, or a place in a file."""
+
+    def __post_init__(self) -> None:
+        verify_executable(self.functions, self.constants, self.code, self.native, self.metadata, self.locations)
+
+    @cached_property
+    def function_index(self) -> Mapping[str, int]:
+        """Place of each function in the function table, by name."""
+        return {function.name: index for index, function in enumerate(self.functions)}
+
+    def has_function(self, name: str) -> bool:
+        """Whether a function of this name can be called from outside."""
+        index = self.function_index.get(name)
+        return index is not None and _is_entry(self.functions[index])
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the functions that can be called from outside."""
+        return tuple(function.name for function in self.functions if _is_entry(function))
+
+    @property
+    def packed_functions(self) -> tuple[str, ...]:
+        """Names of the functions that are looked up in the tvm-ffi registry."""
+        return tuple(f.name for f in self.functions if f.kind is FunctionKind.PACKED and not f.is_builtin)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same; constants are compared by their contents."""
+        if not isinstance(other, Executable):
+            return NotImplemented
+        plain = ("functions", "code", "native", "metadata")
+        return (
+            all(getattr(self, name) == getattr(other, name) for name in plain)
+            and dict(self.locations) == dict(other.locations)
+            and len(self.constants) == len(other.constants)
+            and all(map(same_constant, self.constants, other.constants))
+        )
+
+    def __hash__(self) -> int:
+        """Equal for equal executables."""
+        return hash((self.functions, self.metadata.mode, len(self.code)))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the executable to a file; `docs/executable-format.md` describes it. `OSError` if that fails."""
+        from vm_dialect.executable.format import write_file
+
+        write_file(self, path)
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Executable:
+        """Reads what `save` wrote.
+
+        `ValueError` with the position if the file is damaged, of another version or not an executable at all.
+        """
+        from vm_dialect.executable.format import read_file
+
+        return read_file(path)
+
+    def to_bytes(self) -> bytes:
+        """The contents of the file that `save` writes."""
+        from vm_dialect.executable.format import to_bytes
+
+        return to_bytes(self)
+
+    @staticmethod
+    def from_bytes(data: bytes | bytearray | memoryview) -> Executable:
+        """The executable in the contents of a file; `ValueError` as for `load`."""
+        from vm_dialect.executable.format import from_bytes
+
+        return from_bytes(data)
+
+    def as_text(self) -> str:
+        """A listing for people: functions with their instructions, then constants."""
+        from vm_dialect.executable.text import as_text
+
+        return as_text(self)
+
+    def as_python(self) -> str:
+        """Python source that rebuilds this executable with `ExecBuilder` and binds it to `executable`."""
+        from vm_dialect.executable.python_source import as_python
+
+        return as_python(self)
+
+    def stats(self) -> str:
+        """What there is and how much of it, in a few lines."""
+        from vm_dialect.executable.text import stats
+
+        return stats(self)
+
+    def export_library(self, path: str | PathLike[str]) -> None:
+        """Writes a shared library that `tvm_ffi.load_module` opens without this package.
+
+        `ValueError` if the executable has no native code for this machine; `RuntimeError` if no linker is found or it
+        fails.
+        """
+        from vm_dialect.executable.library import export_library
+
+        export_library(self, path)
+
+
+def _is_entry(function: FunctionInfo) -> bool:
+    return function.public and function.kind in (FunctionKind.BYTECODE, FunctionKind.NATIVE)

@@ -1,0 +1,77 @@
+"""Shared libraries: the native objects of an executable, linked so that `tvm_ffi.load_module` opens them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from vm_dialect.executable.executable import Executable
+from vm_dialect.executable.model import FunctionKind
+
+SYMBOL_PREFIX = "__tvm_ffi_"
+"""A library exports a function `f` of the packed calling convention under this prefix and its name."""
+
+LIBRARIES_NOTE = "libraries"
+"""Note of the metadata: names of the libraries that the native objects need, separated by spaces, as for `cc -l`."""
+
+_DRIVERS = ("cc", "gcc", "clang")
+
+
+def export_library(executable: Executable, path: str | PathLike[str]) -> None:
+    """Links the native objects into the shared library `path`.
+
+    `ValueError` if the executable is not whole in native code; `RuntimeError` if no linker is found or it fails.
+    """
+    _check_native(executable)
+    command = linker()
+    with tempfile.TemporaryDirectory() as folder:
+        objects: list[str] = []
+        for index, native in enumerate(executable.native):
+            place = Path(folder, f"{index}.o")
+            place.write_bytes(native.code)
+            objects.append(str(place))
+        libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
+        _run([*command, "-shared", "-o", os.fspath(path), *objects, *libraries])
+
+
+def linker() -> list[str]:
+    """The command that links: `$CC`, or the C compiler driver of the system; `RuntimeError` if there is none."""
+    if chosen := os.environ.get("CC"):
+        return chosen.split()
+    for driver in _DRIVERS:
+        if found := shutil.which(driver):
+            return [found]
+    raise RuntimeError(
+        f"export_library needs a linker: install one of {', '.join(_DRIVERS)}, or set CC; "
+        "save() writes a file that needs none"
+    )
+
+
+def _check_native(executable: Executable) -> None:
+    bytecode = [name for name in executable.entries if _kind(executable, name) is FunctionKind.BYTECODE]
+    if bytecode:
+        raise ValueError(f"export_library: no native code for {', '.join(bytecode)}: build with mode native")
+    if not executable.native:
+        raise ValueError("export_library: the executable has no native code: build with mode native")
+    symbols = {symbol for native in executable.native for symbol in native.symbols}
+    missing = [name for name in executable.entries if f"{SYMBOL_PREFIX}{name}" not in symbols]
+    if missing:
+        raise ValueError(f"export_library: the native code has no symbol {SYMBOL_PREFIX}{missing[0]}")
+
+
+def _kind(executable: Executable, name: str) -> FunctionKind:
+    return executable.functions[executable.function_index[name]].kind
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise RuntimeError(f"cannot run the linker {command[0]}: {error}") from error
+    if done.returncode != 0:
+        raise RuntimeError(f"the linker {command[0]} failed: {done.stderr.strip()}")

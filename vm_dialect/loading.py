@@ -1,0 +1,42 @@
+"""Where compiled code comes from: the hook through which machine code of an executable becomes functions.
+
+This package does not know how to link machine code. A loader does; the package `lowering` provides the default one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, TypeAlias
+
+import tvm_ffi
+
+from vm_dialect.executable import Executable
+
+
+@dataclass(frozen=True)
+class LoadedCode:
+    """Compiled functions, ready to be called; they keep their code alive."""
+
+    functions: Mapping[str, tvm_ffi.Function] = field(default_factory=dict[str, tvm_ffi.Function])
+    """Native functions of the executable by name."""
+    kernels: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
+    """Kernels by name, called with sizes, tensors and scalars."""
+
+
+Loader: TypeAlias = Callable[[Executable], LoadedCode]
+"""Loads the native objects of an executable; `RuntimeError` if there is none for this machine."""
+
+_PROVIDER = "lowering.native.loading"
+"""The module whose function `load_executable` is the default loader, if it is installed."""
+
+
+def default_loader() -> Loader:
+    """The loader of the package `lowering`; `RuntimeError` if that is not installed."""
+    try:
+        return import_module(_PROVIDER).load_executable
+    except ImportError as error:
+        raise RuntimeError(
+            "the executable holds compiled code, which needs a loader: install the package 'lowering' or pass loader="
+        ) from error

@@ -1,0 +1,194 @@
+"""The wording of run-time errors, one for bytecode and native code.
+
+Each function returns a template. In it `{}` stands for an integer and `{name}` for the name of a kind or dtype, both
+known only at run time; everything else is text, so that native code can bake a template as a C format string
+(`%lld`, `%s`). `render` fills one in. A wrong kind, rank or dtype is a `TypeError`, a wrong value a `ValueError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+KINDS: dict[int, str] = {
+    0: "null",
+    1: "int",
+    2: "bool",
+    3: "float",
+    4: "pointer",
+    5: "dtype",
+    6: "device",
+    7: "tensor",
+    8: "string",
+    9: "bytes",
+    11: "string",
+    12: "bytes",
+    65: "string",
+    66: "bytes",
+    67: "error",
+    68: "function",
+    69: "shape",
+    70: "tensor",
+    71: "tuple",
+    72: "map",
+    73: "module",
+}
+"""Names of kinds by tvm-ffi type index; anything else is an `object`."""
+
+_ARTICLES = {"int": "an int", "object": "an object", "error": "an error"}
+
+
+def kind_name(type_index: int) -> str:
+    """The name of a tvm-ffi type index, as errors print it."""
+    return KINDS.get(type_index, "object")
+
+
+def render(template: str, *integers: int, name: str = "") -> str:
+    """The template with its `{}` replaced by `integers`, in order, and `{name}` by `name`.
+
+    `ValueError` if there are not as many integers as marks.
+    """
+    parts = template.split("{}")
+    if len(parts) != len(integers) + 1:
+        raise ValueError(f"template has {len(parts) - 1} marks for {len(integers)} integers: {template}")
+    text = parts[0]
+    for integer, part in zip(integers, parts[1:], strict=True):
+        text += f"{integer}{part}"
+    return text.replace("{name}", name)
+
+
+def argument(function: str, index: int, name: str) -> str:
+    """What an error about an argument begins with: `main: argument #1 (w)`."""
+    return f"{function}: {argument_place(index, name)}"
+
+
+def argument_place(index: int, name: str) -> str:
+    """An argument, without its function: `argument #1 (w)`."""
+    return f"argument #{index} ({name})"
+
+
+def dimension_place(place: str, axis: int) -> str:
+    """A dimension of what `place` names: `argument #1 (w) dimension 0`."""
+    return f"{place} dimension {axis}"
+
+
+def field_place(place: str, index: int) -> str:
+    """A field of the tuple that `place` names: `argument #1 (state) field 0`."""
+    return f"{place} field {index}"
+
+
+def wrong_arity(function: str, parameters: Sequence[str]) -> str:
+    """`TypeError`: the number of arguments. One integer: how many there are."""
+    plural = "" if len(parameters) == 1 else "s"
+    names = f" ({', '.join(parameters)})" if parameters else ""
+    return f"{function}: expected {len(parameters)} argument{plural}{names}, got {{}}"
+
+
+def wrong_kind(subject: str, expected: str) -> str:
+    """`TypeError`: not the kind `expected`, one of `KINDS`. The name: the kind that it is."""
+    return f"{subject}: expected {_ARTICLES.get(expected, f'a {expected}')}, got {{name}}"
+
+
+def wrong_rank(subject: str, expected: int) -> str:
+    """`TypeError`: a tensor or shape of another rank. One integer: its rank."""
+    return f"{subject}: expected rank {expected}, got {{}}"
+
+
+def wrong_dtype(subject: str, expected: str) -> str:
+    """`TypeError`: a tensor of another element type; names as in tvm-ffi (`float32`). The name: its dtype."""
+    return f"{subject}: expected dtype {expected}, got {{name}}"
+
+
+def wrong_device(subject: str) -> str:
+    """`ValueError`: a tensor that is not in the memory of the CPU. One integer: its DLPack device type."""
+    return f"{subject}: expected a tensor on the CPU, got DLPack device type {{}}"
+
+
+def not_contiguous(subject: str) -> str:
+    """`ValueError`: the elements are not one after the other, last axis fastest. One integer: the first such axis."""
+    return f"{subject}: expected contiguous memory, got a gap along axis {{}}: pass a contiguous copy"
+
+
+def not_aligned(subject: str, alignment: int) -> str:
+    """`ValueError`: an address that is not a multiple of `alignment` bytes. One integer: the remainder."""
+    return f"{subject}: expected memory aligned to {alignment} bytes, got remainder {{}}: pass an aligned copy"
+
+
+def wrong_value(subject: str, expected: str, *, origin: str | None = None) -> str:
+    """`ValueError`: a dimension or number that differs from one known before.
+
+    `expected` is a symbol or an expression over symbols; `origin` is the place that bound it. Two integers: the
+    expected number and the one that is there.
+
+    ```
+    main: argument #1 (w) dimension 0: expected k = {} (from argument #0 (x) dimension 1), got {}
+    ```
+    """
+    source = "" if origin is None else f" (from {origin})"
+    return f"{subject}: expected {expected} = {{}}{source}, got {{}}"
+
+
+def wrong_constant(subject: str, expected: int) -> str:
+    """`ValueError`: a dimension or number that is not `expected`. One integer: the one that is there."""
+    return f"{subject}: expected {expected}, got {{}}"
+
+
+def wrong_multiple(subject: str, expected: str, divisor: int) -> str:
+    """`ValueError`: a number that no symbol solves, as 7 for `2 * n`. One integer: the number."""
+    return f"{subject}: expected a multiple of {divisor} ({expected}), got {{}}"
+
+
+def out_of_bounds(subject: str, symbol: str, low: int, high: int | None) -> str:
+    """`ValueError`: a symbol outside its bounds; `high` is `None` if there is no upper one. One integer: its value."""
+    wanted = f"at least {low}" if high is None else f"{low} to {high}"
+    return f"{subject}: expected {symbol} in the range {wanted}, got {{}}"
+
+
+def wrong_size(subject: str, expected: int) -> str:
+    """`TypeError`: a tuple with another number of fields. One integer: the number it has."""
+    plural = "" if expected == 1 else "s"
+    return f"{subject}: expected a tuple of {expected} field{plural}, got {{}}"
+
+
+def no_such_field(index: int) -> str:
+    """`ValueError`: `tuple_get` past the end. One integer: the number of fields."""
+    return f"tuple_get: expected a field #{index}, got a tuple of {{}}"
+
+
+def no_such_axis(axis: int) -> str:
+    """`ValueError`: a dimension past the rank. One integer: the rank."""
+    return f"dimension {axis} asked of a value of rank {{}}"
+
+
+def negative_dimension() -> str:
+    """`ValueError`: a tensor with a negative dimension. Two integers: the axis and the dimension."""
+    return "cannot make a tensor whose dimension {} is {}"
+
+
+def negative_size() -> str:
+    """`ValueError`: a storage of negative size. One integer: the size."""
+    return "cannot allocate {} bytes"
+
+
+def out_of_storage() -> str:
+    """`ValueError`: a tensor that does not fit into its storage. Three integers: bytes, offset, size of the storage."""
+    return "a tensor of {} bytes at offset {} does not fit into a storage of {} bytes"
+
+
+def wrong_element_count() -> str:
+    """`ValueError`: a view with another number of elements. Two integers: elements of the tensor and of the view."""
+    return "cannot view a tensor of {} elements as one of {}"
+
+
+def division_by_zero() -> str:
+    """`ValueError`: `floordiv` or `mod` by zero."""
+    return "division by zero"
+
+
+def too_deep(function: str, limit: int) -> str:
+    """`RecursionError`: more calls inside each other than `limit`."""
+    return f"{function}: more than {limit} calls inside each other: turn the recursion into a loop or a tail call"
+
+
+def unknown_packed(name: str) -> str:
+    """`ValueError`, when an executable is loaded: no function of that name is registered."""
+    return f'packed function "{name}" is not registered: use tvm_ffi.register_global_func("{name}")'

@@ -1,0 +1,138 @@
+"""Tensors as tvm-ffi holds them: making, viewing and reading them through NumPy, without copies.
+
+NumPy does not exchange `bfloat16` through DLPack, so such tensors travel as `uint16` and change their name on the way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import tvm_ffi
+
+from vm_dialect.dtypes import BY_FFI_NAME, ElementType, element_type
+
+ALIGNMENT = 64
+"""Bytes to which new memory is aligned: one cache line, one AVX-512 vector."""
+
+Array = npt.NDArray[Any]
+
+# Offset of the dtype in DLManagedTensor and in DLManagedTensorVersioned (dlpack.h).
+_DTYPE_OFFSET = {b"dltensor": 20, b"dltensor_versioned": 52}
+
+_capsule_name = ctypes.pythonapi.PyCapsule_GetName
+_capsule_name.restype = ctypes.c_char_p
+_capsule_name.argtypes = [ctypes.py_object]
+_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_capsule_pointer.restype = ctypes.c_void_p
+_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+
+
+class _Renamed:
+    """A tensor whose elements are called by another type of the same width when it is exchanged through DLPack."""
+
+    def __init__(self, source: Any, element: ElementType):
+        self._source = source
+        self._element = element
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._source.__dlpack_device__()
+
+    def __dlpack__(self, **options: Any) -> Any:
+        capsule = self._source.__dlpack__(**options)
+        name = _capsule_name(capsule)
+        address = _capsule_pointer(capsule, name)
+        dtype = (ctypes.c_uint8 * 2).from_address(address + _DTYPE_OFFSET[name])
+        dtype[0], dtype[1] = self._element.code, self._element.bits
+        return capsule
+
+
+@cache
+def numpy_dtype(element: ElementType) -> np.dtype[Any]:
+    """The NumPy dtype; `bfloat16` is that of `ml_dtypes`."""
+    if element.name == "bf16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(element.ffi_name)
+
+
+def exchange_dtype(element: ElementType) -> np.dtype[Any]:
+    """The NumPy dtype under which memory of such elements is exchanged: `uint16` for `bfloat16`."""
+    return np.dtype(np.uint16) if element.name == "bf16" else numpy_dtype(element)
+
+
+def tensor_element(tensor: tvm_ffi.Tensor) -> ElementType:
+    """The element type of a tensor; `TypeError` if the virtual machine has no such type."""
+    element = BY_FFI_NAME.get(tensor.dtype)
+    if element is None:
+        raise TypeError(f"tensors of dtype {tensor.dtype} are not supported")
+    return element
+
+
+def from_numpy(array: Array) -> tvm_ffi.Tensor:
+    """The tensor on the memory of `array`; a read-only array is copied.
+
+    `TypeError` if the virtual machine has no such element type.
+    """
+    element = BY_FFI_NAME.get(array.dtype.name)
+    if element is None:
+        raise TypeError(f"arrays of dtype {array.dtype} are not supported")
+    if not array.flags.writeable or not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="), copy=True)
+    if element.name == "bf16":
+        return tvm_ffi.from_dlpack(_Renamed(array.view(np.uint16), element))
+    return tvm_ffi.from_dlpack(array)
+
+
+def to_numpy(tensor: tvm_ffi.Tensor) -> Array:
+    """The array on the memory of `tensor`, which it keeps alive. `bfloat16` has the dtype of `ml_dtypes`."""
+    if tensor.dtype == "bfloat16":
+        raw = np.from_dlpack(cast(Any, _Renamed(tensor, element_type("ui16"))))
+        return raw.view(numpy_dtype(element_type("bf16")))
+    return np.from_dlpack(cast(Any, tensor))
+
+
+def aligned_bytes(size: int) -> Array:
+    """`size` bytes of new memory aligned to `ALIGNMENT`, dtype `uint8`, not initialised."""
+    raw = np.empty(size + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size]
+
+
+def new_tensor(shape: Sequence[int], element: ElementType) -> tvm_ffi.Tensor:
+    """A tensor with memory of its own, aligned to `ALIGNMENT`, not initialised."""
+    return tensor_on(aligned_bytes(prod(shape) * element.itemsize), shape, element)
+
+
+def tensor_at(storage: tvm_ffi.Tensor, offset: int, shape: Sequence[int], element: ElementType) -> tvm_ffi.Tensor:
+    """The tensor that starts `offset` bytes into `storage`, a tensor of `uint8`; it keeps the storage alive.
+
+    The caller has checked that it fits and that `offset` is aligned to the element.
+    """
+    size = prod(shape) * element.itemsize
+    return tensor_on(to_numpy(storage)[offset : offset + size], shape, element)
+
+
+def view(tensor: tvm_ffi.Tensor, shape: Sequence[int]) -> tvm_ffi.Tensor:
+    """The same memory with another shape of as many elements; `tensor` is contiguous."""
+    return _rename(to_numpy(tensor).reshape(tuple(shape)))
+
+
+def tensor_on(memory: Array, shape: Sequence[int], element: ElementType) -> tvm_ffi.Tensor:
+    """The tensor on `memory`, bytes of exactly its size aligned to the element."""
+    return _exchange(memory.view(exchange_dtype(element)).reshape(tuple(shape)), element)
+
+
+def _rename(array: Array) -> tvm_ffi.Tensor:
+    element = BY_FFI_NAME[array.dtype.name]
+    return _exchange(array.view(exchange_dtype(element)), element)
+
+
+def _exchange(array: Array, element: ElementType) -> tvm_ffi.Tensor:
+    return tvm_ffi.from_dlpack(_Renamed(array, element) if element.name == "bf16" else array)

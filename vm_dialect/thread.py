@@ -1,0 +1,185 @@
+"""One run of bytecode: frames, the place in the code, and the loop over the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from vm_dialect import messages
+from vm_dialect.builtins.calls import expect_function
+from vm_dialect.closures import ClosureTable
+from vm_dialect.messages import render
+from vm_dialect.observers import Decision, Instrument
+from vm_dialect.program import (
+    BranchStep,
+    CallStep,
+    Code,
+    EnterStep,
+    InvokeStep,
+    JumpStep,
+    ReturnStep,
+    Site,
+    Step,
+)
+from vm_dialect.values import kind_of
+
+
+class _Caller(NamedTuple):
+    """A function that waits for the result of a call."""
+
+    code: Code
+    position: int
+    frame: list[Any]
+    destination: int
+    site: Site
+    arguments: Sequence[Any]
+
+
+def check_arity(code: Code, count: int) -> None:
+    """`TypeError` if a function is called with another number of arguments than it has parameters."""
+    if count != len(code.info.parameters):
+        raise TypeError(render(messages.wrong_arity(code.info.name, code.info.parameters), count))
+
+
+class Thread:
+    """A run that can be stopped between instructions and resumed."""
+
+    def __init__(
+        self,
+        code: Code,
+        arguments: Sequence[Any],
+        closures: ClosureTable,
+        max_depth: int,
+        instrument: Instrument | None = None,
+    ):
+        check_arity(code, len(arguments))
+        self.code = code
+        """The function that is running."""
+        self.position = 0
+        """The step that comes next, counted within the function."""
+        self.frame = code.new_frame(arguments)
+        """Registers, then constants."""
+        self.done = False
+        """Whether the first function has returned."""
+        self.result: Any = None
+        """What it returned."""
+        self._callers: list[_Caller] = []
+        self._closures = closures
+        self._max_depth = max_depth
+        self._instrument = instrument
+
+    @property
+    def depth(self) -> int:
+        """Number of functions that wait for the running one."""
+        return len(self._callers)
+
+    def run(self, budget: int = -1) -> bool:
+        """Executes up to `budget` instructions, all of them if it is negative; returns `done`.
+
+        An exception of a function that is called passes through, with a note that says where.
+        """
+        while budget and not self.done:
+            budget = self._run_straight(budget)
+        return self.done
+
+    def _run_straight(self, budget: int) -> int:
+        """Executes until the function changes or the budget is used up; returns what is left of it."""
+        steps, frame, position = self.code.steps, self.frame, self.position
+        instrument = self._instrument
+        step: Step | None = None
+        try:
+            while budget:
+                budget -= 1
+                step = steps[position]
+                position += 1
+                if type(step) is CallStep:
+                    arguments = [frame[slot] for slot in step.arguments]
+                    if instrument is None:
+                        frame[step.destination] = step.function(*arguments)
+                    else:
+                        frame[step.destination] = _observed(instrument, step, arguments)
+                elif type(step) is JumpStep:
+                    position = step.target
+                elif type(step) is BranchStep:
+                    if not _condition(frame[step.condition]):
+                        position = step.target
+                else:
+                    self.position = position
+                    self._transfer(step)
+                    return budget
+        except Exception as error:
+            _add_place(error, step)
+            raise
+        self.position = position
+        return budget
+
+    def _transfer(self, step: Step) -> None:
+        """Leaves the function, or enters another one."""
+        match step:
+            case ReturnStep(value):
+                self._leave(self.frame[value])
+            case EnterStep(code, _, slots):
+                self._enter(step, code, [self.frame[slot] for slot in slots])
+            case InvokeStep(_, slots):
+                self._invoke(step, [self.frame[slot] for slot in slots])
+            case _:
+                raise TypeError(f"{type(step).__name__} is not a transfer")
+
+    def _invoke(self, step: InvokeStep, values: Sequence[Any]) -> None:
+        function, *arguments = values
+        expect_function(function, "invoke_closure")
+        closure = self._closures.find(function)
+        if closure is None:
+            call = CallStep(function, step.destination, step.arguments, step.site)
+            instrument = self._instrument
+            self.frame[step.destination] = (
+                function(*arguments) if instrument is None else _observed(instrument, call, arguments)
+            )
+            return
+        arguments = [*closure.captured, *arguments]
+        check_arity(closure.code, len(arguments))
+        self._enter(step, closure.code, arguments)
+
+    def _enter(self, step: EnterStep | InvokeStep, code: Code, arguments: Sequence[Any]) -> None:
+        if self._instrument is not None and self._instrument.before(step.site, arguments) is Decision.SKIP:
+            self.frame[step.destination] = None
+            return
+        # An instrument hears of every return, so every call keeps its caller.
+        if not step.tail or self._instrument is not None:
+            if len(self._callers) >= self._max_depth:
+                raise RecursionError(messages.too_deep(code.info.name, self._max_depth))
+            self._callers.append(_Caller(self.code, self.position, self.frame, step.destination, step.site, arguments))
+        self.code, self.position, self.frame = code, 0, code.new_frame(arguments)
+
+    def _leave(self, result: Any) -> None:
+        if not self._callers:
+            self.done, self.result = True, result
+            return
+        caller = self._callers.pop()
+        self.code, self.position, self.frame = caller.code, caller.position, caller.frame
+        self.frame[caller.destination] = result
+        if self._instrument is not None:
+            self._instrument.after(caller.site, caller.arguments, result)
+
+
+def _observed(instrument: Instrument, step: CallStep, arguments: Sequence[Any]) -> Any:
+    if instrument.before(step.site, arguments) is Decision.SKIP:
+        return None
+    result = step.function(*arguments)
+    instrument.after(step.site, arguments, result)
+    return result
+
+
+def _condition(value: object) -> bool:
+    if isinstance(value, int):
+        return value != 0
+    raise TypeError(render(messages.wrong_kind("if", "bool"), name=kind_of(value)))
+
+
+def _add_place(error: Exception, step: Step | None) -> None:
+    """Says in a note which instruction an exception comes from."""
+    if isinstance(step, CallStep | EnterStep | InvokeStep | BranchStep):
+        site = step.site
+        callee = f" ({site.callee})" if site.callee else ""
+        location = f", from {site.location}" if site.location else ""
+        error.add_note(f"in function {site.caller}, instruction {site.index}{callee}{location}")
