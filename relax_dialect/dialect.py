@@ -2,60 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from inspect import isclass
+
 from xdsl.ir import Attribute, Dialect, Operation
 
-from relax_dialect.ops.binding import MatchCastOp
-from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp, CallPurePackedOp
-from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp
-from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
-from relax_dialect.ops.dataflow import DataflowOp, OutputOp
-from relax_dialect.ops.guard import GuardOp, RelationAttr
-from relax_dialect.ops.memory import (
-    AllocStorageOp,
-    AllocTensorOp,
-    CallKernelOp,
-    CheckArgsOp,
-    KillOp,
-    StorageTensorOp,
-)
-from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
+from relax_dialect.ops.guard import RelationAttr
 from relax_dialect.struct_info.base import PartialShapeAttr
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 
-_OPS: list[type[Operation]] = [
-    AllocStorageOp,
-    AllocTensorOp,
-    CallKernelOp,
-    CheckArgsOp,
-    GuardOp,
-    KillOp,
-    StorageTensorOp,
-    CallClosureOp,
-    CallDPSPackedOp,
-    CallOp,
-    CallPackedOp,
-    CallPurePackedOp,
-    CallTIRInplaceOp,
-    CallTIROp,
-    ClosureOp,
-    DataflowOp,
-    ExternFuncOp,
-    FuncOp,
-    MakeClosureOp,
-    MatchCastOp,
-    OutputOp,
-    ReturnOp,
-]
+FAMILIES = (
+    "binary",
+    "binding",
+    "call_packed",
+    "call_tir",
+    "calls",
+    "dataflow",
+    "guard",
+    "linear_algebra",
+    "memory",
+    "shapes",
+    "structure",
+    "unary",
+    "values",
+)
+"""The modules of `relax_dialect.ops` that define ops; the same names are used for tests and lowerings."""
+
 _ATTRIBUTES: list[type[Attribute]] = [
     FuncType,
     ObjectType,
     PartialShapeAttr,
-    RelationAttr,
     PrimType,
+    RelationAttr,
     ShapeType,
     TensorType,
     TupleType,
 ]
 
-Relax = Dialect("relax", _OPS, _ATTRIBUTES)
+
+def family_ops(family: str) -> Iterator[type[Operation]]:
+    """The ops that a module of `relax_dialect.ops` defines, in the order of their definition."""
+    module = import_module(f"relax_dialect.ops.{family}")
+    members: Iterable[object] = vars(module).values()
+    for member in members:
+        if isclass(member) and issubclass(member, Operation) and _is_defined_in(member, module.__name__):
+            yield member
+
+
+def _is_defined_in(op: type[Operation], module: str) -> bool:
+    """Whether the module defines the op itself, rather than importing it or defining a base of ops."""
+    return op.__module__ == module and "name" in op.__dict__
+
+
+Relax = Dialect("relax", [op for family in FAMILIES for op in family_ops(family)], _ATTRIBUTES)

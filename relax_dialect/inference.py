@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn, TypeVar
 
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
-from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.ops.scalars import Domain
+from relax_dialect.struct_info.base import Shape, as_struct_infos
 from relax_dialect.struct_info.calls import CallOutcome, call_result
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
-from tir_dialect.dims import Dim, Prover
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Dim, Prover, broadcast, constant
+from tir_dialect.dtypes import is_dtype
 
 AttributeT = TypeVar("AttributeT", bound=Attribute)
+
+ONE = constant(1)
 
 
 class DimRelation(Enum):
@@ -38,7 +45,7 @@ class DimCheck:
     left: Dim
     right: Dim
     message: str
-    """For example `dimension 1 of operand #0 and dimension 0 of operand #1 differ`."""
+    """What is expected, for example `equal contracted dimensions`."""
 
 
 class Inference:
@@ -63,9 +70,15 @@ class Inference:
 
     # Operands
 
+    def operand(self, index: int) -> Attribute:
+        """The type of operand `index`, which has to exist."""
+        if index >= len(self.operand_types):
+            self.fail(f"expected at least {index + 1} operands, got {len(self.operand_types)}")
+        return self.operand_types[index]
+
     def tensor(self, index: int) -> TensorType:
-        """The type of operand `index`, which has to be a tensor; an object is a tensor of which nothing is known."""
-        operand = self.operand_types[index]
+        """The type of operand `index`, which has to be a tensor."""
+        operand = self.operand(index)
         if not isinstance(operand, TensorType):
             self.fail(f"operand #{index} expected a tensor, got {operand}")
         return operand
@@ -76,14 +89,14 @@ class Inference:
 
     def shape(self, index: int) -> ShapeType:
         """The type of operand `index`, which has to be a shape."""
-        operand = self.operand_types[index]
+        operand = self.operand(index)
         if not isinstance(operand, ShapeType):
             self.fail(f"operand #{index} expected a shape, got {operand}")
         return operand
 
     def prim(self, index: int) -> PrimType:
         """The type of operand `index`, which has to be a prim value."""
-        operand = self.operand_types[index]
+        operand = self.operand(index)
         if not isinstance(operand, PrimType):
             self.fail(f"operand #{index} expected a prim value, got {operand}")
         return operand
@@ -97,14 +110,81 @@ class Inference:
         except ValueError as error:
             self.fail(str(error))
 
+    # Facts that operands share
+
+    def require_domain(self, index: int, domain: Domain) -> None:
+        """Fails if the dtype of operand `index` is known and not in the domain."""
+        dtype = self.tensor(index).dtype
+        if dtype is not None and not domain.admits(dtype):
+            self.fail(f"operand #{index} expected {domain.value}, got {dtype}")
+
+    def common_dtype(self, indices: Iterable[int]) -> Attribute | None:
+        """The dtype of these operands; fails if two differ, `None` if none is known."""
+        common: Attribute | None = None
+        for index in indices:
+            dtype = self.tensor(index).dtype
+            if common is not None and dtype is not None and dtype != common:
+                self.fail(f"expected operands of one dtype, got {common} and {dtype}; convert with 'relax.astype'")
+            common = common or dtype
+        return common
+
+    def common_device(self) -> str | None:
+        """The device that tensor operands name; fails if two differ."""
+        devices = {info.device for info in self.operand_types if isinstance(info, TensorType)} - {None}
+        if len(devices) > 1:
+            self.fail(f"expected operands on one device, got {' and '.join(sorted(filter(None, devices)))}")
+        return next(iter(devices), None)
+
+    # Dimensions
+
+    def require_equal(self, left: Dim | None, right: Dim | None, what: str) -> Dim | None:
+        """The dimension that both have to be; fails with `what` if they are not, or leaves a check for run time."""
+        if left is None or right is None or left is right:
+            return left if right is None else right
+        answer = self.prover.equal(left, right)
+        if answer is False:
+            self.fail(f"expected {what}, got {left} and {right}")
+        if answer is None:
+            self.checks.append(DimCheck(DimRelation.EQUAL, left, right, what))
+        return left if right.constant_value is None else right
+
+    def broadcast_dim(self, left: Dim | None, right: Dim | None) -> Dim | None:
+        """The dimension to which both broadcast; fails if they do not, or leaves a check for run time."""
+        if left is None or right is None:
+            known = right if left is None else left
+            return known if known is not None and known.constant_value not in (None, 1) else None
+        if left is right or ONE in (left, right):
+            return right if left is ONE else left
+        if self.prover.equal(left, right) is not True:
+            possible = (self.prover.equal(left, right), self.prover.equal(left, ONE), self.prover.equal(right, ONE))
+            if possible == (False, False, False):
+                self.fail(f"dimensions {left} and {right} do not broadcast")
+            if True not in possible:
+                self.checks.append(DimCheck(DimRelation.BROADCAST, left, right, "dimensions that broadcast"))
+        return broadcast(left, right)
+
+    def broadcast_shapes(self, left: Shape, right: Shape) -> Shape:
+        """The shape to which both broadcast, aligned at the last dimension."""
+        if left is None or right is None:
+            return None
+        rank = max(len(left), len(right))
+        pairs = zip(_pad(left, rank), _pad(right, rank), strict=True)
+        return tuple(self.broadcast_dim(*pair) for pair in pairs)
+
+    def broadcast_all(self) -> Shape:
+        """The shape to which all operands broadcast."""
+        first, *rest = (tensor.dims for tensor in self.tensors())
+        for shape in rest:
+            first = self.broadcast_shapes(first, shape)
+        return first
+
     # Properties
 
     def get(self, name: str, kind: type[AttributeT]) -> AttributeT | None:
         """The property `name`, or its default; `None` if it is absent."""
         found = self.properties.get(name)
         if found is None:
-            definition = self.op.get_irdl_definition().properties[name]
-            found = definition.default_value
+            found = self.op.get_irdl_definition().properties[name].default_value
         if found is not None and not isinstance(found, kind):
             self.fail(f"property {name} expected {kind.name}, got {found}")
         return found
@@ -115,3 +195,59 @@ class Inference:
         if found is None:
             self.fail(f"expected a property {name}")
         return found
+
+    def integer(self, name: str) -> int:
+        """The integer property `name`."""
+        return self.require(name, IntegerAttr).value.data
+
+    def optional_integer(self, name: str) -> int | None:
+        """The integer property `name`, if it is present."""
+        found = self.get(name, IntegerAttr)
+        return None if found is None else found.value.data
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """The property `name`, a list of integers."""
+        found = self.require(name, DenseArrayBase)
+        if not isa(found, DenseArrayBase[IntegerType]):
+            self.fail(f"property {name} expected integers, got {found}")
+        return tuple(found.get_values())
+
+    def optional_integers(self, name: str) -> tuple[int, ...] | None:
+        """The property `name`, a list of integers, if it is present."""
+        return self.integers(name) if self.get(name, DenseArrayBase) is not None else None
+
+    def dims(self, name: str) -> tuple[Dim, ...]:
+        """The property `name`, a list of dimensions."""
+        return tuple(attribute.data for attribute in self.require(name, ArrayAttr) if isinstance(attribute, DimAttr))
+
+    def flag(self, name: str) -> bool:
+        """Whether the flag `name` is set."""
+        return self.get(name, UnitAttr) is not None
+
+    def string(self, name: str) -> str:
+        """The string property `name`."""
+        return self.require(name, StringAttr).data
+
+    def dtype(self, name: str) -> Attribute:
+        """The property `name`, an element type."""
+        found = self.require(name, Attribute)
+        if not is_dtype(found):
+            self.fail(f"property {name} expected an element type, got {found}")
+        return found
+
+    def axis(self, value: int, rank: int) -> int:
+        """`value` counted from the front; negative ones count from the back. Fails if it is out of range."""
+        if not -rank <= value < rank:
+            self.fail(f"axis {value} is out of range for rank {rank}")
+        return value % rank
+
+    def axes(self, values: Iterable[int], rank: int) -> tuple[int, ...]:
+        """The axes counted from the front; fails if one is out of range or given twice."""
+        axes = tuple(self.axis(value, rank) for value in values)
+        if len(set(axes)) != len(axes):
+            self.fail(f"expected each axis once, got [{', '.join(map(str, axes))}]")
+        return axes
+
+
+def _pad(shape: tuple[Dim | None, ...], rank: int) -> tuple[Dim | None, ...]:
+    return (ONE,) * (rank - len(shape)) + shape

@@ -1,0 +1,298 @@
+"""Binary elementwise operators with broadcasting, and the ternary ones: one row each."""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import Any, ClassVar
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, result_def
+
+from relax_dialect.inference import Inference
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.scalars import Domain, Scalar, numpy, ufunc
+from relax_dialect.struct_info.types import TensorType
+
+
+class BroadcastOp(Operator, ABC):
+    """Applies a scalar function to the elements of tensors that are broadcast to one shape, as NumPy does.
+
+    Two dimensions go together if they are equal or one is 1. Where that can be proved, the result's dimension is
+    known; where it is provably wrong, the op is; else it is `broadcast(n, m)`, and a check remains for run time.
+
+    C1: the dtypes are equal; there is no promotion.
+    C2: the dtype is in the function's domain.
+    C3: the shapes broadcast.
+    """
+
+    SCALAR: ClassVar[Scalar]
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        dtype = inference.common_dtype(range(len(inference.operand_types)))  # C1
+        inference.require_domain(0, cls.SCALAR.domain)  # C2
+        shape = inference.broadcast_all()  # C3
+        return (TensorType(shape, cls.SCALAR.result_dtype(dtype), inference.common_device()),)
+
+
+class BinaryOp(BroadcastOp, ABC):
+    """A function of two tensors: `%0 = relax.add %x, %y`. See `BroadcastOp` for shapes."""
+
+    x = operand_def(TensorType)
+    y = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(self, x: SSAValue | Operation, y: SSAValue | Operation):
+        super().__init__([x, y])
+
+
+def divide(x: Any, y: Any) -> Any:
+    """`x / y` on arrays; the quotient of integers is rounded toward zero."""
+    np = numpy()
+    if np.issubdtype(x.dtype, np.inexact) or x.dtype.kind == "V":
+        return np.divide(x, y)
+    quotient = np.floor_divide(np.abs(x), np.abs(y))
+    return (np.sign(x) * np.sign(y) * quotient).astype(x.dtype)
+
+
+def multiply_add(x: Any, y: Any, z: Any) -> Any:
+    """`x * y + z` on arrays."""
+    return numpy().add(numpy().multiply(x, y), z)
+
+
+@irdl_op_definition
+class AddOp(BinaryOp):
+    """`x + y`."""
+
+    name = "relax.add"
+    SCALAR: ClassVar = Scalar("add", ufunc("add"), commutative=True, associative=True, identity=0)
+
+
+@irdl_op_definition
+class Atan2Op(BinaryOp):
+    """The angle of the point (y, x), signs of both arguments considered: `arctan2(x, y)`."""
+
+    name = "relax.atan2"
+    SCALAR: ClassVar = Scalar("atan2", ufunc("arctan2"), domain=Domain.FLOAT)
+
+
+@irdl_op_definition
+class BitwiseAndOp(BinaryOp):
+    """`x & y`."""
+
+    name = "relax.bitwise_and"
+    SCALAR: ClassVar = Scalar(
+        "bitwise_and", ufunc("bitwise_and"), domain=Domain.BITS, commutative=True, associative=True, idempotent=True
+    )
+
+
+@irdl_op_definition
+class BitwiseOrOp(BinaryOp):
+    """`x | y`."""
+
+    name = "relax.bitwise_or"
+    SCALAR: ClassVar = Scalar(
+        "bitwise_or", ufunc("bitwise_or"), domain=Domain.BITS, commutative=True, associative=True, idempotent=True
+    )
+
+
+@irdl_op_definition
+class BitwiseXorOp(BinaryOp):
+    """`x ^ y`."""
+
+    name = "relax.bitwise_xor"
+    SCALAR: ClassVar = Scalar(
+        "bitwise_xor", ufunc("bitwise_xor"), domain=Domain.BITS, commutative=True, associative=True
+    )
+
+
+@irdl_op_definition
+class DivideOp(BinaryOp):
+    """`x / y`; of integers, the quotient rounded toward zero."""
+
+    name = "relax.divide"
+    SCALAR: ClassVar = Scalar("divide", divide, identity=1)
+
+
+@irdl_op_definition
+class EqualOp(BinaryOp):
+    """`x == y`."""
+
+    name = "relax.equal"
+    SCALAR: ClassVar = Scalar("equal", ufunc("equal"), domain=Domain.ANY, predicate=True, commutative=True)
+
+
+@irdl_op_definition
+class FloorDivideOp(BinaryOp):
+    """The greatest integer that is not greater than `x / y`."""
+
+    name = "relax.floor_divide"
+    SCALAR: ClassVar = Scalar("floor_divide", ufunc("floor_divide"), identity=1)
+
+
+@irdl_op_definition
+class FloorModOp(BinaryOp):
+    """What is left of x after floor division: the sign is that of y."""
+
+    name = "relax.floor_mod"
+    SCALAR: ClassVar = Scalar("floor_mod", ufunc("mod"))
+
+
+@irdl_op_definition
+class GreaterOp(BinaryOp):
+    """`x > y`."""
+
+    name = "relax.greater"
+    SCALAR: ClassVar = Scalar("greater", ufunc("greater"), predicate=True)
+
+
+@irdl_op_definition
+class GreaterEqualOp(BinaryOp):
+    """`x >= y`."""
+
+    name = "relax.greater_equal"
+    SCALAR: ClassVar = Scalar("greater_equal", ufunc("greater_equal"), predicate=True)
+
+
+@irdl_op_definition
+class LeftShiftOp(BinaryOp):
+    """`x << y`."""
+
+    name = "relax.left_shift"
+    SCALAR: ClassVar = Scalar("left_shift", ufunc("left_shift"), domain=Domain.INTEGER, identity=0)
+
+
+@irdl_op_definition
+class LessOp(BinaryOp):
+    """`x < y`."""
+
+    name = "relax.less"
+    SCALAR: ClassVar = Scalar("less", ufunc("less"), predicate=True)
+
+
+@irdl_op_definition
+class LessEqualOp(BinaryOp):
+    """`x <= y`."""
+
+    name = "relax.less_equal"
+    SCALAR: ClassVar = Scalar("less_equal", ufunc("less_equal"), predicate=True)
+
+
+@irdl_op_definition
+class LogAddExpOp(BinaryOp):
+    """`log(exp(x) + exp(y))`, without overflow."""
+
+    name = "relax.log_add_exp"
+    SCALAR: ClassVar = Scalar("log_add_exp", ufunc("logaddexp"), domain=Domain.FLOAT, commutative=True)
+
+
+@irdl_op_definition
+class LogicalAndOp(BinaryOp):
+    """`x and y`."""
+
+    name = "relax.logical_and"
+    SCALAR: ClassVar = Scalar(
+        "logical_and", ufunc("logical_and"), domain=Domain.BOOL, commutative=True, associative=True, idempotent=True
+    )
+
+
+@irdl_op_definition
+class LogicalOrOp(BinaryOp):
+    """`x or y`."""
+
+    name = "relax.logical_or"
+    SCALAR: ClassVar = Scalar(
+        "logical_or", ufunc("logical_or"), domain=Domain.BOOL, commutative=True, associative=True, idempotent=True
+    )
+
+
+@irdl_op_definition
+class LogicalXorOp(BinaryOp):
+    """`x != y` of truth values."""
+
+    name = "relax.logical_xor"
+    SCALAR: ClassVar = Scalar(
+        "logical_xor", ufunc("logical_xor"), domain=Domain.BOOL, commutative=True, associative=True
+    )
+
+
+@irdl_op_definition
+class MaximumOp(BinaryOp):
+    """The greater of both, NaN if one is."""
+
+    name = "relax.maximum"
+    SCALAR: ClassVar = Scalar("maximum", ufunc("maximum"), commutative=True, associative=True, idempotent=True)
+
+
+@irdl_op_definition
+class MinimumOp(BinaryOp):
+    """The lesser of both, NaN if one is."""
+
+    name = "relax.minimum"
+    SCALAR: ClassVar = Scalar("minimum", ufunc("minimum"), commutative=True, associative=True, idempotent=True)
+
+
+@irdl_op_definition
+class ModOp(BinaryOp):
+    """What is left of x after division toward zero: the sign is that of x."""
+
+    name = "relax.mod"
+    SCALAR: ClassVar = Scalar("mod", ufunc("fmod"))
+
+
+@irdl_op_definition
+class MultiplyOp(BinaryOp):
+    """`x * y`."""
+
+    name = "relax.multiply"
+    SCALAR: ClassVar = Scalar(
+        "multiply", ufunc("multiply"), commutative=True, associative=True, identity=1, absorbing=0
+    )
+
+
+@irdl_op_definition
+class NotEqualOp(BinaryOp):
+    """`x != y`."""
+
+    name = "relax.not_equal"
+    SCALAR: ClassVar = Scalar("not_equal", ufunc("not_equal"), domain=Domain.ANY, predicate=True, commutative=True)
+
+
+@irdl_op_definition
+class PowerOp(BinaryOp):
+    """`x ** y`."""
+
+    name = "relax.power"
+    SCALAR: ClassVar = Scalar("power", ufunc("power"), identity=1)
+
+
+@irdl_op_definition
+class RightShiftOp(BinaryOp):
+    """`x >> y`, arithmetic for signed integers."""
+
+    name = "relax.right_shift"
+    SCALAR: ClassVar = Scalar("right_shift", ufunc("right_shift"), domain=Domain.INTEGER, identity=0)
+
+
+@irdl_op_definition
+class SubtractOp(BinaryOp):
+    """`x - y`."""
+
+    name = "relax.subtract"
+    SCALAR: ClassVar = Scalar("subtract", ufunc("subtract"), identity=0)
+
+
+@irdl_op_definition
+class EwiseFmaOp(BroadcastOp):
+    """`x * y + z`: `%0 = relax.ewise_fma %x, %y, %z`."""
+
+    name = "relax.ewise_fma"
+    SCALAR: ClassVar = Scalar("ewise_fma", multiply_add)
+
+    x = operand_def(TensorType)
+    y = operand_def(TensorType)
+    z = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(self, x: SSAValue | Operation, y: SSAValue | Operation, z: SSAValue | Operation):
+        super().__init__([x, y, z])

@@ -1,0 +1,148 @@
+"""The text of an operator's properties: `axis = 1 keepdims axes = [0, 1] shape = [n, 4]`, in the order of definition.
+
+How a property is written follows from the attribute class that its definition admits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i64
+from xdsl.ir import Attribute
+from xdsl.irdl import IRDLOperation
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.hints import isa
+
+from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim_list
+from tir_dialect.dims import DimLike
+
+SEGMENTS = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
+"""Properties that the text shows by its structure."""
+
+
+def integer(value: int) -> IntegerAttr:
+    """The property value of an integer."""
+    return IntegerAttr(value, i64)
+
+
+def integers(values: Iterable[int]) -> DenseArrayBase:
+    """The property value of a list of integers."""
+    return DenseArrayBase.from_list(i64, list(values))
+
+
+def optional_integers(values: Iterable[int] | None) -> DenseArrayBase | None:
+    """The property value of a list of integers that may be absent."""
+    return None if values is None else integers(values)
+
+
+def number(value: float) -> FloatAttr:
+    """The property value of a number."""
+    return FloatAttr(value, f64)
+
+
+def flag(value: bool) -> UnitAttr | None:
+    """The property value of a flag: present or absent."""
+    return UnitAttr() if value else None
+
+
+def dims(values: Iterable[DimLike]) -> ArrayAttr[DimAttr]:
+    """The property value of a list of dimensions."""
+    return ArrayAttr([DimAttr(value) for value in values])
+
+
+def parse_number(parser: Parser) -> float:
+    """Parses a number as Python prints it: `-0.5`, `1e-05`, `inf`, `nan`."""
+    if parser.parse_optional_keyword("nan"):
+        return float("nan")
+    negative = parser.parse_optional_punctuation("-") is not None
+    value = float("inf") if parser.parse_optional_keyword("inf") else float(parser.parse_number(allow_boolean=False))
+    return -value if negative else value
+
+
+def _print_integer(printer: Printer, value: Attribute) -> None:
+    if isa(value, IntegerAttr):
+        printer.print_int(value.value.data)
+
+
+def _print_number(printer: Printer, value: Attribute) -> None:
+    if isa(value, FloatAttr):
+        printer.print_string(repr(value.value.data))
+
+
+def _print_string(printer: Printer, value: Attribute) -> None:
+    if isinstance(value, StringAttr):
+        printer.print_string_literal(value.data)
+
+
+def _print_integers(printer: Printer, value: Attribute) -> None:
+    if isinstance(value, DenseArrayBase):
+        with printer.in_square_brackets():
+            printer.print_list(value.get_values(), lambda element: printer.print_string(str(element)))
+
+
+def _print_dims(printer: Printer, value: Attribute) -> None:
+    if isa(value, ArrayAttr[DimAttr]):
+        print_dim_list(printer, [dim.data for dim in value])
+
+
+def _print_dim(printer: Printer, value: Attribute) -> None:
+    if isinstance(value, DimAttr):
+        printer.print_string(str(value.data))
+
+
+@dataclass(frozen=True)
+class Field:
+    """How one class of attributes is written."""
+
+    parse: Callable[[Parser], Attribute]
+    print: Callable[[Printer, Attribute], None]
+
+
+def _parse_integers(parser: Parser) -> DenseArrayBase:
+    return integers(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
+
+
+_FIELDS: dict[type[Attribute], Field] = {
+    IntegerAttr: Field(lambda parser: integer(parser.parse_integer(allow_boolean=False)), _print_integer),
+    FloatAttr: Field(lambda parser: number(parse_number(parser)), _print_number),
+    StringAttr: Field(lambda parser: StringAttr(parser.parse_str_literal()), _print_string),
+    DenseArrayBase: Field(_parse_integers, _print_integers),
+    ArrayAttr: Field(lambda parser: dims(parse_dim_list(parser)), _print_dims),
+    DimAttr: Field(lambda parser: DimAttr(parse_dim_expr(parser)), _print_dim),
+}
+_ANY = Field(lambda parser: parser.parse_attribute(), lambda printer, value: printer.print_attribute(value))
+
+
+def _field(op: type[IRDLOperation], name: str) -> Field | None:
+    """How the property is written; `None` for a flag, which is written by its name alone."""
+    bases = op.get_irdl_definition().properties[name].constr.get_bases() or set()
+    base = next(iter(bases)) if len(bases) == 1 else Attribute
+    return None if base is UnitAttr else _FIELDS.get(base, _ANY)
+
+
+def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute]:
+    """Parses the properties that are present, in any order; a property is given once."""
+    names = [name for name in op.get_irdl_definition().properties if name not in SEGMENTS]
+    found: dict[str, Attribute] = {}
+    while (name := parser.parse_optional_keyword_in(names)) is not None:
+        names.remove(name)
+        field = _field(op, name)
+        if field is not None:
+            parser.parse_punctuation("=")
+        found[name] = UnitAttr() if field is None else field.parse(parser)
+    return found
+
+
+def print_fields(printer: Printer, op: type[IRDLOperation], properties: Mapping[str, Attribute]) -> None:
+    """Prints the properties that differ from their defaults."""
+    for name, definition in op.get_irdl_definition().properties.items():
+        value = properties.get(name)
+        if name in SEGMENTS or value is None or value == definition.default_value:
+            continue
+        printer.print_string(f" {name}")
+        field = _field(op, name)
+        if field is not None:
+            printer.print_string(" = ")
+            field.print(printer, value)

@@ -1,0 +1,291 @@
+"""Shape values and tuples: made of parts, taken apart, and got from tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+
+from relax_dialect.inference import Inference
+from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.fields import dims, integer
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.syntax import parse_arguments, print_arguments
+from relax_dialect.struct_info.base import StructInfo, as_struct_infos
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.traits import Checked
+from tir_dialect.attributes import DimAttr, parse_dim_list, print_dim_list
+from tir_dialect.dims import DimLike, constant, product
+from tir_dialect.ops.syntax import parse_defined_operand
+
+
+@irdl_op_definition
+class ShapeOp(InfersResultTypes):
+    """A shape value of dimensions.
+
+    ```mlir
+    %0 = relax.shape [n, 4 * m]
+    ```
+    """
+
+    name = "relax.shape"
+
+    values = prop_def(ArrayAttr[DimAttr])
+    result = result_def(ShapeType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, values: Sequence[DimLike]):
+        super().__init__(properties={"values": dims(values)}, result_types=[ShapeType(values)])
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[ShapeType]:
+        return (ShapeType(inference.dims("values")),)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShapeOp:
+        return cls.parse_inferred(parser, (), {"values": dims(parse_dim_list(parser))})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_dim_list(printer, [dim.data for dim in self.values])
+        self.print_inferred(printer)
+
+
+@irdl_op_definition
+class ShapeOfOp(Operator):
+    """The shape of a tensor.
+
+    ```mlir
+    %0 = relax.shape_of %x
+    ```
+    """
+
+    name = "relax.shape_of"
+
+    x = operand_def(TensorType)
+    result = result_def(ShapeType)
+
+    def __init__(self, x: SSAValue | Operation):
+        super().__init__([x])
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[ShapeType]:
+        return (ShapeType(inference.tensor(0).dims),)
+
+
+@irdl_op_definition
+class ShapeGetOp(InfersResultTypes):
+    """One dimension of a shape value.
+
+    ```mlir
+    %0 = relax.shape_get %s[1]
+    ```
+
+    C1: the index is within the rank, if that is known.
+    """
+
+    name = "relax.shape_get"
+
+    shape = operand_def(ShapeType)
+    index = prop_def(IntegerAttr)
+    result = result_def(PrimType)
+
+    traits = traits_def(Checked())
+
+    def __init__(self, shape: SSAValue, index: int):
+        properties = {"index": integer(index)}
+        super().__init__(
+            operands=[shape],
+            properties=properties,
+            result_types=self.infer_result_types([shape.type], properties),
+        )
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[PrimType]:
+        index = inference.integer("index")
+        shape = inference.shape(0).dims
+        if index < 0 or (shape is not None and index >= len(shape)):
+            inference.fail(f"expected an index within {inference.shape(0)}, got {index}")  # C1
+        return (PrimType(i64, None if shape is None else shape[index]),)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ShapeGetOp:
+        position = parser.pos
+        operand, index = parse_indexed(parser)
+        return cls.parse_inferred(parser, [operand], {"index": integer(index)}, position)
+
+    def print(self, printer: Printer) -> None:
+        print_indexed(printer, self.shape, self.index.value.data)
+        self.print_inferred(printer)
+
+
+@irdl_op_definition
+class TensorToShapeOp(Operator):
+    """The elements of a rank-1 integer tensor as a shape value.
+
+    ```mlir
+    %0 = relax.tensor_to_shape %x
+    ```
+
+    C1: the tensor has rank 1 and dtype `i64`.
+    """
+
+    name = "relax.tensor_to_shape"
+
+    x = operand_def(TensorType)
+    result = result_def(ShapeType)
+
+    def __init__(self, x: SSAValue | Operation):
+        super().__init__([x])
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[ShapeType]:
+        x = inference.tensor(0)
+        if x.rank not in (None, 1) or x.dtype not in (None, i64):
+            inference.fail(f"operand #0 expected a tensor of rank 1 and dtype i64, got {x}")  # C1
+        length = x.dims[0] if x.dims else None
+        count = None if length is None else length.constant_value
+        return (ShapeType(None if count is None else (None,) * count),)
+
+
+@irdl_op_definition
+class ShapeToTensorOp(Operator):
+    """The dimensions of a shape value as a rank-1 tensor of `i64`.
+
+    ```mlir
+    %0 = relax.shape_to_tensor %s
+    ```
+    """
+
+    name = "relax.shape_to_tensor"
+
+    shape = operand_def(ShapeType)
+    result = result_def(TensorType)
+
+    def __init__(self, shape: SSAValue | Operation):
+        super().__init__([shape])
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        rank = inference.shape(0).rank
+        return (TensorType((None if rank is None else constant(rank),), i64),)
+
+
+@irdl_op_definition
+class SizeOp(Operator):
+    """The number of elements of a tensor.
+
+    ```mlir
+    %0 = relax.size %x
+    ```
+    """
+
+    name = "relax.size"
+
+    x = operand_def(TensorType)
+    result = result_def(PrimType)
+
+    def __init__(self, x: SSAValue | Operation):
+        super().__init__([x])
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[PrimType]:
+        known = inference.tensor(0).known_dims
+        return (PrimType(i64, None if known is None else product(known)),)
+
+
+@irdl_op_definition
+class TupleOp(InfersResultTypes):
+    """A tuple of values.
+
+    ```mlir
+    %0 = relax.tuple(%x, %s)
+    ```
+    """
+
+    name = "relax.tuple"
+
+    fields = var_operand_def(StructInfo)
+    result = result_def(TupleType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, *fields: SSAValue):
+        super().__init__(operands=[fields], result_types=self.infer_result_types([value.type for value in fields]))
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TupleType]:
+        return (TupleType(as_struct_infos(inference.operand_types)),)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TupleOp:
+        return cls.parse_inferred(parser, parse_arguments(parser))
+
+    def print(self, printer: Printer) -> None:
+        print_arguments(printer, self.fields)
+        self.print_inferred(printer)
+
+
+@irdl_op_definition
+class TupleGetOp(InfersResultTypes):
+    """A field of a tuple.
+
+    ```mlir
+    %0 = relax.tuple_get %t[1]
+    ```
+
+    C1: the index is within the tuple.
+    """
+
+    name = "relax.tuple_get"
+
+    tuple = operand_def(TupleType)
+    index = prop_def(IntegerAttr)
+    result = result_def(StructInfo)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, tuple: SSAValue, index: int):
+        properties = {"index": integer(index)}
+        super().__init__(
+            operands=[tuple],
+            properties=properties,
+            result_types=self.infer_result_types([tuple.type], properties),
+        )
+
+    @classmethod
+    def infer(cls, inference: Inference) -> Sequence[StructInfo]:
+        index, info = inference.integer("index"), inference.operand(0)
+        if not isinstance(info, TupleType) or not 0 <= index < len(info.fields):
+            inference.fail(f"expected an index within the tuple, got {index} of {info}")  # C1
+        return (info.fields[index],)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TupleGetOp:
+        position = parser.pos
+        operand, index = parse_indexed(parser)
+        return cls.parse_inferred(parser, [operand], {"index": integer(index)}, position)
+
+    def print(self, printer: Printer) -> None:
+        print_indexed(printer, self.tuple, self.index.value.data)
+        self.print_inferred(printer)
+
+
+def parse_indexed(parser: Parser) -> tuple[SSAValue, int]:
+    """Parses `%t[1]`."""
+    operand = parse_defined_operand(parser)
+    with parser.in_square_brackets():
+        return operand, parser.parse_integer(allow_boolean=False, allow_negative=False)
+
+
+def print_indexed(printer: Printer, operand: SSAValue, index: int) -> None:
+    """Prints ` %t[1]`."""
+    printer.print_string(" ")
+    printer.print_operand(operand)
+    printer.print_string(f"[{index}]")

@@ -1,0 +1,267 @@
+"""Tensors, scalars and opaque values that are known when the program is compiled."""
+
+from __future__ import annotations
+
+from abc import ABC
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute
+from xdsl.irdl import irdl_op_definition, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import ConstantLike, Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from relax_dialect.inference import Inference
+from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.fields import parse_number
+from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType
+from tir_dialect.attributes import DimAttr, parse_dim_expr
+from tir_dialect.dims import Dim, DimLike
+from tir_dialect.dtypes import is_dtype
+
+
+@irdl_op_definition
+class ConstantOp(InfersResultTypes):
+    """A tensor that is known when the program is compiled: its elements, or the name under which it is kept outside.
+
+    ```mlir
+    %0 = relax.constant dense<[1.0, 2.0]> : tensor<2xf32>
+    %1 = relax.constant "conv1.weight" : !relax.tensor<[64, 3, 7, 7], f32>
+    ```
+
+    Weights are kept by name, in a file or in memory: large tensors do not belong into text.
+
+    C1: the elements have a dtype of the dtype table.
+    C2: a tensor kept by name has known dtype and constant dimensions.
+    """
+
+    name = "relax.constant"
+
+    value = prop_def(DenseIntOrFPElementsAttr | StringAttr)
+    result = result_def(TensorType)
+
+    traits = traits_def(ConstantLike(), Pure())
+
+    def __init__(self, value: DenseIntOrFPElementsAttr | StringAttr | str, result_type: TensorType | None = None):
+        """A tensor kept by name needs a result type; of elements it is inferred."""
+        value = StringAttr(value) if isinstance(value, str) else value
+        results = self.infer_result_types((), {"value": value}) if result_type is None else (result_type,)
+        super().__init__(properties={"value": value}, result_types=results)
+
+    @property
+    def weight_name(self) -> str | None:
+        """The name under which the tensor is kept, or `None` if its elements are here."""
+        return self.value.data if isinstance(self.value, StringAttr) else None
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        value = inference.require("value", Attribute)
+        if not isa(value, DenseIntOrFPElementsAttr):
+            return (TensorType(None, None),)
+        if not is_dtype(value.get_element_type()):
+            inference.fail(f"expected elements of a supported dtype, got {value.get_element_type()}")  # C1
+        return (TensorType(value.get_shape(), value.get_element_type()),)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConstantOp:
+        name = parser.parse_optional_str_literal()
+        if name is None:
+            value = parser.parse_attribute()
+            return cls.parse_inferred(parser, (), {"value": value})
+        return cls.parse_inferred(parser, (), {"value": StringAttr(name)})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+        self.print_inferred(printer)
+
+    def verify_(self) -> None:
+        if self.weight_name is None:
+            super().verify_()
+            return
+        dims = self.result.type.known_dims
+        if dims is None or self.result.type.dtype is None or not all(dim.is_constant for dim in dims):
+            raise VerifyException(
+                f"'relax.constant' op kept by name expected known dtype and constant dimensions, got {self.result.type}"
+            )  # C2
+
+
+@irdl_op_definition
+class PrimOp(InfersResultTypes):
+    """A scalar: a dimension, a number or a truth value.
+
+    ```mlir
+    %0 = relax.prim 4 * n
+    %1 = relax.prim f32 0.5
+    %2 = relax.prim i1 true
+    ```
+
+    An `i64` is a dimension, which its type then shows; of any other dtype, the dtype comes first.
+
+    C1: the dtype is in the dtype table.
+    """
+
+    name = "relax.prim"
+
+    value = prop_def(DimAttr | IntegerAttr | FloatAttr)
+    result = result_def(PrimType)
+
+    traits = traits_def(ConstantLike(), Pure())
+
+    def __init__(self, value: DimLike | DimAttr | IntegerAttr | FloatAttr):
+        """Any `i64` is kept as a dimension."""
+        if isa(value, IntegerAttr) and value.type == i64:
+            value = value.value.data
+        scalar = DimAttr(value) if isinstance(value, Dim | int | str) else value
+        properties = {"value": scalar}
+        super().__init__(properties=properties, result_types=self.infer_result_types((), properties))
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[PrimType]:
+        value = inference.require("value", Attribute)
+        if isinstance(value, DimAttr):
+            return (PrimType(i64, value.data),)
+        if not isa(value, IntegerAttr | FloatAttr) or not is_dtype(value.type):
+            inference.fail(f"expected a scalar of a supported dtype, got {value}")  # C1
+        return (PrimType(value.type),)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PrimOp:
+        op = cls(_parse_scalar(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        if isinstance(self.value, DimAttr):
+            printer.print_string(str(self.value.data))
+        else:
+            printer.print_attribute(self.value.type)
+            number = self.value.value.data
+            literal = str(bool(number)).lower() if self.value.type == i1 else repr(number)
+            printer.print_string(f" {literal}")
+        printer.print_op_attributes(self.attributes)
+
+
+def _parse_scalar(parser: Parser) -> DimAttr | IntegerAttr | FloatAttr:
+    position = parser.pos
+    dtype = parser.parse_optional_type()
+    if dtype is None:
+        return DimAttr(parse_dim_expr(parser))
+    if isinstance(dtype, AnyFloat):
+        return FloatAttr(parse_number(parser), dtype)
+    if isa(dtype, IntegerType):
+        return IntegerAttr(parser.parse_integer(), dtype)
+    parser.raise_error(f"expected an element type, got {dtype}", position, parser.pos)
+
+
+class OpaqueValue(InfersResultTypes, ABC):
+    """A value that operators and packed functions take, and of which the type system knows nothing else."""
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[ObjectType]:
+        return (ObjectType(),)
+
+
+@irdl_op_definition
+class StringOp(OpaqueValue):
+    """A string.
+
+    ```mlir
+    %0 = relax.string "nearest"
+    ```
+    """
+
+    name = "relax.string"
+
+    value = prop_def(StringAttr)
+    result = result_def(ObjectType)
+
+    traits = traits_def(ConstantLike(), Pure())
+
+    def __init__(self, value: str | StringAttr):
+        super().__init__(
+            properties={"value": StringAttr(value) if isinstance(value, str) else value}, result_types=[ObjectType()]
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StringOp:
+        return cls.parse_inferred(parser, (), {"value": StringAttr(parser.parse_str_literal())})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.value.data)
+        self.print_inferred(printer)
+
+
+@irdl_op_definition
+class DTypeOp(OpaqueValue):
+    """An element type as a value.
+
+    ```mlir
+    %0 = relax.dtype f32
+    ```
+
+    C1: the element type is in the dtype table.
+    """
+
+    name = "relax.dtype"
+
+    value = prop_def(Attribute)
+    result = result_def(ObjectType)
+
+    traits = traits_def(ConstantLike(), Pure())
+
+    def __init__(self, value: Attribute):
+        super().__init__(properties={"value": value}, result_types=[ObjectType()])
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[ObjectType]:
+        inference.dtype("value")  # C1
+        return super().infer(inference)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DTypeOp:
+        return cls.parse_inferred(parser, (), {"value": parser.parse_type()})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.value)
+        self.print_inferred(printer)
+
+
+@irdl_op_definition
+class NullOp(OpaqueValue):
+    """The null object: `None` of a packed function.
+
+    ```mlir
+    %0 = relax.null
+    ```
+    """
+
+    name = "relax.null"
+
+    result = result_def(ObjectType)
+
+    traits = traits_def(ConstantLike(), Pure())
+
+    def __init__(self) -> None:
+        super().__init__(result_types=[ObjectType()])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> NullOp:
+        return cls.parse_inferred(parser, ())
+
+    def print(self, printer: Printer) -> None:
+        self.print_inferred(printer)
