@@ -26,7 +26,7 @@ class Bounds(Mapping[str, Ends]):
     ValueError for an interval that is empty, or bounds that refer to each other in a circle.
     """
 
-    __slots__ = ("_entries", "_levels")
+    __slots__ = ("_entries", "_related")
 
     def __init__(self, entries: Mapping[str, tuple[DimLike | None, DimLike | None]] | None = None) -> None:
         self._entries: dict[str, Ends] = {}
@@ -36,9 +36,9 @@ class Bounds(Mapping[str, Ends]):
                 raise ValueError(f"bounds of '{name}' are empty: [{ends[0]}, {ends[1]}]")
             if ends != DEFAULT:
                 self._entries[name] = ends
-        self._levels: dict[str, int] = {}
+        self._related: dict[str, frozenset[str]] = {}
         for name in self._entries:
-            self._find_level(name, ())
+            self._relate(name, ())
 
     def __getitem__(self, name: str) -> Ends:
         return self._entries.get(name, DEFAULT)
@@ -71,20 +71,22 @@ class Bounds(Mapping[str, Ends]):
         """These bounds with some intervals replaced."""
         return Bounds({**self._entries, **entries})
 
-    def level(self, name: str) -> int:
-        """0 for a symbol with integer bounds, else one more than the symbols that its bounds refer to."""
-        return self._levels.get(name, 0)
+    def related(self, name: str) -> frozenset[str]:
+        """The symbols that the ends of this symbol's interval depend on, directly or through others."""
+        return self._related.get(name, _NOTHING)
 
-    def _find_level(self, name: str, path: tuple[str, ...]) -> int:
+    def _relate(self, name: str, path: tuple[str, ...]) -> frozenset[str]:
         if name in path:
             raise ValueError(f"bounds refer to each other in a circle: {' -> '.join((*path, name))}")
-        found = self._levels.get(name)
+        found = self._related.get(name)
         if found is None:
-            uses = [end.symbols for end in self[name] if isinstance(end, Dim)]
-            inner = [self._find_level(use, (*path, name)) for use in sorted(frozenset[str]().union(*uses))]
-            found = 1 + max(inner) if inner else 0
-            self._levels[name] = found
+            uses = _NOTHING.union(*(end.symbols for end in self[name] if isinstance(end, Dim)))
+            found = uses.union(*(self._relate(use, (*path, name)) for use in sorted(uses)))
+            self._related[name] = found
         return found
+
+
+_NOTHING: frozenset[str] = frozenset()
 
 
 def _end(value: DimLike | None) -> End:

@@ -14,8 +14,10 @@ bounds. For products of different symbols with integer bounds the method is exac
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
-from tir_dialect.dims.atoms import Atom, FloorDivAtom, MaxAtom, ModAtom, SortKey, SymbolAtom
+from tir_dialect.dims.atoms import Atom, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SortKey, SymbolAtom
+from tir_dialect.dims.components import independent_parts
 from tir_dialect.dims.division import floordiv
 from tir_dialect.dims.estimates import Cases, Estimate, Estimates, estimate
 from tir_dialect.dims.expr import Dim, Monomial, from_monomials, scale
@@ -59,26 +61,35 @@ class LowerBoundSearch:
             inner = self.lower(divide_terms(dim - offset, step, ()), _ceildiv(plus(goal, -offset), step))
             return plus(times(inner, step), offset)
         dim = open_moduli(dim)
-        atoms = {atom for _, monomial in dim.terms for atom, _ in monomial}
-        if not atoms:
+        if not any(monomial for _, monomial in dim.terms):
             return dim.constant_term
-        atom, factor, rest = self._pick(dim, atoms)
-        return self._eliminate(atom, factor, rest, goal)
+        parts = independent_parts(dim, self._ranges.bounds.related)
+        if len(parts) > 1:
+            return self._sum(parts, dim.constant_term, goal)
+        atom = self._pick(dim)
+        return self._eliminate(atom, *split(dim, atom), goal)
 
-    def _pick(self, dim: Dim, atoms: set[Atom]) -> tuple[Atom, Dim, Dim]:
-        """The atom to eliminate, its factor and the rest.
+    def _sum(self, parts: list[Dim], offset: int, goal: End) -> End:
+        """A lower bound of a sum of independent parts; those of which least is known are looked at first."""
+        lows: list[End] = [self._ranges.of(part)[0] for part in parts]
+        for i in sorted(range(len(parts)), key=lambda i: lows[i]):
+            lows[i] = self.lower(parts[i], INF)
+            if lows[i] == -INF:
+                return -INF
+            reached = reduce(plus, lows, offset)
+            if reached >= goal:
+                return reached
+        return reduce(plus, lows, offset)
 
-        It has the highest level. Where all operands of `min` or `max` have to be tried, that goes before a free choice
-        of one operand, so that the choice may depend on the case.
+    def _pick(self, dim: Dim) -> Atom:
+        """The atom to eliminate: one of the highest level.
+
+        Where all operands of `min` or `max` have to be tried, that goes before a free choice of one operand, so that
+        the choice may depend on the case.
         """
+        atoms = {atom for _, monomial in dim.terms for atom, _ in monomial}
         top = max(map(self._level, atoms))
-        ranked: list[tuple[bool, SortKey, Atom, Dim, Dim]] = []
-        for atom in atoms:
-            if self._level(atom) == top:
-                factor, rest = split(dim, atom)
-                ours = (factor.constant_term > 0) == isinstance(atom, MaxAtom)
-                ranked.append((ours, atom.sort_key, atom, factor, rest))
-        return min(ranked)[2:]
+        return min((atom for atom in atoms if self._level(atom) == top), key=lambda atom: _urgency(dim, atom))
 
     def _eliminate(self, atom: Atom, factor: Dim, rest: Dim, goal: End) -> End:
         """A lower bound of `factor * atom + rest`."""
@@ -132,6 +143,13 @@ class LowerBoundSearch:
             found = 1 + max(map(self._level, inner), default=0)
             self._levels[atom] = found
         return found
+
+
+def _urgency(dim: Dim, atom: Atom) -> tuple[int, SortKey]:
+    if not isinstance(atom, MinAtom | MaxAtom):
+        return 1, atom.sort_key
+    factor, _ = split(dim, atom)
+    return 2 if (factor.constant_term > 0) == isinstance(atom, MaxAtom) else 0, atom.sort_key
 
 
 def _ceildiv(end: End, divisor: int) -> End:

@@ -44,7 +44,10 @@ class Prover:
 
     def equal(self, lhs: DimLike, rhs: DimLike) -> bool | None:
         """Whether `lhs == rhs`."""
-        difference = to_dim(lhs) - to_dim(rhs)
+        lhs, rhs = to_dim(lhs), to_dim(rhs)
+        if lhs is rhs:
+            return True
+        difference = lhs - rhs
         answer = self._is_zero(open_moduli(difference))
         if answer is None:
             simpler = self.simplify(difference)

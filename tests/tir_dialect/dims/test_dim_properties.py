@@ -5,10 +5,10 @@ import pickle
 
 import pytest
 import sympy
-from dim_strategies import NO_VALUE, SYMBOLS, Tree, build, environments, trees, value
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.support.dims import NO_VALUE, SYMBOLS, Tree, build, environments, trees, value
 from tir_dialect.dims import Bounds, Dim, Prover, parse_dim
 
 SEEDED = settings(deadline=None, derandomize=True, max_examples=300)

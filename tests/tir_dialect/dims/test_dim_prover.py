@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from dim_strategies import Tree, build, environments, trees, value
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.support.dims import Tree, build, environments, trees, value
 from tir_dialect.dims import Bounds, Prover, symbol
 
 SIZES = Prover()

@@ -1,8 +1,8 @@
 import pytest
-from dim_strategies import environments
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.dims import environments
 from tir_dialect.dims import Bounds, CheckKind, Dim, DimLike, MatchError, Prover, constant, match, solve, symbol
 
 
