@@ -89,7 +89,10 @@ def _adopt_dim(value: Dim, dtype: DType) -> Expr:
 
 
 def _leaf(value: object) -> Expr | Scalar | Dim:
-    if isinstance(value, Expr | Dim | int | float):
+    if isinstance(value, Expr | Dim):
+        return value
+    # NumPy's float64 is a float, too, but has a dtype of its own
+    if isinstance(value, int | float) and not hasattr(value, "dtype"):
         return value
     return _numpy_scalar(value)
 

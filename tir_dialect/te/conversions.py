@@ -62,4 +62,4 @@ def scalar(name: str, dtype: DTypeLike) -> Expr:
     kind = to_dtype(dtype)
     if isinstance(kind, IndexType):
         raise TypeError(f'te: the scalar "{name}" cannot be an index, use te.var for a size or a dtype such as "i64"')
-    return nodes.Var(name, kind)
+    return nodes.Param(name, kind)

@@ -133,13 +133,14 @@ class ExternBuilder:
         self._add(Call(symbol, args, packed), *(arg for arg in args if isinstance(arg, Expr)))
 
     def _add(self, statement: Statement, *used: Expr) -> None:
-        for expr in post_order(used):
-            if isinstance(expr, Var) and expr not in self._variables:
+        exprs = list(post_order(used))
+        if any(isinstance(expr, nodes.Reduce) for expr in exprs):
+            raise ValueError(f'te: extern "{self._name}" contains a reduction, write it as a loop or a compute')
+        for expr in exprs:
+            if isinstance(expr, Var) and not isinstance(expr, nodes.Param) and expr not in self._variables:
                 raise ValueError(f'te: extern "{self._name}" uses "{expr.name}" outside of the region that binds it')
             if isinstance(expr, nodes.Load):
                 self._check_known(expr.tensor)
-            if isinstance(expr, nodes.Reduce):
-                raise ValueError(f'te: extern "{self._name}" contains a reduction, write it as a loop or a compute')
         self._body.append(statement)
 
     def _check_known(self, tensor: Tensor) -> None:

@@ -10,7 +10,7 @@ from tir_dialect.te import nodes, statements
 from tir_dialect.te.compute import Compute
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern
-from tir_dialect.te.nodes import Var
+from tir_dialect.te.nodes import Param
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.te.tree import post_order
 
@@ -41,11 +41,9 @@ def sources_of(tensors: Iterable[Tensor]) -> list[Source]:
     return list(done)
 
 
-def scalars_of(source: Source) -> list[Var]:
+def scalars_of(source: Source) -> list[Param]:
     """The scalar parameters that a computation uses."""
-    own = {statement.var for statement in _walk(source) if isinstance(statement, statements.Let | statements.For)}
-    found = (expr for expr in post_order(_expressions(source)) if type(expr) is Var)
-    return [var for var in found if var not in own]
+    return [expr for expr in post_order(_expressions(source)) if isinstance(expr, Param)]
 
 
 def symbols_of(args: Sequence[Tensor | Expr], sources: Iterable[Source]) -> list[str]:

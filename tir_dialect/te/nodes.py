@@ -17,13 +17,19 @@ IterKind: TypeAlias = 'Literal["spatial", "reduce", "scan", "opaque"]'
 
 
 class Var(Expr):
-    """A named value that is not computed: a scalar parameter, or a value bound by an extern body."""
+    """A named value that is not computed: this class itself stands for a value that an extern body binds."""
 
     __slots__ = ("name",)
 
     def __init__(self, name: str, dtype: DType):
         super().__init__(dtype)
         self.name = name
+
+
+class Param(Var):
+    """A scalar parameter of the function."""
+
+    __slots__ = ()
 
 
 class IterVar(Var):

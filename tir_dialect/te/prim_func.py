@@ -19,7 +19,7 @@ from tir_dialect.te.emit.scalar import Names
 from tir_dialect.te.emit.statements import emit_extern
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.graph import Source, inputs_of, scalars_of, sources_of, symbols_of
-from tir_dialect.te.nodes import Var
+from tir_dialect.te.nodes import Param
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.types import BufferType, SymbolAttr
 
@@ -58,7 +58,7 @@ def create_prim_func(
 def _parameter(arg: Tensor | Expr) -> tuple[str, Attribute]:
     if isinstance(arg, Tensor):
         return _hint(arg.name) or "arg", BufferType(arg.shape, arg.dtype)
-    return (isinstance(arg, Var) and _hint(arg.name)) or "arg", value_type(arg.dtype)
+    return (isinstance(arg, Param) and _hint(arg.name)) or "arg", value_type(arg.dtype)
 
 
 def _hint(name: str) -> str | None:
@@ -67,7 +67,7 @@ def _hint(name: str) -> str | None:
 
 def _check_args(name: str, args: Sequence[Tensor | Expr]) -> None:
     for arg in args:
-        if not isinstance(arg, Tensor) and (type(arg) is not Var):
+        if not isinstance(arg, Tensor | Param):
             raise TypeError(f'te: parameters of "{name}" must be tensors or te.scalar variables')
     if len(set(args)) != len(args):
         raise ValueError(f'te: a parameter of "{name}" is listed twice, an output must be computed')
@@ -83,7 +83,7 @@ def _check_listed(name: str, args: Sequence[Tensor | Expr], sources: Sequence[So
                 )
         for scalar in scalars_of(source):
             if scalar not in listed:
-                raise ValueError(f'te: "{name}" uses the scalar "{scalar.name}", which is no parameter')
+                raise ValueError(f'te: "{name}" uses the scalar "{scalar.name}", which is not among its parameters')
 
 
 class _FunctionEmitter:

@@ -1,0 +1,97 @@
+"""Extern bodies: what the builder refuses."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tir_dialect import te
+
+n = te.var("n")
+X = te.placeholder((n,), "f32", "X")
+HIDDEN = te.placeholder((n,), "f32", "hidden")
+
+
+def store_to_input(b, x, y):
+    b.store(x, 0, 1.0)
+
+
+def store_other_dtype(b, x, y):
+    b.store(y, 0, te.const(1, "i32"))
+
+
+def use_of_hidden(b, x, y):
+    b.store(y, 0, HIDDEN[0])
+
+
+def escaping_loop_variable(b, x, y):
+    with b.for_range(0, n, name="i") as i:
+        b.store(y, i, x[i])
+    b.store(y, i, x[i])
+
+
+def escaping_let(b, x, y):
+    with b.if_(x[0] > 0):
+        kept = b.let(x[0], name="kept")
+    b.store(y, 0, kept)
+
+
+def escaping_local(b, x, y):
+    with b.if_(x[0] > 0):
+        tmp = b.alloc((), "f32", name="tmp")
+    b.store(y, 0, tmp[()])
+
+
+def lonely_else(b, x, y):
+    with b.else_():
+        b.store(y, 0, 1.0)
+
+
+def second_else(b, x, y):
+    with b.if_(x[0] > 0):
+        b.store(y, 0, 1.0)
+    with b.else_():
+        b.store(y, 0, 2.0)
+    with b.else_():
+        b.store(y, 0, 3.0)
+
+
+def reduction_inside(b, x, y):
+    r = te.reduce_axis(n, "r")
+    b.store(y, 0, te.sum(x[r], r))
+
+
+def hidden_argument(b, x, y):
+    b.call_extern("f", HIDDEN)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (store_to_input, 'te: extern "E" stores to "X", which is no output and not allocated'),
+        (store_other_dtype, 'te: extern "E" stores i32 to "E" of f32, use te.cast'),
+        (use_of_hidden, 'te: extern "E" uses "hidden", which is not among its inputs'),
+        (escaping_loop_variable, 'te: extern "E" uses "i" outside of the region that binds it'),
+        (escaping_let, 'te: extern "E" uses "kept" outside of the region that binds it'),
+        (escaping_local, 'te: extern "E" uses "tmp", which is not among its inputs'),
+        (lonely_else, 'te: extern "E" has an else_ that does not follow an if_'),
+        (second_else, 'te: extern "E" has an else_ that does not follow an if_'),
+        (reduction_inside, 'te: extern "E" contains a reduction, write it as a loop or a compute'),
+        (hidden_argument, 'te: extern "E" uses "hidden", which is not among its inputs'),
+    ],
+)
+def test_refusals(body, message):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        te.extern([((n,), "f32")], [X], lambda b, ins, outs: body(b, *ins, *outs), name="E")
+
+
+def test_scalar_parameters_are_allowed_in_bodies():
+    scale = te.scalar("scale", "f32")
+
+    def body(b, ins, outs):
+        with b.for_range(0, n) as i:
+            b.store(outs[0], i, ins[0][i] * scale)
+
+    (out,) = te.extern([((n,), "f32")], [X], body)
+    te.create_prim_func([X, scale, out]).verify()
