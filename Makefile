@@ -1,5 +1,5 @@
 # Every target installs what it needs into .venv; only Python 3.11 and make have to be there.
-PYTHON ?= python3
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
@@ -7,6 +7,7 @@ JOBS ?= 2
 .PHONY: demo test test-all lint filecheck pytest bench docs clean
 
 $(VENV)/.installed: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test]'
 	touch $@

@@ -29,6 +29,8 @@ PASSES: dict[str, str] = {
     "insert-kills": "lowering.memory.insert_kills:InsertKillsPass",
     "lower-shapes": "lowering.shapes.lower_shapes:LowerShapesPass",
     "convert-relax-to-vm": "lowering.to_vm.convert_relax_to_vm:ConvertRelaxToVMPass",
+    "allocate-registers": "lowering.to_vm.allocate_registers:AllocateRegistersPass",
+    "relax-to-vm": "lowering.pipelines:RelaxToVMPass",
     "verify-dominance": "lowering.verify.verify_dominance:VerifyDominancePass",
     "verify-stage": "lowering.verify.verify_stage:VerifyStagePass",
 }

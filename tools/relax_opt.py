@@ -15,6 +15,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from lowering.debug import Debug, debug_level
 from lowering.parsing import LocatedParser
+from lowering.pipelines import expand
 from tools.failures import ToolError, bad_options, pass_failure, run_tool, unknown_pass
 from tools.monitor import PassMonitor, print_module
 
@@ -104,7 +105,7 @@ class RelaxOptMain(xDSLOptMain):
                 raise unknown_pass(spec.name, list(self.available_passes))
             pass_class = factory()
             try:
-                passes.append(pass_class.from_spec(spec))
+                passes += expand(pass_class.from_spec(spec))
             except ValueError as error:
                 raise bad_options(error, pass_class) from error
         return PassPipeline(tuple(passes), self.monitor)

@@ -1,0 +1,8 @@
+"""The example programs are lit tests too: their RUN lines are the commands of the README."""
+
+import os
+
+config.test_source_root = os.path.dirname(__file__)
+lit_config.load_config(config, os.path.join(os.path.dirname(__file__), "..", "tests", "filecheck", "lit.cfg.py"))
+config.name = "examples"
+config.test_source_root = os.path.dirname(__file__)

@@ -1,0 +1,77 @@
+"""The pipelines as data. Read from top to bottom they are the compiler; each is a pass of its own too."""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass
+from typing import ClassVar
+
+from typing_extensions import override
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass, PassPipeline
+from xdsl.transforms import get_all_passes
+
+from lowering.debug import Debug, debug_level, show
+from lowering.registry import pass_factories
+
+
+@dataclass(frozen=True)
+class PipelinePass(ModulePass, ABC):
+    """A pass that is a list of passes. `relax-opt` shows, times and verifies each of them."""
+
+    steps: ClassVar[tuple[str, ...]]
+    """The passes, with options, as they are written for `relax-opt -p`."""
+
+    @classmethod
+    def passes(cls) -> tuple[ModulePass, ...]:
+        """The passes, with pipelines among them taken apart."""
+        available = get_all_passes() | pass_factories()
+        parsed = PassPipeline.parse_spec(available, ",".join(cls.steps)).passes
+        return tuple(inner for each in parsed for inner in expand(each))
+
+    @override
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in self.passes():
+            each.apply(ctx, op)
+            if debug_level() >= Debug.STAGES:
+                show(Debug.STAGES, f"IR after {each.name}", str(op))
+
+
+def expand(each: ModulePass) -> tuple[ModulePass, ...]:
+    """The passes of a pipeline, or the pass itself."""
+    return each.passes() if isinstance(each, PipelinePass) else (each,)
+
+
+@dataclass(frozen=True)
+class RelaxToVMPass(PipelinePass):
+    """From graphs to functions of the virtual machine; PrimFuncs stay.
+
+    ```mlir
+    relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> { ... }
+    // becomes
+    vm.func @main(%x: !vm.object) -> !vm.tensor<1, f32> { ... }
+    ```
+    """
+
+    name = "relax-to-vm"
+
+    steps = (
+        # Everything that is not known at compile time gets a name and a check.
+        "bind-unknown-dims",
+        "insert-guards",
+        # Operators become calls of PrimFuncs.
+        "legalize-ops",
+        "verify-stage{stage=relax-legal}",
+        # Memory: made, placed, ended.
+        "to-non-dataflow",
+        "lower-call-tir",
+        "verify-stage{stage=relax-dps}",
+        "plan-memory",
+        "insert-kills",
+        "verify-stage{stage=relax-memory}",
+        # Shapes: checked at the entry, then plain integers.
+        "lower-shapes",
+        "convert-relax-to-vm",
+        "verify-stage{stage=vm}",
+    )
