@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, i32, i64
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.registers import NO_REGISTER
@@ -33,15 +32,15 @@ def frame_size(func: FuncOp) -> int | None:
 
 def value_register(value: SSAValue) -> int | None:
     """The register of a value; `None` if it has none, because nobody uses it or it is a constant."""
-    owner = value.owner
-    if isinstance(owner, Block):
-        func = owner.parent_op()
-        if not isinstance(func, FuncOp) or func.block_registers is None:
-            return None
-        registers = func.block_registers.data[func.body.get_block_index(owner)]
-    else:
-        registers = owner.attributes.get(REGISTERS)
+    registers = None
+    index = 0
+    if isinstance(value, OpResult):
+        registers, index = value.op.attributes.get(REGISTERS), value.index
+    elif isinstance(value, BlockArgument):
+        func = value.block.parent_op()
+        if isinstance(func, FuncOp) and func.block_registers is not None:
+            registers, index = func.block_registers.data[func.body.get_block_index(value.block)], value.index
     if not isinstance(registers, DenseArrayBase):
         return None
-    register = cast("tuple[int, ...]", registers.get_values())[value.index]
+    register = int(registers.get_values()[index])
     return None if register == NO_REGISTER else register

@@ -1,0 +1,31 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+
+// CHECK-LABEL: vm.func @checks
+// CHECK-NEXT:    %t = vm.check_tensor %x rank 2 dtype f32 as "main: argument #0 (x)"
+// CHECK-NEXT:    %u = vm.check_tensor %t
+// CHECK-NEXT:    %v = vm.check_tensor %x dtype i1
+// CHECK-NEXT:    %s = vm.check_shape %x rank 3 as "s"
+// CHECK-NEXT:    %r = vm.check_shape %x
+// CHECK-NEXT:    %i = vm.check_int %x
+// CHECK-NEXT:    %f = vm.check_float %x as "f"
+// CHECK-NEXT:    %b = vm.check_bool %x
+// CHECK-NEXT:    %p = vm.check_tuple %x size 2 as "p"
+// CHECK-NEXT:    %g = vm.check_func %x
+// CHECK-NEXT:    vm.assert %b, "main: expected n = {}, got {}"(%i, %i)
+// CHECK-NEXT:    vm.assert %b, "no number"
+vm.func @checks(%x: !vm.object) {
+  %t = vm.check_tensor %x rank 2 dtype f32 as "main: argument #0 (x)"
+  %u = vm.check_tensor %t
+  %v = vm.check_tensor %x dtype i1
+  %s = vm.check_shape %x rank 3 as "s"
+  %r = vm.check_shape %x
+  %i = vm.check_int %x
+  %f = vm.check_float %x as "f"
+  %b = vm.check_bool %x
+  %p = vm.check_tuple %x size 2 as "p"
+  %g = vm.check_func %x
+  vm.assert %b, "main: expected n = {}, got {}"(%i, %i)
+  vm.assert %b, "no number"
+  vm.ret
+}

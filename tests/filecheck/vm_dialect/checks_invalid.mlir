@@ -1,0 +1,15 @@
+// RUN: RELAX_INVALID
+
+// CHECK: 'vm.check_tuple' op expected a size >= 0, got -1
+vm.func @check_tuple_c1(%x: !vm.object) {
+  %t = vm.check_tuple %x size -1
+  vm.ret
+}
+
+// -----
+
+// CHECK: 'vm.assert' op message has 2 marks for 1 integers
+vm.func private @assert_c1(%c: i1, %n: i64) {
+  vm.assert %c, "expected {}, got {}"(%n)
+  vm.ret
+}

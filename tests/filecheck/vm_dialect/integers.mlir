@@ -1,0 +1,45 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+
+// CHECK-LABEL: vm.func private @arithmetic
+// CHECK-NEXT:    vm.int add %a, %b
+// CHECK-NEXT:    vm.int sub %a, %b
+// CHECK-NEXT:    vm.int mul %a, %b
+// CHECK-NEXT:    vm.int floordiv %a, %b
+// CHECK-NEXT:    vm.int mod %a, %b
+// CHECK-NEXT:    vm.int min %a, %b
+// CHECK-NEXT:    vm.int max %a, %b
+// CHECK-NEXT:    vm.int broadcast %a, %b
+vm.func private @arithmetic(%a: i64, %b: i64) {
+  %0 = vm.int add %a, %b
+  %1 = vm.int sub %a, %b
+  %2 = vm.int mul %a, %b
+  %3 = vm.int floordiv %a, %b
+  %4 = vm.int mod %a, %b
+  %5 = vm.int min %a, %b
+  %6 = vm.int max %a, %b
+  %7 = vm.int broadcast %a, %b
+  vm.ret
+}
+
+// Comparisons give booleans, which only `and` and `or` combine.
+// CHECK-LABEL: vm.func private @logic
+// CHECK-NEXT:    %0 = vm.int eq %a, %b
+// CHECK-NEXT:    %1 = vm.int ne %a, %b
+// CHECK-NEXT:    %2 = vm.int lt %a, %b
+// CHECK-NEXT:    %3 = vm.int le %a, %b
+// CHECK-NEXT:    %4 = vm.int gt %a, %b
+// CHECK-NEXT:    %5 = vm.int ge %a, %b
+// CHECK-NEXT:    %6 = vm.int and %0, %1
+// CHECK-NEXT:    %7 = vm.int or %6, %5
+vm.func private @logic(%a: i64, %b: i64) {
+  %0 = vm.int eq %a, %b
+  %1 = vm.int ne %a, %b
+  %2 = vm.int lt %a, %b
+  %3 = vm.int le %a, %b
+  %4 = vm.int gt %a, %b
+  %5 = vm.int ge %a, %b
+  %6 = vm.int and %0, %1
+  %7 = vm.int or %6, %5
+  vm.ret
+}
