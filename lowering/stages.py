@@ -60,15 +60,15 @@ RELAX = ops("relax.*", but=" ".join(sorted(EXPLICIT_MEMORY.names)))
 
 RELAX_CORE = ops(
     """
-    relax.return relax.if relax.while relax.for relax.yield relax.condition relax.closure
+    relax.return relax.closure relax.make_closure relax.extern_func
     relax.call relax.call_closure relax.call_packed relax.call_pure_packed
-    relax.match_cast relax.shape relax.shape_of relax.prim relax.constant relax.string relax.dtype relax.null
-    relax.tuple relax.tuple_get relax.assert relax.print
+    relax.match_cast relax.guard relax.shape relax.shape_of relax.shape_get relax.tensor_to_shape
+    relax.constant relax.prim relax.string relax.dtype relax.null relax.tuple relax.tuple_get
     """
 )
 """The language without operators, dataflow regions and calls that allocate."""
 
-RELAX_CALLS = ops("relax.dataflow relax.output relax.call_tir relax.call_tir_inplace relax.call_dps_packed relax.fused")
+RELAX_CALLS = ops("relax.dataflow relax.output relax.call_tir relax.call_tir_inplace relax.call_dps_packed")
 """Dataflow regions, and calls whose results are allocated by the compiler."""
 
 ALLOCATION = ops("relax.alloc_tensor relax.call_kernel")
@@ -99,7 +99,7 @@ STAGES: Mapping[str, Stage] = {
     ),
     "vm": Stage(
         "functions are control flow over registers that calls the run-time library and kernels",
-        {"vm.func": (ops("vm.*"),), "tir.prim_func": (TIR, TIR_FLAT)},
+        {"vm.func": (ops("vm.*"),), "vm.constant": (), "tir.prim_func": (TIR, TIR_FLAT)},
         frozenset({"vm", "tir"}),
     ),
     "tir": Stage("PrimFuncs with blocks", {"tir.prim_func": (TIR,)}, frozenset({"tir"})),
@@ -122,11 +122,6 @@ REMOVED_BY: Mapping[str, str] = {
     "relax.call_tir": "lower-call-tir",
     "relax.call_tir_inplace": "lower-call-tir",
     "relax.call_dps_packed": "lower-call-tir",
-    "relax.closure": "lambda-lift",
     "relax.func": "convert-relax-to-vm",
-    "tir.block": "lower-blocks",
-    "tir.init": "lower-blocks",
-    "tir.prim_func": "convert-tir-to-llvm",
-    "vm.func": "convert-vm-to-llvm",
 }
-"""The pass that removes an op, where one does."""
+"""The pass that removes an op, where one does; operators are removed by `legalize-ops`."""

@@ -1,0 +1,54 @@
+import pytest
+
+from lowering.parsing import parse_module
+from lowering.registry import DIALECTS, PASSES, load_dialect
+from lowering.stages import REMOVED_BY, STAGES, OpSet, Stage, ops
+from lowering.verify.verify_stage import VerifyStagePass, stage_findings
+
+OURS = {op.name for name in DIALECTS for op in load_dialect(name).operations}
+each_stage = pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES)
+
+
+def _named(allowed: OpSet) -> set[str]:
+    """The names of our ops that a set mentions one by one."""
+    return {name for name in allowed.names | allowed.excepted if name.partition(".")[0] in DIALECTS}
+
+
+@each_stage
+def test_what_a_stage_names_exists(stage: Stage):
+    named = {name for allowed in stage.functions.values() for each in allowed for name in _named(each)}
+    assert named <= OURS
+
+
+def test_every_op_of_ours_has_a_stage():
+    allowed = [each for stage in STAGES.values() for sets in stage.functions.values() for each in sets]
+    functions = {name for stage in STAGES.values() for name in stage.functions}
+    assert not {name for name in OURS - functions if not any(name in each for each in allowed)}
+
+
+def test_hints_name_passes_and_ops():
+    assert REMOVED_BY.keys() <= OURS
+    assert {name for name in REMOVED_BY.values() if name not in PASSES} == set()
+
+
+def test_op_sets():
+    allowed = ops("a.* b.x", but="a.z")
+    assert ["a.y" in allowed, "a.z" in allowed, "b.x" in allowed, "b.y" in allowed, "a" in allowed] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_a_type_of_another_stage_is_found():
+    stage = Stage("functions", {"func.func": (ops("func.*"),)}, frozenset({"tir"}))
+    module = parse_module("func.func @f(%a: !vm.object, %b: i32, %c: !tir.buffer<[n], f32>) { func.return }")
+    (finding,) = stage_findings(module, "functions", stage)
+    assert finding.message == "'func.func' op has a value of type !vm.object, which is not legal in stage functions"
+
+
+def test_an_unknown_stage_is_refused():
+    with pytest.raises(ValueError, match="expected one of the stages relax, .*, got relaxed"):
+        VerifyStagePass("relaxed")
