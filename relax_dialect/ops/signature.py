@@ -33,7 +33,7 @@ def witness_types(func: FuncType) -> tuple[PrimType, ...]:
 
 def parse_signature(parser: Parser) -> Signature:
     """Parses a signature; a symbol argument is called `%n`, or `%x as n` if the value has another name."""
-    symbols = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_symbol(parser)) or []
+    symbols = parse_optional_symbol_arguments(parser)
     params = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_parameter(parser))
     parser.parse_punctuation("->")
     ret = parse_struct_info(parser)
@@ -49,7 +49,7 @@ def print_signature(printer: Printer, func: FuncType, block: Block, leading: int
     if witnesses:
         with printer.in_square_brackets():
             printer.print_list(
-                tuple(zip(witnesses, func.symbols, strict=True)), lambda pair: _print_symbol(printer, *pair)
+                tuple(zip(witnesses, func.symbols, strict=True)), lambda pair: print_symbol_argument(printer, *pair)
             )
     with printer.in_parens():
         printer.print_list(block.args[leading + len(func.symbols) :], printer.print_block_argument)
@@ -59,7 +59,14 @@ def print_signature(printer: Printer, func: FuncType, block: Block, leading: int
         printer.print_string(" impure")
 
 
-def _parse_symbol(parser: Parser) -> tuple[Parser.UnresolvedArgument, SymbolAttr]:
+def parse_optional_symbol_arguments(parser: Parser) -> list[tuple[Parser.UnresolvedArgument, SymbolAttr]]:
+    """Parses `[%n in [1, 2048], %k]` if present."""
+    symbols = parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_symbol_argument(parser))
+    return symbols or []
+
+
+def parse_symbol_argument(parser: Parser) -> tuple[Parser.UnresolvedArgument, SymbolAttr]:
+    """Parses `%n`, `%x as n`, `%n in [1, 2048]`: a block argument that witnesses a symbol."""
     argument = parser.parse_argument(expect_type=False)
     name = argument.name.text[1:]
     if parser.parse_optional_keyword("as"):
@@ -78,7 +85,8 @@ def _parse_parameter(parser: Parser) -> tuple[Parser.Argument, StructInfo]:
     return resolved, info
 
 
-def _print_symbol(printer: Printer, witness: BlockArgument, symbol: SymbolAttr) -> None:
+def print_symbol_argument(printer: Printer, witness: BlockArgument, symbol: SymbolAttr) -> None:
+    """Prints what `parse_symbol_argument` reads."""
     if printer.print_ssa_value(witness) != symbol.symbol.data:
         printer.print_string(f" as {symbol.symbol.data}")
     print_bounds(printer, symbol)

@@ -1,0 +1,122 @@
+"""Ops that are executed for their effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.ops.control_flow import CONDITION_TYPES, is_condition
+from relax_dialect.ops.syntax import parse_arguments, print_arguments
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.traits import EffectsOfImpurity, MayBeImpure
+from tir_dialect.ops.syntax import parse_defined_operand
+
+
+def _verify_format(op: Operation, format: str, count: int) -> None:
+    if format.count("{}") != count:
+        raise VerifyException(
+            f"'{op.name}' op expected {format.count('{}')} values for the marks in its format, got {count}"
+        )
+
+
+@irdl_op_definition
+class AssertOp(IRDLOperation, MayBeImpure):
+    """Raises `ValueError` with a message unless a condition holds.
+
+    ```mlir
+    relax.assert %c, "got {} rows"(%n)
+    ```
+
+    Each `{}` of the format stands for a value.
+
+    C1: the condition is a truth value: a scalar tensor of `i1` or a prim of `i1`.
+    C2: there are as many values as marks.
+    """
+
+    name = "relax.assert"
+
+    condition = operand_def(StructInfo)
+    format = prop_def(StringAttr)
+    values = var_operand_def(StructInfo)
+
+    traits = traits_def(EffectsOfImpurity())
+
+    def __init__(self, condition: SSAValue | Operation, format: str, values: Sequence[SSAValue] = ()):
+        super().__init__(operands=[condition, values], properties={"format": StringAttr(format)})
+
+    @property
+    def impurity(self) -> str:
+        return "may end the program with an error"
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AssertOp:
+        condition = parse_defined_operand(parser)
+        parser.parse_punctuation(",")
+        format = parser.parse_str_literal(" as the message")
+        op = cls(condition, format, parse_arguments(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_operand(self.condition)
+        printer.print_string(", ")
+        printer.print_string_literal(self.format.data)
+        print_arguments(printer, self.values)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        if not is_condition(self.condition.type):
+            raise VerifyException(
+                f"'relax.assert' op condition expected {CONDITION_TYPES}, got {self.condition.type}"
+            )  # C1
+        _verify_format(self, self.format.data, len(self.values))  # C2
+
+
+@irdl_op_definition
+class PrintOp(IRDLOperation, MayBeImpure):
+    """Writes values to the standard output, as text and a newline.
+
+    ```mlir
+    relax.print "x = {}"(%x)
+    ```
+
+    Each `{}` of the format stands for a value.
+
+    C1: there are as many values as marks.
+    """
+
+    name = "relax.print"
+
+    format = prop_def(StringAttr)
+    values = var_operand_def(StructInfo)
+
+    traits = traits_def(EffectsOfImpurity())
+
+    def __init__(self, format: str, values: Sequence[SSAValue] = ()):
+        super().__init__(operands=[values], properties={"format": StringAttr(format)})
+
+    @property
+    def impurity(self) -> str:
+        return "writes to the standard output"
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PrintOp:
+        op = cls(parser.parse_str_literal(" as the format"), parse_arguments(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.format.data)
+        print_arguments(printer, self.values)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        _verify_format(self, self.format.data, len(self.values))  # C1

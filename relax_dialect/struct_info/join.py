@@ -1,0 +1,150 @@
+"""Join and meet: what is known of a value that has one of two types, and what if it has both."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from relax_dialect.struct_info.base import Shape, StructInfo
+from relax_dialect.struct_info.erase import erase_symbols
+from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.symbols import free_symbols, substitute
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.dims import Dim, Prover, symbol
+
+T = TypeVar("T")
+
+
+def join(left: StructInfo, right: StructInfo, prover: Prover | None = None) -> StructInfo:
+    """The most precise type of which both are subtypes (TVM `TypeLCA`), dimension by dimension.
+
+    J1: types of different kinds, and prims of different dtypes, have only object in common.
+    J2: of tensors, shapes and prims the facts stay that provably agree: rank, each dimension, dtype, device, value.
+    J3: tuples of one length are joined field by field; of different lengths they have only object in common.
+    J4: of functions see `_join_functions`.
+    """
+    if left == right:
+        return left
+    prover = prover or Prover()
+    if isinstance(left, TensorType) and isinstance(right, TensorType):
+        return TensorType(
+            _join_shapes(left.dims, right.dims, prover),
+            _agreed(left.dtype, right.dtype),
+            _agreed(left.device, right.device),
+        )  # J2
+    if isinstance(left, ShapeType) and isinstance(right, ShapeType):
+        return ShapeType(_join_shapes(left.dims, right.dims, prover))  # J2
+    if isinstance(left, PrimType) and isinstance(right, PrimType) and left.dtype == right.dtype:
+        return PrimType(left.dtype, _join_dims(left.value, right.value, prover))  # J2
+    if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.fields) == len(right.fields):
+        return TupleType(join(*pair, prover) for pair in zip(left.fields, right.fields, strict=True))  # J3
+    if isinstance(left, FuncType) and isinstance(right, FuncType):
+        return _join_functions(left, right, prover)  # J4
+    return ObjectType()  # J1
+
+
+def meet(left: StructInfo, right: StructInfo, prover: Prover | None = None) -> StructInfo | None:
+    """The type of the values that have both types; `None` if it is empty or cannot be written.
+
+    M1: facts that one type knows are added to the other.
+    M2: facts that contradict each other, or are not provably the same, leave nothing.
+    """
+    if left == right or isinstance(right, ObjectType):
+        return left
+    if isinstance(left, ObjectType):
+        return right
+    prover = prover or Prover()
+    try:
+        return _meet(left, right, prover)
+    except _Contradiction:
+        return None
+
+
+class _Contradiction(Exception):
+    """Two facts are not provably the same."""
+
+
+def _meet(left: StructInfo, right: StructInfo, prover: Prover) -> StructInfo:
+    if isinstance(left, TensorType) and isinstance(right, TensorType):
+        shape = _meet_shapes(left.dims, right.dims, prover)
+        return TensorType(shape, _both(left.dtype, right.dtype), _both(left.device, right.device))
+    if isinstance(left, ShapeType) and isinstance(right, ShapeType):
+        return ShapeType(_meet_shapes(left.dims, right.dims, prover))
+    if isinstance(left, PrimType) and isinstance(right, PrimType) and left.dtype == right.dtype:
+        return PrimType(left.dtype, _meet_dims(left.value, right.value, prover))
+    if isinstance(left, TupleType) and isinstance(right, TupleType) and len(left.fields) == len(right.fields):
+        fields = [meet(*pair, prover) for pair in zip(left.fields, right.fields, strict=True)]
+        met = [field for field in fields if field is not None]
+        if len(met) == len(fields):
+            return TupleType(met)
+    raise _Contradiction
+
+
+def _agreed(left: T | None, right: T | None) -> T | None:
+    return left if left == right else None
+
+
+def _both(left: T | None, right: T | None) -> T | None:
+    if left is not None and right is not None and left != right:
+        raise _Contradiction
+    return right if left is None else left
+
+
+def _join_dims(left: Dim | None, right: Dim | None, prover: Prover) -> Dim | None:
+    if left is None or right is None:
+        return None
+    return left if prover.equal(left, right) else None
+
+
+def _join_shapes(left: Shape, right: Shape, prover: Prover) -> Shape:
+    if left is None or right is None or len(left) != len(right):
+        return None
+    return tuple(_join_dims(*pair, prover) for pair in zip(left, right, strict=True))
+
+
+def _meet_dims(left: Dim | None, right: Dim | None, prover: Prover) -> Dim | None:
+    if left is None or right is None:
+        return right if left is None else left
+    if not prover.equal(left, right):
+        raise _Contradiction
+    return left
+
+
+def _meet_shapes(left: Shape, right: Shape, prover: Prover) -> Shape:
+    if left is None or right is None:
+        return right if left is None else left
+    if len(left) != len(right):
+        raise _Contradiction
+    return tuple(_meet_dims(*pair, prover) for pair in zip(left, right, strict=True))
+
+
+def _join_functions(left: FuncType, right: FuncType, prover: Prover) -> FuncType:
+    """A function that is either of two can be called only as both can.
+
+    J5: it is pure if both are.
+    J6: its parameters are what both accept, the meet; if there is no such type, or only one binds the same symbols,
+    or one is opaque, the function becomes opaque.
+    J7: it returns the join of what both return.
+    """
+    pure = left.pure and right.pure
+    derive = _agreed(left.derive, right.derive)
+    renamed = _rename_like(right, left)
+    if renamed is not None:
+        params = [meet(*pair, prover) for pair in zip(left.params, renamed.params, strict=True)]
+        met = [param for param in params if param is not None]
+        if len(met) == len(params):
+            return FuncType(met, join(left.ret, renamed.ret, prover), pure=pure, symbols=left.symbols)
+    ret = join(erase_symbols(left.ret, left.symbol_names), erase_symbols(right.ret, right.symbol_names), prover)
+    return FuncType(None, ret, pure=pure, derive=derive)
+
+
+def _rename_like(func: FuncType, other: FuncType) -> FuncType | None:
+    """`func` with the names of the bound symbols of `other`, if both have equally many symbols and parameters."""
+    if func.opaque or other.opaque or len(func.params) != len(other.params):
+        return None
+    if [bound.interval for bound in func.symbols] != [bound.interval for bound in other.symbols]:
+        return None
+    if not free_symbols(func).isdisjoint(other.symbol_names):
+        return None
+    renaming = {old: symbol(new) for old, new in zip(func.symbol_names, other.symbol_names, strict=True)}
+    params = [substitute(param, renaming) for param in func.params]
+    return FuncType(params, substitute(func.ret, renaming), pure=func.pure, symbols=other.symbols)
