@@ -25,8 +25,11 @@ from tir_dialect.dims.intervals import INF, End, plus, times
 from tir_dialect.dims.polynomial import coefficient_gcd, divide, divide_terms
 from tir_dialect.dims.ranges import Ranges
 
-BUDGET = 300
-"""Steps of one search; when they are used up, interval arithmetic answers."""
+BUDGET = 6000
+"""Effort of one search, in terms looked at; when it is used up, interval arithmetic answers."""
+
+STEP = 8
+"""Effort of a step, in addition to the terms of its dimension."""
 
 
 class LowerBoundSearch:
@@ -35,7 +38,7 @@ class LowerBoundSearch:
     def __init__(self, ranges: Ranges, levels: dict[Atom, int]) -> None:
         self._ranges = ranges
         self._levels = levels
-        self._steps = BUDGET
+        self._effort = BUDGET
         self._known: dict[Dim, tuple[End, End]] = {}
 
     def lower(self, dim: Dim, goal: End) -> End:
@@ -44,9 +47,9 @@ class LowerBoundSearch:
         if low >= goal or low == high or (high < goal and goal != INF):
             return low
         known_goal, known = self._known.get(dim, (-INF, -INF))
-        if known >= goal or known_goal >= goal or self._steps <= 0:
+        if known >= goal or known_goal >= goal or self._effort <= 0 or self._ranges.is_exact(dim):
             return max(low, known)
-        self._steps -= 1
+        self._effort -= STEP + len(dim.terms)
         found = max(low, known, self._search(dim, goal))
         self._known[dim] = goal, found
         return found

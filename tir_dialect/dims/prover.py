@@ -14,6 +14,7 @@ from tir_dialect.dims.intervals import INF, End
 from tir_dialect.dims.polynomial import coefficient_gcd
 from tir_dialect.dims.ranges import Ranges
 from tir_dialect.dims.residues import residues
+from tir_dialect.dims.samples import Samples
 from tir_dialect.dims.text import DimLike, to_dim
 
 Range: TypeAlias = tuple[int | None, int | None]
@@ -32,7 +33,8 @@ class Prover:
         self.bounds = bounds if isinstance(bounds, Bounds) else Bounds(bounds)
         self._ranges = Ranges(self.bounds)
         self._levels: dict[Atom, int] = {}
-        self._signs: dict[Dim, End] = {}
+        self._samples = Samples(self.bounds)
+        self._signs: dict[Dim, bool] = {}
         self._lows: dict[Dim, End] = {}
         self._simplified: dict[Dim, Dim] = {}
 
@@ -48,23 +50,38 @@ class Prover:
         if lhs is rhs:
             return True
         difference = lhs - rhs
-        answer = self._is_zero(open_moduli(difference))
-        if answer is None:
-            simpler = self.simplify(difference)
-            answer = None if simpler is difference else self._is_zero(simpler)
-        return answer
-
-    def _is_zero(self, difference: Dim) -> bool | None:
-        if not difference.terms:
-            return True
-        step = coefficient_gcd(difference)
-        if difference.constant_term % step if step else difference.constant_term:
+        low, high = self._ranges.of(difference)
+        if low > 0 or high < 0 or _misses_zero(difference):
             return False
-        if self._non_negative(difference):
-            if self._non_negative(-difference):
-                return True
-            return False if self._non_negative(difference - 1) else None
-        return False if self._non_negative(-difference - 1) else None
+        signs = self._sampled_signs(difference)
+        if len(signs) > 1:
+            return None
+        for rewrite in (open_moduli, self.simplify):
+            answer = self._is_zero(rewrite(difference), signs)
+            if answer is not None:
+                return answer
+        return None
+
+    def _sampled_signs(self, dim: Dim) -> set[int]:
+        """Signs that `dim` has for samples; two are enough to know that it is neither always nor never 0."""
+        signs: set[int] = set()
+        for value in self._samples.values(dim):
+            signs.add((value > 0) - (value < 0))
+            if len(signs) > 1:
+                break
+        return signs
+
+    def _is_zero(self, dim: Dim, signs: set[int]) -> bool | None:
+        """Whether `dim` is 0, where all samples have the same sign."""
+        if not dim.terms:
+            return True
+        if _misses_zero(dim):
+            return False
+        if signs <= {0} and self._non_negative(dim) and self._non_negative(-dim):
+            return True
+        if 0 not in signs and (self._non_negative(dim - 1) or self._non_negative(-dim - 1)):
+            return False
+        return None
 
     def less_equal(self, lhs: DimLike, rhs: DimLike) -> bool | None:
         """Whether `lhs <= rhs`."""
@@ -104,9 +121,12 @@ class Prover:
     def _non_negative(self, dim: Dim) -> bool:
         found = self._signs.get(dim)
         if found is None:
-            found = LowerBoundSearch(self._ranges, self._levels).lower(dim, 0)
+            low, _ = self._ranges.of(dim)
+            found = low >= 0
+            if not found and all(value >= 0 for value in self._samples.values(dim)):
+                found = LowerBoundSearch(self._ranges, self._levels).lower(dim, 0) >= 0
             self._signs[dim] = found
-        return found >= 0
+        return found
 
     def _lowest(self, dim: Dim) -> End:
         found = self._lows.get(dim)
@@ -114,3 +134,9 @@ class Prover:
             found = LowerBoundSearch(self._ranges, self._levels).lower(dim, INF)
             self._lows[dim] = found
         return found
+
+
+def _misses_zero(dim: Dim) -> bool:
+    """Whether `dim` is never 0 by divisibility, as `2 * n + 1`."""
+    step = coefficient_gcd(dim)
+    return (dim.constant_term % step if step else dim.constant_term) != 0

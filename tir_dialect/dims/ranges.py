@@ -18,6 +18,7 @@ class Ranges:
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
         self._atoms: dict[Atom, Interval] = {}
+        self._rising: dict[Atom, bool] = {}
 
     def of(self, dim: Dim) -> Interval:
         """An interval that contains all values of `dim`."""
@@ -61,3 +62,33 @@ class Ranges:
                 return intervals.broadcast(operands)
             case _:
                 raise TypeError(f"unknown atom class {type(atom).__name__}")
+
+    def is_exact(self, dim: Dim) -> bool:
+        """Whether the ends of the interval are attained because `dim` rises, or falls, with every symbol."""
+        return self._rises(dim, 1) or self._rises(dim, -1)
+
+    def _rises(self, dim: Dim, sign: int) -> bool:
+        return all(
+            coefficient * sign > 0 and all(self._atom_rises(atom) for atom, _ in monomial)
+            for coefficient, monomial in dim.terms
+            if monomial
+        )
+
+    def _atom_rises(self, atom: Atom) -> bool:
+        """Whether `atom` is never negative and rises with every symbol; symbols have to be independent."""
+        found = self._rising.get(atom)
+        if found is None:
+            found = self.of_atom(atom)[0] >= 0 and self._operands_rise(atom)
+            self._rising[atom] = found
+        return found
+
+    def _operands_rise(self, atom: Atom) -> bool:
+        match atom:
+            case SymbolAtom():
+                return not any(isinstance(end, Dim) for end in self.bounds[atom.name])
+            case FloorDivAtom():
+                return atom.denominator.is_constant and self._rises(atom.numerator, 1)
+            case MinAtom() | MaxAtom():
+                return all(self._rises(operand, 1) for operand in atom.operands)
+            case _:
+                return False

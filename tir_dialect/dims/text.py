@@ -18,7 +18,7 @@ from typing import NoReturn, Protocol, TypeAlias
 
 from tir_dialect.dims.atoms import FunctionAtom, SymbolAtom, is_symbol_name
 from tir_dialect.dims.division import ceildiv, floordiv, mod
-from tir_dialect.dims.expr import Dim, Monomial, Term, constant, symbol
+from tir_dialect.dims.expr import Dim, Monomial, Term, constant, symbol, total
 from tir_dialect.dims.lattice import broadcast, maximum, minimum
 
 DimLike: TypeAlias = Dim | int | str
@@ -61,14 +61,14 @@ class TokenSource(Protocol):
 
 def parse_sum(source: TokenSource, depth: int = 0) -> Dim:
     """Parses one expression and stops at the first token that does not continue it."""
-    result = _parse_product(source, depth)
+    parts = [_parse_product(source, depth)]
     while True:
         if source.take("+"):
-            result = result + _parse_product(source, depth)
+            parts.append(_parse_product(source, depth))
         elif source.take("-"):
-            result = result - _parse_product(source, depth)
+            parts.append(-_parse_product(source, depth))
         else:
-            return result
+            return parts[0] if len(parts) == 1 else total(parts)
 
 
 def _parse_product(source: TokenSource, depth: int) -> Dim:
