@@ -63,6 +63,7 @@ class Kernels:
     module: ModuleOp
     _made: dict[Hashable, PrimFuncOp] = field(default_factory=dict[Hashable, PrimFuncOp])
     _names: set[str] = field(default_factory=set[str])
+    _last: PrimFuncOp | None = None
 
     def __post_init__(self) -> None:
         self._names.update(name for op in self.module.ops if (name := symbol_name(op)) is not None)
@@ -74,7 +75,10 @@ class Kernels:
             unique = fresh_name(name, self._names)
             self._names.add(unique)
             found = self._made[key] = make(unique)
-            Rewriter.insert_op(found, InsertPoint.at_start(self.module.body.block))
+            block = self.module.body.block
+            place = InsertPoint.at_start(block) if self._last is None else InsertPoint.after(self._last)
+            Rewriter.insert_op(found, place)
+            self._last = found
         return found
 
 

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.to_vm import calls, memory, packed, structure
+from lowering.to_vm import calls, memory, packed, shapes, structure, values
+from lowering.to_vm.constants import Constants
 from lowering.to_vm.structure import convert_function
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.symbols import symbol_name
 
-RULES = (calls, memory, packed, structure)
+RULES = (calls, memory, packed, shapes, structure, values)
 """The files with the rules; importing them fills the table."""
 
 
@@ -53,6 +55,8 @@ class ConvertRelaxToVMPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Converts the functions in their order."""
         functions = [func for func in op.ops if isinstance(func, FuncOp)]
-        converted = [convert_function(func) for func in functions]
+        constants = Constants({name for inner in op.ops if (name := symbol_name(inner)) is not None})
+        converted = [convert_function(func, constants) for func in functions]
+        Rewriter.insert_op(list(constants), InsertPoint.at_start(op.body.block))
         for func, replacement in zip(functions, converted, strict=True):
             Rewriter.replace_op(func, replacement, [])

@@ -12,6 +12,7 @@ from xdsl.rewriter import InsertPoint
 from lowering.diagnostics import fail
 from lowering.locations import place
 from lowering.to_vm.checks import TypeChecks
+from lowering.to_vm.constants import Constants
 from lowering.to_vm.sizes import Sizes
 from lowering.to_vm.types import vm_type
 from relax_dialect.struct_info.base import StructInfo
@@ -39,9 +40,10 @@ def converts(op_type: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
 class Converter:
     """Converts the body of one relax function, op by op, in program order."""
 
-    def __init__(self, function: str, entry: Block):
+    def __init__(self, function: str, entry: Block, constants: Constants):
         """`entry` receives the first ops; errors at run time begin with the name `function`."""
         self.function = function
+        self.constants = constants
         self._builder = Builder(InsertPoint.at_end(entry))
         self._values: dict[SSAValue, SSAValue] = {}
         self._current: Operation | None = None
