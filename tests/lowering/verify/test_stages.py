@@ -50,5 +50,5 @@ def test_a_type_of_another_stage_is_found():
 
 
 def test_an_unknown_stage_is_refused():
-    with pytest.raises(ValueError, match="expected one of the stages relax, .*, got relaxed"):
+    with pytest.raises(ValueError, match=r"expected one of the stages relax, .*, got relaxed"):
         VerifyStagePass("relaxed")
