@@ -95,7 +95,6 @@ class LoadOp(IRDLOperation):
     C3: an index is an `index`, or a vector of as many as the result has lanes.
     C4: only a vector access has a mask, with as many lanes.
     C5: a vector access needs a dimension.
-    C6: the access cannot be shown to be out of range.
     """
 
     name = "tir.load"
@@ -179,7 +178,6 @@ class StoreOp(IRDLOperation):
     C3: an index is an `index`, or a vector of as many as the value has lanes.
     C4: only a vector access has a mask, with as many lanes.
     C5: a vector access needs a dimension.
-    C6: the access cannot be shown to be out of range.
     """
 
     name = "tir.store"

@@ -1,0 +1,441 @@
+"""Loops, blocks, memory and calls: programs against NumPy, and the errors of wrong ones."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from tests.support.tir import parse_prim_func, run_text
+from tir_dialect.interpreter import OutOfRangeError, UnsupportedOpError, compile_prim_func, run_prim_func
+
+SIZES = [0, 1, 2, 5, 8]
+
+MATMUL = """
+tir.prim_func @matmul[%m, %n, %k](
+  %A: !tir.buffer<[m, n], f32>, %B: !tir.buffer<[n, k], f32>, %C: !tir.buffer<[m, k], f32>
+) {
+  tir.for (%i, %j, %r) in (%m, %k, %n) {
+    tir.block "matmul" (%vi = spatial %i in %m, %vj = spatial %j in %k, %vr = reduce %r in %n) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %C[%vi, %vj]
+      }
+      %a = tir.load %A[%vi, %vr]
+      %b = tir.load %B[%vr, %vj]
+      %c = tir.load %C[%vi, %vj]
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      tir.store %s, %C[%vi, %vj]
+    }
+  }
+}
+"""
+
+
+def random(*shape):
+    return np.random.default_rng(sum(shape)).integers(-4, 5, shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("m", [0, 1, 3])
+@pytest.mark.parametrize("n", [1, 2, 7])
+@pytest.mark.parametrize("k", [0, 1, 5])
+def test_matmul(m, n, k):
+    a, b, c = random(m, n), random(n, k), np.full((m, k), np.nan, np.float32)
+    run_text(MATMUL, a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_where_guards_a_split_that_does_not_divide(n):
+    text = """
+    tir.prim_func @f[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+      %c4 = arith.constant 4 : index
+      %outer = tir.dim ceildiv(n, 4)
+      tir.for (%i0, %i1) in (%outer, %c4) {
+        %base = arith.muli %i0, %c4 : index
+        %i = arith.addi %base, %i1 : index
+        %inside = arith.cmpi slt, %i, %n : index
+        tir.block "copy" (%vi = spatial %i in %n) where %inside {
+          %x = tir.load %X[%vi]
+          tir.store %x, %Y[%vi]
+        }
+      }
+    }
+    """
+    x, y = random(n), np.full(n, np.nan, np.float32)
+    run_text(text, x, y)
+    np.testing.assert_array_equal(y, x)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_padding_by_if_with_a_result(n):
+    text = """
+    tir.prim_func @pad[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n + 2], f32>) {
+      %zero = arith.constant 0.0 : f32
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %e = tir.dim n + 2
+      tir.for (%i) in (%e) {
+        %j = arith.subi %i, %c1 : index
+        %low = arith.cmpi sge, %j, %c0 : index
+        %high = arith.cmpi slt, %j, %n : index
+        %inside = arith.andi %low, %high : i1
+        %v = tir.if %inside -> (f32) {
+          %x = tir.load %X[%j]
+          tir.yield %x
+        } else {
+          tir.yield %zero
+        }
+        tir.store %v, %Y[%i]
+      }
+    }
+    """
+    x, y = random(n), np.full(n + 2, np.nan, np.float32)
+    run_text(text, x, y)
+    np.testing.assert_array_equal(y, np.pad(x, 1))
+
+
+def test_while_loop():
+    text = """
+    tir.prim_func @collatz(%X: !tir.buffer<[], i64>, %N: !tir.buffer<[], i64>) {
+      %one = arith.constant 1 : i64
+      %two = arith.constant 2 : i64
+      %three = arith.constant 3 : i64
+      tir.while {
+        %x = tir.load %X[]
+        %go = arith.cmpi ne, %x, %one : i64
+        tir.condition %go
+      } do {
+        %x = tir.load %X[]
+        %h = arith.divsi %x, %two : i64
+        %r = arith.remsi %x, %two : i64
+        %odd = arith.cmpi eq, %r, %one : i64
+        %t = arith.muli %x, %three : i64
+        %u = arith.addi %t, %one : i64
+        %y = arith.select %odd, %u, %h : i64
+        tir.store %y, %X[]
+        %n = tir.load %N[]
+        %n1 = arith.addi %n, %one : i64
+        tir.store %n1, %N[]
+      }
+    }
+    """
+    x, n = np.array(27), np.array(0)
+    run_text(text, x, n)
+    assert (x[()], n[()]) == (1, 111)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_local_buffers_and_views(n):
+    text = """
+    tir.prim_func @f[%n](%X: !tir.buffer<[n, 4], f32>, %Y: !tir.buffer<[n, 2], f32>) {
+      %c2 = arith.constant 2 : index
+      %c4 = arith.constant 4 : index
+      tir.for (%i) in (%n) {
+        %T = tir.alloc_buffer : !tir.buffer<[2], f32, scope = "local">
+        %R = tir.match_buffer %X[%i, %c2 to %c4] : !tir.buffer<[2], f32>
+        tir.for (%j) in (%c2) {
+          %x = tir.load %R[%j]
+          tir.store %x, %T[%j]
+        }
+        tir.for (%j) in (%c2) {
+          %t = tir.load %T[%j]
+          tir.store %t, %Y[%i, %j]
+        }
+      }
+    }
+    """
+    x, y = random(n, 4), np.full((n, 2), np.nan, np.float32)
+    run_text(text, x, y)
+    np.testing.assert_array_equal(y, x[:, 2:])
+
+
+def test_allocated_memory_is_undefined():
+    text = """
+    tir.prim_func @f(%Y: !tir.buffer<[1], f32>, %Z: !tir.buffer<[1], i32>) {
+      %c0 = arith.constant 0 : index
+      %F = tir.alloc_buffer : !tir.buffer<[1], f32>
+      %I = tir.alloc_buffer : !tir.buffer<[1], i32>
+      %f = tir.load %F[%c0]
+      %i = tir.load %I[%c0]
+      tir.store %f, %Y[%c0]
+      tir.store %i, %Z[%c0]
+    }
+    """
+    y, z = np.zeros(1, np.float32), np.zeros(1, np.int32)
+    run_text(text, y, z)
+    assert np.isnan(y[0])
+    assert z[0] != 0
+
+
+def test_compound_dims_and_scalars():
+    text = """
+    tir.prim_func @f[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[2 * floordiv(n, 2)], f32>, %s: f32, %k: i32) {
+      %e = tir.dim 2 * floordiv(n, 2)
+      %kf = arith.sitofp %k : i32 to f32
+      tir.for (%i) in (%e) {
+        %x = tir.load %X[%i]
+        %y = arith.mulf %x, %s : f32
+        %z = arith.addf %y, %kf : f32
+        tir.store %z, %Y[%i]
+      }
+    }
+    """
+    x, y = random(7), np.zeros(6, np.float32)
+    run_text(text, x, y, 0.5, -3)
+    np.testing.assert_array_equal(y, x[:6] * np.float32(0.5) - 3)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_calls_of_prim_funcs(n):
+    text = """
+    tir.prim_func @rows[%n, %m](%X: !tir.buffer<[n, m], f32>) {
+      tir.for (%i) in (%n) {
+        %R = tir.match_buffer %X[%i, %m0 to %m] : !tir.buffer<[m], f32>
+        tir.call @negate[%m](%R)
+      }
+    }
+    tir.prim_func private @negate[%k](%V: !tir.buffer<[k], f32>) {
+      tir.for (%i) in (%k) {
+        %v = tir.load %V[%i]
+        %w = arith.negf %v : f32
+        tir.store %w, %V[%i]
+      }
+    }
+    """.replace("tir.for (%i) in (%n) {", "%m0 = tir.dim 0 tir.for (%i) in (%n) {")
+    x = random(n, 3)
+    expected = -x
+    run_text(text, x)
+    np.testing.assert_array_equal(x, expected)
+
+
+EXTERN = """
+tir.prim_func @f(%X: !tir.buffer<[3], ui8>, %Y: !tir.buffer<[3], f64>) {
+  %c0 = arith.constant 0 : index
+  %y = tir.load %Y[%c0]
+  %r = tir.call_extern pure "sqrt"(%y) : f64
+  tir.store %r, %Y[%c0]
+  tir.call_extern "touch"(%X, %y, %c0)
+}
+"""
+
+
+def test_calls_of_c_functions():
+    seen = []
+
+    def touch(array, y, index):
+        seen.append((array.dtype, y, index))
+        array[:] = 7
+
+    x, y = np.zeros(3, np.uint8), np.full(3, 2.0)
+    run_text(EXTERN, x, y, externs={"touch": touch})
+    assert y[0] == 2.0**0.5
+    assert list(x) == [7, 7, 7]
+    assert seen == [(np.uint8, 2.0, 0)]
+
+
+def test_c_functions_get_addresses():
+    text = """
+    tir.prim_func @f(%X: !tir.buffer<[4], i8>) {
+      %v = arith.constant 65 : i32
+      %n = arith.constant 4 : i64
+      tir.call_extern "memset"(%X, %v, %n)
+    }
+    """
+    assert ctypes.CDLL(None).memset
+    x = np.zeros(4, np.int8)
+    run_text(text, x)
+    assert list(x) == [65] * 4
+
+
+def test_calls_of_packed_functions():
+    import tvm_ffi
+
+    tvm_ffi.register_global_func(
+        "test.tir.fill", lambda tensor, value: np.from_dlpack(tensor).fill(value), override=True
+    )
+    text = """
+    tir.prim_func @f(%X: !tir.buffer<[2, 2], f32>, %v: f32) {
+      tir.call_packed "test.tir.fill"(%X, %v)
+    }
+    """
+    x = np.zeros((2, 2), np.float32)
+    run_text(text, x, 2.5)
+    np.testing.assert_array_equal(x, np.full((2, 2), 2.5))
+
+
+def test_unknown_functions():
+    with pytest.raises(UnsupportedOpError, match='"touch", which is not among the externs'):
+        run_text(EXTERN, np.zeros(3, np.uint8), np.zeros(3))
+
+
+@pytest.mark.parametrize("order", [iter, reversed])
+def test_parallel_loops_run_in_any_order(order):
+    text = """
+    tir.prim_func @f[%n](%X: !tir.buffer<[n], i64>, %N: !tir.buffer<[], i64>) {
+      %one = arith.constant 1 : i64
+      tir.for parallel (%i) in (%n) {
+        %c = tir.load %N[]
+        tir.store %c, %X[%i]
+        %d = arith.addi %c, %one : i64
+        tir.store %d, %N[]
+      }
+    }
+    """
+    x = np.zeros(4, np.int64)
+    run_text(text, x, np.array(0), parallel_order=order)
+    assert list(x) == list(order(range(4)))
+
+
+def test_deep_nests():
+    depth = 45
+    loops = ", ".join(f"%i{level}" for level in range(depth))
+    text = f"""
+    tir.prim_func @f(%X: !tir.buffer<[], i64>) {{
+      %one = arith.constant 1 : i64
+      %c1 = arith.constant 1 : index
+      tir.for ({loops}) in ({", ".join(["%c1"] * depth)}) {{
+        %c = tir.load %X[]
+        %d = arith.addi %c, %one : i64
+        tir.store %d, %X[]
+      }}
+    }}
+    """
+    x = np.array(0)
+    run_text(text, x)
+    assert x[()] == 1
+
+
+LOAD = """
+tir.prim_func @f[%n](%X: !tir.buffer<[n, 3], f32>, %i: i64, %j: i64) {
+  %a = arith.index_cast %i : i64 to index
+  %b = arith.index_cast %j : i64 to index
+  %x = tir.load %X[%a, %b]
+  tir.store %x, %X[%b, %a]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("i", "j", "message"),
+    [
+        (4, 0, "'tir.load' of buffer %X: index 0 is 4, expected 0 <= index < 4"),
+        (0, -1, "'tir.load' of buffer %X: index 1 is -1, expected 0 <= index < 3"),
+        (3, 1, "'tir.store' of buffer %X: index 1 is 3, expected 0 <= index < 3"),
+    ],
+)
+def test_accesses_out_of_range(i, j, message):
+    with pytest.raises(OutOfRangeError, match=message):
+        run_text(LOAD, np.zeros((4, 3), np.float32), i, j)
+
+
+def test_iterator_out_of_its_domain():
+    text = """
+    tir.prim_func @f[%n, %m](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[m], f32>) {
+      tir.for (%i) in (%m) {
+        tir.block "copy" (%vi = spatial %i in %n) {
+          %x = tir.load %X[%vi]
+          tir.store %x, %Y[%i]
+        }
+      }
+    }
+    """.replace("%Y[%i]", "%Y[%vi]")
+    run_text(text, np.zeros(4, np.float32), np.zeros(4, np.float32))
+    with pytest.raises(OutOfRangeError, match=r"'tir.block' \"copy\": iterator %vi is 4, expected 0 <= %vi < 4"):
+        run_text(text, np.zeros(4, np.float32), np.zeros(5, np.float32))
+
+
+def test_view_out_of_range():
+    text = """
+    tir.prim_func @f[%n](%X: !tir.buffer<[n], f32>, %i: i64) {
+      %c2 = arith.constant 2 : index
+      %a = arith.index_cast %i : i64 to index
+      %b = arith.addi %a, %c2 : index
+      %R = tir.match_buffer %X[%a to %b] : !tir.buffer<[2], f32>
+    }
+    """
+    run_text(text, np.zeros(4, np.float32), 2)
+    with pytest.raises(OutOfRangeError, match="dimension 0 covers 3 to 5 of 4"):
+        run_text(text, np.zeros(4, np.float32), 3)
+
+
+def test_assertion():
+    text = """
+    tir.prim_func @f[%n](%X: !tir.buffer<[n], f32>) {
+      %c4 = arith.constant 4 : index
+      %ok = arith.cmpi sle, %n, %c4 : index
+      tir.assert %ok, "at most 4 elements"
+    }
+    """
+    run_text(text, np.zeros(4, np.float32))
+    with pytest.raises(ValueError, match="at most 4 elements"):
+        run_text(text, np.zeros(5, np.float32))
+
+
+SIGNATURE = """
+tir.prim_func @f[%n, %m](%A: !tir.buffer<[n], f32>, %B: !tir.buffer<[n + 1], f32>, %s: i32) {
+}
+"""
+ONE = np.zeros(1, np.float32)
+TWO = np.zeros(2, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("args", "symbols", "error", "message"),
+    [
+        ((ONE, TWO), {"m": 1}, TypeError, "f: expected 3 arguments, got 2"),
+        ((ONE, TWO, 3), {"m": 1, "q": 1}, ValueError, "f: q is not a symbol of the function"),
+        ((ONE, TWO, 3), {}, ValueError, "f: symbol m cannot be bound from the arguments, pass its value"),
+        ((TWO, TWO, 3), {"m": 1}, ValueError, r"f: argument #1 \(B\) dimension 0: .*"),
+        ((ONE, TWO, 3), {"m": 1, "n": 2}, ValueError, r"f: argument #0 \(A\) dimension 0: .*"),
+        (
+            (ONE, TWO[None], 3),
+            {"m": 1},
+            TypeError,
+            r"f: argument #1 \(B\) expected rank 1 and dtype float32, got rank 2",
+        ),
+        (
+            (ONE, TWO.astype(int), 3),
+            {"m": 1},
+            TypeError,
+            r"expected rank 1 and dtype float32, got rank 1 and dtype int64",
+        ),
+        ((ONE, 2.0, 3), {"m": 1}, TypeError, r"f: argument #1 \(B\) expected an array, got a number"),
+        ((ONE, TWO, TWO), {"m": 1}, TypeError, r"f: argument #2 \(s\) expected a number, got an array"),
+    ],
+)
+def test_arguments_that_do_not_fit(args, symbols, error, message):
+    with pytest.raises(error, match=message):
+        run_text(SIGNATURE, *args, symbols=symbols)
+
+
+def test_symbols_may_be_given():
+    run_text(SIGNATURE, ONE, TWO, 3, symbols={"m": 1, "n": 1})
+
+
+def test_other_ops_are_refused():
+    text = """
+    tir.prim_func @f(%X: !tir.buffer<[1], f32>) {
+      "test.op"() : () -> ()
+    }
+    """
+    with pytest.raises(UnsupportedOpError, match=r"'test\.op' is not interpreted"):
+        run_text(text, ONE)
+
+
+def test_compiled_functions_run_again():
+    func = parse_prim_func(MATMUL)
+    run = compile_prim_func(func)
+    for size in (2, 3):
+        a, c = random(size, size), np.zeros((size, size), np.float32)
+        run([a, a, c], None)
+        np.testing.assert_array_equal(c, a @ a)
+
+
+def test_strided_and_read_only_arguments():
+    func = parse_prim_func(MATMUL)
+    a, c = random(6, 4)[::2].T, np.zeros((4, 6), np.float32)
+    b = random(3, 6)
+    b.flags.writeable = False
+    run_prim_func(func, [a, b, c])
+    np.testing.assert_array_equal(c, a @ b)

@@ -1,0 +1,166 @@
+"""Python text of loops, branches, blocks and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from tir_dialect.interpreter.emitter import MAX_NESTED_LOOPS, Emitter, Rule, hint
+from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp
+from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp, ForeignCallOp
+from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.regions import ReadsOp, WritesOp
+from tir_dialect.ops.scalars import AssertOp
+from tir_dialect.types import IteratorKind, LoopKind
+
+
+@contextmanager
+def _loop(emitter: Emitter) -> Generator[None]:
+    """Room for one more loop: in a function of its own where nesting gets too deep for CPython."""
+    depth = emitter.loop_depth
+    if depth < MAX_NESTED_LOOPS:
+        emitter.loop_depth = depth + 1
+        yield
+    else:
+        name = emitter.fresh("body")
+        emitter.line(f"def {name}():")
+        emitter.loop_depth = 1
+        with emitter.indented():
+            yield
+        emitter.line(f"{name}()")
+    emitter.loop_depth = depth
+
+
+def _emit_for(emitter: Emitter, op: ForOp) -> None:
+    lower = "" if op.lower is None else f"{emitter.name(op.lower)}, "
+    values = f"range({lower}{emitter.name(op.upper)})"
+    if op.kind.data is LoopKind.PARALLEL:
+        values = f"parallel_order({values})"
+    with _loop(emitter):
+        emitter.line(f"for {emitter.define(op.induction_var)} in {values}:")
+        with emitter.indented():
+            emitter.block(op.body.block)
+
+
+def _emit_while(emitter: Emitter, op: WhileOp) -> None:
+    with _loop(emitter):
+        emitter.line("while True:")
+        with emitter.indented():
+            emitter.block(op.before.block)
+            emitter.block(op.body.block)
+
+
+def _emit_condition(emitter: Emitter, op: ConditionOp) -> None:
+    emitter.line(f"if not {emitter.name(op.condition)}: break")
+
+
+def _emit_if(emitter: Emitter, op: IfOp) -> None:
+    for result in op.outputs:
+        emitter.define(result)
+    emitter.line(f"if {emitter.name(op.condition)}:")
+    with emitter.indented():
+        emitter.block(op.then_body.block)
+    if op.has_else:
+        emitter.line("else:")
+        with emitter.indented():
+            emitter.block(op.else_body.block)
+
+
+def _emit_yield(emitter: Emitter, op: YieldOp) -> None:
+    parent = op.parent_op()
+    if isinstance(parent, IfOp):
+        for result, value in zip(parent.outputs, op.values, strict=True):
+            emitter.line(f"{emitter.name(result)} = {emitter.name(value)}")
+
+
+def _emit_block(emitter: Emitter, op: BlockOp) -> None:
+    for iterator in op.iterators:
+        emitter.alias(iterator.value, emitter.name(iterator.binding))
+    if op.condition is None:
+        _emit_instance(emitter, op)
+        return
+    emitter.line(f"if {emitter.name(op.condition)}:")
+    with emitter.indented():
+        _emit_instance(emitter, op)
+
+
+def _emit_instance(emitter: Emitter, op: BlockOp) -> None:
+    for iterator in op.iterators:
+        if not _stays_inside(emitter, iterator):
+            value, extent = emitter.name(iterator.binding), emitter.name(iterator.extent)
+            block = emitter.constant(op.block_name.data)
+            emitter.line(
+                f"if not 0 <= {value} < {extent}: "
+                f"fail_iterator({block}, {hint(iterator.value, 'iterator')!r}, {value}, {extent})"
+            )
+    emitter.block(op.body.block)
+
+
+def _stays_inside(emitter: Emitter, iterator: BlockIterator) -> bool:
+    """Whether the binding is the variable of a loop that runs over the domain of the iterator."""
+    loop = loop_of(iterator.binding)
+    if loop is None or loop.lower is not None:
+        return False
+    if loop.upper is iterator.extent:
+        return True
+    extent = emitter.dims.dim_of(iterator.extent)
+    return extent is not None and extent is emitter.dims.dim_of(loop.upper)
+
+
+def loop_of(value: SSAValue) -> ForOp | None:
+    """The loop whose induction variable the value is."""
+    owner = value.block.parent_op() if isinstance(value, BlockArgument) else None
+    return owner if isinstance(owner, ForOp) else None
+
+
+def _emit_init(emitter: Emitter, op: InitOp) -> None:
+    parent = op.parent_op()
+    assert isinstance(parent, BlockOp)
+    ordered = (IteratorKind.REDUCE, IteratorKind.SCAN)
+    names = [emitter.name(iterator.value) for iterator in parent.iterators if iterator.kind in ordered]
+    emitter.line(f"if {' == '.join((*names, '0'))}:")
+    with emitter.indented():
+        emitter.block(op.body.block)
+
+
+def _emit_nothing(emitter: Emitter, op: Operation) -> None:
+    """Declarations do not run."""
+
+
+def _emit_assert(emitter: Emitter, op: AssertOp) -> None:
+    message = emitter.constant(op.message.data)
+    emitter.line(f"if not {emitter.name(op.condition)}: fail_assertion({message})")
+
+
+def _emit_call(emitter: Emitter, op: CallOp) -> None:
+    callee = emitter.constant(emitter.call(op), "f")
+    emitter.line(f"{callee}({', '.join(emitter.names((*op.sizes, *op.arguments)))})")
+
+
+def _emit_foreign_call(emitter: Emitter, op: ForeignCallOp) -> None:
+    call = f"{emitter.constant(emitter.foreign(op), 'f')}({', '.join(emitter.names(tuple(op.arguments)))})"
+    if op.result is None:
+        emitter.line(call)
+    else:
+        emitter.assign(op.result, call)
+
+
+CONTROL_RULES: dict[type[Operation], Rule] = {
+    ForOp: _emit_for,
+    WhileOp: _emit_while,
+    ConditionOp: _emit_condition,
+    IfOp: _emit_if,
+    YieldOp: _emit_yield,
+    BlockOp: _emit_block,
+    InitOp: _emit_init,
+    ReadsOp: _emit_nothing,
+    WritesOp: _emit_nothing,
+    AssertOp: _emit_assert,
+    CallOp: _emit_call,
+    CallExternOp: _emit_foreign_call,
+    CallPackedOp: _emit_foreign_call,
+}
+"""How to write the ops of this file."""

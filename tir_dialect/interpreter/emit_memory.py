@@ -1,0 +1,101 @@
+"""Python text of allocations, loads, stores and views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from tir_dialect import dtypes
+from tir_dialect.dims import Dim
+from tir_dialect.interpreter.emit_control import loop_of
+from tir_dialect.interpreter.emitter import Emitter, Rule, hint
+from tir_dialect.interpreter.widths import numpy_type
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.types import BufferType
+
+
+def _emit_alloc(emitter: Emitter, op: AllocBufferOp) -> None:
+    shape = _tuple([emitter.dim(dim) for dim in op.buffer_type.shape])
+    dtype = emitter.constant(numpy_type(op.buffer_type.element_type))
+    emitter.assign(op.buffer, f"fresh_buffer({shape}, {dtype})")
+
+
+def _emit_view(emitter: Emitter, op: MatchBufferOp) -> None:
+    axes = [
+        emitter.name(axis.lower) if axis.upper is None else f"({emitter.name(axis.lower)}, {emitter.name(axis.upper)})"
+        for axis in op.axes
+    ]
+    expected = ", ".join(emitter.dim(dim) for dim in op.view_type.shape)
+    name = hint(op.buffer, "buffer")
+    emitter.assign(op.view, f"view_region({emitter.name(op.buffer)}, {name!r}, {_tuple(axes)}, [{expected}])")
+
+
+def _emit_load(emitter: Emitter, op: LoadOp) -> None:
+    array, indices, name = emitter.name(op.buffer), emitter.names(tuple(op.indices)), hint(op.buffer, "buffer")
+    if op.lanes is not None:
+        contiguous = _is_contiguous(op.indices)
+        mask = None if op.mask is None else emitter.name(op.mask)
+        arguments = f"{array}, {name!r}, {_tuple(indices)}, {op.lanes}, {contiguous}, {mask}"
+        emitter.assign(op.result, f"load_vector({arguments})")
+        return
+    _emit_check(emitter, op, op.buffer_type, op.indices, name)
+    if dtypes.is_float(op.buffer_type.dtype):
+        emitter.assign(op.result, f"{array}[{', '.join(indices) or '()'}]")
+    else:
+        emitter.assign(op.result, f"{array}.item({', '.join(indices)})")
+
+
+def _emit_store(emitter: Emitter, op: StoreOp) -> None:
+    array, indices, name = emitter.name(op.buffer), emitter.names(tuple(op.indices)), hint(op.buffer, "buffer")
+    value = emitter.name(op.value)
+    if op.lanes is not None:
+        contiguous = _is_contiguous(op.indices)
+        mask = None if op.mask is None else emitter.name(op.mask)
+        emitter.line(f"store_vector({value}, {array}, {name!r}, {_tuple(indices)}, {contiguous}, {mask})")
+        return
+    _emit_check(emitter, op, op.buffer_type, op.indices, name)
+    emitter.line(f"{array}[{', '.join(indices) or '()'}] = {value}")
+
+
+def _is_contiguous(indices: Sequence[SSAValue]) -> bool:
+    return all(isinstance(index.type, IndexType) for index in indices)
+
+
+def _emit_check(emitter: Emitter, op: Operation, buffer: BufferType, indices: Sequence[SSAValue], name: str) -> None:
+    """Adds the test that the access is in range, as far as the loops do not show it."""
+    tests: list[str] = []
+    for index, dim in zip(indices, buffer.shape, strict=True):
+        if _known_extent(emitter, index) is not dim:
+            tests.append(f"0 <= {emitter.name(index)} < {emitter.dim(dim)}")
+    if tests:
+        values = _tuple([emitter.name(index) for index in indices])
+        extents = _tuple([emitter.dim(dim) for dim in buffer.shape])
+        emitter.line(f"if not ({' and '.join(tests)}): fail_access({op.name!r}, {name!r}, {values}, {extents})")
+
+
+def _known_extent(emitter: Emitter, index: SSAValue) -> Dim | None:
+    """`e` if the structure says that `0 <= index < e`: of loop variables and of block iterators."""
+    loop = loop_of(index)
+    if loop is not None:
+        return emitter.dims.dim_of(loop.upper) if loop.lower is None else None
+    block = index.block.parent_op() if isinstance(index, BlockArgument) else None
+    if isinstance(block, BlockOp) and isinstance(index, BlockArgument):
+        return emitter.dims.dim_of(block.extents[index.index])
+    return None
+
+
+def _tuple(parts: Sequence[str]) -> str:
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+MEMORY_RULES: dict[type[Operation], Rule] = {
+    AllocBufferOp: _emit_alloc,
+    MatchBufferOp: _emit_view,
+    LoadOp: _emit_load,
+    StoreOp: _emit_store,
+}
+"""How to write the ops of this file."""

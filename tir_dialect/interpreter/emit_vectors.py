@@ -1,0 +1,123 @@
+"""Python text of the ops on vectors that do not work lane by lane."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.vector import CombiningKindFlag
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from tir_dialect.interpreter.emitter import Emitter, Rule
+from tir_dialect.interpreter.errors import UnsupportedOpError
+from tir_dialect.interpreter.expressions import EXPRESSIONS
+from tir_dialect.interpreter.widths import numpy_type
+from tir_dialect.ops.memory import lanes_of
+from tir_dialect.ops.scalars import RampOp
+
+
+def _lanes(op: Operation, type: Attribute) -> int:
+    lanes = lanes_of(type)
+    if lanes is None:
+        raise UnsupportedOpError(f"'{op.name}' of {type} is not interpreted, expected vectors with one dimension")
+    return lanes
+
+
+def _emit_ramp(emitter: Emitter, op: RampOp) -> None:
+    base, step = emitter.names((op.base, op.step))
+    emitter.assign(op.result, f"np.arange({op.lanes}) * {step} + {base}")
+
+
+def _emit_broadcast(emitter: Emitter, op: vector.BroadcastOp) -> None:
+    lanes, source = _lanes(op, op.vector.type), emitter.name(op.source)
+    if isa(op.source.type, VectorType):
+        source = f"{source}[0]" if _lanes(op, op.source.type) == 1 else source
+    emitter.assign(op.vector, f"np.full({lanes}, {source}, {_dtype(emitter, op.vector.type)})")
+
+
+def _position(emitter: Emitter, op: vector.ExtractOp | vector.InsertOp, type: Attribute) -> str:
+    _lanes(op, type)
+    positions = op.get_mixed_position()
+    if len(positions) != 1:
+        raise UnsupportedOpError(f"'{op.name}' is not interpreted with {len(positions)} positions, expected 1")
+    return emitter.name(positions[0]) if isinstance(positions[0], SSAValue) else str(positions[0])
+
+
+def _emit_extract(emitter: Emitter, op: vector.ExtractOp) -> None:
+    element = f"{emitter.name(op.vector)}[{_position(emitter, op, op.vector.type)}]"
+    is_float = numpy_type(op.result.type).kind not in "ib"
+    emitter.assign(op.result, element if is_float else f"{element}.item()")
+
+
+def _emit_insert(emitter: Emitter, op: vector.InsertOp) -> None:
+    position = _position(emitter, op, op.dest.type)
+    emitter.assign(op.result, f"{emitter.name(op.dest)}.copy()")
+    emitter.line(f"{emitter.name(op.result)}[{position}] = {emitter.name(op.source)}")
+
+
+def _emit_shuffle(emitter: Emitter, op: vector.ShuffleOp) -> None:
+    lhs, rhs = emitter.names((op.v1, op.v2))
+    _lanes(op, op.result.type)
+    mask = list(op.mask.get_values())
+    emitter.assign(op.result, f"np.concatenate([{lhs}, {rhs}])[{mask}]")
+
+
+def _emit_fma(emitter: Emitter, op: vector.FMAOp) -> None:
+    operands = ", ".join(emitter.names((op.lhs, op.rhs, op.acc)))
+    emitter.assign(op.res, f"map_lanes(fused_multiply_add, {_dtype(emitter, op.res.type)}, [{operands}])")
+
+
+def _emit_create_mask(emitter: Emitter, op: vector.CreateMaskOp) -> None:
+    lanes = _lanes(op, op.mask_vector.type)
+    emitter.assign(op.mask_vector, f"np.arange({lanes}) < {emitter.name(op.mask_dim_sizes[0])}")
+
+
+_COMBINERS: dict[CombiningKindFlag, tuple[type[Operation], type[Operation]]] = {
+    # kind: the op on integers, the op on floats
+    CombiningKindFlag.ADD: (arith.AddiOp, arith.AddfOp),
+    CombiningKindFlag.MUL: (arith.MuliOp, arith.MulfOp),
+    CombiningKindFlag.MINUI: (arith.MinUIOp, arith.MinUIOp),
+    CombiningKindFlag.MINSI: (arith.MinSIOp, arith.MinSIOp),
+    CombiningKindFlag.MAXUI: (arith.MaxUIOp, arith.MaxUIOp),
+    CombiningKindFlag.MAXSI: (arith.MaxSIOp, arith.MaxSIOp),
+    CombiningKindFlag.AND: (arith.AndIOp, arith.AndIOp),
+    CombiningKindFlag.OR: (arith.OrIOp, arith.OrIOp),
+    CombiningKindFlag.XOR: (arith.XOrIOp, arith.XOrIOp),
+    CombiningKindFlag.MINNUMF: (arith.MinnumfOp, arith.MinnumfOp),
+    CombiningKindFlag.MAXNUMF: (arith.MaxnumfOp, arith.MaxnumfOp),
+    CombiningKindFlag.MINIMUMF: (arith.MinimumfOp, arith.MinimumfOp),
+    CombiningKindFlag.MAXIMUMF: (arith.MaximumfOp, arith.MaximumfOp),
+}
+
+
+def _emit_reduction(emitter: Emitter, op: vector.ReductionOp) -> None:
+    """From the first lane to the last; the accumulator comes first."""
+    _lanes(op, op.vector.type)
+    is_float = numpy_type(op.dest.type).kind not in "ib"
+    combiner = _COMBINERS[op.kind.data][int(is_float)]
+    expression = EXPRESSIONS[combiner](op, ("lhs", "rhs"))
+    lanes = emitter.name(op.vector) if is_float else f"{emitter.name(op.vector)}.tolist()"
+    start = "" if op.acc is None else f", {emitter.name(op.acc)}"
+    emitter.assign(op.dest, f"reduce(lambda lhs, rhs: {expression}, {lanes}{start})")
+
+
+def _emit_bitcast(emitter: Emitter, op: vector.BitcastOp) -> None:
+    emitter.assign(op.result, f"{emitter.name(op.source)}.view({_dtype(emitter, op.result.type)})")
+
+
+def _dtype(emitter: Emitter, type: Attribute) -> str:
+    return emitter.constant(numpy_type(type))
+
+
+VECTOR_RULES: dict[type[Operation], Rule] = {
+    RampOp: _emit_ramp,
+    vector.BroadcastOp: _emit_broadcast,
+    vector.ExtractOp: _emit_extract,
+    vector.InsertOp: _emit_insert,
+    vector.ShuffleOp: _emit_shuffle,
+    vector.FMAOp: _emit_fma,
+    vector.CreateMaskOp: _emit_create_mask,
+    vector.ReductionOp: _emit_reduction,
+    vector.BitcastOp: _emit_bitcast,
+}
+"""How to write the ops of this file."""

@@ -1,0 +1,205 @@
+"""Arithmetic on single values, as functions that generated code calls.
+
+Floating-point functions take and return `float`: results of narrower types are computed in double precision and
+rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+
+def divide_towards_zero(lhs: int, rhs: int) -> int:
+    """The quotient rounded towards zero; ZeroDivisionError for the divisor 0."""
+    quotient = abs(lhs) // abs(rhs)
+    return quotient if (lhs < 0) == (rhs < 0) else -quotient
+
+
+def remainder_towards_zero(lhs: int, rhs: int) -> int:
+    """The remainder with the sign of the dividend; ZeroDivisionError for the divisor 0."""
+    rest = abs(lhs) % abs(rhs)
+    return -rest if lhs < 0 else rest
+
+
+def shift_left(value: int, amount: int, bits: int) -> int:
+    """`value << amount`; 0 if nothing is left of the `bits` bits."""
+    return value << amount if 0 <= amount < bits else 0
+
+
+def shift_right(value: int, amount: int, bits: int) -> int:
+    """`value >> amount`, which fills with the sign of `value`."""
+    return value >> (amount if 0 <= amount < bits else bits - 1)
+
+
+def shift_right_unsigned(value: int, amount: int, bits: int) -> int:
+    """`value >> amount` with zeros moving in; `value` counts as unsigned."""
+    return (value & ((1 << bits) - 1)) >> amount if 0 <= amount < bits else 0
+
+
+def count_leading_zeros(value: int, bits: int) -> int:
+    """How many of the highest bits are 0."""
+    return bits - (value & ((1 << bits) - 1)).bit_length()
+
+
+def count_trailing_zeros(value: int, bits: int) -> int:
+    """How many of the lowest bits are 0."""
+    value &= (1 << bits) - 1
+    return (value & -value).bit_length() - 1 if value else bits
+
+
+def count_ones(value: int, bits: int) -> int:
+    """How many bits are 1."""
+    return (value & ((1 << bits) - 1)).bit_count()
+
+
+def integer_power(base: int, exponent: int) -> int:
+    """`base ** exponent`, rounded towards zero where the exponent is negative."""
+    if exponent >= 0:
+        return base**exponent
+    if base in (1, -1):
+        return base if exponent % 2 else 1
+    if base == 0:
+        raise ZeroDivisionError("0 to a negative power")
+    return 0
+
+
+def to_integer(value: float, bits: int, *, signed: bool) -> int:
+    """A float rounded towards zero, at the ends of the range if it is outside; 0 for NaN."""
+    value = float(value)  # ml_dtypes do not compare with large integers
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    if value != value:
+        return 0
+    if value <= low:
+        return low
+    return high if value >= high else int(value)
+
+
+def integer_to_float(value: int, kind: Any) -> Any:
+    """An integer in a NumPy type, rounded once."""
+    return kind(float(value)) if -(1 << 53) <= value <= 1 << 53 else _round(Fraction(value), kind)
+
+
+def maximum(lhs: Any, rhs: Any) -> Any:
+    """The greater value; NaN if one is NaN; +0 is greater than -0."""
+    if lhs == rhs == 0:
+        return lhs if math.copysign(1, lhs) > 0 else rhs
+    return lhs if lhs > rhs or lhs != lhs else rhs
+
+
+def minimum(lhs: Any, rhs: Any) -> Any:
+    """The smaller value; NaN if one is NaN; -0 is smaller than +0."""
+    if lhs == rhs == 0:
+        return lhs if math.copysign(1, lhs) < 0 else rhs
+    return lhs if lhs < rhs or lhs != lhs else rhs
+
+
+def maximum_number(lhs: Any, rhs: Any) -> Any:
+    """The greater value; the other one if one is NaN."""
+    return lhs if rhs != rhs else rhs if lhs != lhs else maximum(lhs, rhs)
+
+
+def minimum_number(lhs: Any, rhs: Any) -> Any:
+    """The smaller value; the other one if one is NaN."""
+    return lhs if rhs != rhs else rhs if lhs != lhs else minimum(lhs, rhs)
+
+
+def fused_multiply_add(a: Any, b: Any, c: Any) -> Any:
+    """`a * b + c` rounded once, in the type of the operands."""
+    kind: Any = a.__class__
+    x, y, z = float(a), float(b), float(c)
+    product = x * y
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        return kind(product + z)
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    return _round(exact, kind) if exact else kind(product + z)  # the sign of zero
+
+
+def _round(exact: Fraction, kind: Any) -> Any:
+    """`exact` in a NumPy type, rounded once: `float` rounds correctly, and odd intermediate results do not tie."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return kind(math.inf if exact > 0 else -math.inf)
+    if kind is np.float64:
+        return np.float64(nearest)
+    rest = exact - Fraction(nearest)
+    if rest and not int(np.float64(nearest).view(np.int64)) & 1:
+        nearest = float(np.nextafter(nearest, math.inf if rest > 0 else -math.inf))
+    return kind(nearest)
+
+
+def round_half_away(value: float) -> float:
+    """The nearest integer; halves go away from zero."""
+    if not math.isfinite(value) or abs(value) >= 2.0**52:
+        return value
+    return math.copysign(math.floor(abs(value) + 0.5) if abs(value) != 0.49999999999999994 else 0.0, value)
+
+
+def _total(function: Callable[..., float], fallback: Callable[..., Any]) -> Callable[..., float]:
+    """A function of `math` that gives infinity or NaN, as NumPy's does, where it would raise."""
+
+    def apply(*operands: float) -> float:
+        try:
+            return function(*operands)
+        except (ValueError, OverflowError):
+            return float(fallback(*operands))
+
+    return apply
+
+
+def _reciprocal_square_root(value: float) -> float:
+    return 1.0 / math.sqrt(value) if value > 0 else float(1.0 / np.sqrt(np.float64(value)))
+
+
+def _ceil(value: float) -> float:
+    return float(np.ceil(value))
+
+
+def _floor(value: float) -> float:
+    return float(np.floor(value))
+
+
+UNARY: dict[str, Callable[[float], float]] = {
+    "math.acos": _total(math.acos, np.arccos),
+    "math.acosh": _total(math.acosh, np.arccosh),
+    "math.asin": _total(math.asin, np.arcsin),
+    "math.asinh": _total(math.asinh, np.arcsinh),
+    "math.atan": _total(math.atan, np.arctan),
+    "math.atanh": _total(math.atanh, np.arctanh),
+    "math.cbrt": _total(math.cbrt, np.cbrt),
+    "math.ceil": _ceil,
+    "math.cos": _total(math.cos, np.cos),
+    "math.cosh": _total(math.cosh, np.cosh),
+    "math.erf": math.erf,
+    "math.exp": _total(math.exp, np.exp),
+    "math.exp2": _total(math.exp2, np.exp2),
+    "math.expm1": _total(math.expm1, np.expm1),
+    "math.floor": _floor,
+    "math.log": _total(math.log, np.log),
+    "math.log10": _total(math.log10, np.log10),
+    "math.log1p": _total(math.log1p, np.log1p),
+    "math.log2": _total(math.log2, np.log2),
+    "math.round": round_half_away,
+    "math.roundeven": lambda value: float(np.rint(value)),
+    "math.rsqrt": _reciprocal_square_root,
+    "math.sin": _total(math.sin, np.sin),
+    "math.sinh": _total(math.sinh, np.sinh),
+    "math.sqrt": _total(math.sqrt, np.sqrt),
+    "math.tan": _total(math.tan, np.tan),
+    "math.tanh": math.tanh,
+    "math.trunc": lambda value: float(np.trunc(value)),
+}
+"""The unary functions of the `math` dialect by op name."""
+
+BINARY: dict[str, Callable[[float, float], float]] = {
+    "math.atan2": math.atan2,
+    "math.copysign": math.copysign,
+    "math.fpowi": _total(math.pow, np.power),
+    "math.powf": _total(math.pow, np.power),
+}
+"""The binary ones."""

@@ -1,0 +1,156 @@
+"""What generated code calls: checks, vectors and views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tir_dialect import dtypes
+from tir_dialect.dims.traverse import broadcast_extents
+from tir_dialect.interpreter import numerics
+from tir_dialect.interpreter.errors import OutOfRangeError
+
+
+def fail_access(op: str, buffer: str, indices: Sequence[int], extents: Sequence[int]) -> NoReturn:
+    """Raises the error of an access outside its buffer."""
+    for axis, (index, extent) in enumerate(zip(indices, extents, strict=True)):
+        if not 0 <= index < extent:
+            raise OutOfRangeError(f"'{op}' of buffer {buffer}: index {axis} is {index}, expected 0 <= index < {extent}")
+    raise AssertionError("unreachable: the access is in range")
+
+
+def fail_iterator(block: str, iterator: str, value: int, extent: int) -> NoReturn:
+    """Raises the error of an iterator outside its domain."""
+    raise OutOfRangeError(
+        f"'tir.block' \"{block}\": iterator {iterator} is {value}, expected 0 <= {iterator} < {extent}"
+    )
+
+
+def fail_assertion(message: str) -> NoReturn:
+    """Raises the error of a failed assertion."""
+    raise ValueError(message)
+
+
+def _lanes(index: Any, count: int) -> list[int]:
+    return index.tolist() if isinstance(index, np.ndarray) else [index] * count
+
+
+def _points(indices: Sequence[Any], count: int, *, contiguous: bool) -> list[tuple[int, ...]]:
+    """The element that each lane accesses."""
+    columns = [_lanes(index, count) for index in indices]
+    if contiguous:
+        columns[-1] = [index + lane for lane, index in enumerate(columns[-1])]
+    return list(zip(*columns, strict=True))
+
+
+def _is_inside(point: Sequence[int], shape: Sequence[int]) -> bool:
+    return all(0 <= index < extent for index, extent in zip(point, shape, strict=True))
+
+
+def _active(op: str, name: str, array: np.ndarray, points: Sequence[tuple[int, ...]], mask: Any) -> list[int]:
+    """The lanes that the mask leaves on; all of their elements are inside."""
+    lanes = [lane for lane in range(len(points)) if mask is None or mask[lane]]
+    for lane in lanes:
+        if not _is_inside(points[lane], array.shape):
+            fail_access(op, name, points[lane], array.shape)
+    return lanes
+
+
+def load_vector(array: np.ndarray, name: str, indices: Sequence[Any], count: int, contiguous: bool, mask: Any) -> Any:
+    """The value of a vector `tir.load`."""
+    points = _points(indices, count, contiguous=contiguous)
+    result = np.zeros(count, array.dtype)
+    for lane in _active("tir.load", name, array, points, mask):
+        result[lane] = array[points[lane]]
+    return result
+
+
+def store_vector(value: Any, array: np.ndarray, name: str, indices: Sequence[Any], contiguous: bool, mask: Any) -> None:
+    """The effect of a vector `tir.store`."""
+    points = _points(indices, len(value), contiguous=contiguous)
+    for lane in _active("tir.store", name, array, points, mask):
+        array[points[lane]] = value[lane]
+
+
+def view_region(
+    array: np.ndarray, name: str, axes: Sequence[tuple[int, int] | int], expected: Sequence[int]
+) -> np.ndarray:
+    """The value of a `tir.match_buffer`: axes are points, or starts and ends."""
+    lengths = [axis[1] - axis[0] for axis in axes if isinstance(axis, tuple)]
+    if lengths != list(expected):
+        raise ValueError(f"'tir.match_buffer' of buffer {name}: expected a region of shape {expected}, got {lengths}")
+    selection: list[slice | int] = []
+    for axis, (part, extent) in enumerate(zip(axes, array.shape, strict=True)):
+        start, stop = part if isinstance(part, tuple) else (part, part + 1)
+        if start < 0 or stop > extent:
+            raise OutOfRangeError(
+                f"'tir.match_buffer' of buffer {name}: dimension {axis} covers {start} to {stop} of {extent}"
+            )
+        selection.append(slice(start, stop) if isinstance(part, tuple) else part)
+    return array[(*selection, ...)]
+
+
+def fresh_buffer(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
+    """Memory whose content is recognisable as undefined: NaN, or a large negative number."""
+    if dtype == np.bool_:
+        return np.ones(shape, dtype)
+    if np.issubdtype(dtype, np.integer):
+        return np.full(shape, np.iinfo(dtype).min + 85, dtype)
+    return np.full(shape, np.nan, dtype)
+
+
+def map_lanes(function: Callable[..., Any], dtype: np.dtype[Any], operands: Sequence[Any]) -> np.ndarray:
+    """An op on vectors, lane by lane; scalars count for all lanes."""
+    count = max(np.size(operand) for operand in operands)
+    columns = [_elements(operand, count) for operand in operands]
+    return np.array([function(*lane) for lane in zip(*columns, strict=True)], dtype)
+
+
+def _elements(operand: Any, count: int) -> Sequence[Any]:
+    if np.ndim(operand) == 0:
+        return [operand] * count
+    return operand.tolist() if operand.dtype.kind in "ib" else list(operand)
+
+
+def bitcast(value: Any, source: Any, target: Any) -> Any:
+    """The bits of `value` in another type of the same width."""
+    result: Any = np.array([value], source).view(target)[0]
+    return result.item() if result.dtype.kind == "i" else result
+
+
+NAMESPACE: dict[str, Any] = {
+    "bitcast": bitcast,
+    "broadcast_extents": broadcast_extents,
+    "count_leading_zeros": numerics.count_leading_zeros,
+    "count_ones": numerics.count_ones,
+    "count_trailing_zeros": numerics.count_trailing_zeros,
+    "divide_towards_zero": numerics.divide_towards_zero,
+    "fail_access": fail_access,
+    "fail_assertion": fail_assertion,
+    "fail_iterator": fail_iterator,
+    "fresh_buffer": fresh_buffer,
+    "fused_multiply_add": numerics.fused_multiply_add,
+    "integer_power": numerics.integer_power,
+    "integer_to_float": numerics.integer_to_float,
+    "load_vector": load_vector,
+    "map_lanes": map_lanes,
+    "maximum": numerics.maximum,
+    "maximum_number": numerics.maximum_number,
+    "minimum": numerics.minimum,
+    "minimum_number": numerics.minimum_number,
+    "np": np,
+    "reduce": reduce,
+    "remainder_towards_zero": numerics.remainder_towards_zero,
+    "shift_left": numerics.shift_left,
+    "shift_right": numerics.shift_right,
+    "shift_right_unsigned": numerics.shift_right_unsigned,
+    "store_vector": store_vector,
+    "to_integer": numerics.to_integer,
+    "view_region": view_region,
+    **{f"np_{dtype.numpy_name}": dtypes.numpy_dtype(dtype.type).type for dtype in dtypes.DTYPES},
+    **{name.replace(".", "_"): function for name, function in (numerics.UNARY | numerics.BINARY).items()},
+}
+"""The names that generated code uses."""
