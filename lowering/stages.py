@@ -64,6 +64,8 @@ RELAX_CORE = ops(
     relax.call relax.call_closure relax.call_packed relax.call_pure_packed
     relax.match_cast relax.guard relax.shape relax.shape_of relax.shape_get relax.tensor_to_shape
     relax.constant relax.prim relax.string relax.dtype relax.null relax.tuple relax.tuple_get
+    relax.if relax.while relax.for relax.yield relax.assert relax.print
+    relax.reshape relax.flatten relax.expand_dims relax.squeeze relax.size relax.shape_to_tensor
     """
 )
 """The language without operators, dataflow regions and calls that allocate."""

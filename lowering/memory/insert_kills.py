@@ -13,8 +13,9 @@ from xdsl.traits import IsTerminator
 
 from lowering.locations import inherit_location
 from lowering.memory.lifetime import aliases
+from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.memory import KillOp, StorageTensorOp
-from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.struct_info.types import PrimType
 
 
@@ -42,8 +43,9 @@ class InsertKillsPass(ModulePass):
     ```
 
     Ended are results of ops, in the block that made them; a use in a nested region counts as a use by the op that has
-    the region. Not ended: prim values, tensors inside a storage (the storage is, after the last of them), parameters
-    (they are the caller's), and what the block's terminator passes on. Idempotent.
+    the region. Not ended: what is used last right before the function returns, which ends it too; prim values, tensors
+    inside a storage (the storage is, after the last of them), parameters (they are the caller's), and what the block's
+    terminator passes on. Idempotent.
     """
 
     name = "insert-kills"
@@ -70,6 +72,17 @@ def _end_values(block: Block) -> None:
                 _end(result, order, block)
 
 
+def _ends_function(op: Operation) -> bool:
+    """Whether the function returns right after `op`: its frame ends all values, and a call stays in tail position."""
+    after = op.next_op
+    while isinstance(after, KillOp):
+        after = after.next_op
+    if isinstance(after, YieldOp):
+        parent = after.parent_op()
+        return isinstance(parent, IfOp) and _ends_function(parent)
+    return isinstance(after, ReturnOp)
+
+
 def _is_ended(value: SSAValue) -> bool:
     return any(isinstance(use.operation, KillOp) for use in value.uses)
 
@@ -83,7 +96,7 @@ def _end(value: SSAValue, order: dict[Operation, int], block: Block) -> None:
             user = block.find_ancestor_op_in_block(use.operation)
             if user is not None and user in order and order[user] > order[last]:
                 last = user
-    if last.has_trait(IsTerminator):
+    if last.has_trait(IsTerminator) or _ends_function(last):
         return
     kill = KillOp(value)
     inherit_location(last, kill)

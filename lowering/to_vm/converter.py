@@ -14,17 +14,17 @@ from lowering.locations import place
 from lowering.to_vm.checks import TypeChecks
 from lowering.to_vm.constants import Constants
 from lowering.to_vm.sizes import Sizes
-from lowering.to_vm.types import vm_type
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.match import match_types
 from relax_dialect.struct_info.types import ObjectType, PrimType
 from tir_dialect.dims import Dim
-from vm_dialect.types import is_subtype
 
 OpT = TypeVar("OpT", bound=Operation)
 Rule: TypeAlias = "Callable[[Converter, OpT], None]"
 
 _RULES: dict[type[Operation], Rule[Operation]] = {}
+
+ANYTHING = ObjectType()
 
 
 def converts(op_type: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
@@ -47,6 +47,7 @@ class Converter:
         self._builder = Builder(InsertPoint.at_end(entry))
         self._values: dict[SSAValue, SSAValue] = {}
         self._current: Operation | None = None
+        self._closed = False
         self.sizes = Sizes(self.emit)
 
     # Emission
@@ -80,8 +81,13 @@ class Converter:
         self.region.add_block(block)
         return block
 
+    def close(self) -> None:
+        """The current block has ended the function: what follows in the relax block cannot be reached."""
+        self._closed = True
+
     def continue_in(self, block: Block) -> None:
         """Ops go to the end of `block` from now on."""
+        self._closed = False
         self._builder.insertion_point = InsertPoint.at_end(block)
 
     # Values
@@ -105,14 +111,12 @@ class Converter:
         """The value of a dimension."""
         return self.sizes.value(dim)
 
-    def typed(self, register: SSAValue, info: Attribute, what: str) -> SSAValue:
-        """A register of unknown content as a value of type `info`, checked; `what` is how errors call it."""
-        if not isinstance(info, StructInfo) or isinstance(info, ObjectType):
-            return register
-        if is_subtype(register.type, vm_type(info)) and not info_has_dims(info):
+    def typed(self, register: SSAValue, info: Attribute, what: str, known: StructInfo = ANYTHING) -> SSAValue:
+        """A register as a value of type `info`, checked as far as `known` does not say so; `what` is how errors call it."""
+        if not isinstance(info, StructInfo):
             return register
         checks = TypeChecks(self.emit, self.sizes, self.function, [info], [self.at(what)], [register])
-        return checks.run(match_types([info], [ObjectType()]))[0]
+        return checks.run(match_types([info], [known]))[0]
 
     def at(self, what: str) -> str:
         """`what` with the place in the source of the op that is being converted."""
@@ -124,6 +128,8 @@ class Converter:
     def convert_block(self, block: Block) -> None:
         """Converts the ops of a block in order; its arguments have registers already."""
         for op in block.ops:
+            if self._closed:
+                return
             self.convert(op)
 
     def convert(self, op: Operation) -> None:
@@ -134,8 +140,3 @@ class Converter:
         outer, self._current = self._current, op
         rule(self, op)
         self._current = outer
-
-
-def info_has_dims(info: StructInfo) -> bool:
-    """Whether a type states something that a register's type cannot."""
-    return not isinstance(info, PrimType) or info.value is not None
