@@ -25,6 +25,7 @@ FAMILIES = (
     "guard",
     "linear_algebra",
     "loops",
+    "manipulation",
     "memory",
     "shapes",
     "structure",

@@ -26,6 +26,10 @@ from tir_dialect.dtypes import is_dtype
 AttributeT = TypeVar("AttributeT", bound=Attribute)
 
 ONE = constant(1)
+DEFAULT_PROVER = Prover()
+"""A prover without bounds. Result types are simplified by it alone, so that they do not depend on where an op
+stands.
+"""
 
 
 class DimRelation(Enum):
@@ -35,6 +39,7 @@ class DimRelation(Enum):
     BROADCAST = "broadcast"
     """Equal, or one of them is 1."""
     AT_MOST = "at most"
+    """The first is not greater than the second."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Inference:
         self.op = op
         self.operand_types = tuple(operand_types)
         self.properties = properties
-        self.prover = prover or Prover()
+        self.prover = prover or DEFAULT_PROVER
         self.checks: list[DimCheck] = []
 
     def fail(self, message: str) -> NoReturn:
@@ -147,6 +152,40 @@ class Inference:
         if answer is None:
             self.checks.append(DimCheck(DimRelation.EQUAL, left, right, what))
         return left if right.constant_value is None else right
+
+    def common_dim(self, dims: Iterable[Dim | None], what: str) -> Dim | None:
+        """The dimension that all have to be; fails with `what` if they are not, or leaves checks for run time."""
+        common: Dim | None = None
+        for dim in dims:
+            common = self.require_equal(common, dim, what)
+        return common
+
+    def require_expands(self, old: Dim | None, new: Dim | None) -> None:
+        """Fails if `old` is neither 1 nor `new`, or leaves a check for run time."""
+        if old is None or new is None or old is new or old is ONE:
+            return
+        if self.prover.equal(old, ONE) is False:
+            self.require_equal(old, new, "a dimension that is 1 or the one of the shape")
+        else:
+            what = "a dimension that is 1 or the one of the shape"
+            self.require_equal(self.broadcast_dim(old, new), new, what)
+
+    def require_at_most(self, left: Dim | None, right: Dim | None, what: str) -> None:
+        """Fails with `what` if `left` is provably greater than `right`, or leaves a check for run time."""
+        if left is None or right is None:
+            return
+        answer = self.prover.less_equal(left, right)
+        if answer is False:
+            self.fail(f"expected {what}, got {left} and {right}")
+        if answer is None:
+            self.checks.append(DimCheck(DimRelation.AT_MOST, left, right, what))
+
+    def require_same_rank(self, indices: Iterable[int]) -> int | None:
+        """The rank of these tensor operands; fails if two differ, `None` if none is known."""
+        ranks = sorted({rank for index in indices if (rank := self.tensor(index).rank) is not None})
+        if len(ranks) > 1:
+            self.fail(f"expected operands of one rank, got {' and '.join(map(str, ranks))}")
+        return ranks[0] if ranks else None
 
     def broadcast_dim(self, left: Dim | None, right: Dim | None) -> Dim | None:
         """The dimension to which both broadcast; fails if they do not, or leaves a check for run time."""
