@@ -37,18 +37,34 @@ def _lit_files(folder: str) -> dict[Path, str]:
     return {path: path.read_text() for path in (FILECHECK / folder).rglob("*.mlir")}
 
 
-def _constraints(op: type[Operation]) -> list[str]:
-    """The labels of the constraints in the docstring: `C1`, `C2`, ..."""
-    return re.findall(r"^ *(C\d+): ", inspect.getdoc(op) or "", flags=re.MULTILINE)
+def _constraints(cls: type[Operation]) -> list[str]:
+    """The labels of the constraints in the docstring of the class itself: `C1`, `C2`, ..."""
+    return re.findall(r"^ *(C\d+): ", cls.__dict__["__doc__"] or "", flags=re.MULTILINE)
+
+
+def _classes(op: type[Operation]) -> list[type[Operation]]:
+    """The class and the families that it belongs to."""
+    return [cls for cls in op.__mro__ if issubclass(cls, Operation) and _is_ours(cls)]
+
+
+def _is_ours(subject: type | FunctionType) -> bool:
+    return subject.__module__.partition(".")[0] in PACKAGES
+
+
+def _label(cls: type[Operation]) -> str:
+    """The name of the op, or of the class if it is a family."""
+    return cls.__dict__.get("name", cls.__qualname__)
 
 
 def _bare(op: type[Operation]) -> str:
     return op.name.partition(".")[2].replace(".", "_")
 
 
-CONSTRAINTS = [(op, label) for op in OPS for label in _constraints(op)]
+CLASSES = list(dict.fromkeys(cls for op in OPS for cls in _classes(op)))
+CONSTRAINTS = [(cls, label) for cls in CLASSES for label in _constraints(cls)]
+each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: _label(cls))
 each_constraint = pytest.mark.parametrize(
-    ("op", "label"), CONSTRAINTS, ids=[f"{op.name}-{label}" for op, label in CONSTRAINTS]
+    ("cls", "label"), CONSTRAINTS, ids=[f"{_label(cls)}-{label}" for cls, label in CONSTRAINTS]
 )
 
 
@@ -59,8 +75,11 @@ def test_op_class_name(op: type[Operation]):
 
 @each_op
 def test_op_docstring_has_an_example(op: type[Operation]):
-    examples = re.findall(r"```mlir\n(.*?)```|`([^`]*)`", inspect.getdoc(op) or "", flags=re.DOTALL)
-    assert any(op.name in example for pair in examples for example in pair), f"no example shows {op.name}"
+    assert op.__dict__["__doc__"], "no docstring"
+    docs = "\n".join(cls.__dict__["__doc__"] or "" for cls in _classes(op))
+    examples = re.findall(r"```mlir\n(.*?)```|`([^`]*)`", docs, flags=re.DOTALL)
+    dialect = f"{op.dialect_name()}."
+    assert any(dialect in example for pair in examples for example in pair), "no example, here or in the family"
 
 
 @each_op
@@ -77,24 +96,25 @@ def test_op_round_trips(op: type[Operation]):
     pytest.fail(f"no round-trip test in tests/filecheck/{op.dialect_name()}_dialect shows {op.name}")
 
 
-@each_op
-def test_op_constraints_are_numbered(op: type[Operation]):
-    labels = _constraints(op)
+@each_class
+def test_constraints_are_numbered(cls: type[Operation]):
+    labels = _constraints(cls)
     assert labels == [f"C{number + 1}" for number in range(len(labels))]
 
 
 @each_constraint
-def test_constraint_is_raised(op: type[Operation], label: str):
+def test_constraint_is_raised(cls: type[Operation], label: str):
     comment = re.compile(rf"#.*\b{label}\b")
-    assert any(comment.search(line) for source in _verifier_sources(op) for line in source.splitlines()), (
+    assert any(comment.search(line) for source in _verifier_sources(cls) for line in source.splitlines()), (
         f"no line says # {label}"
     )
 
 
-def _verifier_sources(op: type[Operation]) -> Iterator[str]:
+def _verifier_sources(cls: type[Operation]) -> Iterator[str]:
     """The source of the class, its bases and traits, and of the functions of ours that they call, at two removes."""
-    classes = [*op.__mro__, *(type(trait) for trait in op.traits)]
-    todo: list[tuple[object, int]] = [(cls, 0) for cls in classes if _is_ours(cls)]
+    traits = cls.traits if hasattr(cls, "traits") else ()
+    classes = [*cls.__mro__, *(type(trait) for trait in traits)]
+    todo: list[tuple[object, int]] = [(each, 0) for each in classes if _is_ours(each)]
     seen: set[object] = set()
     while todo:
         subject, depth = todo.pop()
@@ -119,16 +139,15 @@ def _local_imports(source: str) -> dict[str, object]:
     }
 
 
-def _is_ours(subject: type | FunctionType) -> bool:
-    return subject.__module__.partition(".")[0] in PACKAGES
-
-
 @each_constraint
-def test_constraint_has_a_test(op: type[Operation], label: str):
-    name = re.compile(rf"@{_bare(op)}_{label.lower()}(?!\d)")
-    folder = f"{op.dialect_name()}_dialect"
-    assert any(name.search(text) for text in _lit_files(folder).values()), (
-        f"no test in tests/filecheck/{folder} is called @{_bare(op)}_{label.lower()}"
+def test_constraint_has_a_test(cls: type[Operation], label: str):
+    """One of the ops of a family stands for all."""
+    members = [op for op in OPS if issubclass(op, cls)]
+    folder = f"{members[0].dialect_name()}_dialect"
+    names = "|".join(_bare(op) for op in members)
+    pattern = re.compile(rf"@(?:{names})_{label.lower()}(?!\d)")
+    assert any(pattern.search(text) for text in _lit_files(folder).values()), (
+        f"no test in tests/filecheck/{folder} is called @<op>_{label.lower()}"
     )
 
 

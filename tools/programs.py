@@ -1,0 +1,122 @@
+"""A program file as something that can be called, in one of the three ways to run."""
+
+from __future__ import annotations
+
+import runpy
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.parsing import parse_module
+from lowering.verify.module import verify_module
+from tools.failures import ToolError
+
+if TYPE_CHECKING:
+    from vm_dialect import Executable
+    from vm_dialect.profiler import Profile
+
+MODES = ("native", "bytecode", "interpret")
+MODULE_SUFFIXES = (".mlir",)
+EXECUTABLE_SUFFIX = ".rvm"
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What `lowering.build` takes beside the module."""
+
+    mode: str = "native"
+    target: str | None = None
+    """As `Target.parse` reads it; this machine if `None`."""
+    opt_level: int = 3
+    cache: bool = True
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function that is ready to be called."""
+
+    call: Callable[..., object]
+    origin: str
+    """How it came about, for the summary: `native, built in 12 ms`."""
+    profile: Callable[..., Profile] | None = None
+    """Calls the function once and tells where the time went; only bytecode can be watched."""
+
+
+def read_module(path: str) -> ModuleOp:
+    """The verified module in a file; `ToolError` for a file of another kind."""
+    if Path(path).suffix not in MODULE_SUFFIXES:
+        raise ToolError(f"expected a file that ends in {' or '.join(MODULE_SUFFIXES)}, got {path}")
+    module = parse_module(Path(path).read_text(encoding="utf-8"), path)
+    verify_module(module)
+    return module
+
+
+def load_packed_functions(paths: Sequence[str]) -> None:
+    """Runs Python files that register packed functions."""
+    for path in paths:
+        runpy.run_path(path)
+
+
+def load_program(path: str, entry: str, options: BuildOptions) -> Program:
+    """The function `entry` of the program in `path`: a module, which is built, or an executable, which is loaded."""
+    started = time.perf_counter()
+    if Path(path).suffix == EXECUTABLE_SUFFIX:
+        if options.mode == "interpret":
+            raise ToolError(f"expected a module to interpret, got the executable {path}")
+        from vm_dialect import Executable
+
+        return _compiled(Executable.load(path), entry, "loaded", started)
+    module = read_module(path)
+    if options.mode == "interpret":
+        return _interpreted(module, entry, started)
+    return _compiled(build_executable(module, options), entry, f"{options.mode}, built", started)
+
+
+def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
+    from relax_dialect.interpreter import run
+    from relax_dialect.ops.structure import FuncOp
+
+    names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
+    _require_entry(entry, names)
+    origin = f"interpreted, read in {_milliseconds(started)}"
+    return Program(lambda *arguments: run(module, entry, arguments), origin)
+
+
+def _compiled(executable: Executable, entry: str, how: str, started: float) -> Program:
+    from vm_dialect import VirtualMachine
+    from vm_dialect.executable import FunctionKind
+
+    _require_entry(entry, executable.entries)
+    machine = VirtualMachine(executable)
+    kind = executable.functions[executable.function_index[entry]].kind
+    profile = partial(machine.profile, entry) if kind is FunctionKind.BYTECODE else None
+    return Program(machine[entry], f"{how} in {_milliseconds(started)}", profile)
+
+
+def _require_entry(name: str, entries: Sequence[str]) -> None:
+    if name not in entries:
+        raise ToolError(f"expected --entry to be one of {', '.join(entries) or 'no functions at all'}, got {name}")
+
+
+def build_executable(module: ModuleOp, options: BuildOptions) -> Executable:
+    """Compiles `module` as the options say."""
+    from lowering.build import build
+    from lowering.codegen.cache import NO_CACHE, default_cache
+    from tir_dialect.target import Target
+
+    return build(
+        module,
+        mode=options.mode,
+        target=Target.host() if options.target is None else Target.parse(options.target),
+        opt_level=options.opt_level,
+        cache=default_cache() if options.cache else NO_CACHE,
+    )
+
+
+def _milliseconds(started: float) -> str:
+    return f"{1000 * (time.perf_counter() - started):.1f} ms"

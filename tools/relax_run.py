@@ -1,0 +1,157 @@
+"""`relax-run`: run a program on arrays from files or at random, in any of the three ways, and say what came out."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from tools.arguments import add_build_options, build_options
+from tools.failures import ToolError, run_tool, with_traceback
+from tools.programs import MODES, load_packed_functions, load_program
+from tools.values import NamedValue, as_argument, describe, leaves, literal, random_array, read_array, write_results
+
+Result = TypeVar("Result")
+
+
+class _InOrder(argparse.Action):
+    """Collects arguments of several kinds in one list, in the order of the command line."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        given = [values] if isinstance(values, str) else list(values or ())
+        collected: list[tuple[str, str]] = getattr(namespace, self.dest) or []
+        setattr(namespace, self.dest, collected + [(self.option_strings[0], str(value)) for value in given])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="relax-run", description=__doc__)
+    parser.add_argument("file", help="a module (.mlir) or an executable (.rvm)")
+    parser.add_argument("--entry", default="main", help="the function to call (default: main)")
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        help="native code (default), the bytecode machine, or the NumPy semantics of the relax level itself",
+    )
+    inputs = parser.add_argument_group("arguments of the function, in order")
+    inputs.add_argument("--input", action=_InOrder, dest="inputs", nargs="+", metavar="X.npy", help="arrays from files")
+    inputs.add_argument(
+        "--random",
+        action=_InOrder,
+        dest="inputs",
+        nargs="+",
+        metavar="SPEC",
+        help='random arrays: "f32[3,4]", "i64[8]<100"',
+    )
+    inputs.add_argument(
+        "--value",
+        action=_InOrder,
+        dest="inputs",
+        nargs="+",
+        metavar="VALUE",
+        help='3, 2.5, (1, 2), [4, 8] (a shape), "text"',
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of random arrays (default: 0)")
+    parser.add_argument(
+        "--load",
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help="run a Python file first; it may register packed functions",
+    )
+    parser.add_argument("--output-dir", metavar="DIR", help="write each tensor of the result to a .npy file here")
+    parser.add_argument(
+        "--repeat", type=_positive, default=1, metavar="N", help="call N times and show the time of a call"
+    )
+    parser.add_argument("--profile", action="store_true", help="call once more and show where the time went (bytecode)")
+    add_build_options(parser)
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a positive number, got {text}")
+    return int(text)
+
+
+def _arguments(collected: Iterable[tuple[str, str]], seed: int) -> list[NamedValue]:
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    readers: dict[str, Callable[[str], object]] = {
+        "--input": read_array,
+        "--random": lambda text: random_array(text, rng),
+        "--value": literal,
+    }
+    return [NamedValue(text, readers[kind](text)) for kind, text in collected]
+
+
+def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Result:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        lines = (f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ()))
+        raise ToolError(with_traceback("\n".join(lines), error)) from error
+
+
+def _run(argv: Sequence[str] | None) -> None:
+    args = _parser().parse_args(argv)
+    mode = args.mode or ("bytecode" if args.profile else "native")
+    load_packed_functions(args.load)
+    inputs = _arguments(args.inputs or (), args.seed)
+    program = load_program(args.file, args.entry, build_options(args, mode))
+    if args.profile and program.profile is None:
+        raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
+    arguments = [as_argument(value.value) for value in inputs]
+    outputs, seconds = _measure(program.call, arguments, args.repeat)
+    print(f"@{args.entry}  {program.origin}")
+    for index, value in enumerate(inputs):
+        print(f"  input {index}  {describe(value.value)}  ({value.source})")
+    for value in outputs:
+        print(f"  {value.source}  {describe(value.value)}")
+    print(f"  time  {_timing(seconds)}")
+    if args.output_dir is not None:
+        for path in write_results(outputs, args.output_dir):
+            print(f"  wrote {path}")
+    if args.profile and program.profile is not None:
+        print(_call(program.profile, arguments).as_text())
+
+
+def _measure(
+    function: Callable[..., object], arguments: Sequence[object], repeat: int
+) -> tuple[list[NamedValue], list[float]]:
+    """The result of the last call, and the seconds that each call took."""
+    seconds: list[float] = []
+    result: object = None
+    for _ in range(repeat):
+        started = time.perf_counter()
+        result = _call(function, arguments)
+        seconds.append(time.perf_counter() - started)
+    return list(leaves(result)), seconds
+
+
+def _timing(seconds: Sequence[float]) -> str:
+    microseconds = [1e6 * each for each in seconds]
+    if len(microseconds) == 1:
+        return f"{microseconds[0]:.1f} us"
+    return (
+        f"{min(microseconds):.1f} us at best, {statistics.median(microseconds):.1f} us in the middle, "
+        f"{microseconds[0]:.1f} us the first of {len(microseconds)}"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the console script; 0 on success, 1 after a diagnostic on stderr."""
+    return run_tool("relax-run", lambda: _run(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Values of the command line: tensors from files, at random or written out, and results into files."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeGuard, cast
+
+import numpy as np
+import numpy.typing as npt
+import tvm_ffi
+
+from tools.failures import ToolError
+from vm_dialect.dtypes import BY_FFI_NAME, element_type
+from vm_dialect.tensors import from_numpy, numpy_dtype, to_numpy
+
+Array = npt.NDArray[Any]
+
+_RANDOM = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d\s,]*)\](?:<(?P<limit>\d+))?")
+DEFAULT_LIMIT = 10
+"""Random integers are below this unless the specification says otherwise."""
+
+
+@dataclass(frozen=True)
+class NamedValue:
+    """An argument or result with the words that the summary has for it."""
+
+    source: str
+    """Where it comes from, or where in the result it is."""
+    value: object
+
+
+def read_array(path: str) -> Array:
+    """The array in a `.npy` file; nothing in the file is ever executed.
+
+    Two-byte elements of no known type are taken for `bfloat16`, which `.npy` files cannot name. `ToolError` if the file
+    is no such file.
+    """
+    try:
+        with open(path, "rb") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError) as error:
+        raise ToolError(f"cannot read {path}: {error}") from error
+    return array.view(numpy_dtype(element_type("bf16"))) if array.dtype == np.dtype("V2") else array
+
+
+def random_array(specification: str, rng: np.random.Generator) -> Array:
+    """A random array for `f32[3,4]`: normally distributed floats; for `i64[8]<100`, integers from 0 to 99."""
+    match = _RANDOM.fullmatch(specification.strip())
+    if match is None:
+        raise ToolError(f"expected a specification like f32[3,4] or i64[8]<100, got {specification}")
+    dtype = numpy_dtype(element_type(match["dtype"]))
+    shape = tuple(int(dim) for dim in match["shape"].split(",") if dim.strip())
+    if dtype.kind in "iub":
+        limit = int(match["limit"] or DEFAULT_LIMIT) if dtype.kind != "b" else 2
+        return rng.integers(0, limit, shape).astype(dtype)
+    return np.asarray(rng.standard_normal(shape)).astype(dtype)
+
+
+def literal(text: str) -> object:
+    """A value written out: an integer, a float, a string, `True`, `None`, a tuple of these, or `[2, 3]` for a shape."""
+    try:
+        return _as_argument(ast.literal_eval(text))
+    except (ValueError, SyntaxError, TypeError, MemoryError) as error:
+        raise ToolError(f'expected a value like 3, 2.5, (1, 2), [4, 8] (a shape) or "text", got {text}') from error
+
+
+def _as_argument(value: object) -> object:
+    match value:
+        case bool() | int() | float() | str() | None:
+            return value
+        case tuple():
+            return tuple(map(_as_argument, cast(tuple[object, ...], value)))
+        case list():
+            return tvm_ffi.Shape(tuple(cast(list[int], value)))
+        case _:
+            raise ValueError(f"not a value of the language: {value}")
+
+
+def is_array(value: object) -> TypeGuard[Array]:
+    """Whether `value` is a NumPy array, of whatever dtype."""
+    return isinstance(value, np.ndarray)
+
+
+def as_argument(value: object) -> object:
+    """What a compiled function takes for `value`: a tensor for an array."""
+    return from_numpy(value) if is_array(value) else value
+
+
+def leaves(result: object, position: tuple[int, ...] = ()) -> Iterator[NamedValue]:
+    """The values in a result, which may be a tuple of tuples; tensors as arrays on their memory.
+
+    The source of each is `output`, or `output_0_1` for the second field of the first field of a tuple.
+    """
+    if isinstance(result, tuple | list | tvm_ffi.Array) and not isinstance(result, tvm_ffi.Shape):
+        for index, field in enumerate(cast(Sequence[object], result)):
+            yield from leaves(field, (*position, index))
+        return
+    name = "_".join(("output", *map(str, position)))
+    yield NamedValue(name, to_numpy(result) if isinstance(result, tvm_ffi.Tensor) else result)
+
+
+def describe(value: object) -> str:
+    """`f32[3, 4]` and its range for an array, else the value."""
+    if not is_array(value):
+        return f"{type(value).__name__} {value}"
+    element = BY_FFI_NAME.get(value.dtype.name)
+    kind = f"{element.name if element is not None else value.dtype}{list(value.shape)}"
+    if value.size == 0 or value.dtype.kind == "b":
+        return kind
+    numbers = value.astype(np.float64)
+    return f"{kind}  min {numbers.min():.6g}  max {numbers.max():.6g}  mean {numbers.mean():.6g}"
+
+
+def write_results(results: Sequence[NamedValue], directory: str) -> list[Path]:
+    """Writes each array to `<directory>/<name>.npy`, which is made if need be; other values are not written."""
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for result in results:
+        if is_array(result.value):
+            path = folder / f"{result.source}.npy"
+            np.save(path, result.value, allow_pickle=False)
+            written.append(path)
+    return written
