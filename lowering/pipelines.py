@@ -73,5 +73,6 @@ class RelaxToVMPass(PipelinePass):
         # Shapes: checked at the entry, then plain integers.
         "lower-shapes",
         "convert-relax-to-vm",
+        "dce",
         "verify-stage{stage=vm}",
     )

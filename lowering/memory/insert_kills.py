@@ -13,8 +13,10 @@ from xdsl.traits import IsTerminator
 
 from lowering.locations import inherit_location
 from lowering.memory.lifetime import aliases
+from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp
-from relax_dialect.ops.memory import KillOp, StorageTensorOp
+from relax_dialect.ops.guard import GuardOp
+from relax_dialect.ops.memory import CheckArgsOp, KillOp, StorageTensorOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.struct_info.types import PrimType
 
@@ -44,7 +46,8 @@ class InsertKillsPass(ModulePass):
 
     Ended are results of ops, in the block that made them; a use in a nested region counts as a use by the op that has
     the region. Not ended: what is used last right before the function returns, which ends it too; prim values, tensors
-    inside a storage (the storage is, after the last of them), parameters (they are the caller's), and what the block's
+    inside a storage (the storage is, after the last of them), parameters, also when checked (they are
+    the caller's), and what the block's
     terminator passes on. Idempotent.
     """
 
@@ -65,7 +68,7 @@ def _blocks(func: FuncOp) -> list[Block]:
 def _end_values(block: Block) -> None:
     order = {op: index for index, op in enumerate(block.ops)}
     for op in list(block.ops):
-        if isinstance(op, KillOp | StorageTensorOp):
+        if isinstance(op, KillOp | StorageTensorOp | CheckArgsOp | MatchCastOp | GuardOp):
             continue
         for result in op.results:
             if not isinstance(result.type, PrimType) and not _is_ended(result):

@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.scoped_dict import ScopedDict
 
 from tir_dialect.dims import Atom, BroadcastAtom, Dim, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SymbolAtom, constant
-from tir_dialect.dims.expr import from_atom
+from tir_dialect.dims.expr import Monomial, from_atom, intern_dim
 from vm_dialect.ops.constants import ConstOp
 from vm_dialect.ops.integers import IntOp
 
@@ -72,19 +72,20 @@ class Sizes:
             return self._emit(ConstOp(value)).results[0]
         if dim.as_atom is not None:
             return self._atom(dim.as_atom)
-        positive = [self._term(c, monomial) for c, monomial in dim.terms if c > 0]
-        negative = [self._term(-c, monomial) for c, monomial in dim.terms if c < 0]
+        if len(dim.terms) == 1:
+            return self._term(*dim.terms[0])
+        # Each term is a dimension too, so that products which occur in several sums are computed once.
+        positive = [self.value(intern_dim(((c, monomial),))) for c, monomial in dim.terms if c > 0]
+        negative = [self.value(intern_dim(((-c, monomial),))) for c, monomial in dim.terms if c < 0]
         total = reduce(lambda a, b: self.apply("add", a, b), positive) if positive else self.value(constant(0))
         return reduce(lambda a, b: self.apply("sub", a, b), negative, total)
 
-    def _term(self, coefficient: int, monomial: Sequence[tuple[Atom, int]]) -> SSAValue:
-        factors = [self._atom_value(atom) for atom, power in monomial for _ in range(power)]
-        if coefficient != 1 or not factors:
-            factors.append(self.value(constant(coefficient)))
+    def _term(self, coefficient: int, monomial: Monomial) -> SSAValue:
+        if coefficient != 1:
+            product = self.value(intern_dim(((1, monomial),)))
+            return self.apply("mul", product, self.value(constant(coefficient)))
+        factors = [self.value(from_atom(atom)) for atom, power in monomial for _ in range(power)]
         return reduce(lambda a, b: self.apply("mul", a, b), factors)
-
-    def _atom_value(self, atom: Atom) -> SSAValue:
-        return self.value(from_atom(atom))
 
     def _atom(self, atom: Atom) -> SSAValue:
         if isinstance(atom, SymbolAtom):

@@ -13,6 +13,7 @@ from xdsl.irdl import (
     opt_prop_def,
     prop_def,
     result_def,
+    traits_def,
     var_operand_def,
     var_result_def,
 )
@@ -22,6 +23,7 @@ from relax_dialect.ops.fields import dims, integer, integers, optional_integers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.base import known_dims
 from relax_dialect.struct_info.types import ShapeType, TensorType
+from relax_dialect.traits import AliasesOperand, Checked
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, DimLike, ceildiv, constant, product, total
 
@@ -42,6 +44,8 @@ class ReshapeOp(Operator):
     x = operand_def(TensorType)
     shape = operand_def(ShapeType)
     result = result_def(TensorType)
+
+    traits = traits_def(Checked(), AliasesOperand())
 
     def __init__(self, x: SSAValue | Operation, shape: SSAValue | Operation):
         super().__init__([x, shape])
@@ -68,6 +72,8 @@ class FlattenOp(Operator):
 
     x = operand_def(TensorType)
     result = result_def(TensorType)
+
+    traits = traits_def(Checked(), AliasesOperand())
 
     def __init__(self, x: SSAValue | Operation):
         super().__init__([x])
@@ -244,6 +250,8 @@ class ExpandDimsOp(Operator):
     x = operand_def(TensorType)
     result = result_def(TensorType)
 
+    traits = traits_def(Checked(), AliasesOperand())
+
     def __init__(self, x: SSAValue | Operation, axes: Sequence[int]):
         super().__init__([x], {"axes": integers(axes)})
 
@@ -277,6 +285,8 @@ class SqueezeOp(Operator):
     axes = opt_prop_def(DenseArrayBase.constr(i64))
     x = operand_def(TensorType)
     result = result_def(TensorType)
+
+    traits = traits_def(Checked(), AliasesOperand())
 
     def __init__(self, x: SSAValue | Operation, axes: Sequence[int] | None = None):
         super().__init__([x], {"axes": optional_integers(axes)})
