@@ -25,6 +25,7 @@ from tir_dialect.dtypes import is_dtype
 
 AttributeT = TypeVar("AttributeT", bound=Attribute)
 
+ZERO = constant(0)
 ONE = constant(1)
 DEFAULT_PROVER = Prover()
 """A prover without bounds. Result types are simplified by it alone, so that they do not depend on where an op
@@ -258,6 +259,10 @@ class Inference:
     def dims(self, name: str) -> tuple[Dim, ...]:
         """The property `name`, a list of dimensions."""
         return tuple(attribute.data for attribute in self.require(name, ArrayAttr) if isinstance(attribute, DimAttr))
+
+    def dim(self, name: str) -> Dim:
+        """The property `name`, a dimension."""
+        return self.require(name, DimAttr).data
 
     def flag(self, name: str) -> bool:
         """Whether the flag `name` is set."""
