@@ -90,8 +90,8 @@ class ConstantPool:
             raise DiagnosticException(f"'{user.name}' op constant @{name} has no elements: pass them when emitting")
         tensor = elements if isinstance(elements, tvm_ffi.Tensor) else from_numpy(elements)
         if declared is not None:
-            expected = (declared.tensor_type.get_shape(), str(declared.tensor_type.element_type))
-            got = (tuple(tensor.shape), element_type(tensor.dtype).name)
+            expected = f"{declared.tensor_type.element_type}{list(declared.tensor_type.get_shape())}"
+            got = f"{element_type(tensor.dtype).name}{list(tensor.shape)}"
             if got != expected:
                 raise DiagnosticException(
                     f"'{user.name}' op constant @{name} expected {expected}, got elements of {got}"

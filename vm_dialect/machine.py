@@ -10,7 +10,7 @@ from typing import Any
 import tvm_ffi
 
 from vm_dialect import messages
-from vm_dialect.builtins import BUILTINS
+from vm_dialect.builtins import BUILTINS, register_globals
 from vm_dialect.closures import ClosureTable
 from vm_dialect.errors import register_error_types
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
@@ -147,6 +147,7 @@ def _load(executable: Executable, kernels: Mapping[str, Callable[..., Any]], loa
     compiled = [f for f in executable.functions if f.kind in (FunctionKind.KERNEL, FunctionKind.NATIVE)]
     if all(function.kind is FunctionKind.KERNEL and function.name in kernels for function in compiled):
         return LoadedCode()
+    register_globals()
     return (loader or default_loader())(executable)
 
 

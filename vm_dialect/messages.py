@@ -169,6 +169,11 @@ def negative_size() -> str:
     return "cannot allocate {} bytes"
 
 
+def too_large() -> str:
+    """`MemoryError`: a tensor that no machine can hold."""
+    return "cannot allocate a tensor of more than 2^62 bytes"
+
+
 def out_of_storage() -> str:
     """`ValueError`: a tensor that does not fit into its storage. Three integers: bytes, offset, size of the storage."""
     return "a tensor of {} bytes at offset {} does not fit into a storage of {} bytes"

@@ -5,10 +5,23 @@ Native code has its own versions of the typed ops; both raise the errors of `vm_
 
 from __future__ import annotations
 
+import tvm_ffi
+
 from vm_dialect.builtins import calls, checks, heap, integers, memory, shapes, tuples
 from vm_dialect.builtins.table import BUILTINS, Builtin
+from vm_dialect.executable.model import BUILTIN_PREFIX
 
-__all__ = ["BUILTINS", "Builtin"]
+__all__ = ["BUILTINS", "Builtin", "register_globals"]
+
+# Called by name from native code, which has its own versions of all others. TVM registers no functions of these names,
+# so both can live in one process.
+_GLOBALS = ("get_packed_func", "shape_from_tensor", "shape_to_tensor")
 
 # Importing the families has filled the table.
 del calls, checks, heap, integers, memory, shapes, tuples
+
+
+def register_globals() -> None:
+    """Enters the builtins that native code looks up by name into the tvm-ffi registry; again does no harm."""
+    for name in _GLOBALS:
+        tvm_ffi.register_global_func(f"{BUILTIN_PREFIX}{name}", BUILTINS[name].function, override=True)

@@ -36,6 +36,15 @@ def invoke_closure(function: tvm_ffi.Function, *arguments: Any) -> Any:
     return function(*arguments)
 
 
+@builtin("get_packed_func", 1)
+def get_packed_func(name: str) -> tvm_ffi.Function:
+    """A function of the tvm-ffi registry; `ValueError` if there is none of this name."""
+    function = tvm_ffi.get_global_func(name, allow_missing=True)
+    if function is None:
+        raise ValueError(messages.unknown_packed(name))
+    return function
+
+
 @builtin("call_tir_dyn", 2, None)
 def call_tir_dyn(function: tvm_ffi.Function, *arguments: Any) -> None:
     """Calls a function with the arguments, the last of which, a shape, is taken apart into integers."""

@@ -15,14 +15,18 @@ from vm_dialect.messages import render
 from vm_dialect.tensors import new_tensor, tensor_at, tensor_element, to_numpy, view
 
 _BYTE = element_type("ui8")
+_MAX_BYTES = 1 << 62
 
 
 def _checked_size(dims: Sequence[int], element: ElementType) -> int:
-    """Bytes of a tensor; `ValueError` if a dimension is negative."""
+    """Bytes of a tensor; `ValueError` if a dimension is negative, `MemoryError` for more than 2^62 bytes."""
     for axis, dim in enumerate(dims):
         if dim < 0:
             raise ValueError(render(messages.negative_dimension(), axis, dim))
-    return prod(dims) * element.itemsize
+    size = prod(dims) * element.itemsize
+    if size > _MAX_BYTES:
+        raise MemoryError(messages.too_large())
+    return size
 
 
 @builtin("alloc_storage", 1)

@@ -8,8 +8,9 @@ import tvm_ffi
 
 from vm_dialect import messages
 from vm_dialect.builtins.table import builtin
+from vm_dialect.dtypes import element_type
 from vm_dialect.messages import render
-from vm_dialect.tensors import to_numpy
+from vm_dialect.tensors import new_tensor, to_numpy
 
 
 @builtin("tensor_dim", 2)
@@ -38,10 +39,18 @@ def make_shape(*dims: int) -> tvm_ffi.Shape:
     return tvm_ffi.Shape(dims)
 
 
-@builtin("tensor_to_shape", 1)
-def tensor_to_shape(tensor: tvm_ffi.Tensor) -> tvm_ffi.Shape:
-    """The shape whose dimensions are the elements of a tensor of rank 1."""
+@builtin("shape_from_tensor", 1)
+def shape_from_tensor(tensor: tvm_ffi.Tensor) -> tvm_ffi.Shape:
+    """The shape whose dimensions are the elements of a tensor of rank 1; TVM's `tensor_to_shape`."""
     array = to_numpy(tensor)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise TypeError(f"tensor_to_shape: expected a vector of integers, got {tensor.dtype}{list(tensor.shape)}")
+        raise TypeError(f"shape_from_tensor: expected a vector of integers, got {tensor.dtype}{list(tensor.shape)}")
     return tvm_ffi.Shape(tuple(int(dim) for dim in array))
+
+
+@builtin("shape_to_tensor", 1)
+def shape_to_tensor(shape: Sequence[int]) -> tvm_ffi.Tensor:
+    """The dimensions of a shape as a tensor of `int64`."""
+    tensor = new_tensor((len(shape),), element_type("i64"))
+    to_numpy(tensor)[...] = shape
+    return tensor

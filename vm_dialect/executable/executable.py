@@ -27,7 +27,7 @@ class Executable:
     """The instructions of all bytecode functions, in the order of the function table."""
     native: tuple[NativeObject, ...] = ()
     """Several objects of one target are linked with each other."""
-    metadata: Metadata = Metadata()
+    metadata: Metadata = field(default_factory=Metadata)
     locations: Mapping[int, str] = field(default_factory=dict[int, str])
     """Where an instruction comes from, by its index: the name of an imported node, or a place in a file."""
 

@@ -138,16 +138,33 @@ def _read_table(data: memoryview) -> dict[str, tuple[int, int]]:
         raise ValueError(f"byte 12: expected {len(SECTIONS)} sections, got {count}")
     if zlib.crc32(data[:end]) != _CHECKSUM.unpack_from(data, end)[0]:
         raise ValueError(f"byte {end}: wrong checksum of the header")
-    entries = [_ENTRY.unpack_from(data, _HEADER.size + index * _ENTRY.size) for index in range(count)]
-    return {tag: _read_entry(data, tag, entry) for tag, entry in zip(SECTIONS, entries, strict=True)}
+    places: dict[str, tuple[int, int]] = {}
+    end += _CHECKSUM.size
+    for index, tag in enumerate(SECTIONS):
+        start = _skip_padding(data, end)
+        size = _read_entry(data, tag, _ENTRY.unpack_from(data, _HEADER.size + index * _ENTRY.size), start)
+        places[tag] = (start, size)
+        end = start + size
+    if _skip_padding(data, end) != len(data):
+        raise ValueError(f"byte {end}: {len(data) - end} bytes follow the last section")
+    return places
 
 
-def _read_entry(data: memoryview, expected: str, entry: tuple[bytes, int, int, int]) -> tuple[int, int]:
+def _skip_padding(data: memoryview, position: int) -> int:
+    """Where the next section begins; what is before it must be zero."""
+    start = _aligned(position)
+    if any(data[position:start]):
+        raise ValueError(f"byte {position}: expected zeros before byte {start}")
+    return start
+
+
+def _read_entry(data: memoryview, expected: str, entry: tuple[bytes, int, int, int], place: int) -> int:
+    """The size of a section, which is at `place`, within the file, and has the right checksum."""
     tag, checksum, start, size = entry
     if tag != expected.encode():
         raise ValueError(f"section {expected}: expected at this place of the table, got {tag!r}")
-    if start % ALIGNMENT or start > len(data) or size > len(data) - start:
-        raise ValueError(f"section {expected}: bytes {start} to {start + size} are not within the file")
+    if start != place or start > len(data) or size > len(data) - start:
+        raise ValueError(f"section {expected}: bytes {start} to {start + size} are not at {place} within the file")
     if zlib.crc32(data[start : start + size]) != checksum:
         raise ValueError(f"section {expected}, byte {start}: wrong checksum")
-    return start, size
+    return size

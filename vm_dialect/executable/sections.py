@@ -238,7 +238,7 @@ def _read_constant(reader: Reader, data: Array) -> Constant:
 def _read_tensor(reader: Reader, data: Array) -> tvm_ffi.Tensor:
     element, shape, start = _read_dtype(reader), reader.list(reader.u64), reader.u64()
     # Without its zeros, so that a size of 0 cannot hide dimensions beyond what memory can have.
-    if len(shape) > _MAX_RANK or prod(dim or 1 for dim in shape) >= 1 << 60:
+    if len(shape) > _MAX_RANK or prod(dim or 1 for dim in shape) >= 1 << 56:
         reader.fail(f"a tensor of shape {list(shape)}")
     size = prod(shape) * element.itemsize
     if start % ALIGNMENT or start + size > data.size:

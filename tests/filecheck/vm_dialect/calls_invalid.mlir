@@ -57,7 +57,7 @@ vm.func private @call_packed_c1(%s: !vm.storage) {
 
 // -----
 
-// CHECK: vm.object
+// CHECK: Expected attribute !vm.object but got i64
 vm.func @call_packed_c2() {
   %r = vm.call_packed "f"() : i64
   vm.ret
@@ -103,7 +103,7 @@ vm.func private @call_closure_c1(%f: !vm.object, %s: !vm.storage) {
 
 // -----
 
-// CHECK: vm.object
+// CHECK: Expected attribute !vm.object but got i64
 vm.func @call_closure_c2(%f: !vm.object) {
   %r = vm.call_closure %f() : i64
   vm.ret

@@ -1,6 +1,6 @@
 // RUN: RELAX_INVALID
 
-// CHECK: i32
+// CHECK: Expected one of f64, i1, i64, but got i32
 vm.func @const_c1() {
   %n = vm.const 4 : i32
   vm.ret
