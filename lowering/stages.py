@@ -60,18 +60,19 @@ RELAX = ops("relax.*", but=" ".join(sorted(EXPLICIT_MEMORY.names)))
 
 RELAX_CORE = ops(
     """
-    relax.return relax.closure relax.make_closure relax.extern_func
+    relax.return relax.if relax.while relax.for relax.yield relax.make_closure relax.extern_func
     relax.call relax.call_closure relax.call_packed relax.call_pure_packed
-    relax.match_cast relax.guard relax.shape relax.shape_of relax.shape_get relax.tensor_to_shape
+    relax.match_cast relax.guard relax.shape relax.shape_of relax.shape_get relax.size
+    relax.tensor_to_shape relax.shape_to_tensor relax.flatten relax.expand_dims relax.squeeze relax.reshape
     relax.constant relax.prim relax.string relax.dtype relax.null relax.tuple relax.tuple_get
-    relax.if relax.while relax.for relax.yield relax.assert relax.print
-    relax.reshape relax.flatten relax.expand_dims relax.squeeze relax.size relax.shape_to_tensor
     """
 )
-"""The language without operators, dataflow regions and calls that allocate."""
+"""The language, and operators that only look at memory in another way: what the virtual machine has a form for."""
 
-RELAX_CALLS = ops("relax.dataflow relax.output relax.call_tir relax.call_tir_inplace relax.call_dps_packed")
-"""Dataflow regions, and calls whose results are allocated by the compiler."""
+RELAX_CALLS = ops(
+    "relax.dataflow relax.output relax.closure relax.call_tir relax.call_tir_inplace relax.call_dps_packed"
+)
+"""Dataflow regions, closures, and calls whose results are allocated by the compiler."""
 
 ALLOCATION = ops("relax.alloc_tensor relax.call_kernel")
 """Explicit destinations."""

@@ -1,8 +1,9 @@
 import pytest
 
 from lowering.parsing import parse_module
-from lowering.registry import DIALECTS, PASSES, load_dialect
-from lowering.stages import REMOVED_BY, STAGES, OpSet, Stage, ops
+from lowering.registry import DIALECTS, PASSES, load_dialect, load_pass
+from lowering.stages import EXPLICIT_MEMORY, RELAX_CORE, REMOVED_BY, STAGES, OpSet, Stage, ops
+from lowering.to_vm import converter
 from lowering.verify.verify_stage import VerifyStagePass, stage_findings
 
 OURS = {op.name for name in DIALECTS for op in load_dialect(name).operations}
@@ -29,6 +30,11 @@ def test_every_op_of_ours_has_a_stage():
 def test_hints_name_passes_and_ops():
     assert REMOVED_BY.keys() <= OURS
     assert {name for name in REMOVED_BY.values() if name not in PASSES} == set()
+
+
+def test_what_the_machine_has_a_form_for_is_what_may_come_before_it():
+    load_pass("convert-relax-to-vm")
+    assert {op.name for op in converter._RULES} == RELAX_CORE.names | EXPLICIT_MEMORY.names
 
 
 def test_op_sets():
