@@ -31,6 +31,8 @@ PASSES: dict[str, str] = {
     "convert-relax-to-vm": "lowering.to_vm.convert_relax_to_vm:ConvertRelaxToVMPass",
     "allocate-registers": "lowering.to_vm.allocate_registers:AllocateRegistersPass",
     "relax-to-vm": "lowering.pipelines:RelaxToVMPass",
+    "lower-blocks": "lowering.tir.lower_blocks:LowerBlocksPass",
+    "convert-tir-to-llvm": "lowering.to_llvm.convert_tir_to_llvm:ConvertTIRToLLVMPass",
     "verify-dominance": "lowering.verify.verify_dominance:VerifyDominancePass",
     "verify-stage": "lowering.verify.verify_stage:VerifyStagePass",
 }

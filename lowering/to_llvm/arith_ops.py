@@ -12,6 +12,7 @@ from typing import cast
 
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -28,6 +29,7 @@ from lowering.to_llvm.scalars import (
     from_integer,
     llvm_type,
     to_integer,
+    vector_constant,
 )
 
 Lower = Callable[[LLVMBuilder, Operation, Sequence[SSAValue]], SSAValue]
@@ -41,6 +43,16 @@ def fast_math(b: LLVMBuilder, op: Operation) -> llvm.FastMathAttr:
     return llvm.FastMathAttr([*flags.data, *(CONTRACT.data if b.contract else ())])
 
 
+def result_element(op: Operation) -> Attribute:
+    """The tir type of the op's result, or of an element of it."""
+    return element_type(op.results[0].type)
+
+
+def operand_element(op: Operation) -> Attribute:
+    """The tir type of the op's first operand, or of an element of it."""
+    return element_type(op.operands[0].type)
+
+
 def _constant(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     value, type_ = cast(arith.ConstantOp, op).value, op.results[0].type
     match value:
@@ -48,6 +60,8 @@ def _constant(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SS
             return b.integer(value.value.data, llvm_type(type_))
         case FloatAttr():
             return float_constant(b, value.value.data, type_)
+        case DenseIntOrFPElementsAttr():
+            return vector_constant(b, cast("Sequence[float]", value.get_values()), element_type(type_))
         case _:
             raise ValueError(f"'{op.name}' op has a constant of type {type_}, expected an integer or a float")
 
@@ -61,7 +75,7 @@ def _index_or_integer(
 ) -> SSAValue:
     """Index arithmetic does not overflow; integers wrap around."""
     lhs, rhs = operands
-    if isinstance(op.results[0].type, IndexType):
+    if isinstance(result_element(op), IndexType):
         return index(b, lhs, rhs)
     return b.wrapping(kind, lhs, rhs)
 
@@ -70,8 +84,23 @@ def _integer(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Seq
     return b.make(kind, operands, operands[0].type)
 
 
+def _shift(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    """A shift by the width or more moves all bits out; LLVM gives no meaning to it."""
+    value, amount = operands
+    bits = cast(IntegerType, element_type(value.type)).width.data
+    known = b.known_integer(amount)
+    if known is not None and 0 <= known < bits:
+        return b.make(kind, (value, amount), value.type)
+    inside = b.compare("ult", amount, b.integer(bits, value.type))
+    if kind is llvm.AShrOp:
+        return b.make(kind, (value, b.select(inside, amount, b.integer(bits - 1, value.type))), value.type)
+    # The amount is replaced too, for a shift without meaning must not reach the selection.
+    shifted = b.make(kind, (value, b.select(inside, amount, b.integer(0, value.type))), value.type)
+    return b.select(inside, shifted, b.integer(0, value.type))
+
+
 def _float(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    type_ = op.results[0].type
+    type_ = result_element(op)
     wide = [convert_float(b, operand, type_, compute_type(type_)) for operand in operands]
     result = b.make(kind, wide, wide[0].type, {"fastmathFlags": fast_math(b, op)})
     return convert_float(b, result, compute_type(type_), type_)
@@ -79,7 +108,7 @@ def _float(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Seque
 
 def _extremum(intrinsic: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     """The larger or smaller of two numbers by an intrinsic; exact, so bf16 is widened and cut back."""
-    type_ = op.results[0].type
+    type_ = result_element(op)
     wide = [convert_float(b, operand, type_, compute_type(type_)) for operand in operands]
     result = b.overloaded(intrinsic, wide, wide[0].type)
     return convert_float(b, result, compute_type(type_), type_)
@@ -195,7 +224,7 @@ def _cmpi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAVal
 
 
 def _cmpf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    type_ = op.operands[0].type
+    type_ = operand_element(op)
     lhs, rhs = (convert_float(b, operand, type_, compute_type(type_)) for operand in operands)
     predicate = llvm.FCmpPredicateFlag.from_int(cast(arith.CmpfOp, op).predicate.value.data)
     return b.compare_floats(predicate.value, lhs, rhs)
@@ -207,19 +236,19 @@ def _select(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAV
 
 def _negf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     (value,) = operands
-    if op.results[0].type == bf16:
+    if result_element(op) == bf16:
         return b.make(llvm.XOrOp, (value, b.integer(0x8000, value.type)), value.type)
     return b.make(llvm.FNegOp, (value,), value.type, {"fastmathFlags": NO_FLAGS})
 
 
 def _extend(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     (value,) = operands
-    return b.make(kind, (value,), like(value.type, llvm_type(op.results[0].type)))
+    return b.make(kind, (value,), like(value.type, llvm_type(result_element(op))))
 
 
 def _index_cast(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     (value,) = operands
-    source, target = element_type(value.type), llvm_type(op.results[0].type)
+    source, target = element_type(value.type), llvm_type(result_element(op))
     known = b.known_integer(value)
     if source == target:
         return value
@@ -230,20 +259,20 @@ def _index_cast(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> 
 
 
 def _convert_float(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    return convert_float(b, operands[0], op.operands[0].type, op.results[0].type)
+    return convert_float(b, operands[0], operand_element(op), result_element(op))
 
 
 def _to_integer(signed: bool, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    return to_integer(b, operands[0], op.operands[0].type, op.results[0].type, signed)
+    return to_integer(b, operands[0], operand_element(op), result_element(op), signed)
 
 
 def _from_integer(signed: bool, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    return from_integer(b, operands[0], op.results[0].type, signed)
+    return from_integer(b, operands[0], result_element(op), signed)
 
 
 def _bitcast(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     (value,) = operands
-    target = like(value.type, llvm_type(op.results[0].type))
+    target = like(value.type, llvm_type(result_element(op)))
     return value if target == value.type else b.make(llvm.BitcastOp, (value,), target)
 
 
@@ -251,6 +280,9 @@ _INTEGERS: dict[type[Operation], type[Operation]] = {
     arith.AndIOp: llvm.AndOp,
     arith.OrIOp: llvm.OrOp,
     arith.XOrIOp: llvm.XOrOp,
+}
+
+_SHIFTS: dict[type[Operation], type[Operation]] = {
     arith.ShLIOp: llvm.ShlOp,
     arith.ShRUIOp: llvm.LShrOp,
     arith.ShRSIOp: llvm.AShrOp,
@@ -283,6 +315,7 @@ ARITH_LOWERINGS: dict[type[Operation], Lower] = {
     arith.SubiOp: partial(_index_or_integer, llvm.SubOp, LLVMBuilder.sub),
     arith.MuliOp: partial(_index_or_integer, llvm.MulOp, LLVMBuilder.mul),
     **{op: partial(_integer, kind) for op, kind in _INTEGERS.items()},
+    **{op: partial(_shift, kind) for op, kind in _SHIFTS.items()},
     **{op: partial(_float, kind) for op, kind in _FLOATS.items()},
     **{op: partial(_extremum, name) for op, name in _FLOAT_EXTREMA.items()},
     **{op: partial(_integer_extremum, name) for op, name in _INTEGER_EXTREMA.items()},

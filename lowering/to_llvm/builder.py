@@ -38,7 +38,7 @@ POINTER = llvm.LLVMPointerType()
 NO_FLAGS = FastMathAttr(None)
 CONTRACT = FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
 
-_NSW = IntegerAttr(1, i32)
+NO_SIGNED_WRAP = IntegerAttr(1, i32)
 _WRAPS = IntegerAttr(0, i32)
 _PREDICATES = {flag.value: IntegerAttr(flag.to_int(), i64) for flag in llvm.ALL_ICMP_FLAGS}
 _NO_BUNDLES = DenseArrayBase.from_list(i32, ())
@@ -60,6 +60,7 @@ class LLVMBuilder:
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
         self._constant_ops: list[Operation] = []
         self._integers: dict[SSAValue, int] = {}
+        self._computed: dict[tuple[object, ...], SSAValue] = {}
 
     def finish(self) -> Region:
         """The body of the function; constants come first in the entry block."""
@@ -109,6 +110,20 @@ class LLVMBuilder:
         self.block.add_op(op)
         return op.results[0]
 
+    def once(
+        self,
+        kind: type[Operation],
+        operands: tuple[SSAValue, ...],
+        result_type: Attribute,
+        properties: dict[str, Attribute],
+    ) -> SSAValue:
+        """As `make`, but an equal op of this block serves again; `properties` have to follow from the rest."""
+        key = (self.block, kind, operands, result_type)
+        found = self._computed.get(key)
+        if found is None:
+            found = self._computed[key] = self.make(kind, operands, result_type, properties)
+        return found
+
     # Constants.
 
     def constant(self, value: Attribute, type_: Attribute) -> SSAValue:
@@ -149,10 +164,22 @@ class LLVMBuilder:
         """The number that an integer constant of this function is, or None."""
         return self._integers.get(value)
 
+    def elements(self, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
+        """A vector constant with elements of an LLVM type."""
+        vector = VectorType(type_, [len(values)])
+        if isa(vector, VectorType[AnyFloat]):
+            return self.constant(DenseIntOrFPElementsAttr.from_list(vector, [float(value) for value in values]), vector)
+        if not isa(vector, VectorType[IntegerType]):
+            raise TypeError(f"expected integers or floats, got {type_}")
+        return self.constant(DenseIntOrFPElementsAttr.from_list(vector, [int(value) for value in values]), vector)
+
     def lane_numbers(self, lanes: int) -> SSAValue:
         """The vector 0, 1, ..., lanes - 1 of i64."""
-        type_ = VectorType(i64, [lanes])
-        return self.constant(DenseIntOrFPElementsAttr.from_list(type_, list(range(lanes))), type_)
+        return self.elements(range(lanes), i64)
+
+    def zero(self, type_: Attribute) -> SSAValue:
+        """The number 0 of an integer or float type, in all elements of a vector."""
+        return self.float(0.0, type_) if isinstance(element_type(type_), AnyFloat) else self.integer(0, type_)
 
     def undefined(self, type_: Attribute) -> SSAValue:
         """A value that is never looked at."""
@@ -167,14 +194,14 @@ class LLVMBuilder:
             return self.integer(left + right)
         if left == 0:
             return rhs
-        return lhs if right == 0 else self.make(llvm.AddOp, (lhs, rhs), lhs.type, {"overflowFlags": _NSW})
+        return lhs if right == 0 else self.once(llvm.AddOp, (lhs, rhs), lhs.type, {"overflowFlags": NO_SIGNED_WRAP})
 
     def sub(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """The difference."""
         left, right = self._integers.get(lhs), self._integers.get(rhs)
         if left is not None and right is not None:
             return self.integer(left - right)
-        return lhs if right == 0 else self.make(llvm.SubOp, (lhs, rhs), lhs.type, {"overflowFlags": _NSW})
+        return lhs if right == 0 else self.once(llvm.SubOp, (lhs, rhs), lhs.type, {"overflowFlags": NO_SIGNED_WRAP})
 
     def mul(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """The product."""
@@ -185,7 +212,7 @@ class LLVMBuilder:
             return rhs
         if right == 1 or left == 0:
             return lhs
-        return self.make(llvm.MulOp, (lhs, rhs), lhs.type, {"overflowFlags": _NSW})
+        return self.once(llvm.MulOp, (lhs, rhs), lhs.type, {"overflowFlags": NO_SIGNED_WRAP})
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An integer comparison, by LLVM's name of the predicate."""
@@ -213,13 +240,17 @@ class LLVMBuilder:
         """The address of `base[index]` in an array of `type_`."""
         if self._integers.get(index) == 0:
             return base
+        key = (self.block, base, index, type_)
+        if key in self._computed:
+            return self._computed[key]
         properties = {
             "rawConstantIndices": _ONE_INDEX,
             "elem_type": type_,
             "noWrapFlags": _WRAPS,
             "inbounds": UnitAttr(),
         }
-        return self.make(llvm.GEPOp, (base, index), POINTER, properties)
+        found = self._computed[key] = self.make(llvm.GEPOp, (base, index), POINTER, properties)
+        return found
 
     def load(self, address: SSAValue, type_: Attribute, alignment: int) -> SSAValue:
         """Reads a value."""
@@ -253,7 +284,7 @@ class LLVMBuilder:
         self, name: str, arguments: Sequence[SSAValue], type_: Attribute, flags: FastMathAttr = NO_FLAGS
     ) -> SSAValue:
         """A call of an intrinsic that is overloaded on the type of its result."""
-        return self.intrinsic(f"{name}.{_suffix(type_)}", arguments, type_, flags)
+        return self.intrinsic(f"{name}.{type_suffix(type_)}", arguments, type_, flags)
 
     # Vectors.
 
@@ -286,7 +317,7 @@ def lane_count(type_: Attribute) -> int | None:
     return type_.get_shape()[0] if isa(type_, VectorType) else None
 
 
-def _suffix(type_: Attribute) -> str:
+def type_suffix(type_: Attribute) -> str:
     """How the names of overloaded intrinsics spell a type."""
     lanes = lane_count(type_)
     return f"{'' if lanes is None else f'v{lanes}'}{element_type(type_)}"

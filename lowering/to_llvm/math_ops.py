@@ -12,18 +12,18 @@ from xdsl.dialects import llvm, math
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
-from lowering.to_llvm.arith_ops import Lower, fast_math
+from lowering.to_llvm.arith_ops import Lower, fast_math, result_element
 from lowering.to_llvm.builder import CONTRACT, LLVMBuilder, element_type, lane_count
 from lowering.to_llvm.scalars import convert_float, from_integer, math_type
 
 
 def _in_math_type(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
-    type_ = op.results[0].type
+    type_ = result_element(op)
     return [convert_float(b, operand, type_, math_type(type_)) for operand in operands]
 
 
 def _rounded(b: LLVMBuilder, op: Operation, value: SSAValue) -> SSAValue:
-    type_ = op.results[0].type
+    type_ = result_element(op)
     return convert_float(b, value, math_type(type_), type_)
 
 
@@ -62,7 +62,7 @@ def _rsqrt(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAVa
 def _fpowi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     """An integer power by the C library's `pow`, which is exact in its exponent."""
     base, exponent = operands
-    type_ = op.results[0].type
+    type_ = result_element(op)
     wide = convert_float(b, base, type_, math_type(type_))
     power = from_integer(b, exponent, element_type(wide.type), signed=True)
     return _rounded(b, op, b.overloaded("llvm.pow", (wide, power), wide.type))

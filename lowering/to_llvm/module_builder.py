@@ -19,6 +19,7 @@ class ModuleBuilder:
 
     def __init__(self) -> None:
         self.ops: list[Operation] = []
+        self.defined: set[str] = set()
         self._declared: dict[str, llvm.LLVMFunctionType] = {}
         self._texts: dict[str, str] = {}
 
@@ -69,6 +70,7 @@ class ModuleBuilder:
         properties: dict[str, Attribute | None],
     ) -> None:
         """Adds a function with a body."""
+        self.defined.add(name)
         linkage = INTERNAL if internal else EXTERNAL
         type_ = llvm.LLVMFunctionType(parameters, result)
         self.ops.append(llvm.FuncOp(name, type_, linkage, body=body, other_props=properties))

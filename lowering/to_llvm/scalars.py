@@ -8,6 +8,8 @@ most processors.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -25,7 +27,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.to_llvm import llvm_ext
-from lowering.to_llvm.builder import LLVMBuilder, like
+from lowering.to_llvm.builder import LLVMBuilder, like, type_suffix
 
 
 def llvm_type(type_: Attribute) -> Attribute:
@@ -112,11 +114,22 @@ def float_constant(b: LLVMBuilder, value: float, type_: Attribute) -> SSAValue:
     return b.float(value, type_)
 
 
+def vector_constant(b: LLVMBuilder, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
+    """A vector constant with elements of a tir type; of bf16, the bits."""
+    if type_ == bf16:
+        from lowering.codegen.llvm_types import bfloat_bits
+
+        return b.elements([bfloat_bits(value) for value in values], i16)
+    return b.elements(values, llvm_type(type_))
+
+
 def to_integer(b: LLVMBuilder, value: SSAValue, source: Attribute, target: Attribute, signed: bool) -> SSAValue:
-    """A float truncated to an integer; poison where it does not fit."""
-    wide = convert_float(b, value, source, compute_type(source))
-    kind = llvm_ext.FPToSIOp if signed else llvm_ext.FPToUIOp
-    return b.make(kind, (wide,), like(value.type, llvm_type(target)))
+    """A float rounded towards zero, at the ends of the range if it is outside; 0 for NaN."""
+    # Half floats go through f32: LLVM 22 gives the least i16 for a NaN of f16 on processors with AVX512-FP16.
+    wide = convert_float(b, value, source, math_type(source))
+    result = like(value.type, llvm_type(target))
+    name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{type_suffix(result)}.{type_suffix(wide.type)}"
+    return b.intrinsic(name, (wide,), result)
 
 
 def from_integer(b: LLVMBuilder, value: SSAValue, target: Attribute, signed: bool) -> SSAValue:

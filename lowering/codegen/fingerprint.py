@@ -1,0 +1,67 @@
+"""A text that two functions share exactly if they compile to the same code: names and places do not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import LocationAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+Numbers: TypeAlias = dict[SSAValue | Block, int]
+
+
+class Fingerprint:
+    """Writes ops down with values and blocks numbered in order of appearance; texts of attributes are remembered."""
+
+    def __init__(self) -> None:
+        self._attributes: dict[Attribute, str] = {}
+
+    def __call__(self, op: Operation, without: Iterable[str] = ()) -> str:
+        """The text of an op with everything inside; properties named in `without` are left out. Linear in its size."""
+        parts: list[str] = []
+        self._op(op, frozenset(without), {}, parts)
+        return "".join(parts)
+
+    def _op(
+        self, op: Operation, without: frozenset[str], numbers: dict[SSAValue | Block, int], parts: list[str]
+    ) -> None:
+        parts.append(op.name)
+        for operand in op.operands:
+            parts.append(f" %{numbers.get(operand, -1)}")
+        for block in op.successors:
+            parts.append(f" ^{numbers.setdefault(block, len(numbers))}")
+        self._dictionary("<", op.properties, without, parts)
+        self._dictionary("{", op.attributes, without, parts)
+        for result in op.results:
+            numbers[result] = len(numbers)
+            parts.append(f":{self._text(result.type)}")
+        for region in op.regions:
+            self._region(region, numbers, parts)
+        parts.append("\n")
+
+    def _region(self, region: Region, numbers: Numbers, parts: list[str]) -> None:
+        parts.append("(\n")
+        for block in region.blocks:
+            parts.append(f"^{numbers.setdefault(block, len(numbers))}")
+            for argument in block.args:
+                numbers[argument] = len(numbers)
+                parts.append(f":{self._text(argument.type)}")
+            parts.append("\n")
+            for inner in block.ops:
+                self._op(inner, frozenset(), numbers, parts)
+        parts.append(")")
+
+    def _dictionary(
+        self, mark: str, attributes: Mapping[str, Attribute], without: frozenset[str], parts: list[str]
+    ) -> None:
+        for name in sorted(attributes):
+            value = attributes[name]
+            if name not in without and not isinstance(value, LocationAttr):
+                parts.append(f" {mark}{name}={self._text(value)}")
+
+    def _text(self, attribute: Attribute) -> str:
+        text = self._attributes.get(attribute)
+        if text is None:
+            text = self._attributes[attribute] = str(attribute)
+        return text

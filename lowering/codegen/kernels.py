@@ -1,0 +1,152 @@
+"""Prim_funcs to callable machine code: deduplicated, cached on disk, loaded on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+
+from lowering.codegen.binding import library_version
+from lowering.codegen.cache import CodeCache, cache_key, default_cache
+from lowering.codegen.compiler import CompileOptions, compile_object
+from lowering.codegen.fingerprint import Fingerprint
+from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.loader import LoadedCode, load_objects
+from tir_dialect.ops.calls import CallOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+
+CODE_VERSION = 1
+"""Raised whenever the lowering changes what code comes out, so that no older cache entry is taken."""
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """How prim_funcs are compiled."""
+
+    opt_level: int = 3
+    """0 to 3, as in `-O3`."""
+
+    contract: bool = True
+    """Whether a product may be fused with a sum, which rounds once instead of twice."""
+
+    def key(self) -> str:
+        """What generated code depends on, for cache keys."""
+        return f"O{self.opt_level} contract={self.contract}"
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The compiled prim_funcs of a module."""
+
+    symbols: Mapping[str, str]
+    """Symbol in the objects of each public prim_func; equal functions share one."""
+
+    objects: Mapping[str, bytes]
+    """Object file by the symbol that it defines."""
+
+    extern: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Addresses of C functions that `tir.call_extern` names."""
+
+    @cached_property
+    def code(self) -> LoadedCode:
+        """The code in memory; it stays there as long as this object.
+
+        Raises `CodegenError` for a C function that is neither in `extern` nor in the run-time libraries.
+        """
+        return load_objects(list(self.objects.values()), self.extern)
+
+    def address(self, name: str) -> int:
+        """The address of `i32 f(i64 symbols..., parameters...)` for a prim_func; `KeyError` if there is none."""
+        return self.code.address(self.symbols[name])
+
+
+def compile_prim_funcs(
+    module: ModuleOp,
+    target: Target | None = None,
+    *,
+    cache: CodeCache | None = None,
+    options: KernelOptions = KernelOptions(),
+    extern: Mapping[str, int] | None = None,
+) -> Kernels:
+    """Compile every public prim_func of a module, which is left as it is, for the host or another target.
+
+    Raises `PassFailedException` at an op that has no lowering, and `CodegenError` if LLVM rejects the code.
+    """
+    target = target or Target.host()
+    cache = cache or default_cache()
+    fingerprint = Fingerprint()
+    salt = f"{CODE_VERSION} {library_version()} {target.code_key()} {options.key()}"
+    symbols: dict[str, str] = {}
+    objects: dict[str, bytes] = {}
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, PrimFuncOp)}
+    for name, function in functions.items():
+        if function.is_private:
+            continue
+        group = [function, *_callees(function, functions)]
+        key = cache_key([salt, *(fingerprint(op, ("sym_name",) if op is function else ()) for op in group)])
+        symbol = f"relax_{key[:32]}"
+        symbols[name] = symbol
+        if symbol not in objects:
+            objects[symbol] = _cached(cache, key, group, symbol, target, options)
+    return Kernels(symbols, objects, extern or {})
+
+
+def _callees(function: PrimFuncOp, functions: Mapping[str, PrimFuncOp]) -> list[PrimFuncOp]:
+    """The functions that a function calls, directly or not, in order of appearance; calls to itself are kept out."""
+    found: dict[str, None] = {}
+    pending = [function]
+    while pending:
+        for name in _called_by(pending.pop()):
+            if name not in found and name in functions:
+                found[name] = None
+                pending.append(functions[name])
+    return [functions[name] for name in found if functions[name] is not function]
+
+
+def _called_by(function: PrimFuncOp) -> Iterator[str]:
+    return (op.callee.root_reference.data for op in function.body.walk() if isinstance(op, CallOp))
+
+
+def _cached(
+    cache: CodeCache, key: str, group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions
+) -> bytes:
+    data = cache.get(key)
+    if data is None:
+        data = _compile(group, symbol, target, options)
+        cache.put(key, data)
+    return data
+
+
+def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions) -> bytes:
+    from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
+    from lowering.to_llvm.emitter import LoweringOptions
+
+    copies = [function.clone() for function in group]
+    copies[0].sym_name = StringAttr(symbol)
+    for copy in copies[1:]:
+        copy.sym_visibility = StringAttr("private")
+    lowered_tir = ModuleOp(copies)
+    run_tir_passes(lowered_tir)
+    lowered = lower_prim_funcs(
+        [op for op in lowered_tir.ops if isinstance(op, PrimFuncOp)],
+        LoweringOptions(target.vector_bits, options.contract),
+    )
+    return compile_object(llvm_text(lowered), target, CompileOptions(options.opt_level))
+
+
+def tir_passes() -> tuple[ModulePass, ...]:
+    """The passes that prim_funcs go through before they become llvm, in order."""
+    from lowering.tir.lower_blocks import LowerBlocksPass
+
+    return (LowerBlocksPass(),)
+
+
+def run_tir_passes(module: ModuleOp) -> None:
+    """Runs `tir_passes` on a module in place."""
+    for step in tir_passes():
+        step.apply(Context(), module)

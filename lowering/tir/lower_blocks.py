@@ -1,0 +1,103 @@
+"""Blocks to plain statements: iterators become their bindings, conditions become branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.regions import ReadsOp, WritesOp
+from tir_dialect.types import IteratorKind
+
+
+@dataclass(frozen=True)
+class LowerBlocksPass(ModulePass):
+    """Inlines every `tir.block` where it stands.
+
+    ```mlir
+    tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) where %inside {
+      tir.init { init(%vi) }
+      update(%vi, %vr)
+    }
+    // becomes
+    tir.if %inside {
+      %zero = arith.constant 0 : index
+      %first = arith.cmpi eq, %r, %zero : index
+      tir.if %first { init(%i) }
+      update(%i, %r)
+    }
+    ```
+
+    `tir.reads` and `tir.writes` go. Afterwards no block is left; run it again and nothing changes. To have inits out of
+    the loops instead of behind a branch, run `lower-init-blocks` first. Accepts every valid module.
+    """
+
+    name = "lower-blocks"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Innermost blocks first, so that each op moves once for every block around it."""
+        for block in reversed([inner for inner in op.walk() if isinstance(inner, BlockOp)]):
+            _lower(block)
+
+
+def _lower(op: BlockOp) -> None:
+    for inner in list(op.body.block.ops):
+        if isinstance(inner, ReadsOp | WritesOp):
+            Rewriter.erase_op(inner)
+    init = op.init
+    if init is not None:
+        _lower_init(op, init)
+    if op.condition is None:
+        point = InsertPoint.before(op)
+    else:
+        guard = IfOp(op.condition)
+        guard.location = op.location
+        Rewriter.insert_op(guard, InsertPoint.before(op))
+        point = InsertPoint.at_end(guard.then_body.block)
+    Rewriter.inline_block(op.body.block, point, list(op.bindings))
+    Rewriter.erase_op(op)
+
+
+def _lower_init(op: BlockOp, init: InitOp) -> None:
+    """The init behind a branch that is taken where all iterators that are not spatial are 0."""
+    at_zero = [iterator.binding for iterator in op.iterators if iterator.kind is not IteratorKind.SPATIAL]
+    conditions = [binding for binding in at_zero if not _is_zero(binding)]
+    if not conditions:
+        Rewriter.inline_block(init.body.block, InsertPoint.before(init))
+        Rewriter.erase_op(init)
+        return
+    ops = _all_zero(conditions)
+    body = Region(Block())
+    Rewriter.inline_block(init.body.block, InsertPoint.at_end(body.block))
+    branch = IfOp(ops[-1], body)
+    inherit_location(init, [*ops, branch])
+    Rewriter.replace_op(init, [*ops, branch], [])
+
+
+def _is_zero(value: SSAValue) -> bool:
+    owner = value.owner
+    return isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr) and owner.value.value.data == 0
+
+
+def _all_zero(values: Sequence[SSAValue]) -> list[Operation]:
+    """Ops of which the last one tells whether all values are 0."""
+    zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
+    tests = [arith.CmpiOp(value, zero, "eq") for value in values]
+    ops: list[Operation] = [zero, *tests]
+
+    def both(lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        ops.append(arith.AndIOp(lhs, rhs, IntegerType(1)))
+        return ops[-1].results[0]
+
+    reduce(both, (test.result for test in tests))
+    return ops

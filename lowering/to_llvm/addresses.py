@@ -1,0 +1,31 @@
+"""Where the elements of a buffer are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from lowering.to_llvm import lane_values
+from lowering.to_llvm.emitter import Buffer, Emitter
+from lowering.to_llvm.lane_values import LaneValue
+from lowering.to_llvm.scalars import memory_type
+
+
+def element_offset(e: Emitter, buffer: Buffer, indices: Sequence[LaneValue], lanes: int = 1) -> LaneValue:
+    """The place of an element, in elements after the base address: `offset + sum(index * stride)`."""
+    offset: LaneValue = e.dim(buffer.type.offset)
+    for index, stride in zip(indices, buffer.type.strides, strict=True):
+        term = lane_values.mul(e.b, index, e.dim(stride), lanes)
+        offset = lane_values.add(e.b, offset, term, lanes)
+    return offset
+
+
+def first_element(e: Emitter, buffer: Buffer) -> SSAValue:
+    """The address of the element at index 0 in every dimension."""
+    return e.b.element(buffer.pointer, e.dim(buffer.type.offset), memory_type(buffer.type.element_type))
+
+
+def address_at(e: Emitter, buffer: Buffer, offset: SSAValue) -> SSAValue:
+    """The address `offset` elements after the base address."""
+    return e.b.element(buffer.pointer, offset, memory_type(buffer.type.element_type))

@@ -1,0 +1,217 @@
+"""The state in which the ops of one prim_func, or of one parallel loop, are lowered.
+
+Layout of an emitted function: the entry block holds what does not depend on loops (constants, dimensions, stack
+memory), then the code follows. Code that can fail ends in a status: a kernel returns 1 after it has raised a
+tvm-ffi error; an inner function returns a pointer to the error's text, `kind NUL message NUL`, or null, so that an
+error that happens on another thread is raised by the one that called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import SymbolRefAttr, i32, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from lowering.diagnostics import fail
+from lowering.to_llvm.builder import POINTER, LLVMBuilder
+from lowering.to_llvm.dim_values import DimValues
+from lowering.to_llvm.errors import raise_function
+from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
+from lowering.to_llvm.module_builder import ModuleBuilder
+from tir_dialect.dims import Dim
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import BufferType
+
+
+@dataclass(frozen=True)
+class LoweringOptions:
+    """How tir becomes llvm."""
+
+    vector_bits: int = 256
+    """Width of vector registers: bounds the lanes of a vectorized loop, and is LLVM's preferred width."""
+
+    contract: bool = True
+    """Whether a product may be fused with a sum, which rounds once instead of twice."""
+
+
+@dataclass
+class ModuleContext:
+    """What the functions of one module share."""
+
+    module: ModuleBuilder
+    options: LoweringOptions
+    functions: Mapping[str, PrimFuncOp]
+    """The prim_funcs of the module by name, for calls between them."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer in a function: where it starts, and what its type says about the rest."""
+
+    pointer: SSAValue
+    type: BufferType
+
+
+@dataclass
+class FunctionState:
+    """What distinguishes a kernel from the body of a parallel loop."""
+
+    name: str
+    is_kernel: bool
+    """Whether the function raises and returns an i32, or returns a pointer to the error's text."""
+
+    in_parallel: bool = False
+    """Whether the code runs on many threads."""
+
+    may_alias: bool = False
+    """Whether buffers of the function may overlap."""
+
+    loop_depth: int = 0
+    heap: list[SSAValue] = field(default_factory=list[SSAValue])
+    """Memory to free when the function fails, innermost last."""
+
+    parallel_count: int = 0
+
+
+class Emitter:
+    """Lowers ops into the blocks of one llvm function."""
+
+    def __init__(self, context: ModuleContext, state: FunctionState, argument_types: Sequence[Attribute]) -> None:
+        self.context = context
+        self.state = state
+        self.b = LLVMBuilder(context.module, argument_types, context.options.contract)
+        self.body = self.b.new_block()
+        self.b.start(self.body)
+        self.values: dict[SSAValue, LaneValue] = {}
+        self.buffers: dict[SSAValue, Buffer] = {}
+        self.symbols: dict[str, SSAValue] = {}
+        self.lanes: Lanes | None = None
+        self._dims = DimValues(self.b, self.symbols)
+
+    def lower_body(self, block: Block) -> None:
+        """Lowers the whole code of the function."""
+        self.lower(block)
+        self.finish()
+
+    def finish(self) -> None:
+        """Frees what the function holds and ends it in success; ends the entry block with a jump to the code."""
+        while self.state.heap:
+            self.call("free", (self.state.heap.pop(),), (POINTER,))
+        if self.state.is_kernel:
+            self.b.insert(llvm.ReturnOp(self.b.integer(0, i32)))
+        else:
+            self.b.insert(llvm.ReturnOp(self.null()))
+        with self.entry():
+            self.b.branch(self.body)
+
+    def lower(self, block: Block) -> None:
+        """Lowers the ops of a block, in order."""
+        for op in block.ops:
+            self.lower_op(op)
+
+    def lower_op(self, op: Operation) -> None:
+        """Lowers one op; what it is made of takes its location."""
+        from lowering.to_llvm.tir_lowerings import LOWERINGS
+
+        lowering = LOWERINGS.get(type(op))
+        if lowering is None:
+            fail(op, "has no lowering to llvm", "run the passes that remove it first, such as lower-blocks")
+        self.b.location = op.location
+        lowering(self, op)
+
+    # Values.
+
+    def define(self, value: SSAValue, lowered: LaneValue) -> None:
+        """Records what a tir value is."""
+        if isinstance(lowered, SSAValue) and lowered.name_hint is None:
+            lowered.name_hint = value.name_hint
+        self.values[value] = lowered
+
+    def scalar(self, value: SSAValue) -> SSAValue:
+        """The lowered form of a value that is the same in all lanes."""
+        lowered = self.values[value]
+        if isinstance(lowered, Ramp):
+            raise ValueError("a value that differs between lanes is used as a scalar")
+        return lowered
+
+    def vector(self, value: LaneValue) -> SSAValue:
+        """A value with one element per lane of the loop."""
+        if self.lanes is None:
+            raise ValueError("vectors of lanes exist in vectorized loops only")
+        return as_vector(self.b, value, self.lanes.count)
+
+    def varies(self, value: SSAValue) -> bool:
+        """Whether lanes of the loop at hand may see different numbers."""
+        return self.lanes is not None and is_varying(self.values[value])
+
+    def dim(self, dim: Dim) -> SSAValue:
+        """The value of a dimension over the symbols of the function."""
+        with self.entry():
+            return self._dims(dim)
+
+    def dims(self, dims: Sequence[Dim]) -> list[SSAValue]:
+        """The values of several dimensions."""
+        return [self.dim(dim) for dim in dims]
+
+    def bind_symbols(self, symbols: Mapping[str, SSAValue]) -> None:
+        """Says what the symbols are; they have to dominate everything."""
+        self.symbols.update(symbols)
+
+    @contextmanager
+    def entry(self) -> Generator[None]:
+        """Ops are appended to the entry block meanwhile."""
+        block, self.b.block = self.b.block, self.b.entry
+        try:
+            yield
+        finally:
+            self.b.block = block
+
+    def null(self) -> SSAValue:
+        """The null pointer."""
+        return self.b.make(llvm.ZeroOp, (), POINTER)
+
+    # Failure.
+
+    def error_text(self, kind: str, message: str) -> SSAValue:
+        """The address of an error's text."""
+        symbol = self.context.module.text(f"{kind}\0{message}")
+        return self.b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr(symbol)})
+
+    def fail_unless(self, condition: SSAValue, kind: str, message: str) -> None:
+        """Leaves the function with an error where the condition, a scalar, does not hold."""
+        failed, passed = self.b.new_block(), self.b.new_block()
+        self.b.branch_if(condition, passed, failed)
+        self.b.start(failed)
+        self.fail(self.error_text(kind, message))
+        self.b.start(passed)
+
+    def fail_if_not_null(self, error: SSAValue) -> None:
+        """Leaves the function with the error of an inner function, if there is one."""
+        failed, passed = self.b.new_block(), self.b.new_block()
+        address = self.b.make(llvm.PtrToIntOp, (error,), i64)
+        self.b.branch_if(self.b.compare("eq", address, self.b.integer(0)), passed, failed)
+        self.b.start(failed)
+        self.fail(error)
+        self.b.start(passed)
+
+    def fail(self, error: SSAValue) -> None:
+        """Leaves the function: frees what it holds, and raises or returns the error. Ends the block."""
+        for memory in reversed(self.state.heap):
+            self.call("free", (memory,), (POINTER,))
+        if not self.state.is_kernel:
+            self.b.insert(llvm.ReturnOp(error))
+            return
+        self.b.insert(llvm.CallOp(raise_function(self.context.module), error))
+        self.b.insert(llvm.ReturnOp(self.b.integer(1, i32)))
+
+    def call(
+        self, name: str, arguments: Sequence[SSAValue], types: Sequence[Attribute], result: Attribute | None = None
+    ) -> SSAValue | None:
+        """Calls an outside function, which is declared on the way."""
+        self.context.module.declare(name, types, result)
+        call = self.b.insert(llvm.CallOp(name, *arguments, return_type=result))
+        return call.results[0] if call.results else None

@@ -1,0 +1,125 @@
+"""Values inside a vectorized loop: one number for all lanes, or one for each.
+
+The lanes of a vectorized loop run together. A value that does not depend on the loop's variable stays a scalar; the
+variable itself, and index arithmetic on it, is kept as a `Ramp`, from which contiguous accesses are recognised; what
+else depends on it is an LLVM vector with one element per lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import IndexType, VectorType, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from lowering.to_llvm.builder import NO_SIGNED_WRAP, LLVMBuilder, element_type
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """The index `base + lane * step`; base and step are i64."""
+
+    base: SSAValue
+    step: SSAValue
+
+
+LaneValue: TypeAlias = SSAValue | Ramp
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """How many lanes run together, and which of them: all, or those whose bit of the mask is set."""
+
+    count: int
+    mask: SSAValue | None = None
+
+    def restricted(self, b: LLVMBuilder, condition: SSAValue) -> Lanes:
+        """Those lanes in which the condition, a vector, holds too."""
+        if self.mask is None:
+            return Lanes(self.count, condition)
+        return Lanes(self.count, b.make(llvm.AndOp, (self.mask, condition), condition.type))
+
+
+def is_varying(value: LaneValue) -> bool:
+    """Whether lanes may see different numbers."""
+    return isinstance(value, Ramp) or isa(value.type, VectorType)
+
+
+def as_vector(b: LLVMBuilder, value: LaneValue, lanes: int) -> SSAValue:
+    """The value as an LLVM vector with one element per lane."""
+    if isinstance(value, SSAValue):
+        return value if isa(value.type, VectorType) else b.splat(value, lanes)
+    vector = VectorType(i64, [lanes])
+    steps = b.lane_numbers(lanes)
+    if b.known_integer(value.step) != 1:
+        steps = b.wrapping(llvm.MulOp, steps, b.splat(value.step, lanes))
+    if b.known_integer(value.base) == 0:
+        return steps
+    return b.make(llvm.AddOp, (b.splat(value.base, lanes), steps), vector, {"overflowFlags": NO_SIGNED_WRAP})
+
+
+def add(b: LLVMBuilder, lhs: LaneValue, rhs: LaneValue, lanes: int) -> LaneValue:
+    """The sum of two indices."""
+    return _linear(b, LLVMBuilder.add, lhs, rhs, lanes)
+
+
+def sub(b: LLVMBuilder, lhs: LaneValue, rhs: LaneValue, lanes: int) -> LaneValue:
+    """The difference of two indices."""
+    return _linear(b, LLVMBuilder.sub, lhs, rhs, lanes)
+
+
+def mul(b: LLVMBuilder, lhs: LaneValue, rhs: LaneValue, lanes: int) -> LaneValue:
+    """The product of two indices."""
+    if not is_varying(lhs) and isinstance(rhs, Ramp):
+        lhs, rhs = rhs, lhs
+    if isinstance(lhs, Ramp) and isinstance(rhs, SSAValue) and not is_varying(rhs):
+        return Ramp(b.mul(lhs.base, rhs), b.mul(lhs.step, rhs))
+    return _elementwise(b, LLVMBuilder.mul, lhs, rhs, lanes)
+
+
+def _linear(
+    b: LLVMBuilder,
+    combine: Callable[[LLVMBuilder, SSAValue, SSAValue], SSAValue],
+    lhs: LaneValue,
+    rhs: LaneValue,
+    lanes: int,
+) -> LaneValue:
+    left, right = _as_ramp(b, lhs), _as_ramp(b, rhs)
+    if left is None or right is None or not (isinstance(lhs, Ramp) or isinstance(rhs, Ramp)):
+        return _elementwise(b, combine, lhs, rhs, lanes)
+    base, step = combine(b, left.base, right.base), combine(b, left.step, right.step)
+    return base if b.known_integer(step) == 0 else Ramp(base, step)
+
+
+def _as_ramp(b: LLVMBuilder, value: LaneValue) -> Ramp | None:
+    if isinstance(value, Ramp):
+        return value
+    return None if is_varying(value) else Ramp(value, b.integer(0))
+
+
+def _elementwise(
+    b: LLVMBuilder,
+    combine: Callable[[LLVMBuilder, SSAValue, SSAValue], SSAValue],
+    lhs: LaneValue,
+    rhs: LaneValue,
+    lanes: int,
+) -> SSAValue:
+    if isinstance(lhs, SSAValue) and isinstance(rhs, SSAValue) and not is_varying(lhs) and not is_varying(rhs):
+        return combine(b, lhs, rhs)
+    return combine(b, as_vector(b, lhs, lanes), as_vector(b, rhs, lanes))
+
+
+_RULES: dict[type[Operation], Callable[[LLVMBuilder, LaneValue, LaneValue, int], LaneValue]] = {
+    arith.AddiOp: add,
+    arith.SubiOp: sub,
+    arith.MuliOp: mul,
+}
+
+
+def index_rule(op: Operation) -> Callable[[LLVMBuilder, LaneValue, LaneValue, int], LaneValue] | None:
+    """How index arithmetic keeps ramps; None for ops that do not."""
+    return _RULES.get(type(op)) if isinstance(element_type(op.results[0].type), IndexType) else None

@@ -1,0 +1,139 @@
+"""Memory of `tir.alloc_buffer`: on the stack where it is small and of known size, else from the heap.
+
+The size of a buffer depends on the symbols of the function only, so heap memory is taken before the outermost loop
+around the allocation and given back after it. A size that overflows, or that the system cannot provide, raises
+`MemoryError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.to_llvm.builder import POINTER
+from lowering.to_llvm.emitter import Buffer, Emitter
+from lowering.to_llvm.scalars import memory_type
+from tir_dialect.dims import Dim, SymbolAtom, constant, product, symbol
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.types import BufferType, LoopKind
+
+STACK_LIMIT = 64 * 1024
+"""Buffers of constant size up to so many bytes are on the stack."""
+
+ALIGNMENT = 64
+"""Alignment of every allocation, in bytes: that of a cache line and of the widest vector."""
+
+
+def lower_alloc(e: Emitter, op: Operation) -> None:
+    """Makes the buffer, unless that was done before the loop around it."""
+    alloc = cast(AllocBufferOp, op)
+    if alloc.buffer not in e.buffers:
+        allocate(e, alloc)
+
+
+def allocate(e: Emitter, alloc: AllocBufferOp) -> None:
+    """Takes memory for the buffer; heap memory is noted in the state of the function, to be released."""
+    type_ = alloc.buffer_type
+    alignment = max(type_.align, ALIGNMENT)
+    elements = _constant_elements(type_)
+    if elements is not None and elements * byte_size(type_.dtype) <= STACK_LIMIT:
+        pointer = _stack(e, type_, max(elements, 1), alignment)
+    else:
+        pointer = _heap(e, type_, alignment)
+    pointer.name_hint = alloc.buffer.name_hint
+    e.buffers[alloc.buffer] = Buffer(pointer, type_)
+
+
+def release(e: Emitter, mark: int) -> None:
+    """Gives back the heap memory that was taken since there were `mark` allocations."""
+    while len(e.state.heap) > mark:
+        e.call("free", (e.state.heap.pop(),), (POINTER,))
+
+
+def nested_allocations(op: Operation, in_parallel: bool) -> Iterator[AllocBufferOp]:
+    """Allocations inside a loop, but not those in parallel loops that become functions of their own."""
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                if isinstance(inner, AllocBufferOp):
+                    yield inner
+                elif in_parallel or not (isinstance(inner, ForOp) and inner.kind.data is LoopKind.PARALLEL):
+                    yield from nested_allocations(inner, in_parallel)
+
+
+def _extent(type_: BufferType) -> Dim:
+    """How many elements lie between the base address and the end of the last element."""
+    if type_.has_default_strides:
+        return product(type_.shape) + type_.offset
+    last = [(extent - 1) * stride for extent, stride in zip(type_.shape, type_.strides, strict=True)]
+    return sum(last, type_.offset) + 1
+
+
+def _constant_elements(type_: BufferType) -> int | None:
+    return _extent(type_).constant_value
+
+
+def _stack(e: Emitter, type_: BufferType, elements: int, alignment: int) -> SSAValue:
+    properties: dict[str, Attribute] = {
+        "alignment": IntegerAttr(alignment, i64),
+        "elem_type": llvm.LLVMArrayType(elements, memory_type(type_.element_type)),
+    }
+    with e.entry():
+        return e.b.make(llvm.AllocaOp, (e.b.integer(1),), POINTER, properties)
+
+
+def _heap(e: Emitter, type_: BufferType, alignment: int) -> SSAValue:
+    b = e.b
+    size, valid = _checked_bytes(e, type_)
+    rounded = b.make(llvm.AndOp, (b.add(size, b.integer(2 * alignment - 1)), b.integer(-alignment)), i64)
+    # A size that is not valid is asked for as one that no system has.
+    asked = b.select(valid, rounded, b.integer(-alignment))
+    pointer = e.call("aligned_alloc", (b.integer(alignment), asked), (i64, i64), POINTER)
+    assert pointer is not None  # the function gives a result
+    address = b.make(llvm.PtrToIntOp, (pointer,), i64)
+    message = f"cannot allocate a buffer of type {type_}"
+    e.fail_unless(b.compare("ne", address, b.integer(0)), "MemoryError", message)
+    e.state.heap.append(pointer)
+    return pointer
+
+
+def _checked_bytes(e: Emitter, type_: BufferType) -> tuple[SSAValue, SSAValue]:
+    """The size in bytes, and whether it was computed without overflow and is not negative."""
+    b = e.b
+    size, valid = b.integer(byte_size(type_.dtype)), b.integer(1, i1)
+    if type_.has_default_strides and not type_.offset.terms:
+        factors = [factor for extent in type_.shape for factor in _factors(extent)]
+    else:
+        factors = [_extent(type_)]
+    for factor in factors:
+        value = e.dim(factor)
+        pair = _multiply_checked(e, size, value)
+        overflow = b.make(llvm.ExtractValueOp, (pair,), i1, {"position": DenseArrayBase.from_list(i64, [1])})
+        size = b.make(llvm.ExtractValueOp, (pair,), i64, {"position": DenseArrayBase.from_list(i64, [0])})
+        good = b.make(llvm.XOrOp, (overflow, b.integer(1, i1)), i1)
+        good = b.make(llvm.AndOp, (good, b.compare("sge", value, b.integer(0))), i1)
+        valid = b.make(llvm.AndOp, (valid, good), i1)
+    small = b.compare("sle", size, b.integer(1 << 62))
+    return size, b.make(llvm.AndOp, (valid, small), i1)
+
+
+def _factors(extent: Dim) -> list[Dim]:
+    """An extent that is a product of symbols, as its factors, so that each multiplication is checked."""
+    if len(extent.terms) != 1:
+        return [extent]
+    coefficient, monomial = extent.terms[0]
+    factors = [symbol(atom.name) for atom, power in monomial if isinstance(atom, SymbolAtom) for _ in range(power)]
+    if len(factors) != sum(power for _, power in monomial):
+        return [extent]
+    return [constant(coefficient), *factors]
+
+
+def _multiply_checked(e: Emitter, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    pair = llvm.LLVMStructType.from_type_list([i64, i1])
+    return e.b.intrinsic("llvm.smul.with.overflow.i64", (lhs, rhs), pair)

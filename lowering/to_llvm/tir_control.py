@@ -1,0 +1,236 @@
+"""Loops and branches, as basic blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i1, i64
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from lowering.codegen.metadata import LOOP_HINTS
+from lowering.diagnostics import fail
+from lowering.to_llvm.emitter import Emitter
+from lowering.to_llvm.lane_values import Lanes, LaneValue, is_varying
+from lowering.to_llvm.tir_allocation import allocate, nested_allocations, release
+from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.types import LoopKind
+
+UNROLL_LIMIT = 4096
+"""Loops are unrolled up to so many ops."""
+
+
+def lower_block(e: Emitter, block: Block) -> None:
+    """Lowers the ops of a region and gives back the memory that they took."""
+    mark = len(e.state.heap)
+    e.lower(block)
+    release(e, mark)
+
+
+def lower_for(e: Emitter, op: Operation) -> None:
+    """A loop of any kind."""
+    loop = cast(ForOp, op)
+    match loop.kind.data:
+        case LoopKind.THREAD_BINDING:
+            fail(op, f"binds {loop.thread_tag} and CPUs have no such threads", "use serial or parallel loops")
+        case LoopKind.PARALLEL if not e.state.in_parallel and e.lanes is None:
+            from lowering.to_llvm.tir_parallel import lower_parallel
+
+            lower_parallel(e, loop)
+        case LoopKind.VECTORIZED if e.lanes is None:
+            from lowering.to_llvm.tir_vectorized import lower_vectorized
+
+            lower_vectorized(e, loop)
+        case _:
+            lower_serial(e, loop)
+
+
+def bounds(e: Emitter, loop: ForOp) -> tuple[SSAValue, SSAValue]:
+    """First value of the loop variable, and the first that it does not reach."""
+    lower = e.b.integer(0) if loop.lower is None else e.scalar(loop.lower)
+    return lower, e.scalar(loop.upper)
+
+
+def trip_count(e: Emitter, loop: ForOp) -> int | None:
+    """How often the loop runs, if that is known."""
+    lower, upper = map(e.b.known_integer, bounds(e, loop))
+    return None if lower is None or upper is None else max(upper - lower, 0)
+
+
+def lower_serial(e: Emitter, loop: ForOp) -> None:
+    """One iteration after the other."""
+    lower, upper = bounds(e, loop)
+    run_loop(e, loop, lower, upper, _hints(e, loop))
+
+
+def run_loop(e: Emitter, loop: ForOp, lower: SSAValue, upper: SSAValue, hints: DictionaryAttr | None) -> None:
+    """The loop's body for every number from `lower` to before `upper`."""
+
+    def body(number: SSAValue) -> None:
+        e.define(loop.induction_var, number)
+        e.lower(loop.body.block)
+
+    with_memory(e, loop, lambda: emit_loop(e, lower, upper, body, hints))
+
+
+def with_memory(e: Emitter, loop: Operation, emit: Callable[[], None]) -> None:
+    """Emits a loop; before the outermost one, memory for all allocations inside is taken."""
+    mark = len(e.state.heap)
+    if e.state.loop_depth == 0:
+        for alloc in nested_allocations(loop, e.state.in_parallel):
+            allocate(e, alloc)
+    e.state.loop_depth += 1
+    emit()
+    e.state.loop_depth -= 1
+    if e.state.loop_depth == 0:
+        release(e, mark)
+
+
+def emit_loop(
+    e: Emitter,
+    lower: SSAValue,
+    upper: SSAValue,
+    body: Callable[[SSAValue], None],
+    hints: DictionaryAttr | None = None,
+    step: int = 1,
+) -> None:
+    """`for (number = lower; number < upper; number += step) body(number)`; a loop of one turn is its body."""
+    b = e.b
+    first, last = b.known_integer(lower), b.known_integer(upper)
+    if first is not None and last is not None and last - first <= step:
+        if last > first:
+            body(lower)
+        return
+    head, inside, after = b.new_block([i64]), b.new_block(), b.new_block()
+    number = head.args[0]
+    b.branch(head, lower)
+    b.start(head)
+    b.branch_if(b.compare("slt", number, upper), inside, after)
+    b.start(inside)
+    body(number)
+    jump = b.branch(head, b.add(number, b.integer(step)))
+    if hints is not None:
+        jump.attributes[LOOP_HINTS] = hints
+    b.start(after)
+
+
+def _hints(e: Emitter, loop: ForOp) -> DictionaryAttr | None:
+    """LLVM's own hints among the annotations, and the wish to unroll."""
+    hints: dict[str, Attribute] = {}
+    if loop.annotations is not None:
+        hints = {key: value for key, value in loop.annotations.data.items() if key.startswith("llvm.loop.")}
+    if loop.kind.data is LoopKind.UNROLLED:
+        turns = trip_count(e, loop)
+        if turns is None:
+            hints["llvm.loop.unroll.enable"] = UnitAttr()
+        elif turns * sum(1 for _ in loop.body.walk()) <= UNROLL_LIMIT:
+            hints["llvm.loop.unroll.full"] = UnitAttr()
+    return DictionaryAttr(hints) if hints else None
+
+
+def lower_while(e: Emitter, op: Operation) -> None:
+    """Runs the second region as long as the first one yields true."""
+    loop = cast(WhileOp, op)
+
+    def emit() -> None:
+        b = e.b
+        head, inside, after = b.new_block(), b.new_block(), b.new_block()
+        b.branch(head)
+        b.start(head)
+        e.lower(loop.before.block)
+        last = cast(ConditionOp, loop.before.block.last_op)
+        b.branch_if(e.scalar(last.condition), inside, after)
+        b.start(inside)
+        e.lower(loop.body.block)
+        b.branch(head)
+        b.start(after)
+
+    with_memory(e, loop, emit)
+
+
+def lower_terminator(e: Emitter, op: Operation) -> None:
+    """The op around it reads the values."""
+
+
+def lower_if(e: Emitter, op: Operation) -> None:
+    """One of two regions; where the condition differs between lanes, both, each for its lanes."""
+    branch = cast(IfOp, op)
+    if e.varies(branch.condition):
+        _lower_masked_if(e, branch)
+        return
+    b = e.b
+    then_block, else_block, after = b.new_block(), b.new_block(), b.new_block()
+    b.branch_if(e.scalar(branch.condition), then_block, else_block if branch.has_else else after)
+    ends: list[tuple[Block, list[LaneValue]]] = []
+    for block, region in ((then_block, branch.then_body), (else_block, branch.else_body)):
+        if block is then_block or branch.has_else:
+            b.start(block)
+            lower_block(e, region.block)
+            ends.append((b.block, _yielded(e, region.block)))
+    _merge(e, branch, ends, after)
+
+
+def _yielded(e: Emitter, block: Block) -> list[LaneValue]:
+    last = block.last_op
+    return [e.values[value] for value in last.values] if isinstance(last, YieldOp) else []
+
+
+def _merge(e: Emitter, branch: IfOp, ends: Sequence[tuple[Block, list[LaneValue]]], after: Block) -> None:
+    """Joins branches; a result is a vector if one of the branches yields a different value for each lane."""
+    b = e.b
+    varying = [any(is_varying(values[index]) for _, values in ends) for index in range(len(branch.outputs))]
+    for block, values in ends:
+        b.block = block
+        plain = [
+            e.vector(value) if varies else cast(SSAValue, value) for value, varies in zip(values, varying, strict=True)
+        ]
+        for index, value in enumerate(plain):
+            if len(after.args) <= index:
+                after.insert_arg(value.type, index)
+        b.branch(after, *plain)
+    b.start(after)
+    for output, argument in zip(branch.outputs, after.args, strict=True):
+        e.define(output, argument)
+
+
+def _lower_masked_if(e: Emitter, branch: IfOp) -> None:
+    outer = cast(Lanes, e.lanes)
+    condition = e.vector(e.values[branch.condition])
+    opposite = e.b.make(llvm.XOrOp, (condition, e.b.integer(1, condition.type)), condition.type)
+    chosen = _run_masked(e, branch.then_body.block, outer, condition)
+    others = _run_masked(e, branch.else_body.block, outer, opposite) if branch.has_else else []
+    for output, then, otherwise in zip(branch.outputs, chosen, others, strict=True):
+        e.define(output, e.b.select(condition, then, otherwise))
+
+
+def _run_masked(e: Emitter, block: Block, outer: Lanes, condition: SSAValue) -> list[SSAValue]:
+    """A region for the lanes in which the condition holds; it is skipped if there are none.
+
+    Gives what it yields as vectors; the lanes that do not take part have unspecified values.
+    """
+    b = e.b
+    inner = outer.restricted(b, condition)
+    assert inner.mask is not None  # restricted lanes have a mask
+    some = b.intrinsic(f"llvm.vector.reduce.or.v{inner.count}i1", (inner.mask,), i1)
+    inside, skipped, after = b.new_block(), b.new_block(), b.new_block()
+    b.branch_if(some, inside, skipped)
+    b.start(inside)
+    e.lanes = inner
+    lower_block(e, block)
+    values = [e.vector(value) for value in _yielded(e, block)]
+    e.lanes = outer
+    for index, value in enumerate(values):
+        after.insert_arg(value.type, index)
+    b.branch(after, *values)
+    b.start(skipped)
+    b.branch(after, *[b.zero(value.type) for value in values])
+    b.start(after)
+    return list(after.args)
+
+
+def integer_annotation(loop: ForOp, name: str) -> int | None:
+    """An integer among the annotations of a loop."""
+    value = None if loop.annotations is None else loop.annotations.data.get(name)
+    return value.value.data if isinstance(value, IntegerAttr) else None

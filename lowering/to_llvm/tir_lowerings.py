@@ -1,0 +1,50 @@
+"""The dispatch table of `convert-tir-to-llvm`: op class to lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.vector import BroadcastOp
+from xdsl.ir import Operation
+
+from lowering.to_llvm.emitter import Emitter
+from lowering.to_llvm.tir_allocation import lower_alloc
+from lowering.to_llvm.tir_calls import lower_call, lower_call_extern
+from lowering.to_llvm.tir_control import lower_for, lower_if, lower_terminator, lower_while
+from lowering.to_llvm.tir_memory import lower_load, lower_match_buffer, lower_store
+from lowering.to_llvm.tir_packed import lower_call_packed
+from lowering.to_llvm.tir_scalars import (
+    SCALAR_LOWERINGS,
+    lower_assert,
+    lower_broadcast,
+    lower_dim,
+    lower_ramp,
+    lower_scalar_op,
+)
+from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
+from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+
+LOWERINGS: dict[type[Operation], Callable[[Emitter, Operation], None]] = {
+    **dict.fromkeys(SCALAR_LOWERINGS, lower_scalar_op),
+    AllocBufferOp: lower_alloc,
+    AssertOp: lower_assert,
+    BroadcastOp: lower_broadcast,
+    CallExternOp: lower_call_extern,
+    CallOp: lower_call,
+    CallPackedOp: lower_call_packed,
+    ConditionOp: lower_terminator,
+    DimOp: lower_dim,
+    ForOp: lower_for,
+    IfOp: lower_if,
+    LoadOp: lower_load,
+    MatchBufferOp: lower_match_buffer,
+    RampOp: lower_ramp,
+    StoreOp: lower_store,
+    WhileOp: lower_while,
+    YieldOp: lower_terminator,
+}
+"""Every op that may stand in a prim_func once blocks are lowered."""

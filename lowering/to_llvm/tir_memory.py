@@ -1,0 +1,131 @@
+"""Loads, stores and views.
+
+An access of a vector, or one inside a vectorized loop, is one vector access where the lanes lie next to each other,
+the same in reverse order, and otherwise a gather or scatter. Lanes that a mask switches off touch no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i1, i32
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from lowering.to_llvm import lane_values, llvm_ext
+from lowering.to_llvm.addresses import address_at, element_offset
+from lowering.to_llvm.builder import LLVMBuilder
+from lowering.to_llvm.emitter import Buffer, Emitter
+from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp
+from lowering.to_llvm.scalars import from_memory, memory_type, to_memory
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.regions import MatchBufferOp
+
+
+def lower_load(e: Emitter, op: Operation) -> None:
+    """Reads an element, or one for each lane."""
+    load = cast(LoadOp, op)
+    buffer = e.buffers[load.buffer]
+    lanes = _lanes_of(e, load)
+    offset = _offset(e, buffer, load.indices, lanes, load.lanes is not None)
+    element = memory_type(buffer.type.element_type)
+    if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
+        address = address_at(e, buffer, offset)
+        value = e.b.load(address, element, byte_size(buffer.type.dtype))
+    else:
+        assert lanes is not None  # only lanes make an offset vary
+        value = _load_lanes(e, buffer, offset, lanes)
+    e.define(load.result, from_memory(e.b, value, buffer.type.element_type))
+
+
+def lower_store(e: Emitter, op: Operation) -> None:
+    """Writes an element, or one for each lane."""
+    store = cast(StoreOp, op)
+    buffer = e.buffers[store.buffer]
+    lanes = _lanes_of(e, store)
+    offset = _offset(e, buffer, store.indices, lanes, store.lanes is not None)
+    value = e.values[store.value]
+    if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
+        stored = to_memory(e.b, e.scalar(store.value), buffer.type.element_type)
+        e.b.store(stored, address_at(e, buffer, offset), byte_size(buffer.type.dtype))
+    else:
+        assert lanes is not None  # only lanes make an offset vary
+        vector = lane_values.as_vector(e.b, value, lanes.count)
+        _store_lanes(e, buffer, offset, lanes, to_memory(e.b, vector, buffer.type.element_type))
+
+
+def lower_match_buffer(e: Emitter, op: Operation) -> None:
+    """A view: its base address is that of its first element."""
+    match = cast(MatchBufferOp, op)
+    buffer = e.buffers[match.buffer]
+    offset = element_offset(e, buffer, [e.scalar(axis.lower) for axis in match.axes])
+    assert isinstance(offset, SSAValue)  # of scalars
+    e.buffers[match.view] = Buffer(address_at(e, buffer, offset), match.view_type)
+
+
+def _lanes_of(e: Emitter, op: LoadOp | StoreOp) -> Lanes | None:
+    """The lanes of the access: of its vector, or of the loop around it."""
+    if op.lanes is None:
+        return e.lanes
+    mask = None if op.mask is None else e.scalar(op.mask)
+    return Lanes(op.lanes, mask)
+
+
+def _offset(e: Emitter, buffer: Buffer, indices: Sequence[SSAValue], lanes: Lanes | None, is_vector: bool) -> LaneValue:
+    lowered = [e.values[index] for index in indices]
+    if is_vector and not any(lane_values.is_varying(index) for index in lowered):
+        last = lowered[-1]
+        assert isinstance(last, SSAValue)  # ramps are varying
+        lowered[-1] = Ramp(last, e.b.integer(1))
+    return element_offset(e, buffer, lowered, 1 if lanes is None else lanes.count)
+
+
+def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> SSAValue:
+    b, alignment = e.b, byte_size(buffer.type.dtype)
+    element = memory_type(buffer.type.element_type)
+    vector = VectorType(element, [lanes.count])
+    step = b.known_integer(offset.step) if isinstance(offset, Ramp) else None
+    if isinstance(offset, Ramp) and step in (1, -1):
+        start = offset.base if step == 1 else b.sub(offset.base, b.integer(lanes.count - 1))
+        address = address_at(e, buffer, start)
+        if lanes.mask is None:
+            value = b.load(address, vector, alignment)
+        else:
+            mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
+            value = b.insert(llvm_ext.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
+        return value if step == 1 else _reversed(b, value)
+    offsets = lane_values.as_vector(b, offset, lanes.count)
+    gather = llvm_ext.GatherOp(buffer.pointer, offsets, _mask(b, lanes), b.zero(vector), alignment)
+    return b.insert(gather).results[0]
+
+
+def _store_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes, value: SSAValue) -> None:
+    b, alignment = e.b, byte_size(buffer.type.dtype)
+    step = b.known_integer(offset.step) if isinstance(offset, Ramp) else None
+    if isinstance(offset, Ramp) and step in (1, -1):
+        start = offset.base if step == 1 else b.sub(offset.base, b.integer(lanes.count - 1))
+        address = address_at(e, buffer, start)
+        stored = value if step == 1 else _reversed(b, value)
+        if lanes.mask is None:
+            b.store(stored, address, alignment)
+        else:
+            mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
+            b.insert(llvm_ext.MaskedStoreOp(stored, address, mask, alignment))
+        return
+    offsets = lane_values.as_vector(b, offset, lanes.count)
+    b.insert(llvm_ext.ScatterOp(value, buffer.pointer, offsets, _mask(b, lanes), alignment))
+
+
+def _mask(b: LLVMBuilder, lanes: Lanes) -> SSAValue:
+    return b.integer(1, VectorType(i1, [lanes.count])) if lanes.mask is None else lanes.mask
+
+
+def _reversed(b: LLVMBuilder, vector: SSAValue) -> SSAValue:
+    type_ = vector.type
+    assert isa(type_, VectorType)  # the callers have vectors
+    order = list(reversed(range(type_.get_shape()[0])))
+    mask = DenseArrayBase.from_list(i32, order)
+    return b.make(llvm.ShuffleVectorOp, (vector, b.undefined(type_)), type_, {"mask": mask})

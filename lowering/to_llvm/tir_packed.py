@@ -1,0 +1,179 @@
+"""Calls of packed functions: the tvm-ffi C API from compiled code.
+
+The arguments are an array of `TVMFFIAny` on the stack; a buffer is a `DLTensor` beside it. The function is looked up
+by name at each call, so that a function registered anew is found. Packed functions may be Python: they are not called
+from the threads of a parallel loop, which would wait for the interpreter's lock for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import Float64Type, IndexType, IntegerType, SymbolRefAttr, f64, i1, i8, i16, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.diagnostics import fail
+from lowering.to_llvm.addresses import first_element
+from lowering.to_llvm.builder import POINTER
+from lowering.to_llvm.emitter import Emitter
+from lowering.to_llvm.errors import ALREADY_RAISED
+from lowering.to_llvm.scalars import convert_float, from_integer
+from tir_dialect.dtypes import is_float, lookup
+from tir_dialect.ops.calls import CallPackedOp
+from tir_dialect.types import BufferType
+from vm_dialect.messages import unknown_packed
+
+ANY = llvm.LLVMStructType.from_type_list([i32, i32, i64])
+DL_TENSOR = llvm.LLVMStructType.from_type_list([POINTER, i32, i32, i32, i8, i8, i16, POINTER, POINTER, i64])
+BYTE_ARRAY = llvm.LLVMStructType.from_type_list([POINTER, i64])
+
+_NONE, _INT, _BOOL, _FLOAT, _DL_TENSOR_POINTER, _FIRST_OBJECT = 0, 1, 2, 3, 7, 64
+_CPU = 1
+
+
+def lower_call_packed(e: Emitter, op: Operation) -> None:
+    """A call through the registry; an error that the function raises is that of the kernel."""
+    call = cast(CallPackedOp, op)
+    if e.state.in_parallel:
+        fail(op, "is inside a parallel loop", "make the loop serial, or call a C function")
+    function = _lookup(e, call.function.data)
+    count = len(call.arguments)
+    arguments = _slot(e, llvm.LLVMArrayType(max(count, 1), ANY))
+    for index, argument in enumerate(call.arguments):
+        _store_any(e, arguments, index, argument)
+    result = _slot(e, ANY)
+    _store_fields(e, result, ANY, [e.b.integer(_NONE, i32), e.b.integer(0, i32), e.b.integer(0)])
+    status = e.call(
+        "TVMFFIFunctionCall",
+        (function, arguments, e.b.integer(count, i32), result),
+        (POINTER, POINTER, i32, POINTER),
+        i32,
+    )
+    e.call("TVMFFIObjectDecRef", (function,), (POINTER,), i32)
+    _require_zero(e, status)
+    _take_result(e, call, result)
+
+
+def _require_zero(e: Emitter, status: SSAValue | None) -> None:
+    assert status is not None  # the functions give a status
+    e.fail_unless(e.b.compare("eq", status, e.b.integer(0, i32)), ALREADY_RAISED, "")
+
+
+def _slot(e: Emitter, type_: Attribute) -> SSAValue:
+    with e.entry():
+        return e.b.insert(llvm.AllocaOp(e.b.integer(1), type_, 16)).results[0]
+
+
+def _field(e: Emitter, struct: SSAValue, type_: Attribute, *path: int) -> SSAValue:
+    return e.b.insert(llvm.GEPOp(struct, [0, *path], type_, inbounds=True)).results[0]
+
+
+def _store_fields(e: Emitter, struct: SSAValue, type_: llvm.LLVMStructType, values: Sequence[SSAValue]) -> None:
+    for index, value in enumerate(values):
+        e.b.store(value, _field(e, struct, type_, index), 1)
+
+
+def _lookup(e: Emitter, name: str) -> SSAValue:
+    """The function of the registry, as a reference that we own; an error if there is none."""
+    b = e.b
+    text = b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr(e.context.module.text(name))})
+    array, handle = _slot(e, BYTE_ARRAY), _slot(e, POINTER)
+    _store_fields(e, array, BYTE_ARRAY, [text, b.integer(len(name.encode()))])
+    b.store(e.null(), handle, 8)
+    _require_zero(e, e.call("TVMFFIFunctionGetGlobal", (array, handle), (POINTER, POINTER), i32))
+    function = b.load(handle, POINTER, 8)
+    found = b.compare("ne", b.make(llvm.PtrToIntOp, (function,), i64), b.integer(0))
+    e.fail_unless(found, "ValueError", unknown_packed(name))
+    return function
+
+
+def _store_any(e: Emitter, arguments: SSAValue, index: int, argument: SSAValue) -> None:
+    b = e.b
+    kind, value = _boxed(e, argument)
+    slot = b.insert(llvm.GEPOp(arguments, [index], ANY, inbounds=True)).results[0]
+    _store_fields(e, slot, ANY, [b.integer(kind, i32), b.integer(0, i32)])
+    b.store(value, _field(e, slot, ANY, 2), 8)
+
+
+def _boxed(e: Emitter, argument: SSAValue) -> tuple[int, SSAValue]:
+    """The type index, and the 8 bytes of the value."""
+    b, type_ = e.b, argument.type
+    if isinstance(type_, BufferType):
+        return _DL_TENSOR_POINTER, _dl_tensor(e, argument, type_)
+    value = e.scalar(argument)
+    if isinstance(type_, IndexType):
+        return _INT, value
+    if is_float(type_):
+        return _FLOAT, convert_float(b, value, type_, f64)
+    if type_ == i1:
+        return _BOOL, b.make(llvm.ZExtOp, (value,), i64)
+    return _INT, value if type_ == i64 else b.make(llvm.SExtOp, (value,), i64)
+
+
+def _dl_tensor(e: Emitter, argument: SSAValue, type_: BufferType) -> SSAValue:
+    b, dtype = e.b, lookup(type_.dtype)
+    tensor = _slot(e, DL_TENSOR)
+    code, bits = dtype.dlpack
+    _store_fields(
+        e,
+        tensor,
+        DL_TENSOR,
+        [
+            first_element(e, e.buffers[argument]),
+            b.integer(_CPU, i32),
+            b.integer(0, i32),
+            b.integer(type_.rank, i32),
+            b.integer(code, i8),
+            b.integer(bits, i8),
+            b.integer(1, i16),
+            _integers(e, e.dims(type_.shape)),
+            _integers(e, e.dims(type_.strides)),
+            b.integer(0),
+        ],
+    )
+    return tensor
+
+
+def _integers(e: Emitter, values: Sequence[SSAValue]) -> SSAValue:
+    array = _slot(e, llvm.LLVMArrayType(max(len(values), 1), i64))
+    for index, value in enumerate(values):
+        e.b.store(value, e.b.element(array, e.b.integer(index), i64), 8)
+    return array
+
+
+def _take_result(e: Emitter, call: CallPackedOp, result: SSAValue) -> None:
+    """Converts the result to the type that the op says, or drops it."""
+    b = e.b
+    kind = b.load(_field(e, result, ANY, 0), i32, 4)
+    payload = _field(e, result, ANY, 2)
+    _drop_object(e, kind, payload)
+    if call.result is None:
+        return
+    type_ = call.result.type
+    wanted = (_FLOAT, _INT) if is_float(type_) else (_INT, _BOOL)
+    matches = [b.compare("eq", kind, b.integer(number, i32)) for number in wanted]
+    message = f'packed function "{call.function.data}" expected to return {type_}, got another kind'
+    e.fail_unless(b.make(llvm.OrOp, tuple(matches), i1), "TypeError", message)
+    if is_float(type_):
+        number = from_integer(b, b.load(payload, i64, 8), f64, signed=True)
+        value = b.select(matches[0], b.load(payload, Float64Type(), 8), number)
+        e.define(call.result, convert_float(b, value, f64, type_))
+        return
+    integer = b.load(payload, i64, 8)
+    if type_ == i1:
+        e.define(call.result, b.compare("ne", integer, b.integer(0)))
+    else:
+        e.define(call.result, integer if type_ == i64 else b.make(llvm.TruncOp, (integer,), cast(IntegerType, type_)))
+
+
+def _drop_object(e: Emitter, kind: SSAValue, payload: SSAValue) -> None:
+    """Gives up an object that the function returned; nothing is held of it."""
+    b = e.b
+    held, free = b.new_block(), b.new_block()
+    b.branch_if(b.compare("sge", kind, b.integer(_FIRST_OBJECT, i32)), held, free)
+    b.start(held)
+    e.call("TVMFFIObjectDecRef", (b.load(payload, POINTER, 8),), (POINTER,), i32)
+    b.branch(free)
+    b.start(free)

@@ -1,0 +1,208 @@
+"""Parallel loops: the body becomes a function, which the threads of an OpenMP team call on parts of the range.
+
+Three functions come of a loop in `f`:
+
+* `f.parallel0(lower, upper, symbols..., captured...)` runs a part of the range and returns null or an error's text.
+  Its buffers are `noalias` parameters, so it is optimised like a kernel;
+* `f.parallel0.thread(context)` is what a thread runs: it reads the captured values, finds its part and calls the first;
+* in `f`, the context is filled and `GOMP_parallel` called. A team of one thread, or one too small for the annotation
+  `grain` (least number of iterations for a thread), is a direct call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, llvm
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, SymbolRefAttr, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.to_llvm.builder import POINTER, LLVMBuilder
+from lowering.to_llvm.emitter import Buffer, Emitter, FunctionState
+from lowering.to_llvm.function_properties import buffer_attributes, function_properties
+from lowering.to_llvm.tir_control import bounds, integer_annotation, lower_serial, run_loop
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.scalars import DimOp
+from tir_dialect.types import BufferType
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What a loop's body uses from outside."""
+
+    buffers: tuple[SSAValue, ...]
+    scalars: tuple[SSAValue, ...]
+    recomputed: tuple[Operation, ...]
+    """Constants and dimensions, which the body's function makes again."""
+
+
+def lower_parallel(e: Emitter, loop: ForOp) -> None:
+    """Runs the loop on the threads of the machine; if it has at most one iteration, in place."""
+    b = e.b
+    lower, upper = bounds(e, loop)
+    known = b.known_integer(lower), b.known_integer(upper)
+    if known[0] is not None and known[1] is not None and known[1] - known[0] <= 1:
+        lower_serial(e, loop)
+        return
+    captured = _captured(loop)
+    name = f"{e.state.name}.parallel{e.state.parallel_count}"
+    e.state.parallel_count += 1
+    arguments = [*e.symbols.values(), *[e.buffers[buffer].pointer for buffer in captured.buffers]]
+    arguments += [e.scalar(value) for value in captured.scalars]
+    _define_part(e, loop, name, captured, [argument.type for argument in arguments])
+    fields = [POINTER, i64, i64, *[argument.type for argument in arguments]]
+    _define_thread(e, name, fields)
+    error = _call_team(e, loop, name, [lower, upper, *arguments], fields)
+    e.fail_if_not_null(error)
+
+
+def _captured(loop: ForOp) -> Captured:
+    inside: set[SSAValue] = {loop.induction_var}
+    used: dict[SSAValue, None] = {}
+    for op in loop.body.walk():
+        inside.update(op.results)
+        for region in op.regions:
+            inside.update(argument for block in region.blocks for argument in block.args)
+        used.update((operand, None) for operand in op.operands)
+    outside = [value for value in used if value not in inside]
+    owners = [value.owner for value in outside]
+    recomputed = [owner for owner in owners if isinstance(owner, DimOp | arith.ConstantOp)]
+    kept = [value for value in outside if not isinstance(value.owner, DimOp | arith.ConstantOp)]
+    return Captured(
+        tuple(value for value in kept if isinstance(value.type, BufferType)),
+        tuple(value for value in kept if not isinstance(value.type, BufferType)),
+        tuple(dict.fromkeys(recomputed)),
+    )
+
+
+def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: Sequence[Attribute]) -> None:
+    """`ptr name(i64 lower, i64 upper, symbols..., buffers..., scalars...)`."""
+    state = FunctionState(name, is_kernel=False, in_parallel=True, may_alias=e.state.may_alias)
+    parameters = [i64, i64, *types]
+    part = Emitter(e.context, state, parameters)
+    lower, upper, *rest = part.b.entry.args
+    symbols, rest = rest[: len(e.symbols)], rest[len(e.symbols) :]
+    part.bind_symbols(dict(zip(e.symbols, symbols, strict=True)))
+    for buffer, pointer in zip(captured.buffers, rest, strict=False):
+        part.buffers[buffer] = Buffer(pointer, e.buffers[buffer].type)
+    for value, argument in zip(captured.scalars, rest[len(captured.buffers) :], strict=True):
+        part.define(value, argument)
+    for op in captured.recomputed:
+        part.lower_op(op)
+    run_loop(part, loop, lower, upper, None)
+    part.finish()
+    properties = function_properties(e.context.options)
+    properties["arg_attrs"] = _argument_attributes(e, captured, len(parameters))
+    e.context.module.define(name, parameters, POINTER, part.b.finish(), internal=True, properties=properties)
+
+
+def _argument_attributes(e: Emitter, captured: Captured, count: int) -> ArrayAttr[DictionaryAttr]:
+    roots = [_root(buffer) for buffer in captured.buffers]
+    first = 2 + len(e.symbols)
+    attributes = [DictionaryAttr({})] * count
+    for index, buffer in enumerate(captured.buffers):
+        alone = not e.state.may_alias and roots.count(roots[index]) == 1
+        attributes[first + index] = buffer_attributes(e.buffers[buffer].type, alone)
+    return ArrayAttr(attributes)
+
+
+def _root(buffer: SSAValue) -> SSAValue:
+    while isinstance(buffer.owner, MatchBufferOp):
+        buffer = buffer.owner.buffer
+    return buffer
+
+
+def _field(b: LLVMBuilder, context: SSAValue, fields: Sequence[Attribute], index: int) -> SSAValue:
+    struct = llvm.LLVMStructType.from_type_list(fields)
+    return b.insert(llvm.GEPOp(context, [0, index], struct, inbounds=True)).results[0]
+
+
+def _define_thread(e: Emitter, name: str, fields: Sequence[Attribute]) -> None:
+    """`void name.thread(ptr context)`, on every thread of the team."""
+    b = LLVMBuilder(e.context.module, [POINTER])
+    (context,) = b.entry.args
+    _, lower, upper, *arguments = [
+        b.load(_field(b, context, fields, index), type_, 8 if type_ in (i64, POINTER) else 1)
+        for index, type_ in enumerate(fields)
+    ]
+    number, team = (_to_i64(b, _call_i32(e, b, function)) for function in ("omp_get_thread_num", "omp_get_num_threads"))
+    first, last = _share(b, lower, upper, number, team)
+    error = b.call(name, [first, last, *arguments], POINTER)
+    failed, done = b.new_block(), b.new_block()
+    address = b.make(llvm.PtrToIntOp, (error,), i64)
+    b.branch_if(b.compare("eq", address, b.integer(0)), done, failed)
+    b.start(failed)
+    b.insert(llvm.StoreOp(error, _field(b, context, fields, 0), alignment=8, ordering=_MONOTONIC))
+    b.branch(done)
+    b.start(done)
+    b.insert(llvm.ReturnOp())
+    e.context.module.define(
+        f"{name}.thread",
+        [POINTER],
+        None,
+        b.finish(),
+        internal=True,
+        properties=function_properties(e.context.options),
+    )
+
+
+_MONOTONIC = 2
+
+
+def _share(
+    b: LLVMBuilder, lower: SSAValue, upper: SSAValue, number: SSAValue, team: SSAValue
+) -> tuple[SSAValue, SSAValue]:
+    """The part of a range for thread `number`; parts differ by at most one iteration."""
+    total = b.sub(upper, lower)
+    each = b.make(llvm.UDivOp, (total, team), i64)
+    rest = b.make(llvm.URemOp, (total, team), i64)
+    before = b.overloaded("llvm.smin", (number, rest), i64)
+    first = b.add(b.add(lower, b.mul(number, each)), before)
+    has_more = b.make(llvm.ZExtOp, (b.compare("slt", number, rest),), i64)
+    return first, b.add(b.add(first, each), has_more)
+
+
+def _call_team(
+    e: Emitter, loop: ForOp, name: str, arguments: Sequence[SSAValue], fields: Sequence[Attribute]
+) -> SSAValue:
+    b = e.b
+    threads = _team_size(e, loop, arguments[0], arguments[1])
+    alone, team, after = b.new_block(), b.new_block(), b.new_block([POINTER])
+    b.branch_if(b.compare("sle", threads, b.integer(1)), alone, team)
+    b.start(alone)
+    b.branch(after, b.call(name, list(arguments), POINTER))
+    b.start(team)
+    with e.entry():
+        struct = llvm.LLVMStructType.from_type_list(fields)
+        context = b.insert(llvm.AllocaOp(b.integer(1), struct, 16)).results[0]
+    for index, value in enumerate([e.null(), *arguments]):
+        alignment = 8 if fields[index] in (i64, POINTER) else 1
+        b.store(value, _field(b, context, fields, index), alignment)
+    body = b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr(f"{name}.thread")})
+    count = b.make(llvm.TruncOp, (threads,), i32)
+    e.call("GOMP_parallel", (body, context, count, b.integer(0, i32)), (POINTER, POINTER, i32, i32))
+    b.branch(after, b.load(_field(b, context, fields, 0), POINTER, 8))
+    b.start(after)
+    return after.args[0]
+
+
+def _team_size(e: Emitter, loop: ForOp, lower: SSAValue, upper: SSAValue) -> SSAValue:
+    """As many threads as the run time would give, but no more than there is work for."""
+    b = e.b
+    grain = max(integer_annotation(loop, "grain") or 1, 1)
+    work = b.sub(upper, lower)
+    if grain > 1:
+        work = b.make(llvm.SDivOp, (work, b.integer(grain)), i64)
+    available = _to_i64(b, _call_i32(e, b, "omp_get_max_threads"))
+    return b.overloaded("llvm.smin", (available, work), i64)
+
+
+def _call_i32(e: Emitter, b: LLVMBuilder, function: str) -> SSAValue:
+    e.context.module.declare(function, [], i32)
+    return b.call(function, [], i32)
+
+
+def _to_i64(b: LLVMBuilder, value: SSAValue) -> SSAValue:
+    return b.make(llvm.SExtOp, (value,), i64)

@@ -1,0 +1,59 @@
+"""Scalar ops of tir, arith and math, in and outside vectorized loops."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.dialects.vector import BroadcastOp
+from xdsl.ir import Operation, SSAValue
+
+from lowering.to_llvm.arith_ops import ARITH_LOWERINGS
+from lowering.to_llvm.builder import lane_count
+from lowering.to_llvm.emitter import Emitter
+from lowering.to_llvm.lane_values import Ramp, as_vector, index_rule, is_varying
+from lowering.to_llvm.math_ops import MATH_LOWERINGS
+from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+
+SCALAR_LOWERINGS = {**ARITH_LOWERINGS, **MATH_LOWERINGS}
+"""Ops that are lowered by a function over operands."""
+
+
+def lower_scalar_op(e: Emitter, op: Operation) -> None:
+    """Lowers an op of arith or math: once if no operand depends on the lane, else for all lanes at once."""
+    lower = SCALAR_LOWERINGS[type(op)]
+    operands = [e.values[operand] for operand in op.operands]
+    if any(map(is_varying, operands)):
+        lanes = lane_count(op.operands[0].type) if e.lanes is None else e.lanes.count
+        assert lanes is not None  # outside vectorized loops only vectors are varying
+        rule = index_rule(op)
+        if rule is not None:
+            e.define(op.results[0], rule(e.b, operands[0], operands[1], lanes))
+            return
+        operands = [as_vector(e.b, operand, lanes) for operand in operands]
+    e.define(op.results[0], lower(e.b, op, cast("list[SSAValue]", operands)))
+
+
+def lower_dim(e: Emitter, op: Operation) -> None:
+    """A dimension over the symbols, computed once at the entry."""
+    dim = cast(DimOp, op)
+    e.define(dim.result, e.dim(dim.dim))
+
+
+def lower_ramp(e: Emitter, op: Operation) -> None:
+    """Indices in equal steps: kept as they are, so that accesses by them are seen to be contiguous."""
+    ramp = cast(RampOp, op)
+    e.define(ramp.result, Ramp(e.scalar(ramp.base), e.scalar(ramp.step)))
+
+
+def lower_broadcast(e: Emitter, op: Operation) -> None:
+    """A vector with a scalar in every element."""
+    broadcast = cast(BroadcastOp, op)
+    lanes = lane_count(broadcast.vector.type)
+    assert lanes is not None  # the result of a broadcast is a vector
+    e.define(broadcast.vector, as_vector(e.b, e.values[broadcast.source], lanes))
+
+
+def lower_assert(e: Emitter, op: Operation) -> None:
+    """Leaves the kernel with a `ValueError` where the condition fails."""
+    check = cast(AssertOp, op)
+    e.fail_unless(e.scalar(check.condition), "ValueError", check.message.data)

@@ -1,0 +1,159 @@
+"""Vectorized loops of constant length: their iterations become the lanes of vectors.
+
+A loop is taken if all its lanes can run in lock step: its body computes, loads, stores, branches, and loops over the
+same range in every lane; and memory that it writes is the lane's own: in some dimension, every access to it has the
+same index, which grows with the loop's variable and depends on nothing else that changes in the loop. Any other loop
+runs serially (LLVM vectorises it if it can prove more).
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from lowering.to_llvm.emitter import Emitter
+from lowering.to_llvm.lane_values import Lanes, Ramp
+from lowering.to_llvm.math_ops import NOT_VECTORIZED
+from lowering.to_llvm.tir_control import emit_loop, lower_serial, trip_count
+from lowering.to_llvm.tir_scalars import SCALAR_LOWERINGS
+from tir_dialect.analysis.dims import DimEvaluator
+from tir_dialect.dims import Dim, SymbolAtom, symbol
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.scalars import DimOp
+from tir_dialect.types import LoopKind
+
+REGISTERS_PER_VALUE = 8
+"""A value of a vectorized loop takes at most so many vector registers; longer loops run in several turns."""
+
+
+def lower_vectorized(e: Emitter, loop: ForOp) -> None:
+    """The loop as vector code where that is possible, else serially."""
+    turns = trip_count(e, loop)
+    if turns is None or turns < 2 or not runs_in_lock_step(loop, e.state.may_alias):
+        lower_serial(e, loop)
+        return
+    lower = e.b.integer(0) if loop.lower is None else e.scalar(loop.lower)
+    first = e.b.known_integer(lower)
+    assert first is not None  # the number of turns is known
+    _lower_lanes(e, loop, first, turns, _most_lanes(e, loop))
+
+
+def _lower_lanes(e: Emitter, loop: ForOp, first: int, turns: int, most: int) -> None:
+    """Turns of the greatest power of two that fits, then the rest likewise."""
+    width = min(most, 1 << (turns.bit_length() - 1))
+    whole = turns // width * width
+
+    def body(number: SSAValue) -> None:
+        e.lanes = Lanes(width) if width > 1 else None
+        e.define(loop.induction_var, Ramp(number, e.b.integer(1)) if width > 1 else number)
+        e.lower(loop.body.block)
+        e.lanes = None
+
+    emit_loop(e, e.b.integer(first), e.b.integer(first + whole), body, step=width)
+    if turns > whole:
+        _lower_lanes(e, loop, first + whole, turns - whole, most)
+
+
+def _most_lanes(e: Emitter, loop: ForOp) -> int:
+    accessed = [byte_size(op.buffer_type.dtype) for op in loop.body.walk() if isinstance(op, LoadOp | StoreOp)]
+    lanes = max(1, e.context.options.vector_bits // (8 * max(accessed, default=4)))
+    return REGISTERS_PER_VALUE * lanes
+
+
+def runs_in_lock_step(loop: ForOp, may_alias: bool) -> bool:
+    """Whether the iterations of a loop may run together, one operation at a time."""
+    varying: set[SSAValue] = {loop.induction_var}
+    for op in loop.body.walk():
+        if not _is_supported(op):
+            return False
+        if isinstance(op, ForOp) and any(operand in varying for operand in op.operands):
+            return False
+        if any(operand in varying for operand in op.operands):
+            varying.update(op.results)
+            if isinstance(op, YieldOp):
+                varying.update(_results_around(op))
+        if isinstance(op, IfOp) and op.condition in varying:
+            varying.update(op.outputs)
+    return _writes_are_apart(loop, may_alias)
+
+
+def _is_supported(op: Operation) -> bool:
+    if any(isa(result.type, VectorType) for result in op.results):
+        return False
+    match op:
+        case LoadOp() | StoreOp():
+            return op.lanes is None
+        case ForOp():
+            return op.kind.data is not LoopKind.THREAD_BINDING
+        case DimOp() | IfOp() | YieldOp():
+            return True
+        case _:
+            return type(op) in SCALAR_LOWERINGS and type(op) not in NOT_VECTORIZED
+
+
+def _results_around(op: YieldOp) -> list[SSAValue]:
+    parent = op.parent_op()
+    return [] if parent is None else list(parent.results)
+
+
+def _writes_are_apart(loop: ForOp, may_alias: bool) -> bool:
+    """Whether no lane touches what another one writes."""
+    accesses: dict[SSAValue | None, list[LoadOp | StoreOp]] = {}
+    for op in loop.body.walk():
+        if isinstance(op, LoadOp | StoreOp):
+            accesses.setdefault(_root(op.buffer, may_alias), []).append(op)
+    written = [group for group in accesses.values() if any(isinstance(op, StoreOp) for op in group)]
+    lane = symbol("relax$lane")
+    changing = {value for op in loop.body.walk() for value in _defined_by(op)}
+    numbers: dict[SSAValue, int] = {}
+
+    def leaf(value: SSAValue) -> Dim | None:
+        if value is loop.induction_var:
+            return lane
+        return None if value in changing else symbol(f"relax$v{numbers.setdefault(value, len(numbers))}")
+
+    evaluator = DimEvaluator(leaf)
+    return all(_has_own_axis(group, evaluator, lane) for group in written)
+
+
+def _defined_by(op: Operation) -> list[SSAValue]:
+    arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
+    return [*op.results, *arguments]
+
+
+def _root(buffer: SSAValue, may_alias: bool) -> SSAValue | None:
+    """What memory an access is to: the buffer that its views are of; None for parameters that may overlap."""
+    while isinstance(buffer.owner, MatchBufferOp):
+        buffer = buffer.owner.buffer
+    return None if may_alias and not isinstance(buffer.owner, Operation) else buffer
+
+
+def _has_own_axis(accesses: list[LoadOp | StoreOp], evaluator: DimEvaluator, lane: Dim) -> bool:
+    if any(op.buffer is not accesses[0].buffer for op in accesses):
+        return False
+    for axis in range(accesses[0].buffer_type.rank):
+        dims = {evaluator.dim_of(op.indices[axis]) for op in accesses}
+        if len(dims) == 1 and _grows_with(dims.pop(), lane):
+            return True
+    return False
+
+
+def _grows_with(dim: Dim | None, lane: Dim) -> bool:
+    """Whether the dimension is `c * lane + rest` with a number c that is not 0 and a rest without the lane."""
+    if dim is None:
+        return False
+    name = lane.as_symbol
+    with_lane = [(coefficient, monomial) for coefficient, monomial in dim.terms if _mentions(monomial, name)]
+    if len(with_lane) != 1:
+        return False
+    (_, monomial) = with_lane[0]
+    return len(monomial) == 1 and monomial[0][1] == 1 and isinstance(monomial[0][0], SymbolAtom)
+
+
+def _mentions(monomial: tuple[tuple[object, int], ...], name: str | None) -> bool:
+    return any(name in getattr(atom, "symbols", ()) for atom, _ in monomial)

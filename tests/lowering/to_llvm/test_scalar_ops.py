@@ -1,0 +1,251 @@
+"""Every op of arith and math, on every type it takes, in every kind of loop, against the reference."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
+INTEGERS = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
+COUNT = 45
+LOOPS = ["serial", "vectorized", "parallel"]
+
+
+def elementwise(op: str, inputs: list[str], output: str, loop: str) -> str:
+    """`out[i] = op(x0[i], x1[i], ...)`; `op` uses %x0, %x1 and defines %r."""
+    params = [f"%X{k}: !tir.buffer<[{COUNT}], {type_}>" for k, type_ in enumerate(inputs)]
+    loads = "\n".join(f"    %x{k} = tir.load %X{k}[%i]" for k in range(len(inputs)))
+    kind = "" if loop == "serial" else loop
+    return f"""
+tir.prim_func @f({", ".join(params)}, %Y: !tir.buffer<[{COUNT}], {output}>) {{
+  %count = arith.constant {COUNT} : index
+  tir.for {kind} (%i) in (%count) {{
+{loads}
+    {op}
+    tir.store %r, %Y[%i]
+  }}
+}}"""
+
+
+def float_values(dtype: type, seed: int, special: bool = True) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal(COUNT) * 10.0 ** rng.integers(-3, 4, COUNT)
+    if special:
+        edges = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-7, 65504.0, 3.0]
+        values[rng.permutation(COUNT)[: len(edges)]] = edges
+    return values.astype(dtype)
+
+
+def integer_values(dtype: type, seed: int, low: int | None = None, high: int | None = None) -> np.ndarray:
+    info, rng = np.iinfo(dtype), np.random.default_rng(seed)
+    low, high = info.min if low is None else low, info.max if high is None else high
+    values = rng.integers(low, high, COUNT, dtype=dtype, endpoint=True)
+    small = rng.permutation(COUNT)[:20]
+    values[small] = rng.integers(max(low, -5), min(high, 5), 20, endpoint=True)
+    edges = [edge for edge in (info.min, info.max, 0, -1, 1) if low <= edge <= high]
+    values[rng.permutation(COUNT)[: len(edges)]] = edges
+    return values
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", FLOATS)
+@pytest.mark.parametrize("op", ["addf", "subf", "mulf", "divf", "maximumf", "minimumf", "maxnumf", "minnumf"])
+def test_float_arithmetic(op: str, type_: str, loop: str, same_as_interpreter):
+    text = elementwise(f"%r = arith.{op} %x0, %x1 : {type_}", [type_, type_], type_, loop)
+    x, y = float_values(FLOATS[type_], 1), float_values(FLOATS[type_], 2)
+    same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", INTEGERS)
+@pytest.mark.parametrize(
+    "op", ["addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui", "shli", "shrsi", "shrui"]
+)
+def test_integer_arithmetic(op: str, type_: str, loop: str, same_as_interpreter):
+    text = elementwise(f"%r = arith.{op} %x0, %x1 : {type_}", [type_, type_], type_, loop)
+    x = integer_values(INTEGERS[type_], 1)
+    y = integer_values(INTEGERS[type_], 2, 0, 70) if op.startswith("sh") else integer_values(INTEGERS[type_], 2)
+    same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
+
+
+DIVISIONS = ["divsi", "remsi", "floordivsi", "ceildivsi", "divui", "remui", "ceildivui"]
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", INTEGERS)
+@pytest.mark.parametrize("op", DIVISIONS)
+def test_integer_division(op: str, type_: str, loop: str, same_as_interpreter):
+    text = elementwise(f"%r = arith.{op} %x0, %x1 : {type_}", [type_, type_], type_, loop)
+    x, y = integer_values(INTEGERS[type_], 3), integer_values(INTEGERS[type_], 4)
+    y[y == 0] = 7
+    y[(y == -1) & (x == np.iinfo(x.dtype).min)] = -7
+    same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
+
+
+@pytest.mark.parametrize("divisor", [1, -1, 2, -2, 3, -3, 8, 100])
+@pytest.mark.parametrize("op", DIVISIONS)
+def test_division_by_constants(op: str, divisor: int, same_as_interpreter):
+    op = f"%c = arith.constant {divisor} : i32\n    %r = arith.{op} %x0, %c : i32"
+    x = integer_values(np.int32, 5)
+    x[x == np.iinfo(np.int32).min] = 5
+    same_as_interpreter(elementwise(op, ["i32"], "i32", "serial"), [x, np.zeros_like(x)], {})
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("op", DIVISIONS)
+def test_division_never_traps(op: str, loop: str, tir, native_call):
+    from lowering.codegen.cache import NO_CACHE
+    from lowering.codegen.kernels import compile_prim_funcs
+
+    module = tir(elementwise(f"%r = arith.{op} %x0, %x1 : i32", ["i32", "i32"], "i32", loop))
+    x = np.full(COUNT, np.iinfo(np.int32).min, np.int32)
+    y = np.array([0, -1] * COUNT, np.int32)[:COUNT]
+    kernels = compile_prim_funcs(module, cache=NO_CACHE)
+    assert native_call(kernels, next(iter(module.ops)), [x, y, np.zeros_like(x)], {}) == 0
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", ["i8", "i64"])
+@pytest.mark.parametrize("predicate", ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"])
+def test_integer_comparisons(predicate: str, type_: str, loop: str, same_as_interpreter):
+    text = elementwise(f"%r = arith.cmpi {predicate}, %x0, %x1 : {type_}", [type_, type_], "i1", loop)
+    x, y = integer_values(INTEGERS[type_], 1), integer_values(INTEGERS[type_], 2)
+    y[::4] = x[::4]
+    same_as_interpreter(text, [x, y, np.zeros(COUNT, bool)], {})
+
+
+FLOAT_PREDICATES = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split()
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", FLOATS)
+@pytest.mark.parametrize("predicate", FLOAT_PREDICATES)
+def test_float_comparisons(predicate: str, type_: str, loop: str, same_as_interpreter):
+    text = elementwise(f"%r = arith.cmpf {predicate}, %x0, %x1 : {type_}", [type_, type_], "i1", loop)
+    x, y = float_values(FLOATS[type_], 1), float_values(FLOATS[type_], 2)
+    y[::4] = x[::4]
+    same_as_interpreter(text, [x, y, np.zeros(COUNT, bool)], {})
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", ["bf16", "f32", "i8", "i1"])
+def test_select_and_logic(type_: str, loop: str, same_as_interpreter):
+    text = elementwise(f"%r = arith.select %x0, %x1, %x2 : {type_}", ["i1", type_, type_], type_, loop)
+    rng = np.random.default_rng(0)
+    condition = rng.integers(0, 2, COUNT).astype(bool)
+    dtype = {"bf16": ml_dtypes.bfloat16, "f32": np.float32, "i8": np.int8, "i1": bool}[type_]
+    x, y = (rng.integers(0, 2, COUNT).astype(dtype) for _ in range(2))
+    same_as_interpreter(text, [condition, x, y, np.zeros_like(x)], {})
+
+
+CONVERSIONS = (
+    [("extf", "f16", "f32"), ("extf", "bf16", "f32"), ("extf", "bf16", "f64"), ("extf", "f32", "f64")]
+    + [("truncf", "f32", "f16"), ("truncf", "f32", "bf16"), ("truncf", "f64", "f32"), ("truncf", "f64", "f16")]
+    + [("fptosi", f, i) for f in FLOATS for i in INTEGERS]
+    + [("fptoui", f, i) for f in FLOATS for i in INTEGERS]
+    + [("sitofp", i, f) for f in FLOATS for i in INTEGERS]
+    + [("uitofp", i, f) for f in FLOATS for i in INTEGERS]
+    + [("extsi", "i8", "i32"), ("extui", "i8", "i64"), ("trunci", "i64", "i8"), ("extui", "i1", "i8")]
+    + [("uitofp", "i1", "f32"), ("bitcast", "f32", "i32"), ("bitcast", "bf16", "i16"), ("bitcast", "i16", "f16")]
+)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize(("op", "source", "target"), CONVERSIONS)
+def test_conversions(op: str, source: str, target: str, loop: str, same_as_interpreter):
+    text = elementwise(f"%r = arith.{op} %x0 : {source} to {target}", [source], target, loop)
+    types = {**FLOATS, **INTEGERS, "i1": np.bool_}
+    if source in FLOATS:
+        x = float_values(FLOATS[source], 6)
+    elif source == "i1":
+        x = np.arange(COUNT) % 3 == 0
+    else:
+        x = integer_values(INTEGERS[source], 6)
+    same_as_interpreter(text, [x, np.zeros(COUNT, types[target])], {})
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", FLOATS)
+def test_negation_and_constants(type_: str, loop: str, same_as_interpreter):
+    op = f"%c = arith.constant 0.3 : {type_}\n    %n = arith.negf %x0 : {type_}\n    %r = arith.addf %n, %c : {type_}"
+    x = float_values(FLOATS[type_], 8)
+    same_as_interpreter(elementwise(op, [type_], type_, loop), [x, np.zeros_like(x)], {})
+
+
+EXACT_MATH = ["absf", "ceil", "floor", "round", "roundeven", "trunc", "sqrt"]
+CLOSE_MATH = [
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh"),
+    *("cosh", "tanh", "asinh", "acosh", "atanh", "erf", "cbrt", "rsqrt"),
+]
+TOLERANCE = {"f16": 2e-3, "bf16": 2e-2, "f32": 1e-6, "f64": 1e-14}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", FLOATS)
+@pytest.mark.parametrize("op", EXACT_MATH)
+def test_exact_math(op: str, type_: str, loop: str, same_as_interpreter):
+    x = float_values(FLOATS[type_], 9)
+    same_as_interpreter(elementwise(f"%r = math.{op} %x0 : {type_}", [type_], type_, loop), [x, np.zeros_like(x)], {})
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", FLOATS)
+@pytest.mark.parametrize("op", CLOSE_MATH)
+def test_math(op: str, type_: str, loop: str, close_to_interpreter):
+    x = np.linspace(-3, 3, COUNT).astype(FLOATS[type_])
+    text = elementwise(f"%r = math.{op} %x0 : {type_}", [type_], type_, loop)
+    close_to_interpreter(text, [x, np.zeros_like(x)], {}, rtol=TOLERANCE[type_])
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", FLOATS)
+@pytest.mark.parametrize("op", ["powf", "atan2", "copysign"])
+def test_binary_math(op: str, type_: str, loop: str, close_to_interpreter):
+    x, y = np.linspace(0.1, 3, COUNT).astype(FLOATS[type_]), np.linspace(-2, 2, COUNT).astype(FLOATS[type_])
+    text = elementwise(f"%r = math.{op} %x0, %x1 : {type_}", [type_, type_], type_, loop)
+    close_to_interpreter(text, [x, y, np.zeros_like(x)], {}, rtol=TOLERANCE[type_])
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", ["f32", "f64"])
+def test_fma(type_: str, loop: str, same_as_interpreter):
+    x, y, z = (float_values(FLOATS[type_], seed) for seed in range(3))
+    text = elementwise(f"%r = math.fma %x0, %x1, %x2 : {type_}", [type_] * 3, type_, loop)
+    same_as_interpreter(text, [x, y, z, np.zeros_like(x)], {})
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", INTEGERS)
+@pytest.mark.parametrize("op", ["absi", "ctlz", "cttz", "ctpop"])
+def test_integer_math(op: str, type_: str, loop: str, same_as_interpreter):
+    x = integer_values(INTEGERS[type_], 7)
+    same_as_interpreter(elementwise(f"%r = math.{op} %x0 : {type_}", [type_], type_, loop), [x, np.zeros_like(x)], {})
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_integer_power(loop: str, same_as_interpreter):
+    x, y = integer_values(np.int32, 7), integer_values(np.int32, 8, -3, 9)
+    x[x == 0] = 2
+    text = elementwise("%r = math.ipowi %x0, %x1 : i32", ["i32", "i32"], "i32", loop)
+    same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_float_power_of_integers(loop: str, close_to_interpreter):
+    x, y = np.linspace(-2, 2, COUNT, dtype="f4"), np.arange(COUNT, dtype="i4") % 7 - 3
+    text = elementwise("%r = math.fpowi %x0, %x1 : f32, i32", ["f32", "i32"], "f32", loop)
+    x[x == 0] = 1
+    close_to_interpreter(text, [x, y, np.zeros_like(x)], {}, rtol=1e-6)
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("type_", ["ui8", "ui16", "ui32", "ui64"])
+def test_unsigned_buffers(type_: str, loop: str, same_as_interpreter):
+    bits = type_[1:]
+    dtype = np.dtype(f"uint{bits[1:]}")
+    x = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, COUNT, dtype=dtype, endpoint=True)
+    op = f"%c = arith.constant 3 : {bits}\n    %r = arith.divui %x0, %c : {bits}"
+    same_as_interpreter(elementwise(op, [type_], type_, loop), [x, np.zeros_like(x)], {})
+    wide = elementwise(f"%r = arith.uitofp %x0 : {bits} to f64", [type_], "f64", loop)
+    same_as_interpreter(wide, [x, np.zeros(COUNT)], {})
