@@ -1,0 +1,45 @@
+// RUN: relax-opt %s -p legalize-ops --split-input-file | filecheck %s
+// RUN: relax-opt %s -p legalize-ops,legalize-ops --split-input-file | filecheck %s
+
+// Ops that differ only in names of symbols share a kernel.
+// CHECK:       tir.prim_func @exp[%n](%x: !tir.buffer<[n], f32>, %exp: !tir.buffer<[n], f32>) {
+// CHECK-NOT:   tir.prim_func
+// CHECK-LABEL: relax.func @shared
+// CHECK:         %0 = relax.call_tir @exp(%x) : !relax.tensor<[n], f32>
+// CHECK:         %1 = relax.call_tir @exp(%y) : !relax.tensor<[m], f32>
+relax.func @shared[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m], f32>) -> !relax.tensor<[m], f32> {
+  %0 = relax.exp %x
+  %1 = relax.exp %y
+  relax.return %1
+}
+
+// -----
+
+// A size that the kernel could not solve for its symbols has a name of its own there.
+// CHECK:       tir.prim_func @exp[%d0](%x: !tir.buffer<[d0], f32>, %exp: !tir.buffer<[d0], f32>) {
+// CHECK-LABEL: relax.func @compound
+// CHECK:         relax.call_tir @exp(%x) : !relax.tensor<[m * n], f32>
+relax.func @compound[%n, %m](%s: !relax.shape<[n, m]>, %x: !relax.tensor<[n * m], f32>) -> !relax.tensor<[n * m], f32> {
+  %0 = relax.exp %x
+  relax.return %0
+}
+
+// -----
+
+// Extents of which one may be 1: the index stays within both.
+// CHECK:       tir.prim_func @add[%n, %m](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[m], f32>, %add: !tir.buffer<[broadcast(m, n)], f32>) {
+// CHECK:           arith.minsi
+relax.func @broadcast[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m], f32>) -> !relax.tensor<[_], f32> {
+  %0 = relax.add %x, %y
+  relax.return %0
+}
+
+// -----
+
+// Views stay, and so does control flow.
+// CHECK-LABEL: relax.func @views
+// CHECK-NEXT:    %0 = relax.flatten %x
+relax.func @views[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[2 * n], f32> {
+  %0 = relax.flatten %x
+  relax.return %0
+}

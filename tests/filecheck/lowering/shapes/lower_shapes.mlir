@@ -1,0 +1,27 @@
+// RUN: relax-opt %s -p lower-shapes | filecheck %s
+// RUN: relax-opt %s -p lower-shapes,lower-shapes | filecheck %s
+
+// Parameters become objects that one op checks; a symbol may be bound by a later argument.
+// CHECK-LABEL: relax.func @entry(%x: !relax.object, %y: !relax.object) -> !relax.tensor<[_], f32> force_pure
+// CHECK-NEXT:    %x_1, %y_1, %n, %m = relax.check_args(%x, %y) : (!relax.tensor<[m * n], f32>, !relax.tensor<[n, m], f32>) binds [n, m in [1, 8]] names ["x", "y"] of "entry"
+// CHECK-NEXT:    relax.return %x_1
+relax.func @entry[%n, %m in [1, 8]](%x: !relax.tensor<[n * m], f32>, %y: !relax.tensor<[n, m], f32>) -> !relax.tensor<[n * m], f32> {
+  relax.return %x
+}
+
+// A result that may not be what is declared is checked before it is returned.
+// CHECK-LABEL: relax.func @result
+// CHECK:         %x_2 = relax.match_cast %x_1 : !relax.tensor<[_, _], f32>
+// CHECK-NEXT:    relax.return %x_2
+relax.func @result(%x: !relax.tensor<*, f32>) -> !relax.tensor<[_, _], f32> {
+  relax.return %x
+}
+
+// What a call knew of its result from the signature is checked where the result arrives.
+// CHECK-LABEL: relax.func @caller
+// CHECK:         %0 = relax.call @result(%x_1) : !relax.tensor<[_, _], f32>
+// CHECK-NEXT:    relax.return %0
+relax.func @caller(%x: !relax.tensor<*, f32>) -> !relax.tensor<[_, _], f32> {
+  %0 = relax.call @result(%x) : !relax.tensor<[_, _], f32>
+  relax.return %0
+}
