@@ -69,7 +69,7 @@ def test_equal_dimensions_are_equal_attributes():
         ("(n + 1", "               ^", "expected ')' in dimension"),
         ("_", "         ^", "'_' cannot name a symbol"),
         ("n m", "           ^", "'>' expected"),
-        ("-" * 200 + "n", "^", "dimension is nested deeper than 100 levels"),
+        ("(" * 200 + "n", "^", "dimension is nested deeper than 100 levels"),
     ],
 )
 def test_errors_point_at_the_token(text: str, marker: str, message: str):

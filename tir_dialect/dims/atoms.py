@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 from weakref import WeakValueDictionary
@@ -20,6 +20,9 @@ SortKey: TypeAlias = "tuple[object, ...]"
 
 FUNCTION_NAMES = ("broadcast", "ceildiv", "floordiv", "max", "min", "mod")
 """Names with a meaning in expressions; no symbol may have one."""
+
+MAX_NESTING = 100
+"""Deepest nesting of functions. What is deeper is refused, so that recursion over dimensions always ends well."""
 
 _SYMBOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
 _atoms: WeakValueDictionary[tuple[type[Atom], object], Atom] = WeakValueDictionary()
@@ -35,10 +38,10 @@ class Atom(ABC):
     """An indivisible factor of a monomial: a symbol, or a function of other dimensions.
 
     `operands` are the arguments of the function (none for a symbol), `symbols` the names of all symbols inside.
-    `sort_key` orders atoms in the same way in every run.
+    `sort_key` orders atoms in the same way in every run. `depth` is 0 for a symbol, and the nesting of a function.
     """
 
-    __slots__ = ("__weakref__", "operands", "sort_key", "symbols")
+    __slots__ = ("__weakref__", "depth", "operands", "sort_key", "symbols")
 
     rank: ClassVar[int]
     """Place of the class in the order of atoms."""
@@ -46,6 +49,7 @@ class Atom(ABC):
     operands: tuple[Dim, ...]
     symbols: frozenset[str]
     sort_key: SortKey
+    depth: int
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an atom is immutable: cannot set {name}")
@@ -57,14 +61,14 @@ class Atom(ABC):
         return self
 
     @classmethod
-    def _intern(cls, payload: object, operands: tuple[Dim, ...], symbols: frozenset[str], key: SortKey) -> Self:
+    def _intern(cls, payload: object, fields: Sequence[tuple[str, object]]) -> Self:
         found = _atoms.get((cls, payload))
         if found is None:
             with _lock:
                 found = _atoms.get((cls, payload))
                 if found is None:
                     found = object.__new__(cls)
-                    for name, value in (("operands", operands), ("symbols", symbols), ("sort_key", key)):
+                    for name, value in fields:
                         object.__setattr__(found, name, value)
                     _atoms[cls, payload] = found
         assert isinstance(found, cls)  # the table is keyed by class
@@ -86,7 +90,9 @@ class SymbolAtom(Atom):
             return found
         if not is_symbol_name(name):
             raise ValueError(f"'{name}' cannot name a symbol: expected letters, digits, '_', '$' and '.'")
-        return cls._intern(name, (), frozenset((name,)), (cls.rank, name))
+        symbols = frozenset((name,))
+        fields = (("operands", ()), ("symbols", symbols), ("sort_key", (cls.rank, name)), ("depth", 0))
+        return cls._intern(name, fields)
 
     @property
     def name(self) -> str:
@@ -110,13 +116,18 @@ class FunctionAtom(Atom):
 
     @classmethod
     def get(cls, operands: tuple[Dim, ...]) -> Self:
-        """The atom over `operands`, unsimplified."""
+        """The atom over `operands`, unsimplified; ValueError where functions are nested too deeply."""
         found = _atoms.get((cls, operands))
         if isinstance(found, cls):
             return found
+        inner = [atom for operand in operands for _, monomial in operand.terms for atom, _ in monomial]
+        depth = 1 + max((atom.depth for atom in inner), default=0)
+        if depth > MAX_NESTING:
+            raise ValueError(f"dimension is nested deeper than {MAX_NESTING} levels")
         symbols = frozenset[str]().union(*(operand.symbols for operand in operands))
         key = (cls.rank, *(operand.sort_key for operand in operands))
-        return cls._intern(operands, operands, symbols, key)
+        fields = (("operands", operands), ("symbols", symbols), ("sort_key", key), ("depth", depth))
+        return cls._intern(operands, fields)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(str, self.operands))})"

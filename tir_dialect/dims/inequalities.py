@@ -8,7 +8,8 @@ Interval arithmetic forgets that two terms share a symbol. Here atoms are elimin
 
 `low` and `high` are expressions over simpler atoms, so what cancels does cancel: with `floordiv(n, 4) <= n / 4`,
 `n - 4 * floordiv(n, 4) >= n - n`. Functions go before their operands, and symbols before those that occur in their
-bounds. For products of different symbols with integer bounds the method is exact.
+bounds. For products of different symbols with integer bounds the method is exact. For higher powers of a symbol the
+least value is treated by itself: `n * n - n >= 0`, because it is 0 for 0 and `n * n + n` for `n + 1`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tir_dialect.dims.atoms import Atom, FloorDivAtom, MaxAtom, MinAtom, ModAtom
 from tir_dialect.dims.components import independent_parts
 from tir_dialect.dims.division import floordiv
 from tir_dialect.dims.estimates import Cases, Estimate, Estimates, estimate
-from tir_dialect.dims.expr import Dim, Monomial, from_monomials, scale
+from tir_dialect.dims.expr import Dim, Monomial, constant, from_atom, from_monomials, scale
 from tir_dialect.dims.intervals import INF, End, plus, times
 from tir_dialect.dims.polynomial import coefficient_gcd, divide, divide_terms
 from tir_dialect.dims.ranges import Ranges
@@ -31,6 +32,12 @@ BUDGET = 6000
 STEP = 8
 """Effort of a step, in addition to the terms of its dimension."""
 
+MAX_DEPTH = 80
+"""Most eliminations within each other."""
+
+MAX_SHIFTS = 4
+"""Most times that the least value of a symbol is treated by itself in one search."""
+
 
 class LowerBoundSearch:
     """One search for a lower bound; results within it are shared, its steps are limited."""
@@ -39,6 +46,8 @@ class LowerBoundSearch:
         self._ranges = ranges
         self._levels = levels
         self._effort = BUDGET
+        self._depth = 0
+        self._shifts = 0
         self._known: dict[Dim, tuple[End, End]] = {}
 
     def lower(self, dim: Dim, goal: End) -> End:
@@ -47,12 +56,17 @@ class LowerBoundSearch:
         if low >= goal or low == high or (high < goal and goal != INF):
             return low
         known_goal, known = self._known.get(dim, (-INF, -INF))
-        if known >= goal or known_goal >= goal or self._effort <= 0 or self._ranges.is_exact(dim):
+        if known >= goal or known_goal >= goal or self._is_exhausted() or self._ranges.is_exact(dim):
             return max(low, known)
         self._effort -= STEP + len(dim.terms)
+        self._depth += 1
         found = max(low, known, self._search(dim, goal))
+        self._depth -= 1
         self._known[dim] = goal, found
         return found
+
+    def _is_exhausted(self) -> bool:
+        return self._effort <= 0 or self._depth >= MAX_DEPTH
 
     def _at_least(self, dim: Dim, goal: int) -> bool:
         return self.lower(dim, goal) >= goal
@@ -106,11 +120,26 @@ class LowerBoundSearch:
         if self._at_least(-factor, 0):
             return self._best(known.high, factor, rest, goal)
         if atom in {inner for _, monomial in factor.terms for inner, _ in monomial}:
-            return -INF
+            return self._shift(atom, factor, rest, goal)
         if known.values:
             return self._best([known.values], factor, rest, goal)
         at_low = self._best(known.low, factor, rest, goal)
         return at_low if at_low == -INF else min(at_low, self._best(known.high, factor, rest, goal))
+
+    def _shift(self, atom: Atom, factor: Dim, rest: Dim, goal: End) -> End:
+        """The lower bound of a polynomial of higher degree in `atom`: its least value, and all others, by themselves.
+
+        `atom + 1` stands for the others; it takes one value too many when the symbol has a greatest one.
+        """
+        low = self._ranges.bounds[atom.name][0] if isinstance(atom, SymbolAtom) else None
+        if not isinstance(low, int) or self._shifts >= MAX_SHIFTS:
+            return -INF
+        self._shifts += 1
+        dim = factor * from_atom(atom) + rest
+        at_least_value = self.lower(replace_atom(dim, atom, constant(low)), goal)
+        if at_least_value < goal and goal != INF:
+            return -INF
+        return min(at_least_value, self.lower(replace_atom(dim, atom, from_atom(atom) + 1), goal))
 
     def _multiple_of_denominator(self, atom: FloorDivAtom, factor: Dim) -> Dim | None:
         """`factor / denominator` when that is exact and the denominator, which is not 0, is positive."""

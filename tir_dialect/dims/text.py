@@ -2,7 +2,8 @@
 
     sum     ::= product (('+' | '-') product)*
     product ::= unary (('*' | '//' | '%') unary)*
-    unary   ::= '-' unary | integer | symbol | function '(' sum (',' sum)* ')' | '(' sum ')'
+    unary   ::= '-' unary | primary
+    primary ::= integer | symbol | function '(' sum (',' sum)* ')' | '(' sum ')'
 
 `floordiv`, `mod`, `ceildiv` take two arguments, `min`, `max`, `broadcast` one or more. `//` and `%` are for Python
 callers: MLIR text has no such tokens, so printing uses the functions. The grammar is written over a `TokenSource`;
@@ -16,16 +17,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NoReturn, Protocol, TypeAlias
 
-from tir_dialect.dims.atoms import FunctionAtom, SymbolAtom, is_symbol_name
+from tir_dialect.dims.atoms import MAX_NESTING, FunctionAtom, SymbolAtom, is_symbol_name
 from tir_dialect.dims.division import ceildiv, floordiv, mod
 from tir_dialect.dims.expr import Dim, Monomial, Term, constant, symbol, total
 from tir_dialect.dims.lattice import broadcast, maximum, minimum
 
 DimLike: TypeAlias = Dim | int | str
 """A dimension, an integer, or text: the name of a symbol or an expression."""
-
-MAX_NESTING = 100
-"""Deepest nesting of parentheses, functions and signs that is parsed."""
 
 _BINARY: dict[str, Callable[[Dim, Dim], Dim]] = {"floordiv": floordiv, "mod": mod, "ceildiv": ceildiv}
 _VARIADIC: dict[str, Callable[..., Dim]] = {"min": minimum, "max": maximum, "broadcast": broadcast}
@@ -86,11 +84,17 @@ def _parse_product(source: TokenSource, depth: int) -> Dim:
 
 
 def _parse_unary(source: TokenSource, depth: int) -> Dim:
+    negative = False
+    while source.take("-"):
+        negative = not negative
+    result = _parse_primary(source, depth)
+    return -result if negative else result
+
+
+def _parse_primary(source: TokenSource, depth: int) -> Dim:
     mark = source.mark()
     if depth > MAX_NESTING:
         source.error(f"dimension is nested deeper than {MAX_NESTING} levels", mark)
-    if source.take("-"):
-        return -_parse_unary(source, depth + 1)
     if source.take("("):
         inner = parse_sum(source, depth + 1)
         _expect(source, ")")

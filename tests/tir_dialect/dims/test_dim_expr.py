@@ -15,6 +15,7 @@ from tir_dialect.dims import (
     MaxAtom,
     MinAtom,
     ModAtom,
+    Prover,
     SymbolAtom,
     broadcast,
     ceildiv,
@@ -24,6 +25,7 @@ from tir_dialect.dims import (
     maximum,
     minimum,
     mod,
+    parse_dim,
     product,
     symbol,
     to_dim,
@@ -255,6 +257,20 @@ def test_unused_dimensions_are_freed():
     gc.collect()
     caches = 3 * 8192 + 4096
     assert len(expr._dims) < before + caches
+
+
+def test_the_deepest_nesting_works_and_more_is_refused():
+    dim = n
+    for i in range(100):
+        dim = (dim + symbol(f"s{i}")) // 2
+    assert parse_dim(str(dim)) is dim
+    assert pickle.loads(pickle.dumps(dim)) is dim
+    assert dim.evaluate(dict.fromkeys(dim.symbols, 3)) == 3
+    assert dim.substitute(dict.fromkeys(dim.symbols, 3)) is constant(3)
+    assert Prover().less_equal(0, dim) is True
+    assert Prover().simplify(dim) is dim
+    with pytest.raises(ValueError, match="dimension is nested deeper than 100 levels"):
+        (dim + m) // 2
 
 
 def test_threads_get_the_same_object():

@@ -37,6 +37,7 @@ from tir_dialect.dims import DimSyntaxError, constant, parse_dim, symbol, to_dim
         (" n\n+\t1 ", "n + 1"),
         ("n * 8 // 4 * m", "2 * m * n"),
         ("7 - 2 - 1", "4"),
+        ("-" * 300 + "n", "n"),
         ("minimum + max.1", "max.1 + minimum"),
     ],
 )
@@ -67,7 +68,7 @@ def test_printing(text: str, printed: str):
         ("min + 1", "expected '(' in dimension, in 'min + 1' at column 5"),
         ("_", "'_' cannot name a symbol, in '_' at column 1"),
         ("(" * 300 + "n" + ")" * 300, "dimension is nested deeper than 100 levels"),
-        ("-" * 300 + "n", "dimension is nested deeper than 100 levels"),
+        ("min(n, " * 300 + "n" + ")" * 300, "dimension is nested deeper than 100 levels"),
     ],
 )
 def test_errors_show_text_and_column(text: str, message: str):
