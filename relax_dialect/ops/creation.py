@@ -1,0 +1,299 @@
+"""Tensors made from a shape or a rule."""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import ClassVar
+
+from xdsl.dialects.builtin import I64, IntegerAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+
+from relax_dialect.inference import DEFAULT_PROVER, Inference
+from relax_dialect.ops.fields import integer
+from relax_dialect.ops.operator import Operator
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import DimLike, ceildiv, maximum
+
+
+def _dtype_or(inference: Inference, dtype: Attribute | None) -> Attribute | None:
+    """The property `dtype` if it is present, else the one given."""
+    return inference.dtype("dtype") if inference.get("dtype", Attribute) is not None else dtype
+
+
+@irdl_op_definition
+class FullOp(Operator):
+    """A tensor of one value: a scalar tensor or a prim.
+
+    ```mlir
+    %0 = relax.full %shape, %value dtype = f32
+    ```
+
+    Without `dtype` it is the value's.
+
+    C1: the value is a prim or a tensor of rank 0.
+    """
+
+    name = "relax.full"
+
+    dtype = opt_prop_def(Attribute)
+    shape = operand_def(ShapeType)
+    value = operand_def(TensorType | PrimType)
+    result = result_def(TensorType)
+
+    def __init__(self, shape: SSAValue | Operation, value: SSAValue | Operation, dtype: Attribute | None = None):
+        super().__init__([shape, value], {"dtype": dtype})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        return (TensorType(inference.shape(0).dims, _dtype_or(inference, _scalar_dtype(inference, 1))),)
+
+
+def _scalar_dtype(inference: Inference, index: int) -> Attribute | None:
+    value = inference.operand(index)
+    if isinstance(value, PrimType):
+        return value.dtype
+    if not isinstance(value, TensorType) or value.rank not in (0, None):
+        inference.fail(f"operand #{index} expected a prim or a tensor of rank 0, got {value}")  # C1
+    return value.dtype
+
+
+@irdl_op_definition
+class FullLikeOp(Operator):
+    """A tensor of one value with the shape of another tensor.
+
+    ```mlir
+    %0 = relax.full_like %x, %value dtype = f32
+    ```
+
+    Without `dtype` it is that of `x`.
+
+    C1: the value is a prim or a tensor of rank 0.
+    """
+
+    name = "relax.full_like"
+
+    dtype = opt_prop_def(Attribute)
+    x = operand_def(TensorType)
+    value = operand_def(TensorType | PrimType)
+    result = result_def(TensorType)
+
+    def __init__(self, x: SSAValue | Operation, value: SSAValue | Operation, dtype: Attribute | None = None):
+        super().__init__([x, value], {"dtype": dtype})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        _scalar_dtype(inference, 1)  # C1
+        x = inference.tensor(0)
+        return (x.with_dtype(_dtype_or(inference, x.dtype)),)
+
+
+class FilledOp(Operator, ABC):
+    """A tensor of one constant: `%0 = relax.zeros %shape dtype = f32`."""
+
+    VALUE: ClassVar[int]
+
+    dtype = prop_def(Attribute)
+    shape = operand_def(ShapeType)
+    result = result_def(TensorType)
+
+    def __init__(self, shape: SSAValue | Operation, dtype: Attribute):
+        super().__init__([shape], {"dtype": dtype})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        return (TensorType(inference.shape(0).dims, inference.dtype("dtype")),)
+
+
+@irdl_op_definition
+class ZerosOp(FilledOp):
+    """A tensor of zeros."""
+
+    name = "relax.zeros"
+    VALUE: ClassVar[int] = 0
+
+
+@irdl_op_definition
+class OnesOp(FilledOp):
+    """A tensor of ones."""
+
+    name = "relax.ones"
+    VALUE: ClassVar[int] = 1
+
+
+class FilledLikeOp(Operator, ABC):
+    """A tensor of one constant with the shape of another: `%0 = relax.zeros_like %x`; without `dtype` also with its
+    dtype.
+    """
+
+    VALUE: ClassVar[int]
+
+    dtype = opt_prop_def(Attribute)
+    x = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(self, x: SSAValue | Operation, dtype: Attribute | None = None):
+        super().__init__([x], {"dtype": dtype})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        x = inference.tensor(0)
+        return (x.with_dtype(_dtype_or(inference, x.dtype)),)
+
+
+@irdl_op_definition
+class ZerosLikeOp(FilledLikeOp):
+    """A tensor of zeros like another."""
+
+    name = "relax.zeros_like"
+    VALUE: ClassVar[int] = 0
+
+
+@irdl_op_definition
+class OnesLikeOp(FilledLikeOp):
+    """A tensor of ones like another."""
+
+    name = "relax.ones_like"
+    VALUE: ClassVar[int] = 1
+
+
+@irdl_op_definition
+class ArangeOp(Operator):
+    """The numbers `start`, `start + step`, ... before `stop`.
+
+    ```mlir
+    %0 = relax.arange %start, %stop, %step dtype = i64
+    ```
+
+    Without `dtype` it is that of the operands. Of symbolic integers the length is known if the step is a constant.
+
+    C1: the operands are prims of one dtype.
+    C2: the step is not 0.
+    """
+
+    name = "relax.arange"
+
+    dtype = opt_prop_def(Attribute)
+    start = operand_def(PrimType)
+    stop = operand_def(PrimType)
+    step = operand_def(PrimType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        start: SSAValue | Operation,
+        stop: SSAValue | Operation,
+        step: SSAValue | Operation,
+        dtype: Attribute | None = None,
+    ):
+        super().__init__([start, stop, step], {"dtype": dtype})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        start, stop, step = (inference.prim(index) for index in range(3))
+        if not start.dtype == stop.dtype == step.dtype:
+            inference.fail(f"expected operands of one dtype, got {start.dtype}, {stop.dtype} and {step.dtype}")  # C1
+        length = None
+        stride = None if step.value is None else step.value.constant_value
+        if stride == 0:
+            inference.fail("expected a step that is not 0")  # C2
+        if start.value is not None and stop.value is not None and stride is not None:
+            span = stop.value - start.value if stride > 0 else start.value - stop.value
+            length = DEFAULT_PROVER.simplify(maximum(ceildiv(span, abs(stride)), 0))
+        return (TensorType((length,), _dtype_or(inference, start.dtype)),)
+
+
+class TriangleOp(Operator, ABC):
+    """A batch of matrices with zeros on one side of a diagonal: `%0 = relax.tril %x k = 1`.
+
+    Diagonal `k` is `k` places above the main one.
+
+    C1: the rank is at least 2.
+    """
+
+    NUMPY_NAME: ClassVar[str]
+
+    k = prop_def(DimAttr, default_value=DimAttr(0))
+    x = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(self, x: SSAValue | Operation, k: DimLike = 0):
+        super().__init__([x], {"k": DimAttr(k)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        x = inference.tensor(0)
+        if x.rank is not None and x.rank < 2:
+            inference.fail(f"expected rank 2 or more, got {x}")  # C1
+        return (x,)
+
+
+@irdl_op_definition
+class TrilOp(TriangleOp):
+    """The lower triangle: zeros above the diagonal."""
+
+    name = "relax.tril"
+    NUMPY_NAME: ClassVar[str] = "tril"
+
+
+@irdl_op_definition
+class TriuOp(TriangleOp):
+    """The upper triangle: zeros below the diagonal."""
+
+    name = "relax.triu"
+    NUMPY_NAME: ClassVar[str] = "triu"
+
+
+@irdl_op_definition
+class EyeOp(Operator):
+    """A matrix with ones on a diagonal, `k` places above the main one, and zeros elsewhere.
+
+    ```mlir
+    %0 = relax.eye rows = n columns = m k = 1 dtype = f32
+    ```
+    """
+
+    name = "relax.eye"
+
+    rows = prop_def(DimAttr)
+    columns = prop_def(DimAttr)
+    k = prop_def(IntegerAttr[I64], default_value=integer(0))
+    dtype = prop_def(Attribute)
+    result = result_def(TensorType)
+
+    def __init__(self, rows: DimLike, columns: DimLike, k: int = 0, *, dtype: Attribute):
+        super().__init__([], {"rows": DimAttr(rows), "columns": DimAttr(columns), "k": integer(k), "dtype": dtype})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        return (TensorType((inference.dim("rows"), inference.dim("columns")), inference.dtype("dtype")),)
+
+
+@irdl_op_definition
+class EyeLikeOp(Operator):
+    """A matrix with ones on a diagonal and the shape of another; without `dtype` also its dtype.
+
+    ```mlir
+    %0 = relax.eye_like %x k = 1
+    ```
+
+    C1: the rank is 2.
+    """
+
+    name = "relax.eye_like"
+
+    k = prop_def(IntegerAttr[I64], default_value=integer(0))
+    dtype = opt_prop_def(Attribute)
+    x = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(self, x: SSAValue | Operation, k: int = 0, dtype: Attribute | None = None):
+        super().__init__([x], {"k": integer(k), "dtype": dtype})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        x = inference.tensor(0)
+        if x.rank not in (2, None):
+            inference.fail(f"expected rank 2, got {x}")  # C1
+        return (x.with_dtype(_dtype_or(inference, x.dtype)),)

@@ -1,0 +1,242 @@
+"""Operators that gather and scatter: elements are read or written at places given by tensors."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from relax_dialect.inference import Inference
+from relax_dialect.ops.fields import integer
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.scalars import Domain
+from relax_dialect.struct_info.types import PrimType, TensorType
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import DimLike
+
+REDUCTIONS = ("update", "add", "mul", "max", "min")
+
+
+def _require_reduction(inference: Inference) -> None:
+    if inference.string("reduction") not in REDUCTIONS:
+        inference.fail(f"reduction expected one of {', '.join(REDUCTIONS)}, got {inference.string('reduction')}")
+
+
+@irdl_op_definition
+class GatherElementsOp(Operator):
+    """`result[i][j] = x[indices[i][j]][j]` for axis 0, and likewise for other axes and ranks.
+
+    ```mlir
+    %0 = relax.gather_elements %x, %indices axis = 0
+    ```
+
+    C1: the indices are integers.
+    C2: the ranks are equal and the axis is within them.
+    """
+
+    name = "relax.gather_elements"
+
+    axis = prop_def(IntegerAttr[I64], default_value=integer(0))
+    x = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(self, x: SSAValue | Operation, indices: SSAValue | Operation, axis: int = 0):
+        super().__init__([x, indices], {"axis": integer(axis)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        inference.require_domain(1, Domain.INTEGER)  # C1
+        rank = inference.require_same_rank((0, 1))  # C2
+        if rank is not None:
+            inference.axis(inference.integer("axis"), rank)  # C2
+        return (inference.tensor(0).with_shape(inference.tensor(1).dims),)
+
+
+@irdl_op_definition
+class GatherNDOp(Operator):
+    """Slices of a tensor at places whose coordinates are the last dimension of the indices.
+
+    ```mlir
+    %0 = relax.gather_nd %x, %indices batch_dims = 1
+    ```
+
+    The first `batch_dims` dimensions belong to both and are not counted as coordinates.
+
+    C1: the indices are integers.
+    C2: `batch_dims` is within both ranks, the indices having one dimension more.
+    C3: the number of coordinates is a constant and at most the rank without batch dimensions.
+    C4: the batch dimensions are equal.
+    """
+
+    name = "relax.gather_nd"
+
+    batch_dims = prop_def(IntegerAttr[I64], default_value=integer(0))
+    x = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(self, x: SSAValue | Operation, indices: SSAValue | Operation, batch_dims: int = 0):
+        super().__init__([x, indices], {"batch_dims": integer(batch_dims)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        x, places, batch = inference.tensor(0), inference.tensor(1), inference.integer("batch_dims")
+        inference.require_domain(1, Domain.INTEGER)  # C1
+        if x.dims is None or places.dims is None:
+            return (x.with_shape(None),)
+        if not 0 <= batch <= min(len(x.dims), len(places.dims) - 1):
+            ranks = f"{len(x.dims)} and {len(places.dims)}"
+            inference.fail(f"expected batch_dims within the ranks {ranks}, got {batch}")  # C2
+        last = places.dims[-1]
+        count = None if last is None else last.constant_value
+        if count is None:
+            return (x.with_shape(None),)
+        if not 0 <= count <= len(x.dims) - batch:
+            inference.fail(f"expected at most {len(x.dims) - batch} coordinates, got {count}")  # C3
+        for pair in zip(x.dims[:batch], places.dims[:batch], strict=True):
+            inference.require_equal(*pair, "equal batch dimensions")  # C4
+        return (x.with_shape((*places.dims[:-1], *x.dims[batch + count :])),)
+
+
+@irdl_op_definition
+class ScatterElementsOp(Operator):
+    """`x` with `x[indices[i][j]][j]` replaced by, or combined with, `updates[i][j]` (axis 0; likewise for others).
+
+    ```mlir
+    %0 = relax.scatter_elements %x, %indices, %updates axis = 0 reduction = "add"
+    ```
+
+    C1: the indices are integers; `x` and the updates have one dtype.
+    C2: the ranks are equal and the axis is within them.
+    C3: indices and updates have equal shapes.
+    C4: the reduction is one of `update`, `add`, `mul`, `max`, `min`.
+    """
+
+    name = "relax.scatter_elements"
+
+    axis = prop_def(IntegerAttr[I64], default_value=integer(0))
+    reduction = prop_def(StringAttr, default_value=StringAttr("update"))
+    x = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    updates = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        indices: SSAValue | Operation,
+        updates: SSAValue | Operation,
+        axis: int = 0,
+        reduction: str = "update",
+    ):
+        super().__init__([x, indices, updates], {"axis": integer(axis), "reduction": StringAttr(reduction)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        inference.require_domain(1, Domain.INTEGER)  # C1
+        inference.common_dtype((0, 2))  # C1
+        rank = inference.require_same_rank((0, 1, 2))  # C2
+        if rank is not None:
+            inference.axis(inference.integer("axis"), rank)  # C2
+        for pair in zip(inference.tensor(1).dims or (), inference.tensor(2).dims or (), strict=False):
+            inference.require_equal(*pair, "indices and updates of equal shapes")  # C3
+        _require_reduction(inference)  # C4
+        return (inference.tensor(0),)
+
+
+@irdl_op_definition
+class ScatterNDOp(Operator):
+    """`x` with slices replaced by, or combined with, updates, at places whose coordinates are the last dimension of
+    the indices.
+
+    ```mlir
+    %0 = relax.scatter_nd %x, %indices, %updates reduction = "add"
+    ```
+
+    C1: the indices are integers; `x` and the updates have one dtype.
+    C2: the number of coordinates is at most the rank of `x`.
+    C3: the updates have the shape of the indices without coordinates, followed by that of a slice.
+    C4: the reduction is one of `update`, `add`, `mul`, `max`, `min`.
+    """
+
+    name = "relax.scatter_nd"
+
+    reduction = prop_def(StringAttr, default_value=StringAttr("update"))
+    x = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    updates = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        indices: SSAValue | Operation,
+        updates: SSAValue | Operation,
+        reduction: str = "update",
+    ):
+        super().__init__([x, indices, updates], {"reduction": StringAttr(reduction)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        x, places, updates = (inference.tensor(index) for index in range(3))
+        inference.require_domain(1, Domain.INTEGER)  # C1
+        inference.common_dtype((0, 2))  # C1
+        _require_reduction(inference)  # C4
+        last = places.dims[-1] if places.dims else None
+        count = None if last is None else last.constant_value
+        if x.dims is None or places.dims is None or count is None:
+            return (x,)
+        if not 0 <= count <= len(x.dims):
+            inference.fail(f"expected at most {len(x.dims)} coordinates, got {count}")  # C2
+        expected = (*places.dims[:-1], *x.dims[count:])
+        if updates.dims is not None and len(updates.dims) != len(expected):
+            inference.fail(f"updates expected rank {len(expected)}, got {len(updates.dims)}")  # C3
+        for pair in zip(updates.dims or (), expected, strict=False):
+            inference.require_equal(*pair, "updates with one slice per place")  # C3
+        return (x,)
+
+
+@irdl_op_definition
+class OneHotOp(Operator):
+    """`on` where the place along a new axis is the index, `off` elsewhere.
+
+    ```mlir
+    %0 = relax.one_hot %indices, %on, %off depth = 10 axis = -1
+    ```
+
+    C1: the indices are integers.
+    C2: `on` and `off` are scalars of one dtype.
+    C3: the axis is within the result's rank.
+    """
+
+    name = "relax.one_hot"
+
+    depth = prop_def(DimAttr)
+    axis = prop_def(IntegerAttr[I64], default_value=integer(-1))
+    indices = operand_def(TensorType)
+    on = operand_def(PrimType)
+    off = operand_def(PrimType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        indices: SSAValue | Operation,
+        on: SSAValue | Operation,
+        off: SSAValue | Operation,
+        depth: DimLike,
+        axis: int = -1,
+    ):
+        super().__init__([indices, on, off], {"depth": DimAttr(depth), "axis": integer(axis)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        places, on, off = inference.tensor(0), inference.prim(1), inference.prim(2)
+        inference.require_domain(0, Domain.INTEGER)  # C1
+        if on.dtype != off.dtype:
+            inference.fail(f"expected on and off of one dtype, got {on.dtype} and {off.dtype}")  # C2
+        if places.dims is None:
+            return (TensorType(None, on.dtype, places.device),)
+        axis = inference.axis(inference.integer("axis"), len(places.dims) + 1)  # C3
+        shape = (*places.dims[:axis], inference.dim("depth"), *places.dims[axis:])
+        return (TensorType(shape, on.dtype, places.device),)
