@@ -14,6 +14,7 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 
 FAMILIES = (
+    "activation",
     "binary",
     "binding",
     "call_packed",
@@ -31,6 +32,7 @@ FAMILIES = (
     "loops",
     "manipulation",
     "memory",
+    "normalization",
     "reduction",
     "search",
     "set",

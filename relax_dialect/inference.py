@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn, TypeVar
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
@@ -267,6 +267,10 @@ class Inference:
     def flag(self, name: str) -> bool:
         """Whether the flag `name` is set."""
         return self.get(name, UnitAttr) is not None
+
+    def number(self, name: str) -> float:
+        """The floating-point property `name`."""
+        return self.require(name, FloatAttr).value.data
 
     def string(self, name: str) -> str:
         """The string property `name`."""

@@ -53,12 +53,18 @@ def dims(values: Iterable[DimLike]) -> ArrayAttr[DimAttr]:
 
 
 def parse_number(parser: Parser) -> float:
-    """Parses a number as Python prints it: `-0.5`, `1e-05`, `inf`, `nan`."""
+    """Parses a number: `-0.5`, `1.0e-05`, `inf`, `nan`."""
     if parser.parse_optional_keyword("nan"):
         return float("nan")
     negative = parser.parse_optional_punctuation("-") is not None
     value = float("inf") if parser.parse_optional_keyword("inf") else float(parser.parse_number(allow_boolean=False))
     return -value if negative else value
+
+
+def format_number(value: float) -> str:
+    """The text of a number, which `parse_number` reads: MLIR wants a point in every floating-point literal."""
+    mantissa, exponent, power = repr(float(value)).partition("e")
+    return f"{mantissa}.0{exponent}{power}" if exponent and "." not in mantissa else mantissa + exponent + power
 
 
 def _print_integer(printer: Printer, value: Attribute) -> None:
@@ -68,7 +74,7 @@ def _print_integer(printer: Printer, value: Attribute) -> None:
 
 def _print_number(printer: Printer, value: Attribute) -> None:
     if isa(value, FloatAttr):
-        printer.print_string(repr(value.value.data))
+        printer.print_string(format_number(value.value.data))
 
 
 def _print_string(printer: Printer, value: Attribute) -> None:

@@ -24,7 +24,7 @@ from xdsl.utils.hints import isa
 
 from relax_dialect.inference import Inference
 from relax_dialect.interfaces import InfersResultTypes
-from relax_dialect.ops.fields import parse_number
+from relax_dialect.ops.fields import format_number, parse_number
 from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType
 from tir_dialect.attributes import DimAttr, parse_dim_expr
 from tir_dialect.dims import Dim, DimLike
@@ -149,7 +149,8 @@ class PrimOp(InfersResultTypes):
         else:
             printer.print_attribute(self.value.type)
             number = self.value.value.data
-            literal = str(bool(number)).lower() if self.value.type == i1 else repr(number)
+            literal = format_number(number) if isinstance(number, float) else str(number)
+            literal = str(bool(number)).lower() if self.value.type == i1 else literal
             printer.print_string(f" {literal}")
         printer.print_op_attributes(self.attributes)
 
