@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from tir_dialect.dims import Dim, Prover, ceildiv, constant, floordiv, maximum, minimum, mod, symbol
+from tir_dialect.dims import Dim, DimLike, Prover, ceildiv, constant, floordiv, maximum, minimum, mod, symbol
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.scalars import DimOp
 
 Leaf: TypeAlias = Callable[[SSAValue], Dim | None]
 """What the evaluator asks about values that it cannot look into."""
+
+
+class Oracle(Protocol):
+    """What the evaluator asks about signs: a `Prover`, or what knows the bounds of the symbols that `leaf` gives."""
+
+    def less_equal(self, lhs: DimLike, rhs: DimLike) -> bool | None:
+        """Whether `lhs <= rhs`, for all values or for none."""
+        ...
 
 
 def dim_of(value: SSAValue) -> Dim | None:
@@ -29,11 +37,11 @@ def dim_of(value: SSAValue) -> Dim | None:
 class DimEvaluator:
     """Evaluates integer values to dimensions, each value once.
 
-    `leaf` may give dimensions to values that have none by themselves, such as loop variables; `prover` knows the
-    bounds of all symbols.
+    `leaf` may give dimensions to values that have none by themselves, such as loop variables; `prover` knows the bounds
+    of all symbols, which without it are integers >= 0.
     """
 
-    def __init__(self, leaf: Leaf | None = None, prover: Prover | None = None):
+    def __init__(self, leaf: Leaf | None = None, prover: Oracle | None = None):
         self._leaf = leaf
         self._prover = prover or Prover()
         self._known: dict[SSAValue, Dim | None] = {}
@@ -77,9 +85,9 @@ class DimEvaluator:
         if rule is not None:
             return rule(*operands)
         rule = _NON_NEGATIVE_RULES.get(type(op))
-        if rule is None or any(not self._prover.less_equal(0, operand) for operand in operands):
+        if rule is None or not self._prover.less_equal(0, operands[0]) or not self._prover.less_equal(1, operands[1]):
             return None
-        return None if self._prover.less_equal(1, operands[1]) is not True else rule(*operands)
+        return rule(*operands)
 
 
 def _divide(rule: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim | None]:

@@ -61,7 +61,6 @@ class BlockOp(IRDLOperation):
     C3: the body uses variables of surrounding loops, and values that depend on them, only through iterators.
     C4: each spatial iterator whose extent is not 1 occurs in the indices of every store of the block to a buffer that
         is not the block's own; a reduce iterator occurs in none.
-    C5: a binding cannot be shown to leave its domain.
     """
 
     name = "tir.block"
@@ -167,6 +166,9 @@ class BlockOp(IRDLOperation):
             raise VerifyException(
                 f"'tir.block' op \"{self.block_name.data}\" has 'tir.init' but no reduce or scan iterator"
             )  # C2
+        from tir_dialect.analysis.blocks import verify_block
+
+        verify_block(self)
 
 
 def _parse_iterator(parser: Parser) -> tuple[Parser.Argument, IteratorKind, SSAValue, SSAValue]:

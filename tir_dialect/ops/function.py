@@ -54,6 +54,7 @@ class PrimFuncOp(IRDLOperation):
     C3: a parameter is a buffer, or a scalar of a type that can be loaded from a buffer.
     C4: types and `tir.dim` use no symbol that the function does not bind.
     C5: the visibility is `public` or `private`.
+    C6: no access leaves its buffer, and no binding of a block iterator its domain, as far as that can be shown.
     """
 
     name = "tir.prim_func"
@@ -168,6 +169,11 @@ class PrimFuncOp(IRDLOperation):
             raise VerifyException(
                 f"'tir.prim_func' op expected visibility public or private, got {self.sym_visibility.data}"
             )  # C5
+
+        from tir_dialect.analysis.accesses import wrong_access
+
+        if (wrong := wrong_access(self)) is not None:
+            raise VerifyException(wrong)  # C6
 
     def _verify_signature(self) -> None:
         witnesses = [argument.type for argument in self.symbol_args]

@@ -1,0 +1,95 @@
+"""What makes a `tir.block` well-formed: loops come in only by its iterators, and it writes as they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from xdsl.ir import SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.dims import dim_of
+from tir_dialect.analysis.structure import is_inside, root_buffer
+from tir_dialect.ops.blocks import BlockIterator, BlockOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.types import IteratorKind
+
+
+def verify_block(block: BlockOp) -> None:
+    """Raises `VerifyException` if the body of `block` disagrees with its iterators."""
+    _verify_uses_of_loops(block)
+    _verify_stores(block)
+
+
+def _verify_uses_of_loops(block: BlockOp) -> None:
+    dependence = Dependence(is_loop_variable, through_bindings=False)
+    for value in _values_from_outside(block):
+        variables = dependence.of(value)
+        if variables:
+            name = min(map(_name, variables))
+            raise VerifyException(
+                f"{_describe(block)} uses the loop variable {name}, expected an iterator for it"
+            )  # C3
+
+
+def _values_from_outside(block: BlockOp) -> Iterator[SSAValue]:
+    """The values that the body of `block` uses but does not define."""
+    seen: set[SSAValue] = set()
+    for op in block.body.walk():
+        for operand in op.operands:
+            if operand not in seen:
+                seen.add(operand)
+                if not is_inside(operand, block):
+                    yield operand
+
+
+def _verify_stores(block: BlockOp) -> None:
+    iterators = [iterator for iterator in block.iterators if not _is_unit(iterator)]
+    spatial = [iterator.value for iterator in iterators if iterator.kind is IteratorKind.SPATIAL]
+    reduce = [iterator.value for iterator in iterators if iterator.kind is IteratorKind.REDUCE]
+    if not spatial and not reduce:
+        return
+    stores = [op for op in block.body.walk() if isinstance(op, StoreOp)]
+    written = {root_buffer(store.buffer) for store in stores}
+    every = [iterator.value for iterator in iterators]
+
+    def loaded_from(load: LoadOp) -> Iterable[SSAValue]:
+        return every if root_buffer(load.buffer) in written else load.operands
+
+    any_use = Dependence(lambda argument: argument in every, loads=loaded_from)
+    direct_use = Dependence(lambda argument: argument in every, loads=lambda load: ())
+    for store in stores:
+        if is_inside(root_buffer(store.buffer), block):
+            continue
+        indices = [*store.indices, *_view_offsets(store.buffer)]
+        for value in spatial:
+            if value not in any_use.of_all(indices):
+                raise VerifyException(f"{_stores(block, store)} without its spatial iterator {_name(value)}")  # C4
+        for value in reduce:
+            if value in direct_use.of_all(indices):
+                raise VerifyException(f"{_stores(block, store)} with its reduce iterator {_name(value)}")  # C4
+
+
+def _is_unit(iterator: BlockIterator) -> bool:
+    extent = dim_of(iterator.extent)
+    return extent is not None and extent.constant_value == 1
+
+
+def _view_offsets(buffer: SSAValue) -> Iterator[SSAValue]:
+    """Where the views are that `buffer` goes through."""
+    while isinstance(buffer.owner, MatchBufferOp):
+        yield from buffer.owner.lower
+        buffer = buffer.owner.buffer
+
+
+def _stores(block: BlockOp, store: StoreOp) -> str:
+    return f"{_describe(block)} stores to {_name(store.buffer)} at indices"
+
+
+def _describe(block: BlockOp) -> str:
+    return f"'tir.block' op \"{block.block_name.data}\""
+
+
+def _name(value: SSAValue) -> str:
+    return f"%{value.name_hint}" if value.name_hint else "without a name"

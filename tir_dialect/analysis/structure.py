@@ -1,0 +1,83 @@
+"""Where ops stand: loops and blocks around them, and the buffers behind views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.regions import MatchBufferOp
+
+
+def ancestors(op: Operation) -> Iterator[Operation]:
+    """The ops around `op`, innermost first."""
+    parent = op.parent_op()
+    while parent is not None:
+        yield parent
+        parent = parent.parent_op()
+
+
+def enclosing_func(op: Operation) -> PrimFuncOp | None:
+    """The prim_func that `op` is in."""
+    return next((parent for parent in ancestors(op) if isinstance(parent, PrimFuncOp)), None)
+
+
+def enclosing_block(op: Operation) -> BlockOp | None:
+    """The innermost `tir.block` around `op`."""
+    return next((parent for parent in ancestors(op) if isinstance(parent, BlockOp)), None)
+
+
+def enclosing_loops(op: Operation) -> tuple[ForOp, ...]:
+    """The loops around `op` up to the block, or function, that it is in; outermost first."""
+    loops: list[ForOp] = []
+    for parent in ancestors(op):
+        if isinstance(parent, BlockOp | PrimFuncOp):
+            break
+        if isinstance(parent, ForOp):
+            loops.append(parent)
+    return tuple(reversed(loops))
+
+
+def child_blocks(op: Operation) -> tuple[BlockOp, ...]:
+    """The blocks inside of `op` that are in no other block there, in order."""
+    found: list[BlockOp] = []
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                if isinstance(inner, BlockOp):
+                    found.append(inner)
+                else:
+                    found += child_blocks(inner)
+    return tuple(found)
+
+
+def loop_of(value: SSAValue) -> ForOp | None:
+    """The loop whose induction variable `value` is."""
+    owner = value.block.parent_op() if isinstance(value, BlockArgument) else None
+    return owner if isinstance(owner, ForOp) else None
+
+
+def block_of(value: SSAValue) -> BlockOp | None:
+    """The block whose iterator `value` is."""
+    owner = value.block.parent_op() if isinstance(value, BlockArgument) else None
+    return owner if isinstance(owner, BlockOp) else None
+
+
+def root_buffer(buffer: SSAValue) -> SSAValue:
+    """The parameter or allocation behind a chain of views."""
+    while isinstance(buffer.owner, MatchBufferOp):
+        buffer = buffer.owner.buffer
+    return buffer
+
+
+def is_inside(value: SSAValue, op: Operation) -> bool:
+    """Whether `value` is defined in a region of `op`."""
+    outer = value.owner.parent_op()
+    while outer is not None:
+        if outer is op:
+            return True
+        outer = outer.parent_op()
+    return False
