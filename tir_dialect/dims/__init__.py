@@ -4,15 +4,16 @@ from tir_dialect.dims.atoms import (
     Atom,
     BroadcastAtom,
     FloorDivAtom,
+    FunctionAtom,
     MaxAtom,
     MinAtom,
     ModAtom,
     SymbolAtom,
     is_symbol_name,
 )
-from tir_dialect.dims.bounds import Bounds
+from tir_dialect.dims.bounds import Bounds, Ends
 from tir_dialect.dims.division import ceildiv, floordiv, mod
-from tir_dialect.dims.expr import Dim, constant, product, symbol, total
+from tir_dialect.dims.expr import Dim, Monomial, Term, constant, from_atom, from_term, product, symbol, total
 from tir_dialect.dims.lattice import broadcast, maximum, minimum
 from tir_dialect.dims.prover import Prover
 from tir_dialect.dims.solver import Check, CheckKind, MatchError, Solution, match, solve
@@ -27,18 +28,24 @@ __all__ = [
     "Dim",
     "DimLike",
     "DimSyntaxError",
+    "Ends",
     "FloorDivAtom",
+    "FunctionAtom",
     "MatchError",
     "MaxAtom",
     "MinAtom",
     "ModAtom",
+    "Monomial",
     "Prover",
     "Solution",
     "SymbolAtom",
+    "Term",
     "broadcast",
     "ceildiv",
     "constant",
     "floordiv",
+    "from_atom",
+    "from_term",
     "is_symbol_name",
     "match",
     "maximum",

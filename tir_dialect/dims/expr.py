@@ -235,6 +235,11 @@ def from_atom(atom: Atom) -> Dim:
     return intern_dim(((1, ((atom, 1),)),))
 
 
+def from_term(coefficient: int, monomial: Monomial) -> Dim:
+    """The dimension that is one term, as `Dim.terms` has them."""
+    return intern_dim(((coefficient, monomial),) if coefficient else ())
+
+
 def as_dim(value: Dim | int) -> Dim:
     """`value` as a dimension (for text there is `to_dim`)."""
     return value if isinstance(value, Dim) else constant(value)

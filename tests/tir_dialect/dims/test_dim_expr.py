@@ -21,6 +21,8 @@ from tir_dialect.dims import (
     ceildiv,
     constant,
     floordiv,
+    from_atom,
+    from_term,
     is_symbol_name,
     maximum,
     minimum,
@@ -173,6 +175,9 @@ def test_structure_can_be_walked():
     assert isinstance(quotient, FloorDivAtom)
     assert (quotient.numerator, quotient.denominator) == (n, m)
     assert dim.terms[-1] == (7, ())
+    assert total(from_term(*term) for term in dim.terms) is dim
+    assert from_term(0, ()) is constant(0)
+    assert from_atom(quotient) is n // m
     for part, kind in [
         (n, SymbolAtom),
         (n % 2, ModAtom),
