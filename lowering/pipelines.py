@@ -76,3 +76,46 @@ class RelaxToVMPass(PipelinePass):
         "dce",
         "verify-stage{stage=vm}",
     )
+
+
+@dataclass(frozen=True)
+class TIRToLLVMPass(PipelinePass):
+    """From PrimFuncs to LLVM functions of the native ABI; other functions stay.
+
+    ```mlir
+    tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) { ... }
+    // becomes
+    llvm.func @exp(%n: i64, %X: !llvm.ptr, %Y: !llvm.ptr) -> i32 { ... }
+    ```
+    """
+
+    name = "tir-to-llvm"
+
+    steps = (
+        "lower-blocks",
+        "convert-tir-to-llvm",
+    )
+
+
+@dataclass(frozen=True)
+class RelaxToLLVMPass(PipelinePass):
+    """From graphs to one LLVM module: entries for tvm-ffi, functions of the machine, kernels.
+
+    ```mlir
+    relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> { ... }
+    // becomes
+    llvm.func @__tvm_ffi_main(%self: !llvm.ptr, %args: !llvm.ptr, %count: i32, %ret: !llvm.ptr) -> i32 { ... }
+    ```
+
+    Works from any stage on the way; what is LLVM already stays.
+    """
+
+    name = "relax-to-llvm"
+
+    steps = (
+        "relax-to-vm",
+        # Kernels first: their definitions tell the machine's functions how to call them.
+        "tir-to-llvm",
+        "convert-vm-to-llvm",
+        "verify-stage{stage=llvm}",
+    )

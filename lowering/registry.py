@@ -30,9 +30,12 @@ PASSES: dict[str, str] = {
     "lower-shapes": "lowering.shapes.lower_shapes:LowerShapesPass",
     "convert-relax-to-vm": "lowering.to_vm.convert_relax_to_vm:ConvertRelaxToVMPass",
     "allocate-registers": "lowering.to_vm.allocate_registers:AllocateRegistersPass",
-    "relax-to-vm": "lowering.pipelines:RelaxToVMPass",
+    "convert-vm-to-llvm": "lowering.native.convert_vm_to_llvm:ConvertVmToLLVMPass",
     "lower-blocks": "lowering.tir.lower_blocks:LowerBlocksPass",
     "convert-tir-to-llvm": "lowering.to_llvm.convert_tir_to_llvm:ConvertTIRToLLVMPass",
+    "relax-to-vm": "lowering.pipelines:RelaxToVMPass",
+    "tir-to-llvm": "lowering.pipelines:TIRToLLVMPass",
+    "relax-to-llvm": "lowering.pipelines:RelaxToLLVMPass",
     "verify-dominance": "lowering.verify.verify_dominance:VerifyDominancePass",
     "verify-stage": "lowering.verify.verify_stage:VerifyStagePass",
 }

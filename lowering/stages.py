@@ -47,7 +47,7 @@ class Stage:
 TIR = ops("tir.* arith.* math.*")
 """PrimFuncs with blocks: what frontends, TE and schedules work on."""
 
-TIR_FLAT = ops("tir.* arith.* math.* vector.* scf.* cf.*", but="tir.block tir.init tir.match_buffer")
+TIR_FLAT = ops("tir.* arith.* math.* vector.* scf.* cf.*", but="tir.block tir.init tir.reads tir.writes")
 """PrimFuncs without blocks: loops, and loads and stores with final indices."""
 
 EXPLICIT_MEMORY = ops(
@@ -126,5 +126,12 @@ REMOVED_BY: Mapping[str, str] = {
     "relax.call_tir_inplace": "lower-call-tir",
     "relax.call_dps_packed": "lower-call-tir",
     "relax.func": "convert-relax-to-vm",
+    "tir.block": "lower-blocks",
+    "tir.init": "lower-blocks",
+    "tir.reads": "lower-blocks",
+    "tir.writes": "lower-blocks",
+    "tir.prim_func": "convert-tir-to-llvm",
+    "vm.func": "convert-vm-to-llvm",
+    "vm.constant": "convert-vm-to-llvm",
 }
 """The pass that removes an op, where one does; operators are removed by `legalize-ops`."""

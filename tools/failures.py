@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.utils.lexer import Span
 
+from lowering.codegen.errors import CodegenError
 from lowering.debug import Debug, debug_level
 from lowering.diagnostics import Finding, InvalidModule, render
 
@@ -50,7 +51,7 @@ def _describe(tool: str, error: BaseException) -> str:
             return f"{error.span.get_location()}: error: {error.msg}\n{quote_span(error.span)}"
         case RecursionError():
             return f"{tool}: error: the input is nested too deeply"
-        case DiagnosticException() | ArgSpecParseError() | ValueError() | OSError():
+        case DiagnosticException() | CodegenError() | ArgSpecParseError() | ValueError() | OSError():
             notes: tuple[str, ...] = tuple(getattr(error, "__notes__", ()))
             return "\n".join((f"{tool}: error: {error}", *notes))
         case _:

@@ -17,6 +17,7 @@ from lowering.verify.module import verify_module
 from tools.failures import ToolError
 
 if TYPE_CHECKING:
+    from tir_dialect.target import Target
     from vm_dialect import Executable
     from vm_dialect.profiler import Profile
 
@@ -48,12 +49,10 @@ class Program:
 
 
 def read_module(path: str) -> ModuleOp:
-    """The verified module in a file; `ToolError` for a file of another kind."""
+    """The module in a file, not yet verified; `ToolError` for a file of another kind."""
     if Path(path).suffix not in MODULE_SUFFIXES:
         raise ToolError(f"expected a file that ends in {' or '.join(MODULE_SUFFIXES)}, got {path}")
-    module = parse_module(Path(path).read_text(encoding="utf-8"), path)
-    verify_module(module)
-    return module
+    return parse_module(Path(path).read_text(encoding="utf-8"), path)
 
 
 def load_packed_functions(paths: Sequence[str]) -> None:
@@ -81,6 +80,7 @@ def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp
 
+    verify_module(module)
     names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
     _require_entry(entry, names)
     origin = f"interpreted, read in {_milliseconds(started)}"
@@ -103,18 +103,23 @@ def _require_entry(name: str, entries: Sequence[str]) -> None:
         raise ToolError(f"expected --entry to be one of {', '.join(entries) or 'no functions at all'}, got {name}")
 
 
+def target_of(options: BuildOptions) -> Target:
+    """The machine to compile for; `ValueError` for a description that is none."""
+    from tir_dialect.target import Target
+
+    return Target.host() if options.target is None else Target.parse(options.target)
+
+
 def build_executable(module: ModuleOp, options: BuildOptions) -> Executable:
     """Compiles `module` as the options say."""
     from lowering.build import build
-    from lowering.codegen.cache import NO_CACHE, default_cache
-    from tir_dialect.target import Target
 
     return build(
         module,
-        mode=options.mode,
-        target=Target.host() if options.target is None else Target.parse(options.target),
+        mode="native" if options.mode == "native" else "bytecode",
+        target=options.target,
         opt_level=options.opt_level,
-        cache=default_cache() if options.cache else NO_CACHE,
+        cache=options.cache,
     )
 
 

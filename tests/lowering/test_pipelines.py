@@ -24,8 +24,10 @@ def test_every_step_is_a_pass(pipeline: type[PipelinePass]):
     assert expand(pipeline()) == passes
 
 
-@each_pipeline
-def test_a_pipeline_checks_where_it_arrives(pipeline: type[PipelinePass]):
+@pytest.mark.parametrize("name", ["relax-to-vm", "relax-to-llvm"])
+def test_a_pipeline_for_all_of_a_module_checks_where_it_arrives(name: str):
+    pipeline = load_pass(name)
+    assert issubclass(pipeline, PipelinePass)
     assert pipeline.passes()[-1].name == "verify-stage"
 
 

@@ -7,8 +7,7 @@
 // CHECK-NEXT:   %[[x:.*]] = vm.check_tensor %x rank 1 dtype f32 as "main: argument #0 (x)"
 // CHECK-NEXT:   %[[n:.*]] = vm.tensor_dim %[[x]][0]
 // CHECK:        vm.call_kernel @exp[%[[n]]](%[[x]],
-// CHECK:        vm.kill
-// CHECK-NEXT:   vm.ret
+// CHECK:        vm.ret
 
 // Every op knows the line that it was made from, in kernels and in the function.
 // PLACES-NOT: loc(unknown){{$}}

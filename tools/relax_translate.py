@@ -1,0 +1,124 @@
+"""`relax-translate`: from a module to what other programs read: LLVM IR, assembly, objects, libraries, bytecode."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.verify.module import verify_module
+from tools.arguments import add_build_options, build_options
+from tools.failures import ToolError, run_tool
+from tools.programs import BuildOptions, build_executable, read_module, target_of
+
+Emitter = Callable[[ModuleOp, BuildOptions], str | bytes]
+
+
+def _lowered(module: ModuleOp, options: BuildOptions) -> ModuleOp:
+    """The module after the whole pipeline: functions of the machine, kernels and entries in one llvm module."""
+    from lowering.parsing import make_context
+    from lowering.pipelines import RelaxToLLVMPass
+    from lowering.to_llvm.convert_tir_to_llvm import ConvertTIRToLLVMPass
+
+    verify_module(module)
+    ctx, vector_bits = make_context(), target_of(options).vector_bits
+    for each in RelaxToLLVMPass.passes():
+        step = replace(each, vector_bits=vector_bits) if isinstance(each, ConvertTIRToLLVMPass) else each
+        step.apply(ctx, module)
+    return module
+
+
+def _mlir_to_llvmir(module: ModuleOp, options: BuildOptions) -> str:
+    from lowering.codegen.llvm_text import llvm_text
+
+    verify_module(module)
+    return llvm_text(module)
+
+
+def _llvmir(module: ModuleOp, options: BuildOptions) -> str:
+    from lowering.codegen.compiler import CompileOptions, emit_llvm_ir
+
+    return emit_llvm_ir(_lowered(module, options), target_of(options), CompileOptions(options.opt_level))
+
+
+def _assembly(module: ModuleOp, options: BuildOptions) -> str:
+    from lowering.codegen.compiler import CompileOptions, emit_assembly
+
+    return emit_assembly(_lowered(module, options), target_of(options), CompileOptions(options.opt_level))
+
+
+def _object(module: ModuleOp, options: BuildOptions) -> bytes:
+    from lowering.codegen.compiler import CompileOptions, compile_object
+
+    return compile_object(_lowered(module, options), target_of(options), CompileOptions(options.opt_level))
+
+
+def _bytecode(module: ModuleOp, options: BuildOptions) -> bytes:
+    return build_executable(module, options).to_bytes()
+
+
+def _listing(module: ModuleOp, options: BuildOptions) -> str:
+    return build_executable(module, options).as_text()
+
+
+EMITTERS: Mapping[str, Emitter] = {
+    "llvmir": _llvmir,
+    "asm": _assembly,
+    "object": _object,
+    "bytecode": _bytecode,
+    "listing": _listing,
+}
+"""What `--emit` makes, beside `library`, which a linker writes."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="relax-translate", description=__doc__)
+    parser.add_argument("file", help="a module (.mlir)")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--emit",
+        choices=(*EMITTERS, "library"),
+        help="optimised LLVM IR or assembly; an object file; an executable of the bytecode machine, or its listing; "
+        "a shared library that tvm_ffi.load_module opens",
+    )
+    what.add_argument(
+        "--mlir-to-llvmir", action="store_true", help="LLVM IR of a module of the llvm dialect, as it stands"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write (default: stdout, for text)")
+    add_build_options(parser)
+    return parser
+
+
+def _translate(argv: Sequence[str] | None) -> None:
+    args = _parser().parse_args(argv)
+    options = build_options(args, "native" if args.emit == "library" else "bytecode")
+    module = read_module(args.file)
+    if args.emit == "library":
+        build_executable(module, options).export_library(_required_output(args.output, "library"))
+        return
+    contents = _mlir_to_llvmir(module, options) if args.mlir_to_llvmir else EMITTERS[args.emit](module, options)
+    if isinstance(contents, bytes):
+        Path(_required_output(args.output, args.emit)).write_bytes(contents)
+    elif args.output is None:
+        print(contents)
+    else:
+        Path(args.output).write_text(contents, encoding="utf-8")
+
+
+def _required_output(path: str | None, kind: str) -> str:
+    if path is None:
+        raise ToolError(f"expected -o FILE for {kind}, which is not text")
+    return path
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the console script; 0 on success, 1 after a diagnostic on stderr."""
+    return run_tool("relax-translate", lambda: _translate(argv))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
