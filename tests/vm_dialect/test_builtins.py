@@ -134,6 +134,7 @@ def test_checks_pass_the_value_on():
         ("alloc_storage", (-1,), "cannot allocate -1 bytes"),
         ("new_tensor", ("f32", 2, -3), "cannot make a tensor whose dimension 1 is -3"),
         ("view", (np.zeros((2, 3)), 5), "cannot view a tensor of 6 elements as one of 5"),
+        ("view", (np.zeros((2, 3)).T, 6), "view: expected contiguous memory, got a gap along axis 1"),
         ("alloc_shape_heap", (-1,), "cannot allocate -8 bytes"),
         ("get_packed_func", ("test.vm.nothing",), 'packed function "test.vm.nothing" is not registered'),
     ],

@@ -41,12 +41,17 @@ def _check_memory(tensor: tvm_ffi.Tensor, subject: str) -> None:
     """Contiguity, then alignment to the element size; a tensor without elements has neither."""
     if tensor.numel() == 0:
         return
-    if not tensor.is_contiguous():
-        raise ValueError(render(messages.not_contiguous(subject), first_gap(tensor.shape, tensor.strides)))
+    check_contiguous(tensor, subject)
     element = BY_FFI_NAME.get(tensor.dtype)
     remainder = 0 if element is None else tensor.data_ptr() % element.itemsize
     if element is not None and remainder:
         raise ValueError(render(messages.not_aligned(subject, element.itemsize), remainder))
+
+
+def check_contiguous(tensor: tvm_ffi.Tensor, subject: str) -> None:
+    """`ValueError` if the elements of a tensor are not one after the other."""
+    if tensor.numel() != 0 and not tensor.is_contiguous():
+        raise ValueError(render(messages.not_contiguous(subject), first_gap(tensor.shape, tensor.strides)))
 
 
 def first_gap(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import tvm_ffi
 
 from vm_dialect import messages
+from vm_dialect.builtins.checks import check_contiguous
 from vm_dialect.builtins.table import builtin
 from vm_dialect.dtypes import ElementType, element_type
 from vm_dialect.messages import render
@@ -59,7 +60,8 @@ def new_tensor_(dtype: str, *dims: int) -> tvm_ffi.Tensor:
 
 @builtin("view", 1, None)
 def view_(tensor: tvm_ffi.Tensor, *dims: int) -> tvm_ffi.Tensor:
-    """The same memory with another shape; `ValueError` if the number of elements differs."""
+    """The same memory with another shape; `ValueError` if it is not contiguous or the number of elements differs."""
+    check_contiguous(tensor, "view")
     elements = _checked_size(dims, _BYTE)
     if elements != tensor.numel():
         raise ValueError(render(messages.wrong_element_count(), tensor.numel(), elements))

@@ -54,7 +54,7 @@ class FuncOp(IRDLOperation):
     C2: there is at most one result, and it is not a storage.
     C3: `arg_names`, if given, names every parameter once.
     C4: a public function takes only `!vm.object`.
-    C5: the body is not empty.
+    C5: the body has blocks, and none of them is empty.
     """
 
     name = "vm.func"
@@ -115,8 +115,8 @@ class FuncOp(IRDLOperation):
         inputs, outputs = self.function_type.inputs.data, self.function_type.outputs.data
         where = f"'vm.func' op @{self.sym_name.data}"
         entry = self.body.blocks.first
-        if entry is None:
-            raise VerifyException(f"{where} has no body")  # C5
+        if entry is None or any(block.last_op is None for block in self.body.blocks):
+            raise VerifyException(f"{where} has no body, or an empty block in it")  # C5
         if tuple(entry.arg_types) != inputs:
             raise VerifyException(f"{where} entry block arguments differ from the function's parameter types")  # C1
         if len(outputs) > 1 or any(isinstance(output, StorageType) for output in outputs):

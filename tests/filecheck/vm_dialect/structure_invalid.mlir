@@ -31,10 +31,18 @@ vm.func @func_c4(%n: i64) {
 
 // -----
 
-// CHECK: 'vm.func' op @func_c5 has no body
+// CHECK: 'vm.func' op @func_c5 has no body, or an empty block in it
 "builtin.module"() ({
   "vm.func"() <{sym_name = "func_c5", function_type = () -> ()}> ({}) : () -> ()
 }) : () -> ()
+
+// -----
+
+// CHECK: 'vm.func' op @func_c5 has no body, or an empty block in it
+vm.func @func_c5() {
+  vm.ret
+^empty:
+}
 
 // -----
 
