@@ -25,8 +25,11 @@ class LoadedCode:
     """Kernels by name, called with sizes, tensors and scalars."""
 
 
-Loader: TypeAlias = Callable[[Executable], LoadedCode]
-"""Loads the native objects of an executable; `RuntimeError` if there is none for this machine."""
+Loader: TypeAlias = Callable[[Executable, Mapping[str, tvm_ffi.Function]], LoadedCode]
+"""Loads the native objects of an executable; packed functions come from the mapping before the tvm-ffi registry.
+
+`RuntimeError` if there is no object for this machine, `ValueError` for a packed function that is nowhere.
+"""
 
 _PROVIDER = "lowering.native.loading"
 """The module whose function `load_executable` is the default loader, if it is installed."""

@@ -80,7 +80,7 @@ class VirtualMachine:
         self.max_depth = max_depth
         self._instrument: Instrument | None = None
         self._closures = ClosureTable(self.run_code)
-        self._loaded = _load(executable, kernels or {}, loader)
+        self._loaded = _load(executable, kernels or {}, packed or {}, loader)
         callables = _resolve(executable, self._loaded, kernels or {}, packed or {})
         self._codes = prepare(executable, Resolver(self, callables, self._closures.make, self._closures.make_closure))
         self._entries: dict[str, Callable[..., Any]] = {}
@@ -142,13 +142,19 @@ class VirtualMachine:
         return profiler.profile(thread.result, perf_counter_ns() - begin)
 
 
-def _load(executable: Executable, kernels: Mapping[str, Callable[..., Any]], loader: Loader | None) -> LoadedCode:
+def _load(
+    executable: Executable,
+    kernels: Mapping[str, Callable[..., Any]],
+    packed: Mapping[str, Callable[..., Any]],
+    loader: Loader | None,
+) -> LoadedCode:
     """The compiled code of an executable; the loader is asked only if something is missing without it."""
     compiled = [f for f in executable.functions if f.kind in (FunctionKind.KERNEL, FunctionKind.NATIVE)]
     if all(function.kind is FunctionKind.KERNEL and function.name in kernels for function in compiled):
         return LoadedCode()
     register_globals()
-    return (loader or default_loader())(executable)
+    functions = {name: tvm_ffi.convert(function) for name, function in packed.items()}
+    return (loader or default_loader())(executable, functions)
 
 
 def _resolve(

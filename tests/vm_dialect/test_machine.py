@@ -1,6 +1,6 @@
 import gc
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import factorial as python_factorial
 from typing import Any
 from weakref import ref
@@ -216,7 +216,7 @@ def test_missing_functions_are_named_when_the_machine_is_made(ib: ExecBuilder):
         'packed function "test.vm.gone" is not registered'
     )
     with pytest.raises(ValueError, match=message):
-        VirtualMachine(ib.get(), loader=lambda executable: LoadedCode())
+        VirtualMachine(ib.get(), loader=lambda executable, packed: LoadedCode())
 
 
 def test_unknown_functions(ib: ExecBuilder):
@@ -244,12 +244,13 @@ def test_kernels_and_native_functions_come_from_a_loader(ib: ExecBuilder):
 
     fast = tvm_ffi.convert(lambda tensor: float(to_numpy(tensor).sum()))
 
-    def loader(executable: Executable) -> LoadedCode:
+    def loader(executable: Executable, packed: Mapping[str, tvm_ffi.Function]) -> LoadedCode:
         seen.append(executable)
+        assert packed["test.vm.own"](1) == 2
         return LoadedCode({"fast": fast}, {"scale": scale})
 
     executable = ib.get()
-    machine = VirtualMachine(executable, loader=loader)
+    machine = VirtualMachine(executable, packed={"test.vm.own": lambda n: n + 1}, loader=loader)
     assert seen == [executable]
     assert machine["main"](np.ones(3)) == 9.0
     assert machine["fast"] is fast
