@@ -112,7 +112,7 @@ def target_of(options: BuildOptions) -> Target:
 
 def build_executable(module: ModuleOp, options: BuildOptions) -> Executable:
     """Compiles `module` as the options say."""
-    from lowering.build import build
+    from lowering import build
 
     return build(
         module,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-FAMILIES: tuple[str, ...] = ("binary", "linear_algebra", "unary")
+FAMILIES: tuple[str, ...] = ("binary", "linear_algebra", "set", "unary")
 """Stems of the files, those of the families in `relax_dialect/ops`."""
 
 

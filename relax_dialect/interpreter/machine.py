@@ -21,7 +21,18 @@ from relax_dialect.symbols import find_function
 OpT = TypeVar("OpT", bound=Operation)
 Rule: TypeAlias = "Callable[[Frame, OpT], TailCall | None]"
 
-FAMILIES = ("binary", "binding", "calls", "control_flow", "linear_algebra", "shapes", "unary", "values")
+FAMILIES = (
+    "binary",
+    "binding",
+    "calls",
+    "control_flow",
+    "linear_algebra",
+    "manipulation",
+    "set",
+    "shapes",
+    "unary",
+    "values",
+)
 """Files with rules, with the stems of the families in `relax_dialect/ops`."""
 
 _RULES: dict[type[Operation], Rule[Operation]] = {}
