@@ -15,7 +15,7 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import fresh_name, iter_symbols, substitute
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-from tir_dialect.dims import Check, Dim, MatchError, Prover, solve, symbol
+from tir_dialect.dims import Bounds, Check, Dim, MatchError, Prover, Solution, solve, symbol
 from tir_dialect.types import SymbolAttr
 
 
@@ -128,32 +128,28 @@ class _Matcher:
 
     def run(self) -> Match:
         self.taken = {name for info in (*self.actual, *self.declared) for name in iter_symbols(info)}
-        unknowns = self._rename_unknowns()
-        renaming = {old: symbol(new) for old, new in unknowns.items() if old != new}
         for root, (declared, actual) in enumerate(zip(self.declared, self.actual, strict=True)):
-            self._match(substitute(declared, renaming), actual, Place(root))
-        try:
-            solution = solve([(left, right) for left, right, _ in self.equations], unknowns.values(), self.prover)
-        except MatchError as error:
-            place = self.equations[error.source][2] if error.source >= 0 else Place(0)
-            raise Mismatch(place, str(error)) from error
+            self._match(declared, actual, Place(root))
+        solution = self._solve()
         for derived, base, place in self.functions:
             self._match_function(derived, substitute(base, solution.bindings), place)
-        bindings = {old: solution.bindings[new] for old, new in unknowns.items()}
-        sources = {old: self.equations[solution.sources[new]][2] for old, new in unknowns.items()}
+        sources = {name: self.equations[source][2] for name, source in solution.sources.items()}
         checks = tuple(PlacedCheck(self.equations[check.source][2], check) for check in solution.checks)
-        bounds = tuple(self._bound_checks(bindings, sources))
-        return Match(bindings, sources, self.slots, tuple(self.kinds), checks, bounds)
+        bounds = tuple(self._bound_checks(solution.bindings, sources))
+        return Match(solution.bindings, sources, self.slots, tuple(self.kinds), checks, bounds)
 
-    def _rename_unknowns(self) -> dict[str, str]:
-        """New names for the unknowns that are also names in the actual types: they are different symbols."""
-        used = {name for info in self.actual for name in iter_symbols(info)}
-        unknowns: dict[str, str] = {}
-        for bound in self.symbols:
-            name = bound.symbol.data
-            unknowns[name] = fresh_name(name, self.taken) if name in used else name
-            self.taken.add(unknowns[name])
-        return unknowns
+    def _solve(self) -> Solution:
+        names = [bound.symbol.data for bound in self.symbols]
+        used = {name for declared, _, _ in self.equations for name in declared.symbols}
+        for name in names:
+            if name not in used:
+                raise Mismatch(Place(0), f"nothing binds the symbol {name}")
+        # Bounds are checked here, where the message can name them.
+        unbounded = Bounds(dict.fromkeys(names, (None, None)))
+        try:
+            return solve([(left, right) for left, right, _ in self.equations], names, self.prover, unbounded)
+        except MatchError as error:
+            raise Mismatch(self.equations[error.source][2], str(error)) from error
 
     def _match(self, declared: StructInfo, actual: StructInfo, place: Place) -> None:
         if isinstance(declared, ObjectType):

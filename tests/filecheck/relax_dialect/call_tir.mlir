@@ -1,0 +1,50 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+
+tir.prim_func private @exp[%n](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
+}
+
+tir.prim_func private @split[%n, %m, %k](%x: !tir.buffer<[n + m], f32>, %a: i64, %y: !tir.buffer<[n], f32>, %z: !tir.buffer<[m], f32>) {
+}
+
+tir.prim_func private @add_to[%n](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
+}
+
+// Arguments and results meet the PrimFunc's parameters in order; its n is not the caller's.
+// CHECK-LABEL: relax.func @call_tir[
+// CHECK-NEXT:      %0 = relax.call_tir @exp(%x) : !relax.tensor<[n], f32>
+// CHECK-NEXT:      %1, %2 = relax.call_tir @split(%y, %p) tir_vars [2 * n] : !relax.tensor<[4], f32>, !relax.tensor<[n], f32>
+// CHECK-NEXT:      relax.return %0
+relax.func @call_tir[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n + 4], f32>, %p: !relax.prim<i64>) -> !relax.object {
+  %0 = relax.call_tir @exp(%x) : !relax.tensor<[n], f32>
+  %1, %2 = relax.call_tir @split(%y, %p) tir_vars [2 * n] : !relax.tensor<[4], f32>, !relax.tensor<[n], f32>
+  relax.return %0
+}
+
+// A shape that is no expression of known symbols is an operand.
+// CHECK-LABEL: relax.func @opaque_shape(
+// CHECK-NEXT:      %0 = relax.call_tir @exp(%x) shape(%s) : !relax.tensor<[_], f32>
+// CHECK-NEXT:      relax.return %0
+relax.func @opaque_shape(%x: !relax.tensor<[_], f32>, %s: !relax.shape<*>) -> !relax.object {
+  %0 = relax.call_tir @exp(%x) shape(%s) : !relax.tensor<[_], f32>
+  relax.return %0
+}
+
+// A value of the function that is used nowhere else may be overwritten, even in dataflow.
+// CHECK-LABEL: relax.func @inplace[
+// CHECK-NEXT:      %gv = relax.dataflow {
+// CHECK-NEXT:        %0 = relax.exp %x
+// CHECK-NEXT:        %1 = relax.call_tir_inplace @add_to(%0, %x) inplace [0] : !relax.tensor<[n], f32>
+// CHECK-NEXT:        %2 = relax.call_tir_inplace @exp(%1) inplace [-1] : !relax.tensor<[n], f32>
+// CHECK-NEXT:        relax.output %2
+// CHECK-NEXT:      }
+// CHECK-NEXT:      relax.return %gv
+relax.func @inplace[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  %gv = relax.dataflow {
+    %0 = relax.exp %x
+    %1 = relax.call_tir_inplace @add_to(%0, %x) inplace [0] : !relax.tensor<[n], f32>
+    %2 = relax.call_tir_inplace @exp(%1) inplace [-1] : !relax.tensor<[n], f32>
+    relax.output %2
+  }
+  relax.return %gv
+}

@@ -1,0 +1,93 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+// RUN: relax-opt %s --print-op-generic | filecheck %s --check-prefix TYPES
+
+// The callee binds its own n and m from the arguments; they are not the caller's.
+// CHECK-LABEL: relax.func private @callee[%n, %m](%x: !relax.tensor<[n, m], f32>) -> !relax.tensor<[m, n], f32> {
+// CHECK-NEXT:      %0 = relax.permute_dims %x
+// CHECK-NEXT:      relax.return %0
+// TYPES-LABEL: sym_name = "callee"
+// TYPES: "relax.permute_dims"{{.*}} -> !relax.tensor<[m, n], f32>
+relax.func private @callee[%n, %m](%x: !relax.tensor<[n, m], f32>) -> !relax.tensor<[m, n], f32> {
+  %0 = relax.permute_dims %x
+  relax.return %0
+}
+
+// CHECK-LABEL: relax.func private @effect(%x: !relax.object) -> !relax.tuple<> impure {
+// CHECK-NEXT:      relax.print "{}"(%x)
+// CHECK-NEXT:      %0 = relax.tuple()
+// CHECK-NEXT:      relax.return %0
+// TYPES-LABEL: sym_name = "effect"
+// TYPES: "relax.tuple"{{.*}} -> !relax.tuple<>
+relax.func private @effect(%x: !relax.object) -> !relax.tuple<> impure {
+  relax.print "{}"(%x)
+  %0 = relax.tuple()
+  relax.return %0
+}
+
+// What the callee returns, in terms of the caller; or less.
+// CHECK-LABEL: relax.func @calls[%n](%x: !relax.tensor<[n, 4], f32>, %u: !relax.tensor<*, f32>) -> !relax.object impure {
+// CHECK-NEXT:      %0 = relax.call @callee(%x) : !relax.tensor<[4, n], f32>
+// CHECK-NEXT:      %1 = relax.call @callee(%x) : !relax.tensor<[_, _], f32>
+// CHECK-NEXT:      %2 = relax.call @callee(%u) : !relax.tensor<[_, _], f32>
+// CHECK-NEXT:      %3 = relax.call @effect(%x) impure : !relax.tuple<>
+// CHECK-NEXT:      relax.return %0
+// TYPES-LABEL: sym_name = "calls"
+// TYPES: "relax.call"{{.*}} -> !relax.tensor<[4, n], f32>
+// TYPES: "relax.call"{{.*}} -> !relax.tensor<[_, _], f32>
+// TYPES: "relax.call"{{.*}} -> !relax.tensor<[_, _], f32>
+// TYPES: "relax.call"{{.*}} -> !relax.tuple<>
+relax.func @calls[%n](%x: !relax.tensor<[n, 4], f32>, %u: !relax.tensor<*, f32>) -> !relax.object impure {
+  %0 = relax.call @callee(%x) : !relax.tensor<[4, n], f32>
+  %1 = relax.call @callee(%x) : !relax.tensor<[_, _], f32>
+  %2 = relax.call @callee(%u) : !relax.tensor<[_, _], f32>
+  %3 = relax.call @effect(%x) impure : !relax.tuple<>
+  relax.return %0
+}
+
+// The result type of a call of a function value follows from its type.
+// CHECK-LABEL: relax.func @call_values[
+// CHECK-NEXT:      %0 = relax.call_closure %f(%x)
+// CHECK-NEXT:      %1 = relax.call_closure %f(%u)
+// CHECK-NEXT:      %2 = relax.call_closure %f(%x) : !relax.tensor<*, f32>
+// CHECK-NEXT:      relax.return %0
+// TYPES-LABEL: sym_name = "call_values"
+// TYPES: "relax.call_closure"{{.*}} -> !relax.tensor<[4 * n], f32>
+// TYPES: "relax.call_closure"{{.*}} -> !relax.tensor<[_], f32>
+// TYPES: "relax.call_closure"{{.*}} -> !relax.tensor<*, f32>
+relax.func @call_values[%n](%f: !relax.func<[a, b](!relax.tensor<[a, b], f32>) -> !relax.tensor<[a * b], f32>, pure>, %x: !relax.tensor<[n, 4], f32>, %u: !relax.tensor<[_, 4], f32>) -> !relax.object {
+  %0 = relax.call_closure %f(%x)
+  %1 = relax.call_closure %f(%u)
+  %2 = relax.call_closure %f(%x) : !relax.tensor<*, f32>
+  relax.return %0
+}
+
+// Functions of the module and of the run time as values; captured values fix what they determine.
+// CHECK-LABEL: relax.func @values[%n](%x: !relax.tensor<[n], f32>) -> !relax.object impure {
+// CHECK-NEXT:      %f = relax.make_closure @callee() : !relax.func<[a, b](!relax.tensor<[a, b], f32>) -> !relax.tensor<[b, a], f32>, pure>
+// CHECK-NEXT:      %g = relax.make_closure @two(%x) : !relax.func<[b](!relax.tensor<[n, b], f32>) -> !relax.tensor<[b], f32>, pure>
+// CHECK-NEXT:      %h = relax.extern_func "my.function" : !relax.func<* -> !relax.object, impure>
+// CHECK-NEXT:      %0 = relax.call_closure %h(%x, %x)
+// CHECK-NEXT:      relax.return %0
+// TYPES-LABEL: sym_name = "values"
+// TYPES: "relax.make_closure"{{.*}} -> !relax.tensor<[b, a], f32>, pure>
+// TYPES: "relax.make_closure"{{.*}} -> !relax.tensor<[b], f32>, pure>
+// TYPES: "relax.extern_func"{{.*}} -> !relax.object, impure>
+// TYPES: "relax.call_closure"{{.*}} -> !relax.object
+relax.func @values[%n](%x: !relax.tensor<[n], f32>) -> !relax.object impure {
+  %f = relax.make_closure @callee() : !relax.func<[a, b](!relax.tensor<[a, b], f32>) -> !relax.tensor<[b, a], f32>, pure>
+  %g = relax.make_closure @two(%x) : !relax.func<[b](!relax.tensor<[n, b], f32>) -> !relax.tensor<[b], f32>, pure>
+  %h = relax.extern_func "my.function" : !relax.func<* -> !relax.object, impure>
+  %0 = relax.call_closure %h(%x, %x)
+  relax.return %0
+}
+
+// CHECK-LABEL: relax.func private @two[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n, m], f32>) -> !relax.tensor<[m], f32> {
+// CHECK-NEXT:      %0 = relax.matmul %x, %y
+// CHECK-NEXT:      relax.return %0
+// TYPES-LABEL: sym_name = "two"
+// TYPES: "relax.matmul"{{.*}} -> !relax.tensor<[m], f32>
+relax.func private @two[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n, m], f32>) -> !relax.tensor<[m], f32> {
+  %0 = relax.matmul %x, %y
+  relax.return %0
+}

@@ -1,0 +1,69 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+
+// The leading block arguments in brackets witness the symbols; bounds follow the symbol.
+// CHECK-LABEL: relax.func @signature[%n in [1, 2048], %k in [2, _], %m](%x: !relax.tensor<[n, k], f32>, %y: !relax.tensor<[m], f32>) -> !relax.tensor<[n, k], f32> {
+// CHECK-NEXT:      relax.return %x
+relax.func @signature[%n in [1, 2048], %k in [2, _], %m](%x: !relax.tensor<[n, k], f32>, %y: !relax.tensor<[m], f32>) -> !relax.tensor<[n, k], f32> {
+  relax.return %x
+}
+
+// Purity, visibility and attributes of a function.
+// CHECK-LABEL: relax.func private @sig_attributes(%x: !relax.object) -> !relax.object impure attributes {note = "text"} {
+// CHECK-NEXT:      relax.return %x
+relax.func private @sig_attributes(%x: !relax.object) -> !relax.object impure attributes {note = "text"} {
+  relax.return %x
+}
+
+// A pure function that cannot show it.
+// CHECK-LABEL: relax.func @sig_force_pure(%x: !relax.object) -> !relax.object force_pure {
+// CHECK-NEXT:      relax.call_packed "trace"(%x)
+// CHECK-NEXT:      relax.return %x
+relax.func @sig_force_pure(%x: !relax.object) -> !relax.object force_pure {
+  relax.call_packed "trace"(%x)
+  relax.return %x
+}
+
+// A witness whose value has another name than its symbol.
+// CHECK-LABEL: relax.func @sig_renamed[%a as n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+// CHECK-NEXT:      relax.return %x
+relax.func @sig_renamed[%a as n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  relax.return %x
+}
+
+// A symbol is solved from a linear expression, or from a prim value, if it stands nowhere alone.
+// CHECK-LABEL: relax.func @signature_linear[%n, %m](%x: !relax.tensor<[2 * n + 1], f32>, %m_1: !relax.prim<i64, m>) -> !relax.tensor<[_], f32> {
+// CHECK-NEXT:      relax.return %x
+relax.func @signature_linear[%n, %m](%x: !relax.tensor<[2 * n + 1], f32>, %m_1: !relax.prim<i64, m>) -> !relax.tensor<[_], f32> {
+  relax.return %x
+}
+
+// A closure captures values and symbols of its surroundings and binds its own symbols.
+// CHECK-LABEL: relax.func @closures[
+// CHECK-NEXT:      %f = relax.closure [%m](%y: !relax.tensor<[m, n], f32>) -> !relax.tensor<[m, n], f32> {
+// CHECK-NEXT:        %0 = relax.add %y, %x
+// CHECK-NEXT:        relax.return %0
+// CHECK-NEXT:      }
+// CHECK-NEXT:      relax.return %f
+relax.func @closures[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %f = relax.closure [%m](%y: !relax.tensor<[m, n], f32>) -> !relax.tensor<[m, n], f32> {
+    %0 = relax.add %y, %x
+    relax.return %0
+  }
+  relax.return %f
+}
+
+// A recursive closure has itself as first argument.
+// CHECK-LABEL: relax.func @recursive_closure(
+// CHECK-NEXT:      %f = relax.closure rec %self (%y: !relax.object) -> !relax.object {
+// CHECK-NEXT:        %0 = relax.call_closure %self(%y)
+// CHECK-NEXT:        relax.return %0
+// CHECK-NEXT:      }
+// CHECK-NEXT:      relax.return %f
+relax.func @recursive_closure(%x: !relax.object) -> !relax.object {
+  %f = relax.closure rec %self (%y: !relax.object) -> !relax.object {
+    %0 = relax.call_closure %self(%y)
+    relax.return %0
+  }
+  relax.return %f
+}
