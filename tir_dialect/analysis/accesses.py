@@ -19,19 +19,19 @@ from tir_dialect.ops.memory import LoadOp, StoreOp
 
 
 def wrong_access(func: PrimFuncOp) -> str | None:
-    """What is wrong with an access that leaves its buffer, or an iterator its domain, whenever no loop is empty.
+    """An access that leaves its buffer, or an iterator its domain, whenever no loop is empty: which one, and how.
 
     Only ops that run unconditionally count, and only indices that are expressions of loop variables; `None` if nothing
-    can be shown to be wrong.
+    can be shown to be wrong. The ops need not have been verified.
     """
     space = IndexSpace(func)
     for op, loops in _unconditional(space, func, ()):
         if isinstance(op, LoadOp | StoreOp) and op.mask is None:
-            pairs = zip(op.indices, op.buffer_type.shape, strict=True)
-            what = f"'{op.name}' op index {{}} of {_name(op.buffer)}"
-        elif isinstance(op, BlockOp):
-            pairs = zip(op.bindings, map(space.dim_of, op.extents), strict=True)
-            what = f"'{op.name}' op \"{op.block_name.data}\" binding {{}}"
+            pairs = zip(op.indices, op.buffer_type.shape, strict=False)
+            what = f"a '{op.name}' whose index {{}} of {_name(op.buffer)}"
+        elif isinstance(op, BlockOp) and op.condition is None:
+            pairs = zip(op.bindings, map(space.dim_of, op.extents), strict=False)
+            what = f"a '{op.name}' \"{op.block_name.data}\" whose binding {{}}"
         else:
             continue
         for axis, (index, extent) in enumerate(pairs):

@@ -173,7 +173,7 @@ class PrimFuncOp(IRDLOperation):
         from tir_dialect.analysis.accesses import wrong_access
 
         if (wrong := wrong_access(self)) is not None:
-            raise VerifyException(wrong)  # C6
+            raise VerifyException(f"'tir.prim_func' op has {wrong}")  # C6
 
     def _verify_signature(self) -> None:
         witnesses = [argument.type for argument in self.symbol_args]

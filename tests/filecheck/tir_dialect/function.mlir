@@ -1,0 +1,23 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+
+// Symbols are bound in brackets, parameters in parentheses; the body needs no terminator.
+// CHECK-LABEL: tir.prim_func @copy[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n, m], f32>) {
+// CHECK-NEXT:    tir.for (%i, %j) in (%n, %m) {
+tir.prim_func @copy[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n, m], f32>) {
+  tir.for (%i, %j) in (%n, %m) {
+    %x = tir.load %X[%i, %j]
+    tir.store %x, %Y[%i, %j]
+  }
+}
+
+// A symbol may have bounds, and its value another name.
+// CHECK-LABEL: tir.prim_func private @bounds[%n in [1, 2048], %size as m, %k in [4, _]](%X: !tir.buffer<[n, m, k], f32>) {
+// CHECK-NEXT:  }
+tir.prim_func private @bounds[%n in [1, 2048], %size as m, %k in [4, _]](%X: !tir.buffer<[n, m, k], f32>) {
+}
+
+// Without symbols there are no brackets; scalars are parameters, too.
+// CHECK-LABEL: tir.prim_func @scalars(%X: !tir.buffer<[], bf16>, %s: f32, %k: i64) may_alias attributes {note = "text"} {
+tir.prim_func @scalars(%X: !tir.buffer<[], bf16>, %s: f32, %k: i64) may_alias attributes {note = "text"} {
+}

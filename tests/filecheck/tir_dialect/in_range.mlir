@@ -1,0 +1,62 @@
+// RUN: relax-opt %s | filecheck %s
+
+// Accesses that may be in range are accepted: where a condition guards them, where they are computed from memory, where
+// it depends on sizes, and where the code never runs.
+
+// CHECK-LABEL: tir.prim_func @guarded_by_if
+tir.prim_func @guarded_by_if[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+  %c1 = arith.constant 1 : index
+  tir.for (%i) in (%n) {
+    %j = arith.addi %i, %c1 : index
+    %inside = arith.cmpi slt, %j, %n : index
+    tir.if %inside {
+      %x = tir.load %X[%j]
+      tir.store %x, %Y[%i]
+    }
+  }
+}
+
+// CHECK-LABEL: tir.prim_func @guarded_by_where
+tir.prim_func @guarded_by_where[%n](%X: !tir.buffer<[n], f32>, %s: f32) {
+  %e = tir.dim n + 1
+  tir.for (%i) in (%e) {
+    %inside = arith.cmpi slt, %i, %n : index
+    tir.block "fill" (%vi = spatial %i in %n) where %inside {
+      tir.store %s, %X[%vi]
+    }
+  }
+}
+
+// CHECK-LABEL: tir.prim_func @indirect
+tir.prim_func @indirect[%n](%I: !tir.buffer<[n], i64>, %X: !tir.buffer<[4], f32>, %s: f32) {
+  tir.for (%i) in (%n) {
+    %k = tir.load %I[%i]
+    %j = arith.index_cast %k : i64 to index
+    tir.store %s, %X[%j]
+  }
+}
+
+// CHECK-LABEL: tir.prim_func @right_for_some_sizes
+tir.prim_func @right_for_some_sizes[%n, %m](%X: !tir.buffer<[m], f32>, %s: f32) {
+  tir.for (%i) in (%n) {
+    tir.store %s, %X[%i]
+  }
+}
+
+// CHECK-LABEL: tir.prim_func @triangle
+tir.prim_func @triangle[%n](%X: !tir.buffer<[n], f32>, %s: f32) {
+  tir.for (%i) in (%n) {
+    tir.for (%j) in (%i to %n) {
+      %d = arith.subi %j, %i : index
+      tir.store %s, %X[%d]
+    }
+  }
+}
+
+// CHECK-LABEL: tir.prim_func @empty
+tir.prim_func @empty(%X: !tir.buffer<[0], f32>, %s: f32) {
+  %c0 = arith.constant 0 : index
+  tir.for (%i) in (%c0) {
+    tir.store %s, %X[%i]
+  }
+}
