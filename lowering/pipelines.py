@@ -62,19 +62,19 @@ class RelaxToVMPass(PipelinePass):
         "insert-guards",
         # Operators become calls of PrimFuncs.
         "legalize-ops",
-        "verify-stage{stage=relax-legal}",
+        "verify-stage{stage=relax-legal or-later=true}",
         # Memory: made, placed, ended.
         "to-non-dataflow",
         "lower-call-tir",
-        "verify-stage{stage=relax-dps}",
+        "verify-stage{stage=relax-dps or-later=true}",
         "plan-memory",
         "insert-kills",
-        "verify-stage{stage=relax-memory}",
+        "verify-stage{stage=relax-memory or-later=true}",
         # Shapes: checked at the entry, then plain integers.
         "lower-shapes",
         "convert-relax-to-vm",
         "dce",
-        "verify-stage{stage=vm}",
+        "verify-stage{stage=vm or-later=true}",
     )
 
 

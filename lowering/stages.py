@@ -119,6 +119,18 @@ STAGES: Mapping[str, Stage] = {
 }
 """The stages by name, in the order of the pipeline."""
 
+
+def or_later(name: str) -> Stage:
+    """What the stage `name` or one after it allows."""
+    names = tuple(STAGES)
+    later = [STAGES[each] for each in names[names.index(name) :]]
+    functions: dict[str, tuple[OpSet, ...]] = {}
+    for stage in later:
+        for function, allowed in stage.functions.items():
+            functions[function] = (*functions.get(function, ()), *allowed)
+    return Stage(STAGES[name].meaning, functions, frozenset[str]().union(*(stage.types for stage in later)))
+
+
 REMOVED_BY: Mapping[str, str] = {
     "relax.dataflow": "to-non-dataflow",
     "relax.output": "to-non-dataflow",

@@ -104,9 +104,9 @@ def _translate(argv: Sequence[str] | None) -> None:
     if isinstance(contents, bytes):
         Path(_required_output(args.output, args.emit)).write_bytes(contents)
     elif args.output is None:
-        print(contents)
+        print(contents.rstrip("\n"))
     else:
-        Path(args.output).write_text(contents, encoding="utf-8")
+        Path(args.output).write_text(contents.rstrip("\n") + "\n", encoding="utf-8")
 
 
 def _required_output(path: str | None, kind: str) -> str:

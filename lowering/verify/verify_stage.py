@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from lowering.diagnostics import Finding, refuse
-from lowering.stages import REMOVED_BY, STAGES, OpSet, Stage
+from lowering.stages import REMOVED_BY, STAGES, OpSet, Stage, or_later
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,16 @@ class VerifyStagePass(ModulePass):
     stage: str
     """One of the stages: relax, relax-legal, relax-dps, relax-memory, vm, tir, tir-flat, llvm."""
 
+    or_later: bool = False
+    """Whether what a later stage allows is legal too; a pipeline may begin anywhere on the way."""
+
     def __post_init__(self) -> None:
         if self.stage not in STAGES:
             raise ValueError(f"expected one of the stages {', '.join(STAGES)}, got {self.stage}")
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        refuse(stage_findings(op, self.stage, STAGES[self.stage]))
+        stage = or_later(self.stage) if self.or_later else STAGES[self.stage]
+        refuse(stage_findings(op, self.stage, stage))
 
 
 def stage_findings(module: ModuleOp, name: str, stage: Stage) -> Iterator[Finding]:

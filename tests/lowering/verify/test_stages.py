@@ -2,7 +2,7 @@ import pytest
 
 from lowering.parsing import parse_module
 from lowering.registry import DIALECTS, PASSES, load_dialect, load_pass
-from lowering.stages import EXPLICIT_MEMORY, RELAX_CORE, REMOVED_BY, STAGES, OpSet, Stage, ops
+from lowering.stages import EXPLICIT_MEMORY, RELAX_CORE, REMOVED_BY, STAGES, OpSet, Stage, ops, or_later
 from lowering.to_vm import converter
 from lowering.verify.verify_stage import VerifyStagePass, stage_findings
 
@@ -58,3 +58,13 @@ def test_a_type_of_another_stage_is_found():
 def test_an_unknown_stage_is_refused():
     with pytest.raises(ValueError, match=r"expected one of the stages relax, .*, got relaxed"):
         VerifyStagePass("relaxed")
+
+
+def test_what_a_later_stage_allows_may_be_legal_too():
+    whole = or_later("relax-legal")
+    assert set(whole.functions) >= {"relax.func", "vm.func", "tir.prim_func", "llvm.func"}
+    assert "relax" not in or_later("vm").types
+    assert not any("relax.exp" in each for each in whole.functions["relax.func"])
+    module = parse_module("vm.func @f(%a: !vm.object) -> !vm.object { vm.ret %a }")
+    assert list(stage_findings(module, "relax-legal", STAGES["relax-legal"]))
+    assert not list(stage_findings(module, "relax-legal", whole))

@@ -1,0 +1,180 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lowering import build
+from lowering.parsing import parse_module
+from tools.relax_run import main
+
+PROGRAM = """
+relax.func @main[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  %0 = relax.exp %x
+  %1 = relax.add %0, %y
+  relax.return %1
+}
+relax.func @two[%n](%x: !relax.tensor<[n], f32>) -> !relax.tuple<!relax.tensor<[n], f32>, !relax.tensor<[n], f32>> {
+  %0 = relax.negative %x
+  %1 = relax.tuple(%x, %0)
+  relax.return %1
+}
+"""
+PACKED = """
+relax.func @main(%x: !relax.object) -> !relax.object impure {
+  %0 = relax.call_packed "test.relax_run.f"(%x) : !relax.object
+  relax.return %0
+}
+"""
+MODES = ("interpret", "bytecode", "native")
+each_mode = pytest.mark.parametrize("mode", MODES)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "p.mlir"
+    path.write_text(PROGRAM)
+    return str(path)
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> list[str]:
+    """A program that calls a packed function, and the arguments to load it."""
+    program, path = tmp_path / "packed.mlir", tmp_path / "packed.py"
+    program.write_text(PACKED)
+    path.write_text(
+        "import tvm_ffi\n"
+        "def f(x):\n"
+        "    if x == 0: raise ZeroDivisionError('no zero')\n"
+        "    return 10 // x\n"
+        "tvm_ffi.register_global_func('test.relax_run.f', f, override=True)\n"
+    )
+    return [str(program), "--load", str(path)]
+
+
+@each_mode
+def test_files_in_files_out(program: str, tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]):
+    x, y = np.float32([0, 1, 2]), np.float32([1, 1, 1])
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    out = tmp_path / "out"
+    inputs = [str(tmp_path / "x.npy"), str(tmp_path / "y.npy")]
+    assert main([program, "--mode", mode, "--input", *inputs, "--output-dir", str(out)]) == 0
+    np.testing.assert_allclose(np.load(out / "output.npy"), np.exp(x) + y, rtol=1e-6)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("@main  ")
+    assert lines[1] == f"  input 0  f32[3]  min 0  max 2  mean 1  ({inputs[0]})"
+    assert lines[3].startswith("  output  f32[3]  min 2  max 8.38906")
+    assert lines[-1] == f"  wrote {out / 'output.npy'}"
+
+
+@each_mode
+def test_inputs_of_several_kinds_keep_their_order(program: str, tmp_path: Path, mode: str):
+    np.save(tmp_path / "y.npy", np.float32([10, 10]))
+    arguments = ["--random", "f32[2]", "--input", str(tmp_path / "y.npy"), "--output-dir", str(tmp_path)]
+    assert main([program, "--mode", mode, *arguments]) == 0
+    assert (np.load(tmp_path / "output.npy") > 10).all()
+
+
+@each_mode
+def test_several_results(program: str, tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]):
+    assert main([program, "--mode", mode, "--entry", "two", "--random", "f32[2]", "--output-dir", str(tmp_path)]) == 0
+    assert (np.load(tmp_path / "output_0.npy") == -np.load(tmp_path / "output_1.npy")).all()
+    assert "output_1  f32[2]" in capsys.readouterr().out
+
+
+def test_random_inputs_are_those_of_the_seed(program: str, tmp_path: Path):
+    results: list[list[float]] = []
+    for seed in ("1", "1", "2"):
+        arguments = ["--entry", "two", "--mode", "interpret", "--random", "f32[4]", "--seed", seed]
+        assert main([program, *arguments, "--output-dir", str(tmp_path)]) == 0
+        results.append(np.load(tmp_path / "output_0.npy").tolist())
+    assert results[0] == results[1] != results[2]
+
+
+@each_mode
+def test_packed_functions_are_loaded(packed: list[str], mode: str, capsys: pytest.CaptureFixture[str]):
+    assert main([*packed, "--mode", mode, "--value", "3"]) == 0
+    assert "output  int 3" in capsys.readouterr().out
+
+
+@each_mode
+def test_an_exception_of_a_packed_function_is_told(packed: list[str], mode: str, capsys: pytest.CaptureFixture[str]):
+    assert main([*packed, "--mode", mode, "--value", "0"]) == 1
+    assert capsys.readouterr().err.startswith("relax-run: error: ZeroDivisionError: no zero")
+
+
+@each_mode
+def test_a_packed_function_that_nobody_has_registered(tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "packed.mlir"
+    path.write_text(PACKED.replace("test.relax_run.f", "test.relax_run.nowhere"))
+    assert main([str(path), "--mode", mode, "--value", "3"]) == 1
+    err = capsys.readouterr().err
+    assert "test.relax_run.nowhere" in err
+    assert "Traceback" not in err
+
+
+@each_mode
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--random", "f32[2]"], "main: expected 2 arguments (x, y), got 1"),
+        (["--random", "f32[2]", "f32[3]"], "main: argument #1 (y) dimension 0: expected n = 2"),
+        (["--random", "f32[2]", "f64[2]"], "main: argument #1 (y): expected"),
+        (["--random", "f32[2]", "f32[2,2]"], "main: argument #1 (y): expected"),
+        (["--random", "f32[2]", "--value", "3"], "main: argument #1 (y): expected"),
+        (["--entry", "nothing"], "expected --entry to be one of main, two, got nothing"),
+        (["--input", "/nowhere.npy"], "cannot read /nowhere.npy"),
+    ],
+    ids=["count", "size", "dtype", "rank", "kind", "entry", "file"],
+)
+def test_errors(program: str, mode: str, arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]):
+    assert main([program, "--mode", mode, *arguments]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("relax-run: error: ")
+    assert expected in err
+    assert "Traceback" not in err
+
+
+def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "p.txt").write_text(PROGRAM)
+    (tmp_path / "p.rvm").write_bytes(b"not an executable")
+    (tmp_path / "p.mlir").write_text("relax.func @main(%x: !relax.object) -> !relax.object { relax.return %y }")
+    assert main([str(tmp_path / "p.txt")]) == 1
+    assert main([str(tmp_path / "p.rvm")]) == 1
+    assert main([str(tmp_path / "p.mlir")]) == 1
+    err = capsys.readouterr().err
+    assert "expected a file that ends in .mlir, got" in err
+    assert "Traceback" not in err
+    assert "p.mlir:1:" in err
+
+
+@pytest.mark.parametrize("mode", ["bytecode", "native"])
+def test_executables_run(tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "p.rvm"
+    build(parse_module(PROGRAM), mode=mode).save(path)
+    assert main([str(path), "--entry", "two", "--random", "f32[2]"]) == 0
+    assert "@two  loaded in" in capsys.readouterr().out
+    assert main([str(path), "--mode", "interpret"]) == 1
+    assert "expected a module to interpret" in capsys.readouterr().err
+
+
+def test_repeat_shows_the_times_of_the_calls(program: str, capsys: pytest.CaptureFixture[str]):
+    assert main([program, "--entry", "two", "--random", "f32[2]", "--repeat", "5"]) == 0
+    assert "us at best, " in capsys.readouterr().out
+
+
+def test_profile(program: str, capsys: pytest.CaptureFixture[str]):
+    arguments = [program, "--random", "f32[2]", "f32[2]", "--profile"]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "bytecode, built" in out
+    assert "exp  in main:" in out
+    assert main([*arguments, "--mode", "native"]) == 1
+    assert "only bytecode can be profiled" in capsys.readouterr().err
+
+
+def test_traceback_on_request(program: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("RELAX_DEBUG", "1")
+    assert main([program, "--mode", "interpret"]) == 1
+    assert "Traceback" in capsys.readouterr().err

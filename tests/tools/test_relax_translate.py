@@ -1,0 +1,110 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools.relax_opt import main as optimize
+from tools.relax_translate import main
+from vm_dialect import Executable
+
+PROGRAM = """
+relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  %0 = relax.exp %x
+  relax.return %0
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    path = tmp_path / "p.mlir"
+    path.write_text(PROGRAM)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("llvmir", "@__tvm_ffi_main"),
+        ("asm", "__tvm_ffi_main:"),
+        ("listing", "@main(x):"),
+    ],
+)
+def test_text(program: str, kind: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert main([program, "--emit", kind]) == 0
+    shown = capsys.readouterr().out
+    assert expected in shown
+    assert main([program, "--emit", kind, "-o", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out").read_text() == shown
+    assert capsys.readouterr().out == ""
+
+
+def test_every_stage_can_be_translated(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    outcomes: set[str] = set()
+    for pipeline in ("", "legalize-ops", "relax-to-vm", "relax-to-vm,lower-blocks", "relax-to-llvm"):
+        path = tmp_path / "stage.mlir"
+        assert optimize([program, "-p", pipeline, "-o", str(path)]) == 0
+        # A target whose vectors are as wide as those of `convert-tir-to-llvm` by itself.
+        assert main([str(path), "--emit", "asm", "--target", "x86-64-v3"]) == 0
+        outcomes.add(capsys.readouterr().out)
+    assert len(outcomes) == 1
+
+
+def test_bytecode_is_an_executable(program: str, tmp_path: Path):
+    path = tmp_path / "p.rvm"
+    assert main([program, "--emit", "bytecode", "-o", str(path)]) == 0
+    assert Executable.load(path).entries == ("main",)
+
+
+def test_object(program: str, tmp_path: Path):
+    path = tmp_path / "p.o"
+    assert main([program, "--emit", "object", "-o", str(path)]) == 0
+    assert path.read_bytes()[:4] == b"\x7fELF"
+
+
+def test_the_target_decides_the_code(program: str, capsys: pytest.CaptureFixture[str]):
+    texts: list[str] = []
+    for target in ("x86-64", "x86-64-v4", "neoverse-n1"):
+        assert main([program, "--emit", "asm", "--target", target]) == 0
+        texts.append(capsys.readouterr().out)
+    assert "zmm" not in texts[0]
+    assert len(set(texts)) == 3
+
+
+def test_llvm_dialect_to_llvm_ir(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "l.mlir"
+    assert optimize([program, "-p", "relax-to-llvm", "-o", str(path)]) == 0
+    assert main([str(path), "--mlir-to-llvmir"]) == 0
+    assert "define i32 @exp(i64" in capsys.readouterr().out
+    assert main([program, "--mlir-to-llvmir"]) == 1
+    assert "relax-translate: error: 'relax.func' op cannot stand in an LLVM module" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--emit", "object"], "expected -o FILE for object, which is not text"),
+        (["--emit", "bytecode"], "expected -o FILE for bytecode, which is not text"),
+        (["--emit", "library"], "expected -o FILE for library, which is not text"),
+        (["--emit", "asm", "--target", "abacus"], 'unknown target "abacus"'),
+    ],
+)
+def test_errors(program: str, arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]):
+    assert main([program, *arguments]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert expected in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--emit", "poetry"], ["--emit", "asm", "--mlir-to-llvmir"], ["-O", "9"]])
+def test_usage(program: str, arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="2"):
+        main([program, *arguments])
+    assert "usage: relax-translate" in capsys.readouterr().err
+
+
+def test_the_console_script_is_installed(program: str):
+    result = subprocess.run(["relax-translate", program, "--emit", "listing"], capture_output=True, text=True)
+    assert result.returncode == 0
+    assert "@main(x):" in result.stdout
