@@ -22,6 +22,8 @@ ALIGNMENT = 64
 
 Array = npt.NDArray[Any]
 
+_UINT16 = element_type("ui16")
+
 # Offset of the dtype in DLManagedTensor and in DLManagedTensorVersioned (dlpack.h).
 _DTYPE_OFFSET = {b"dltensor": 20, b"dltensor_versioned": 52}
 
@@ -62,6 +64,13 @@ def numpy_dtype(element: ElementType) -> np.dtype[Any]:
     return np.dtype(element.ffi_name)
 
 
+@cache
+def array_element(dtype: np.dtype[Any]) -> ElementType | None:
+    """The element type of a NumPy dtype of any byte order; `None` if the virtual machine has no such type."""
+    return BY_FFI_NAME.get(dtype.name)
+
+
+@cache
 def exchange_dtype(element: ElementType) -> np.dtype[Any]:
     """The NumPy dtype under which memory of such elements is exchanged: `uint16` for `bfloat16`."""
     return np.dtype(np.uint16) if element.name == "bf16" else numpy_dtype(element)
@@ -80,7 +89,7 @@ def from_numpy(array: Array) -> tvm_ffi.Tensor:
 
     `TypeError` if the virtual machine has no such element type.
     """
-    element = BY_FFI_NAME.get(array.dtype.name)
+    element = array_element(array.dtype)
     if element is None:
         raise TypeError(f"arrays of dtype {array.dtype} are not supported")
     if not array.flags.writeable or not array.dtype.isnative:
@@ -93,7 +102,7 @@ def from_numpy(array: Array) -> tvm_ffi.Tensor:
 def to_numpy(tensor: tvm_ffi.Tensor) -> Array:
     """The array on the memory of `tensor`, which it keeps alive. `bfloat16` has the dtype of `ml_dtypes`."""
     if tensor.dtype == "bfloat16":
-        raw = np.from_dlpack(cast(Any, _Renamed(tensor, element_type("ui16"))))
+        raw = np.from_dlpack(cast(Any, _Renamed(tensor, _UINT16)))
         return raw.view(numpy_dtype(element_type("bf16")))
     return np.from_dlpack(cast(Any, tensor))
 
@@ -121,17 +130,14 @@ def tensor_at(storage: tvm_ffi.Tensor, offset: int, shape: Sequence[int], elemen
 
 def view(tensor: tvm_ffi.Tensor, shape: Sequence[int]) -> tvm_ffi.Tensor:
     """The same memory with another shape of as many elements; `tensor` is contiguous."""
-    return _rename(to_numpy(tensor).reshape(tuple(shape)))
+    element = tensor_element(tensor)
+    array: Any = _Renamed(tensor, _UINT16) if element.name == "bf16" else tensor
+    return _exchange(np.from_dlpack(array).reshape(tuple(shape)), element)
 
 
 def tensor_on(memory: Array, shape: Sequence[int], element: ElementType) -> tvm_ffi.Tensor:
     """The tensor on `memory`, bytes of exactly its size aligned to the element."""
     return _exchange(memory.view(exchange_dtype(element)).reshape(tuple(shape)), element)
-
-
-def _rename(array: Array) -> tvm_ffi.Tensor:
-    element = BY_FFI_NAME[array.dtype.name]
-    return _exchange(array.view(exchange_dtype(element)), element)
 
 
 def _exchange(array: Array, element: ElementType) -> tvm_ffi.Tensor:

@@ -92,20 +92,26 @@ def stats(executable: Executable) -> str:
     }
     constants = [constant_text(constant) for constant in executable.constants]
     builtins = [function.name for function in executable.functions if function.is_builtin]
-    native = [f"{obj.target or 'any'} {len(obj.code)} bytes" for obj in executable.native]
-    target = f", target {executable.metadata.target}" if executable.metadata.target else ""
+    kernels = dict.fromkeys([*by_kind[FunctionKind.KERNEL], *(kernel.name for kernel in executable.metadata.kernels)])
+    native = [f"{_machine(obj.target) or 'any'} {len(obj.code)} bytes" for obj in executable.native]
+    target = f", target {_machine(executable.metadata.target)}" if executable.metadata.target else ""
     return "\n".join(
         [
             f"Relax VM executable statistics: mode {executable.metadata.mode}{target}",
             _count("Globals", [*by_kind[FunctionKind.BYTECODE], *by_kind[FunctionKind.NATIVE]]),
             _count("Packed functions", executable.packed_functions),
             _count("Builtins", builtins),
-            _count("Kernels", by_kind[FunctionKind.KERNEL]),
+            _count("Kernels", list(kernels)),
             _count("Constants", constants),
             f"  Instructions: {len(executable.code)}",
             _count("Native objects", native),
         ]
     )
+
+
+def _machine(target: str) -> str:
+    """The words of a target description before its features."""
+    return " ".join(target.split()[:2])
 
 
 def _count(title: str, items: Sequence[str]) -> str:
