@@ -39,8 +39,8 @@ class AllocateRegistersPass(ModulePass):
 
     The parameters have the first registers. Two values share a register if they are never live at once; a block
     argument takes that of a value which is passed to it where it can. Constants have no register; a result that nobody
-    uses has -1. Registers that are there already are replaced. The time is linear in the number of ops, times the number of
-    blocks that a value lives through.
+    uses has -1. Registers that are there already are replaced. The time is linear in the number of ops, times the
+    number of blocks that a value lives through.
     """
 
     name = "allocate-registers"

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import tvm_ffi
 
 from vm_dialect.builtins.table import builtin
-from vm_dialect.tensors import from_numpy, to_numpy
+from vm_dialect.tensors import Array, from_numpy, to_numpy
 
 
 @builtin("unique", 2, 5)
 def unique(
     tensor: tvm_ffi.Tensor, axis: int | None, index: bool = False, inverse: bool = False, counts: bool = False
 ) -> Any:
-    """The sorted distinct elements or slices; with some of the flags, a tuple with what NumPy's `unique` gives for them."""
+    """The sorted distinct elements or slices; with some of the flags, a tuple of what NumPy's `unique` gives for them."""
     found: Any = np.unique(to_numpy(tensor), bool(index), bool(inverse), bool(counts), axis=axis)
     if not isinstance(found, tuple):
         return from_numpy(np.ascontiguousarray(found))
-    values, *extra = found
+    values, *extra = cast("tuple[Array, ...]", found)
     parts = [values, *(part.astype(np.int64).reshape(-1) for part in extra)]
     return tvm_ffi.convert([from_numpy(np.ascontiguousarray(part)) for part in parts])
 
