@@ -1,0 +1,125 @@
+"""The function through which tvm-ffi calls a `vm.func`."""
+
+from __future__ import annotations
+
+from xdsl.dialects import llvm
+from xdsl.ir import Attribute, SSAValue
+
+from lowering.native.abi import (
+    ANY,
+    ANY_BYTES,
+    BODY_PREFIX,
+    F64,
+    I1,
+    I32,
+    I64,
+    PACKED,
+    PACKED_NAMES,
+    PAYLOAD,
+    PTR,
+)
+from lowering.native.emitter import Emitter
+from lowering.native.function import emit_error
+from lowering.native.globals import ModuleGlobals
+from lowering.native.runtime_text import format_string
+from lowering.native.symbols import ENTRY_PREFIX
+from vm_dialect import messages
+from vm_dialect.ops.structure import FuncOp
+
+
+def packed_entry(func: FuncOp, shared: ModuleGlobals, by_value: bool) -> llvm.FuncOp:
+    """`int f(void* self, const TVMFFIAny* args, int32_t n, TVMFFIAny* ret)`: checks the number of arguments and calls.
+
+    Arguments stay where the caller has them, unless some are rvalue references or raw strings: then all are copied.
+    """
+    return _Entry(func, shared, by_value).build()
+
+
+class _Entry:
+    """The state of making one entry."""
+
+    def __init__(self, func: FuncOp, shared: ModuleGlobals, by_value: bool) -> None:
+        self.func = func
+        self.shared = shared
+        self.by_value = by_value
+        linkage = llvm.LinkageAttr("external" if func.is_public else "internal")
+        self.function = llvm.FuncOp(ENTRY_PREFIX + func.sym_name.data, PACKED, linkage)
+        self.function.location = func.location
+        self.emit = Emitter(self.function)
+        self.emit.location = func.location
+        self.count = len(func.function_type.inputs)
+        for argument, name in zip(self.emit.arguments, PACKED_NAMES, strict=True):
+            argument.name_hint = name
+
+    def build(self) -> llvm.FuncOp:
+        """The whole function."""
+        emit = self.emit
+        body = emit.new_block()
+        emit.start(body)
+        self._check_arity()
+        if self.count == 0:
+            emit.return_(self._call(emit.arguments[1]))
+        else:
+            self._pass_arguments()
+        emit.start(emit.prologue)
+        emit.branch(body)
+        return self.function
+
+    def _check_arity(self) -> None:
+        emit = self.emit
+        given = emit.arguments[2]
+        right, wrong = emit.new_block(), emit.new_block()
+        emit.branch_if(emit.compare("eq", given, emit.integer(self.count, I32)), right, wrong)
+        emit.start(wrong)
+        message = format_string(messages.wrong_arity(self.func.sym_name.data, self.func.parameter_names))
+        got = emit.value(llvm.SExtOp(given, I64))
+        emit_error(emit, self.shared, "TypeError", emit.address(self.shared.text(message)), [got])
+        emit.return_(emit.integer(-1, I32))
+        emit.start(right)
+
+    def _pass_arguments(self) -> None:
+        emit, shared = self.emit, self.shared
+        scratch = emit.stack(ANY).at_least(self.count)
+        name = shared.runtime("vmrt_own_arguments" if self.by_value else "vmrt_arguments")
+        operands = [emit.arguments[1], emit.integer(self.count), scratch]
+        arguments = emit.value(llvm.CallOp(name, *operands, return_type=PTR))
+        passed, failed = emit.new_block(), emit.new_block()
+        emit.branch_if(emit.is_null(arguments), failed, passed)
+        emit.start(failed)
+        emit.return_(emit.integer(-1, I32))
+        emit.start(passed)
+        status = self._call(arguments)
+        if not self.by_value:
+            self._release_copies(arguments, scratch)
+        emit.return_(status)
+
+    def _release_copies(self, arguments: SSAValue, scratch: SSAValue) -> None:
+        emit = self.emit
+        release, done = emit.new_block(), emit.new_block()
+        addresses = [emit.value(llvm.PtrToIntOp(pointer, I64)) for pointer in (arguments, scratch)]
+        emit.branch_if(emit.compare("eq", *addresses), release, done)
+        emit.start(release)
+        emit.call(self.shared.runtime("vmrt_release"), [scratch, emit.integer(self.count)], None)
+        emit.branch(done)
+        emit.start(done)
+
+    def _call(self, arguments: SSAValue) -> SSAValue:
+        """Calls the body; a number among the parameters is one that a closure has captured, so its kind is known."""
+        emit = self.emit
+        operands: list[SSAValue] = [emit.arguments[3]]
+        for index, kind in enumerate(self.func.function_type.inputs):
+            address = emit.offset(arguments, index * ANY_BYTES)
+            operands += self._operand(address, kind)
+        convention = llvm.CallingConventionAttr("tailcc" if self.by_value else "ccc")
+        name = BODY_PREFIX + self.func.sym_name.data
+        return emit.value(llvm.CallOp(name, *operands, return_type=I32, calling_convention=convention))
+
+    def _operand(self, address: SSAValue, kind: Attribute) -> list[SSAValue]:
+        emit = self.emit
+        if kind in (I64, F64):
+            return [emit.load(address, kind, PAYLOAD)]
+        if kind == I1:
+            return [emit.compare("ne", emit.load(address, I64, PAYLOAD), emit.integer(0))]
+        if self.by_value:
+            return [emit.load(address, I64), emit.load(address, I64, PAYLOAD)]
+        return [address]

@@ -1,0 +1,121 @@
+"""What the functions of a native module share: declarations, strings, objects made at load, arenas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseIntElementsAttr, StringAttr, TensorType
+from xdsl.ir import Attribute, Operation
+
+from lowering.native.abi import ANY_BYTES, I8, I64, PTR, RUNTIME, SMALL_STRING
+from lowering.native.kernels import Kernel
+
+OBJECTS = "vm.objects"
+"""A `TVMFFIAny` for each constant, long string and packed function."""
+
+ARENAS = "vm.arenas"
+"""A cached block, or null, for each `vm.alloc_storage`."""
+
+_SMALL_STRING_BYTES = 7
+
+
+@dataclass
+class ModuleGlobals:
+    """Grows while functions are lowered; `operations` are the globals and declarations that came of it."""
+
+    constants: dict[str, int] = field(default_factory=dict[str, int])
+    """Constant tensors by symbol, with their places among the objects."""
+
+    strings: dict[bytes, int] = field(default_factory=dict[bytes, int])
+    """Strings that are objects."""
+
+    packed: dict[str, int] = field(default_factory=dict[str, int])
+    """Functions of the tvm-ffi registry."""
+
+    arenas: int = 0
+    """How many there are."""
+
+    _declarations: dict[str, llvm.LLVMFunctionType] = field(default_factory=dict[str, llvm.LLVMFunctionType])
+    _kernels: dict[str, Kernel] = field(default_factory=dict[str, Kernel])
+    _texts: dict[bytes, str] = field(default_factory=dict[bytes, str])
+    _literals: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+
+    def declare(self, name: str, function_type: llvm.LLVMFunctionType) -> str:
+        """The symbol of a function that another object may define."""
+        self._declarations[name] = function_type
+        return name
+
+    def kernel(self, name: str, types: Sequence[Attribute]) -> Kernel:
+        """A kernel that the module does not know: its parameters have the types of the first call."""
+        return self._kernels.setdefault(name, Kernel(name, tuple(types)))
+
+    def runtime(self, name: str) -> str:
+        """The symbol of a function of the run-time support, declared."""
+        return self.declare(name, RUNTIME[name])
+
+    def text(self, data: bytes) -> str:
+        """The symbol of a C string."""
+        return self._texts.setdefault(data, f"vm.text.{len(self._texts)}")
+
+    def literal(self, head: int, payload: int) -> str:
+        """The symbol of a constant `TVMFFIAny`, from its first and second eight bytes."""
+        return self._literals.setdefault((head, payload), f"vm.literal.{len(self._literals)}")
+
+    def string(self, data: bytes) -> str | int:
+        """A string: the symbol of a literal if it is short, else its place among the objects."""
+        if len(data) <= _SMALL_STRING_BYTES:
+            return self.literal(SMALL_STRING | len(data) << 32, int.from_bytes(data, "little"))
+        return self.strings.setdefault(data, self.object_count)
+
+    def constant(self, symbol: str) -> int:
+        """The place of a constant tensor."""
+        return self.constants.setdefault(symbol, self.object_count)
+
+    def packed_function(self, name: str) -> int:
+        """The place of a function of the registry."""
+        return self.packed.setdefault(name, self.object_count)
+
+    def new_arena(self) -> int:
+        """The place of a new arena."""
+        self.arenas += 1
+        return self.arenas - 1
+
+    @property
+    def object_count(self) -> int:
+        """Objects made at load so far."""
+        return len(self.constants) + len(self.strings) + len(self.packed)
+
+    def operations(self, defined: set[str]) -> list[Operation]:
+        """Globals, and declarations of functions that the module does not define itself."""
+        ops: list[Operation] = [_string(name, data) for data, name in self._texts.items()]
+        ops += [_literal(name, *words) for words, name in self._literals.items()]
+        if self.object_count:
+            ops.append(_table(OBJECTS, I64, self.object_count * ANY_BYTES // 8))
+        if self.arenas:
+            ops.append(_table(ARENAS, PTR, self.arenas))
+        ops += [
+            llvm.FuncOp(name, function_type, llvm.LinkageAttr("external"))
+            for name, function_type in self._declarations.items()
+            if name not in defined
+        ]
+        return ops
+
+
+def _string(name: str, data: bytes) -> Operation:
+    text = data.decode() + "\0"
+    kind = llvm.LLVMArrayType(len(data) + 1, I8)
+    return llvm.GlobalOp(kind, name, "private", constant=True, unnamed_addr=2, value=StringAttr(text))
+
+
+def _literal(name: str, head: int, payload: int) -> Operation:
+    kind = llvm.LLVMArrayType(2, I64)
+    signed = [word - (1 << 64) if word >> 63 else word for word in (head, payload)]
+    value = DenseIntElementsAttr.from_list(TensorType(I64, [2]), signed)
+    return llvm.GlobalOp(kind, name, "private", constant=True, value=value, alignment=8)
+
+
+def _table(name: str, element: Attribute, count: int) -> Operation:
+    kind = llvm.LLVMArrayType(count, element)
+    return llvm.GlobalOp(kind, name, "internal", alignment=16)

@@ -1,0 +1,105 @@
+"""What the functions of a module know of each other: signatures, tail calls, and who needs the stack guard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute
+
+from lowering.native.kernels import Kernel
+from vm_dialect.ops.calls import CallClosureOp, CallOp
+from vm_dialect.ops.structure import FuncOp, ReturnOp
+
+
+@dataclass(frozen=True)
+class ModuleFacts:
+    """Facts about the functions of a module and their calls."""
+
+    parameters: Mapping[str, Sequence[Attribute]]
+    """Parameter types of each `vm.func`."""
+
+    kernels: Mapping[str, Kernel]
+    """The kernels that the module knows, by name."""
+
+    tail_calls: frozenset[CallOp]
+    """Calls in tail position that close a cycle: they reuse the caller's stack frame."""
+
+    tail_targets: frozenset[str]
+    """Functions that such calls name; they take objects by value, since the frame that held them is gone."""
+
+    guarded: frozenset[str]
+    """Functions that may be inside themselves: through calls that are no tail calls, or through closures."""
+
+
+def module_facts(module: ModuleOp, kernels: Mapping[str, Kernel]) -> ModuleFacts:
+    """Looks at every call of a module once."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    calls = {func.sym_name.data: _calls(func) for func in functions}
+    tails = {name: [call for call in found if is_in_tail_position(call)] for name, found in calls.items()}
+    tail_component = _components({name: [_callee(call) for call in found] for name, found in tails.items()})
+    tail_calls = {
+        call for name, found in tails.items() for call in found if _in_cycle(name, _callee(call), tail_component)
+    }
+    component = _components({name: [_callee(call) for call in found] for name, found in calls.items()})
+    guarded = {
+        name
+        for name, found in calls.items()
+        for call in found
+        if call not in tail_calls and _in_cycle(name, _callee(call), component)
+    }
+    guarded |= {func.sym_name.data for func in functions if any(isinstance(op, CallClosureOp) for op in func.walk())}
+    parameters = {func.sym_name.data: func.function_type.inputs.data for func in functions}
+    return ModuleFacts(
+        parameters, kernels, frozenset(tail_calls), frozenset(map(_callee, tail_calls)), frozenset(guarded)
+    )
+
+
+def is_in_tail_position(call: CallOp) -> bool:
+    """Whether the function returns the call's result, or both have none, right after it."""
+    following = call.next_op
+    return isinstance(following, ReturnOp) and following.value is call.result
+
+
+def _calls(func: FuncOp) -> list[CallOp]:
+    return [op for op in func.walk() if isinstance(op, CallOp)]
+
+
+def _callee(call: CallOp) -> str:
+    return call.callee.root_reference.data
+
+
+def _in_cycle(caller: str, callee: str, component: Mapping[str, int]) -> bool:
+    return callee in component and component[caller] == component[callee]
+
+
+def _components(edges: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """The strongly connected component of each node: Tarjan's algorithm, without recursion."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    component: dict[str, int] = {}
+    path: list[str] = []
+    for root in edges:
+        if root in index:
+            continue
+        work = [(root, iter(edges[root]))]
+        index[root] = low[root] = len(index)
+        path.append(root)
+        while work:
+            node, successors = work[-1]
+            following = next((name for name in successors if name in edges and name not in component), None)
+            if following is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    while component.get(node) is None:
+                        component[path.pop()] = index[node]
+            elif following in index:
+                low[node] = min(low[node], index[following])
+            else:
+                index[following] = low[following] = len(index)
+                path.append(following)
+                work.append((following, iter(edges[following])))
+    return component

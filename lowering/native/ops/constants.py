@@ -1,0 +1,64 @@
+"""Constants: numbers are registers, small values literals of the module, all others objects made at load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from xdsl.dialects.builtin import FloatAttr
+from xdsl.ir import Operation
+
+from lowering.native.abi import DTYPE, I1, I64, NULL
+from lowering.native.function import FunctionLowering
+from lowering.native.values import Boxed, Number
+from vm_dialect.dtypes import ElementType, element_type
+from vm_dialect.ops.constants import ConstantTensorOp, ConstOp, DtypeOp, NullOp, StrOp
+
+
+def dtype_word(element: ElementType) -> int:
+    """The `DLDataType` of an element type as one integer of 32 bits: code, bits and one lane."""
+    return element.code | element.bits << 8 | 1 << 16
+
+
+def lower_const(lowering: FunctionLowering, op: ConstOp) -> None:
+    """A number is a register."""
+    emit, value = lowering.emit, op.value
+    if isinstance(value, FloatAttr):
+        number = emit.float(value.value.data)
+    else:
+        number = emit.integer(value.value.data, I1 if value.type == I1 else I64)
+    lowering.values[op.result] = Number(number)
+
+
+def lower_str(lowering: FunctionLowering, op: StrOp) -> None:
+    """A string is a literal if it is short."""
+    address = lowering.object_address(lowering.shared.string(op.value.data.encode()))
+    lowering.values[op.result] = Boxed(address, owned=False)
+
+
+def lower_dtype(lowering: FunctionLowering, op: DtypeOp) -> None:
+    """An element type is a literal."""
+    literal = lowering.shared.literal(DTYPE, dtype_word(element_type(str(op.value))))
+    lowering.values[op.result] = Boxed(lowering.emit.address(literal), owned=False)
+
+
+def lower_null(lowering: FunctionLowering, op: NullOp) -> None:
+    """Null is a literal."""
+    literal = lowering.shared.literal(NULL, 0)
+    lowering.values[op.result] = Boxed(lowering.emit.address(literal), owned=False)
+
+
+def lower_constant_tensor(lowering: FunctionLowering, op: ConstantTensorOp) -> None:
+    """A constant tensor is an object that the loader hands over."""
+    address = lowering.object_address(lowering.shared.constant(op.symbol.root_reference.data))
+    lowering.values[op.result] = lowering.object_at(address, op.result, owned=False)
+
+
+LOWERINGS: dict[type[Operation], Callable[[FunctionLowering, Any], None]] = {
+    ConstOp: lower_const,
+    StrOp: lower_str,
+    DtypeOp: lower_dtype,
+    NullOp: lower_null,
+    ConstantTensorOp: lower_constant_tensor,
+}
+"""Of the constants."""

@@ -1,0 +1,177 @@
+"""Decides, before any code is emitted, which values of a function are objects and which of them its frame holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from lowering.diagnostics import Finding, refuse
+from vm_dialect.ops.base import ConstantOp
+from vm_dialect.ops.calls import CallKernelOp
+from vm_dialect.ops.checks import CheckOp
+from vm_dialect.ops.memory import AllocTensorOp, KillOp, ReadCondOp, ViewOp
+from vm_dialect.ops.shapes import ShapeOfOp, TensorDimOp
+from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp
+from vm_dialect.types import F64, I1, I64, StorageType
+
+_LOCAL_USERS = (CallKernelOp, TensorDimOp, ShapeOfOp, ReadCondOp, KillOp)
+"""Ops that look at a tensor and keep nothing of it."""
+
+
+@dataclass
+class FunctionPlan:
+    """Facts about one function."""
+
+    order: list[Block]
+    """The reachable blocks, dominators first."""
+
+    cyclic: set[Block]
+    """Blocks that may run more than once in a call."""
+
+    borrowed: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Objects that somebody else holds for the whole call: parameters, constants, and what checks make of them."""
+
+    unboxed: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Tensors that are a data pointer and sizes, never an object."""
+
+    kept: list[SSAValue] = field(default_factory=list[SSAValue])
+    """Objects that the frame holds: each needs a slot."""
+
+    pinned: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Objects on whose memory an unboxed view stands: they live until the function ends."""
+
+
+def plan_function(func: FuncOp) -> FunctionPlan:
+    """Plans one function.
+
+    Raises `InvalidModule` with every op that lets a tensor out of its storage.
+    """
+    order = _reverse_postorder(func)
+    plan = FunctionPlan(order, _cyclic_blocks(order))
+    in_storage = _tensors_in_storages(order)
+    refuse(_escapes(order, in_storage))
+    plan.unboxed |= in_storage
+    _plan_views(plan)
+    plan.borrowed |= _borrowed_objects(order)
+    plan.kept += _kept_objects(plan)
+    return plan
+
+
+def is_number(value: SSAValue) -> bool:
+    """Whether a value is kept in a register."""
+    return value.type in (I64, I1, F64)
+
+
+def branch_edges(op: Operation | None) -> Iterator[tuple[Block, Sequence[SSAValue]]]:
+    """The blocks that a terminator goes to, with what their arguments receive."""
+    if isinstance(op, GotoOp):
+        yield op.target, op.arguments
+    elif isinstance(op, IfOp):
+        yield op.then_block, op.then_arguments
+        yield op.else_block, op.else_arguments
+
+
+def _successors(block: Block) -> list[Block]:
+    return [target for target, _ in branch_edges(block.last_op)]
+
+
+def _reverse_postorder(func: FuncOp) -> list[Block]:
+    """Every block that the entry reaches, each after its dominators."""
+    entry = func.body.blocks[0]
+    seen, finished = {entry}, list[Block]()
+    stack = [(entry, iter(_successors(entry)))]
+    while stack:
+        block, successors = stack[-1]
+        following = next((successor for successor in successors if successor not in seen), None)
+        if following is None:
+            finished.append(block)
+            stack.pop()
+        else:
+            seen.add(following)
+            stack.append((following, iter(_successors(following))))
+    return finished[::-1]
+
+
+def _cyclic_blocks(order: Sequence[Block]) -> set[Block]:
+    """For each edge that goes back in `order`, the blocks between its ends; on an irreducible graph perhaps more."""
+    position = {block: index for index, block in enumerate(order)}
+    predecessors: dict[Block, list[Block]] = {block: [] for block in order}
+    for block in order:
+        for target in _successors(block):
+            predecessors[target].append(block)
+    cyclic: set[Block] = set()
+    for latch in order:
+        for header in _successors(latch):
+            if position[header] <= position[latch]:
+                cyclic |= _loop(header, latch, predecessors)
+    return cyclic
+
+
+def _loop(header: Block, latch: Block, predecessors: dict[Block, list[Block]]) -> set[Block]:
+    """The blocks from which `latch` is reached without passing `header`."""
+    found, pending = {header, latch}, [latch]
+    while pending:
+        block = pending.pop()
+        new = [source for source in predecessors[block] if source not in found] if block is not header else []
+        found.update(new)
+        pending += new
+    return found
+
+
+def _tensors_in_storages(order: Iterable[Block]) -> set[SSAValue]:
+    """Tensors in storages and all views of them."""
+    found: set[SSAValue] = set()
+    for block in order:
+        for op in block.ops:
+            if isinstance(op, AllocTensorOp) or (isinstance(op, ViewOp) and op.tensor in found):
+                found.add(op.results[0])
+    return found
+
+
+def _escapes(order: Iterable[Block], in_storage: set[SSAValue]) -> Iterator[Finding]:
+    """Uses that would let a tensor live longer than its storage."""
+    for block in order:
+        for op in block.ops:
+            if isinstance(op, (*_LOCAL_USERS, ViewOp)):
+                continue
+            for index, operand in enumerate(op.operands):
+                if operand in in_storage:
+                    yield Finding.at(
+                        op,
+                        f"operand #{index} is a tensor in a storage, which native code cannot let out of its call",
+                        "make the tensor with 'vm.new_tensor', which may leave the call",
+                    )
+
+
+def _plan_views(plan: FunctionPlan) -> None:
+    """A view that nobody keeps needs no object; views of views are decided first."""
+
+    def is_local(op: Operation) -> bool:
+        return isinstance(op, _LOCAL_USERS) or (isinstance(op, ViewOp) and op.result in plan.unboxed)
+
+    for block in reversed(plan.order):
+        for op in reversed(list(block.ops)):
+            if not isinstance(op, ViewOp) or op.result in plan.unboxed:
+                continue
+            if all(is_local(use.operation) for use in op.result.uses):
+                plan.unboxed.add(op.result)
+                plan.pinned.add(op.tensor)
+
+
+def _borrowed_objects(order: Sequence[Block]) -> set[SSAValue]:
+    found: set[SSAValue] = set(order[0].args)
+    for block in order:
+        for op in block.ops:
+            if isinstance(op, ConstantOp) or (isinstance(op, CheckOp) and op.value in found):
+                found.update(op.results)
+    return found
+
+
+def _kept_objects(plan: FunctionPlan) -> Iterator[SSAValue]:
+    elsewhere = plan.borrowed | plan.unboxed
+    for block in plan.order:
+        for value in (*block.args, *(result for op in block.ops for result in op.results)):
+            if value not in elsewhere and not is_number(value) and not isinstance(value.type, StorageType):
+                yield value

@@ -1,0 +1,61 @@
+; Errors. The format strings @vmrt_text_* are made from vm_dialect/messages.py when this file is compiled.
+
+; Raises an error of the class `kind` with a message formatted as by printf.
+define void @vmrt_raise(ptr %kind, ptr %format, ...) noinline cold {
+entry:
+  %list = alloca [32 x i8], align 16
+  call void @llvm.va_start.p0(ptr %list)
+  %length = call i32 @vsnprintf(ptr null, i64 0, ptr %format, ptr %list)
+  call void @llvm.va_end.p0(ptr %list)
+  %length64 = sext i32 %length to i64
+  %bytes = add i64 %length64, 1
+  %text = call ptr @malloc(i64 %bytes)
+  %no.memory = icmp eq ptr %text, null
+  br i1 %no.memory, label %plain, label %formatted
+
+formatted:
+  call void @llvm.va_start.p0(ptr %list)
+  %written = call i32 @vsnprintf(ptr %text, i64 %bytes, ptr %format, ptr %list)
+  call void @llvm.va_end.p0(ptr %list)
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr %kind, ptr %text)
+  call void @free(ptr %text)
+  ret void
+
+plain:
+  call void @TVMFFIErrorSetRaisedFromCStr(ptr %kind, ptr %format)
+  ret void
+}
+
+define void @vmrt_fail_division() noinline cold {
+  call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_value_error, ptr @vmrt_text_division_by_zero)
+  ret void
+}
+
+define void @vmrt_fail_memory(i64 %bytes) noinline cold {
+  call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_memory_error, ptr @vmrt_text_negative_size, i64 %bytes)
+  ret void
+}
+
+; `TypeError`: the value at `any` is of the wrong kind; `format` takes the subject and the kind's name.
+define void @vmrt_fail_kind(ptr %any, ptr %format, ptr %subject) noinline cold {
+  %name = call ptr @vmrt_kind_name(ptr %any)
+  call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_type_error, ptr %format, ptr %subject, ptr %name)
+  ret void
+}
+
+; The name of a value's kind, from the table @vmrt_kind_names.
+define ptr @vmrt_kind_name(ptr %any) {
+entry:
+  %kind = load i32, ptr %any
+  %is.known = icmp ult i32 %kind, 80
+  br i1 %is.known, label %known, label %other
+
+known:
+  %index = zext i32 %kind to i64
+  %at = getelementptr inbounds [80 x ptr], ptr @vmrt_kind_names, i64 0, i64 %index
+  %name = load ptr, ptr %at
+  ret ptr %name
+
+other:
+  ret ptr @vmrt_kind_object
+}

@@ -1,0 +1,173 @@
+"""Objects of executables: wrapped kernels, saved native code, the run-time support."""
+
+import re
+
+import numpy as np
+import pytest
+import tvm_ffi
+from xdsl.dialects.builtin import Float64Type, IntegerType
+from xdsl.dialects.llvm import LLVMPointerType, LLVMVoidType
+
+from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.loader import load_objects
+from lowering.native.abi import RUNTIME
+from lowering.native.loading import load_executable, load_functions
+from lowering.native.objects import function_object, runtime_object, wrapper_object
+from lowering.native.runtime_text import TEXTS, format_string, runtime_text
+from lowering.parsing import parse_module
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+from vm_dialect import VirtualMachine
+from vm_dialect.exec_builder import ExecBuilder
+from vm_dialect.executable import Executable, FunctionKind, Metadata, NativeObject
+
+KERNELS = """
+tir.prim_func @copy[%n](%X: !tir.buffer<[n, 2 * n], f32>, %Y: !tir.buffer<[n, 2 * n], f32>) {
+  %m = tir.dim 2 * n
+  tir.for (%i, %j) in (%n, %m) {
+    %x = tir.load %X[%i, %j]
+    tir.store %x, %Y[%i, %j]
+  }
+}
+tir.prim_func @fill(%Y: !tir.buffer<[1], f32>, %a: i32, %b: f32, %c: i1, %d: bf16) {
+  %zero = arith.constant 0 : index
+  %e = arith.sitofp %a : i32 to f32
+  %f = arith.addf %e, %b : f32
+  %g = arith.extf %d : bf16 to f32
+  %h = arith.addf %f, %g : f32
+  %i = arith.select %c, %h, %b : f32
+  tir.store %i, %Y[%zero]
+}
+tir.prim_func private @hidden(%Y: !tir.buffer<[1], f32>) {
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    return compile_prim_funcs(parse_module(KERNELS))
+
+
+@pytest.fixture(scope="module")
+def wrapped(kernels):
+    functions = [op for op in parse_module(KERNELS).ops if isinstance(op, PrimFuncOp)]
+    target = Target.host()
+    objects = [wrapper_object(functions, target, kernels.symbols), runtime_object(target), *kernels.objects.values()]
+    return load_functions(load_objects(objects), {})
+
+
+def test_wrapped_kernels(wrapped):
+    assert set(wrapped) == {"copy", "fill"}
+    x, y = np.arange(18, dtype=np.float32).reshape(3, 6), np.zeros((3, 6), np.float32)
+    assert wrapped["copy"](3, x, y) is None
+    np.testing.assert_array_equal(x, y)
+    assert wrapped["copy"](0, x[:0, :0], y[:0, :0]) is None
+
+
+def test_scalars_of_wrapped_kernels(wrapped):
+    y = np.zeros(1, np.float32)
+    for a, b, c, d, expected in ((3, 0.5, True, 1, 4.5), (3, 0.5, False, 1, 0.5), (-1, 0.0, True, 1.00390625, 0.0)):
+        wrapped["fill"](y, a, b, c, d)
+        assert y[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "rounded"), [(1.0, 1.0), (1.00390625, 1.0), (1.01171875, 1.015625), (1.0078125, 1.0078125), (-3.5, -3.5)]
+)
+def test_bf16_scalars_round_to_even(wrapped, value, rounded):
+    y = np.zeros(1, np.float32)
+    wrapped["fill"](y, 0, 0.0, True, value)
+    assert y[0] == rounded
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_bf16_scalars_that_are_not_finite(wrapped, value):
+    y = np.zeros(1, np.float32)
+    wrapped["fill"](y, 0, 0.0, True, value)
+    assert np.array_equal(y[0], value, equal_nan=True)
+
+
+def test_wrong_sizes_of_wrapped_kernels(wrapped):
+    x = np.zeros((3, 6), np.float32)
+    with pytest.raises(ValueError, match=r"^copy: argument #1 \(X\) dimension 0: expected n = 2, got 3$"):
+        wrapped["copy"](2, x, x)
+    with pytest.raises(ValueError, match=r"^copy: argument #2 \(Y\) dimension 1: expected 2 \* n = 6, got 5$"):
+        wrapped["copy"](3, x, np.zeros((3, 5), np.float32))
+    with pytest.raises(TypeError, match=r"^copy: argument #0 \(n\): expected an int, got float$"):
+        wrapped["copy"](3.0, x, x)
+
+
+FUNCTIONS = """
+vm.constant @scale : tensor<1xf32>
+vm.func @main(%o : !vm.object) -> !vm.object attributes {arg_names = ["x"]} {
+  %x = vm.check_tensor %o rank 2 dtype f32 as "main: argument #0 (x)"
+  %n = vm.tensor_dim %x[0]
+  %m = vm.tensor_dim %x[1]
+  %y = vm.new_tensor [%n, %m] f32
+  vm.call_kernel @copy[%n](%x, %y)
+  %c = vm.constant_tensor @scale : !vm.tensor<1, f32>
+  %r = vm.call_packed "test.native.pair"(%y, %c) : !vm.object
+  vm.ret %r
+}
+"""
+
+
+@pytest.fixture
+def executable(kernels) -> Executable:
+    target = Target.host()
+    code = function_object(parse_module(KERNELS + FUNCTIONS), target, kernels.symbols)
+    builder = ExecBuilder()
+    builder.set_metadata(Metadata(mode="native"))
+    for data in (code, runtime_object(target), *kernels.objects.values()):
+        builder.add_native_object(NativeObject("host", "elf", data, ()))
+    builder.declare_function("main", FunctionKind.NATIVE, ["x"])
+    builder.convert_constant(tvm_ffi.from_dlpack(np.array([0.5], np.float32)), "scale")
+    return builder.get()
+
+
+def test_native_executable(executable):
+    tvm_ffi.register_global_func("test.native.pair", lambda x, c: (x, c), override=True)
+    machine = VirtualMachine(Executable.from_bytes(executable.to_bytes()))
+    x = np.arange(2, dtype=np.float32).reshape(1, 2)
+    copied, scale = machine["main"](x)
+    np.testing.assert_array_equal(np.from_dlpack(copied), x)
+    assert np.from_dlpack(scale).tolist() == [0.5]
+
+
+def test_packed_functions_may_be_given(executable):
+    given = {"test.native.pair": tvm_ffi.convert(lambda x, c: 7)}
+    assert load_executable(executable, given).functions["main"](np.zeros((1, 2), np.float32)) == 7
+
+
+def test_executable_without_code():
+    with pytest.raises(RuntimeError, match="no compiled code for this machine"):
+        load_executable(ExecBuilder().get())
+
+
+_TYPES = {
+    "void": LLVMVoidType(),
+    "ptr": LLVMPointerType(),
+    "double": Float64Type(),
+    **{f"i{width}": IntegerType(width) for width in (1, 8, 16, 32, 64)},
+}
+
+
+@pytest.mark.parametrize("name", RUNTIME)
+def test_signatures_are_those_of_the_definitions(name):
+    match = re.search(rf"^define (\S+) @{name}\(([^)]*)\)", runtime_text(), flags=re.MULTILINE)
+    assert match is not None
+    parameters = [text.split()[0] for text in match[2].split(", ") if text]
+    declared = RUNTIME[name]
+    assert declared.output == _TYPES[match[1]]
+    assert declared.is_variadic == ("..." in parameters)
+    assert [*declared.inputs] == [_TYPES[text] for text in parameters if text != "..."]
+
+
+def test_every_text_is_used():
+    code = runtime_text()
+    for name in TEXTS:
+        assert len(re.findall(rf"@vmrt_text_{name}\b", code)) > 1, name
+
+
+def test_format_strings():
+    assert format_string("{subject}: 100 % of {}, got {name}") == b"%s: 100 %% of %lld, got %s"
