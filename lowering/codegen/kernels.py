@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -16,9 +17,13 @@ from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.fingerprint import Fingerprint
 from lowering.codegen.llvm_text import llvm_text
 from lowering.codegen.loader import LoadedCode, load_objects
+from lowering.to_llvm.signature import KernelSignature, kernel_signature
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
+
+if TYPE_CHECKING:
+    import tvm_ffi
 
 CODE_VERSION = 1
 """Raised whenever the lowering changes what code comes out, so that no older cache entry is taken."""
@@ -49,6 +54,12 @@ class Kernels:
     objects: Mapping[str, bytes]
     """Object file by the symbol that it defines."""
 
+    signatures: Mapping[str, KernelSignature]
+    """What each public prim_func takes."""
+
+    target: Target
+    cache: CodeCache
+
     extern: Mapping[str, int] = field(default_factory=dict[str, int])
     """Addresses of C functions that `tir.call_extern` names."""
 
@@ -63,6 +74,33 @@ class Kernels:
     def address(self, name: str) -> int:
         """The address of `i32 f(i64 symbols..., parameters...)` for a prim_func; `KeyError` if there is none."""
         return self.code.address(self.symbols[name])
+
+    def packed(self, name: str) -> tvm_ffi.Function:
+        """A prim_func as a function of tvm-ffi, which checks its arguments; `KeyError` if there is none.
+
+        It takes the parameters, tensors and numbers, in order; before them may come the values of all symbols. Tensors
+        are not copied. The function keeps the code in memory.
+        """
+        import tvm_ffi
+
+        from lowering.to_llvm.packed_entry import entry_symbol
+
+        symbol = self.symbols[name]
+        entry = load_objects([self._entry(name)], {symbol: self.address(name)}, keep_alive=self.code)
+        address = entry.address(entry_symbol(symbol))
+        return tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=entry)
+
+    def _entry(self, name: str) -> bytes:
+        from lowering.to_llvm.packed_entry import packed_entry
+
+        signature = self.signatures[name]
+        symbol = self.symbols[name]
+        key = cache_key([_salt(self.target), "packed", symbol, signature.key()])
+        data = self.cache.get(key)
+        if data is None:
+            data = compile_object(llvm_text(packed_entry(signature, symbol)), self.target, CompileOptions(1))
+            self.cache.put(key, data)
+        return data
 
 
 def compile_prim_funcs(
@@ -80,7 +118,7 @@ def compile_prim_funcs(
     target = target or Target.host()
     cache = cache or default_cache()
     fingerprint = Fingerprint()
-    salt = f"{CODE_VERSION} {library_version()} {target.code_key()} {options.key()}"
+    salt = f"{_salt(target)} {options.key()}"
     symbols: dict[str, str] = {}
     objects: dict[str, bytes] = {}
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, PrimFuncOp)}
@@ -93,7 +131,13 @@ def compile_prim_funcs(
         symbols[name] = symbol
         if symbol not in objects:
             objects[symbol] = _cached(cache, key, group, symbol, target, options)
-    return Kernels(symbols, objects, extern or {})
+    signatures = {name: kernel_signature(functions[name]) for name in symbols}
+    return Kernels(symbols, objects, signatures, target, cache, extern or {})
+
+
+def _salt(target: Target) -> str:
+    """What all code depends on."""
+    return f"{CODE_VERSION} {library_version()} {target.code_key()}"
 
 
 def _callees(function: PrimFuncOp, functions: Mapping[str, PrimFuncOp]) -> list[PrimFuncOp]:

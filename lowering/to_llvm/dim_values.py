@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import reduce
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, i1, i64
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.arith_ops import floordiv, mod
@@ -52,12 +53,21 @@ class DimValues:
         result = b.integer(0)
         for coefficient, monomial in dim.terms:
             factors = [self._atom(atom) for atom, power in monomial for _ in range(power)]
-            product = reduce(b.mul, factors) if factors else b.integer(1)
+            product = reduce(self._multiply, factors) if factors else b.integer(1)
             if coefficient == -1 and b.known_integer(result) != 0:
-                result = b.sub(result, product)
+                result = self._subtract(result, product)
             else:
-                result = b.add(result, b.mul(product, b.integer(coefficient)))
+                result = self._add(result, self._multiply(product, b.integer(coefficient)))
         return result
+
+    def _add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._b.add(lhs, rhs)
+
+    def _subtract(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._b.sub(lhs, rhs)
+
+    def _multiply(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._b.mul(lhs, rhs)
 
     def _atom(self, atom: Atom) -> SSAValue:
         found = self._atoms.get(atom)
@@ -86,3 +96,42 @@ class DimValues:
 
     def _broadcast(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self._b.select(self._b.compare("eq", lhs, self._b.integer(1)), rhs, lhs)
+
+
+class CheckedDimValues(DimValues):
+    """As `DimValues`, for symbols that nobody has checked: `overflows` tells whether some result is wrong."""
+
+    def __init__(self, b: LLVMBuilder, symbols: Mapping[str, SSAValue]) -> None:
+        super().__init__(b, symbols)
+        self.overflows = b.integer(0, i1)
+
+    def _add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._checked("llvm.sadd.with.overflow.i64", lhs, rhs)
+
+    def _subtract(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._checked("llvm.ssub.with.overflow.i64", lhs, rhs)
+
+    def _multiply(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self._checked("llvm.smul.with.overflow.i64", lhs, rhs)
+
+    def _checked(self, intrinsic: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        result, overflow = _with_overflow(self._b, intrinsic, lhs, rhs)
+        self.overflows = self._b.make(llvm.OrOp, (self.overflows, overflow), i1)
+        return result
+
+
+def multiply_checked(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The product, and whether it does not fit into 64 bits."""
+    return _with_overflow(b, "llvm.smul.with.overflow.i64", lhs, rhs)
+
+
+def _with_overflow(b: LLVMBuilder, intrinsic: str, lhs: SSAValue, rhs: SSAValue) -> tuple[SSAValue, SSAValue]:
+    pair = b.intrinsic(intrinsic, (lhs, rhs), _RESULT_AND_OVERFLOW)
+    result, overflow = (
+        b.make(llvm.ExtractValueOp, (pair,), type_, {"position": DenseArrayBase.from_list(i64, [index])})
+        for index, type_ in enumerate((i64, i1))
+    )
+    return result, overflow
+
+
+_RESULT_AND_OVERFLOW = llvm.LLVMStructType.from_type_list([i64, i1])

@@ -59,6 +59,12 @@ class ModuleBuilder:
             raise ValueError(f'function "{name}" is used as {known} and as {type_}')
         return type_
 
+    def declare_variadic(self, name: str, type_: llvm.LLVMFunctionType) -> None:
+        """Declares an outside function with a variable number of arguments once."""
+        if self._declared.setdefault(name, type_) is type_ and name not in self.defined:
+            self.defined.add(name)
+            self.ops.append(llvm.FuncOp(name, type_, EXTERNAL))
+
     def define(
         self,
         name: str,

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, i1, i64
+from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.to_llvm.builder import POINTER
+from lowering.to_llvm.dim_values import multiply_checked
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.scalars import memory_type
 from tir_dialect.dims import Dim, SymbolAtom, constant, product, symbol
@@ -113,9 +114,7 @@ def _checked_bytes(e: Emitter, type_: BufferType) -> tuple[SSAValue, SSAValue]:
         factors = [_extent(type_)]
     for factor in factors:
         value = e.dim(factor)
-        pair = _multiply_checked(e, size, value)
-        overflow = b.make(llvm.ExtractValueOp, (pair,), i1, {"position": DenseArrayBase.from_list(i64, [1])})
-        size = b.make(llvm.ExtractValueOp, (pair,), i64, {"position": DenseArrayBase.from_list(i64, [0])})
+        size, overflow = multiply_checked(b, size, value)
         good = b.make(llvm.XOrOp, (overflow, b.integer(1, i1)), i1)
         good = b.make(llvm.AndOp, (good, b.compare("sge", value, b.integer(0))), i1)
         valid = b.make(llvm.AndOp, (valid, good), i1)
@@ -132,8 +131,3 @@ def _factors(extent: Dim) -> list[Dim]:
     if len(factors) != sum(power for _, power in monomial):
         return [extent]
     return [constant(coefficient), *factors]
-
-
-def _multiply_checked(e: Emitter, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    pair = llvm.LLVMStructType.from_type_list([i64, i1])
-    return e.b.intrinsic("llvm.smul.with.overflow.i64", (lhs, rhs), pair)

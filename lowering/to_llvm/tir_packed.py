@@ -1,8 +1,9 @@
 """Calls of packed functions: the tvm-ffi C API from compiled code.
 
-The arguments are an array of `TVMFFIAny` on the stack; a buffer is a `DLTensor` beside it. The function is looked up
-by name at each call, so that a function registered anew is found. Packed functions may be Python: they are not called
-from the threads of a parallel loop, which would wait for the interpreter's lock for ever.
+The arguments are an array of `TVMFFIAny` on the stack; a buffer is a tensor object made for the call, which does not
+own the memory: the function must not keep it. The function is looked up by name at each call, so that a function
+registered anew is found. Packed functions may be Python: they are not called from the threads of a parallel loop, which
+would wait for the interpreter's lock for ever.
 """
 
 from __future__ import annotations
@@ -26,10 +27,14 @@ from tir_dialect.types import BufferType
 from vm_dialect.messages import unknown_packed
 
 ANY = llvm.LLVMStructType.from_type_list([i32, i32, i64])
-DL_TENSOR = llvm.LLVMStructType.from_type_list([POINTER, i32, i32, i32, i8, i8, i16, POINTER, POINTER, i64])
+MANAGED = llvm.LLVMStructType.from_type_list(
+    # DLManagedTensorVersioned: version, context, deleter, flags; then the DLTensor.
+    [i32, i32, POINTER, POINTER, i64, POINTER, i32, i32, i32, i8, i8, i16, POINTER, POINTER, i64]
+)
 BYTE_ARRAY = llvm.LLVMStructType.from_type_list([POINTER, i64])
 
-_NONE, _INT, _BOOL, _FLOAT, _DL_TENSOR_POINTER, _FIRST_OBJECT = 0, 1, 2, 3, 7, 64
+_NONE, _INT, _BOOL, _FLOAT, _TENSOR, _FIRST_OBJECT = 0, 1, 2, 3, 70, 64
+_DLPACK_MAJOR, _MANAGED_BYTES = 1, 80
 _CPU = 1
 
 
@@ -41,8 +46,9 @@ def lower_call_packed(e: Emitter, op: Operation) -> None:
     function = _lookup(e, call.function.data)
     count = len(call.arguments)
     arguments = _slot(e, llvm.LLVMArrayType(max(count, 1), ANY))
+    tensors: list[SSAValue] = []
     for index, argument in enumerate(call.arguments):
-        _store_any(e, arguments, index, argument)
+        _store_any(e, arguments, index, argument, tensors)
     result = _slot(e, ANY)
     _store_fields(e, result, ANY, [e.b.integer(_NONE, i32), e.b.integer(0, i32), e.b.integer(0)])
     status = e.call(
@@ -51,7 +57,8 @@ def lower_call_packed(e: Emitter, op: Operation) -> None:
         (POINTER, POINTER, i32, POINTER),
         i32,
     )
-    e.call("TVMFFIObjectDecRef", (function,), (POINTER,), i32)
+    for held in (function, *tensors):
+        e.call("TVMFFIObjectDecRef", (held,), (POINTER,), i32)
     _require_zero(e, status)
     _take_result(e, call, result)
 
@@ -89,9 +96,13 @@ def _lookup(e: Emitter, name: str) -> SSAValue:
     return function
 
 
-def _store_any(e: Emitter, arguments: SSAValue, index: int, argument: SSAValue) -> None:
+def _store_any(e: Emitter, arguments: SSAValue, index: int, argument: SSAValue, tensors: list[SSAValue]) -> None:
     b = e.b
-    kind, value = _boxed(e, argument)
+    if isinstance(argument.type, BufferType):
+        kind, value = _TENSOR, _tensor(e, argument, argument.type)
+        tensors.append(value)
+    else:
+        kind, value = _boxed(e, argument)
     slot = b.insert(llvm.GEPOp(arguments, [index], ANY, inbounds=True)).results[0]
     _store_fields(e, slot, ANY, [b.integer(kind, i32), b.integer(0, i32)])
     b.store(value, _field(e, slot, ANY, 2), 8)
@@ -100,8 +111,6 @@ def _store_any(e: Emitter, arguments: SSAValue, index: int, argument: SSAValue) 
 def _boxed(e: Emitter, argument: SSAValue) -> tuple[int, SSAValue]:
     """The type index, and the 8 bytes of the value."""
     b, type_ = e.b, argument.type
-    if isinstance(type_, BufferType):
-        return _DL_TENSOR_POINTER, _dl_tensor(e, argument, type_)
     value = e.scalar(argument)
     if isinstance(type_, IndexType):
         return _INT, value
@@ -112,32 +121,45 @@ def _boxed(e: Emitter, argument: SSAValue) -> tuple[int, SSAValue]:
     return _INT, value if type_ == i64 else b.make(llvm.SExtOp, (value,), i64)
 
 
-def _dl_tensor(e: Emitter, argument: SSAValue, type_: BufferType) -> SSAValue:
+def _tensor(e: Emitter, argument: SSAValue, type_: BufferType) -> SSAValue:
+    """A tensor object on the memory of a buffer, as a reference that we own."""
     b, dtype = e.b, lookup(type_.dtype)
-    tensor = _slot(e, DL_TENSOR)
+    size = _MANAGED_BYTES + 16 * type_.rank
+    managed = e.call("malloc", (b.integer(size),), (i64,), POINTER)
+    assert managed is not None  # the function gives a result
+    address = b.make(llvm.PtrToIntOp, (managed,), i64)
+    e.fail_unless(b.compare("ne", address, b.integer(0)), "MemoryError", "cannot allocate a tensor")
     code, bits = dtype.dlpack
     _store_fields(
         e,
-        tensor,
-        DL_TENSOR,
+        managed,
+        MANAGED,
         [
+            *(b.integer(_DLPACK_MAJOR, i32), b.integer(0, i32)),
+            *(e.null(), _address_of_free(e), b.integer(0)),
             first_element(e, e.buffers[argument]),
-            b.integer(_CPU, i32),
-            b.integer(0, i32),
-            b.integer(type_.rank, i32),
-            b.integer(code, i8),
-            b.integer(bits, i8),
-            b.integer(1, i16),
-            _integers(e, e.dims(type_.shape)),
-            _integers(e, e.dims(type_.strides)),
+            *(b.integer(_CPU, i32), b.integer(0, i32), b.integer(type_.rank, i32)),
+            *(b.integer(code, i8), b.integer(bits, i8), b.integer(1, i16)),
+            _integers(e, managed, _MANAGED_BYTES, e.dims(type_.shape)),
+            _integers(e, managed, _MANAGED_BYTES + 8 * type_.rank, e.dims(type_.strides)),
             b.integer(0),
         ],
     )
-    return tensor
+    handle = _slot(e, POINTER)
+    arguments, types = (managed, b.integer(0, i32), b.integer(0, i32), handle), (POINTER, i32, i32, POINTER)
+    _require_zero(e, e.call("TVMFFITensorFromDLPackVersioned", arguments, types, i32))
+    return b.load(handle, POINTER, 8)
 
 
-def _integers(e: Emitter, values: Sequence[SSAValue]) -> SSAValue:
-    array = _slot(e, llvm.LLVMArrayType(max(len(values), 1), i64))
+def _address_of_free(e: Emitter) -> SSAValue:
+    """The C library's `free`: it is what a tensor is deleted by, so that it may outlive this code."""
+    e.context.module.declare("free", [POINTER], None)
+    return e.b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr("free")})
+
+
+def _integers(e: Emitter, memory: SSAValue, offset: int, values: Sequence[SSAValue]) -> SSAValue:
+    """Writes integers behind each other; gives the address of the first."""
+    array = e.b.element(memory, e.b.integer(offset), i8)
     for index, value in enumerate(values):
         e.b.store(value, e.b.element(array, e.b.integer(index), i64), 8)
     return array
