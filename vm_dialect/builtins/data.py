@@ -15,7 +15,7 @@ from vm_dialect.tensors import Array, from_numpy, to_numpy
 def unique(
     tensor: tvm_ffi.Tensor, axis: int | None, index: bool = False, inverse: bool = False, counts: bool = False
 ) -> Any:
-    """The sorted distinct elements or slices; with some of the flags, a tuple of what NumPy's `unique` gives for them."""
+    """The sorted distinct elements or slices; with flags, a tuple of what NumPy's `unique` gives for them."""
     found: Any = np.unique(to_numpy(tensor), bool(index), bool(inverse), bool(counts), axis=axis)
     if not isinstance(found, tuple):
         return from_numpy(np.ascontiguousarray(found))
