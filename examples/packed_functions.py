@@ -1,4 +1,4 @@
-"""The packed functions that the example programs call; `relax-run --load examples/packed_functions.py` registers them."""
+"""The packed functions that the examples call; `relax-run --load examples/packed_functions.py` registers them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,66 @@
+"""Times of small and large calls, taken in turns so that a ratio holds when the machine's speed drifts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+ROUNDS = 15
+ROUND_SECONDS = 0.02
+
+
+def time_in_turns(calls: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
+    """Seconds of one call of each function: the median over rounds, in each of which every function has its turn."""
+    repeats = {name: _repeats(call) for name, call in calls.items()}
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            samples[name].append(_time(call, repeats[name]))
+    return {name: median(values) for name, values in samples.items()}
+
+
+def _repeats(call: Callable[[], object]) -> int:
+    call()
+    once = max(_time(call, 1), 1e-8)
+    return max(1, min(100_000, int(ROUND_SECONDS / once)))
+
+
+def _time(call: Callable[[], object], repeats: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - begin) / repeats
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table."""
+
+    name: str
+    ours: float
+    """Seconds."""
+    peers: Mapping[str, float]
+    """Seconds, by peer."""
+
+
+def print_table(title: str, rows: Sequence[Row]) -> None:
+    """Prints times, and how many times faster than each peer we are."""
+    peers = list(dict.fromkeys(peer for row in rows for peer in row.peers))
+    print(f"\n## {title}\n")
+    print("| | ours | " + "".join(f"{peer} | ratio | " for peer in peers))
+    print("|---|---|" + "---|---|" * len(peers))
+    for row in rows:
+        cells = [row.name, _seconds(row.ours)]
+        for peer in peers:
+            known = row.peers.get(peer)
+            cells += ["", ""] if known is None else [_seconds(known), f"{known / row.ours:.2f}x"]
+        print(f"| {' | '.join(cells)} |")
+
+
+def _seconds(value: float) -> str:
+    for unit, scale in (("s", 1), ("ms", 1e-3), ("us", 1e-6)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value * 1e9:.3g} ns"

@@ -1,0 +1,131 @@
+"""What a caller reads who does it wrong: each names function, argument, what was expected and what came; in both modes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+import tvm_ffi
+from xdsl.utils.exceptions import DiagnosticException, ParseError
+
+from lowering import build
+from lowering.parsing import parse_module
+from vm_dialect import VirtualMachine
+
+PROGRAM = """
+relax.func @main[%n, %m](%x: !relax.tensor<[n, m], f32>, %w: !relax.tensor<[n], f32>) -> !relax.tensor<[n, m], f32> impure {
+  %y = relax.exp %x
+  relax.call_packed "tests.errors.observe"(%w)
+  relax.return %y
+}
+"""
+
+
+def f32(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+@cache
+def main(mode: str) -> Callable[..., object]:
+    tvm_ffi.register_global_func("tests.errors.observe", lambda tensor: None, override=True)
+    return VirtualMachine(build(parse_module(PROGRAM), mode=mode))["main"]
+
+
+@pytest.fixture(params=["bytecode", "native"])
+def function(request: pytest.FixtureRequest) -> Callable[..., object]:
+    return main(request.param)
+
+
+def misaligned(size: int) -> np.ndarray:
+    return np.frombuffer(bytearray(4 * size + 1), np.uint8)[1:].view(np.float32)
+
+
+CASES = {
+    "too few arguments": ((f32(2, 3),), TypeError, r"main: expected 2 arguments \(x, w\), got 1"),
+    "too many arguments": ((f32(2, 3), f32(2), f32(2)), TypeError, r"main: expected 2 arguments \(x, w\), got 3"),
+    "no tensor": ((f32(2, 3), 4), TypeError, r"main: argument #1 \(w\): expected a tensor, got int"),
+    "wrong rank": ((f32(2), f32(2)), TypeError, r"main: argument #0 \(x\): expected rank 2, got 1"),
+    "wrong dtype": (
+        (f32(2, 3).astype(np.int32), f32(2)),
+        TypeError,
+        r"main: argument #0 \(x\): expected dtype float32, got int32",
+    ),
+    "arguments that disagree": (
+        (f32(2, 3), f32(5)),
+        ValueError,
+        r"main: argument #1 \(w\) dimension 0: expected n = 2 \(from argument #0 \(x\) dimension 0\), got 5",
+    ),
+    "not contiguous": (
+        (np.ones((3, 2), np.float32).T, f32(2)),
+        ValueError,
+        r"main: argument #0 \(x\): expected contiguous memory, got a gap along axis 1: pass a contiguous copy",
+    ),
+    "not aligned": (
+        (misaligned(6).reshape(2, 3), f32(2)),
+        ValueError,
+        r"main: argument #0 \(x\): expected memory aligned to 4 bytes, got remainder \d: pass an aligned copy",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "kind", "message"), CASES.values(), ids=CASES)
+def test_arguments(
+    function: Callable[..., object], arguments: tuple[object, ...], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        function(*arguments)
+    np.testing.assert_allclose(np.from_dlpack(function(f32(2, 3), f32(2))), np.exp(f32(2, 3)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_zero_sizes_work(function: Callable[..., object], shape: tuple[int, int]) -> None:
+    assert np.from_dlpack(function(f32(*shape), f32(shape[0]))).shape == shape
+
+
+@pytest.mark.parametrize("mode", ["bytecode", "native"])
+def test_an_exception_of_a_packed_function_reaches_the_caller(mode: str) -> None:
+    def refuse(tensor: object) -> None:
+        raise LookupError("nothing here")
+
+    tvm_ffi.register_global_func("tests.errors.refuse", refuse, override=True)
+    module = parse_module(PROGRAM.replace("tests.errors.observe", "tests.errors.refuse"))
+    function = VirtualMachine(build(module, mode=mode))["main"]
+    with pytest.raises(LookupError, match="nothing here"):
+        function(f32(2, 3), f32(2))
+
+
+@pytest.mark.parametrize("mode", ["bytecode", "native"])
+def test_an_unknown_packed_function_is_named(mode: str) -> None:
+    module = parse_module(PROGRAM.replace("tests.errors.observe", "tests.errors.nobody"))
+    with pytest.raises(ValueError, match=r'packed function "tests.errors.nobody" is not registered: use'):
+        VirtualMachine(build(module, mode=mode))["main"](f32(2, 3), f32(2))
+
+
+def test_malformed_text_points_at_the_place() -> None:
+    with pytest.raises(ParseError, match=r"expected a relax type"):
+        parse_module("relax.func @f(%x: f32) -> !relax.object {\n  relax.return %x\n}", "broken.mlir")
+
+
+def test_an_unbound_symbol_is_an_error_at_its_use() -> None:
+    module = parse_module("""
+relax.func @f(%x: !relax.tensor<[_], f32>) -> !relax.object {
+  %0 = relax.call_pure_packed "g"(%x) : !relax.tensor<[q], f32>
+  relax.return %0
+}""")
+    with pytest.raises(DiagnosticException, match=r"symbol q"):
+        build(module)
+
+
+def test_an_impure_op_in_a_dataflow_region_is_named_with_its_reason() -> None:
+    module = parse_module("""
+relax.func @f(%x: !relax.object) -> !relax.object impure {
+  %r = relax.dataflow {
+    %0 = relax.call_packed "g"(%x) : !relax.object
+    relax.output %0
+  }
+  relax.return %r
+}""")
+    with pytest.raises(DiagnosticException, match=r'relax.call_packed.*calls the packed function "g"'):
+        build(module)
