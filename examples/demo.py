@@ -73,9 +73,8 @@ def run_shapes(function: Callable[..., object], module: ModuleOp) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(result, interpret(module, ENTRY, [x, w]), rtol=1e-4, atol=1e-5)
         error = float(np.max(np.abs(result - expected), initial=0))
-        print(
-            f"{n:>5}{k:>5}{m:>5}  {result.shape!s:>14}  {error:>13.1e}  {milliseconds(partial(function, x, w)):>6.3f} ms"
-        )
+        took = milliseconds(partial(function, x, w))
+        print(f"{n:>5}{k:>5}{m:>5}  {result.shape!s:>14}  {error:>13.1e}  {took:>6.3f} ms")
 
 
 def refuse_wrong_shapes(function: Callable[..., object]) -> None:
