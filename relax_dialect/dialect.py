@@ -28,6 +28,7 @@ FAMILIES = (
     "gather",
     "guard",
     "indexing",
+    "joining",
     "linear_algebra",
     "loops",
     "manipulation",
