@@ -87,3 +87,8 @@ def _operands_from_outside(op: Operation) -> Iterator[SSAValue]:
 def is_loop_variable(argument: BlockArgument) -> bool:
     """Whether the argument is the induction variable of a loop."""
     return loop_of(argument) is not None
+
+
+def is_variable(argument: BlockArgument) -> bool:
+    """Whether the argument is the induction variable of a loop or an iterator of a block."""
+    return loop_of(argument) is not None or block_of(argument) is not None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
+from itertools import chain
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
+from tir_dialect.analysis.init import InitPlacement
+from tir_dialect.analysis.structure import loop_of
 from tir_dialect.interpreter.emitter import MAX_NESTED_LOOPS, Emitter, Rule, hint
 from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp, ForeignCallOp
@@ -35,14 +38,20 @@ def _loop(emitter: Emitter) -> Generator[None]:
 
 
 def _emit_for(emitter: Emitter, op: ForOp) -> None:
+    for block, placement in emitter.early_inits(op):
+        _emit_early_init(emitter, block, placement)
+    with _loop(emitter):
+        _emit_loop_head(emitter, op)
+        with emitter.indented():
+            emitter.block(op.body.block)
+
+
+def _emit_loop_head(emitter: Emitter, op: ForOp) -> None:
     lower = "" if op.lower is None else f"{emitter.name(op.lower)}, "
     values = f"range({lower}{emitter.name(op.upper)})"
     if op.kind.data is LoopKind.PARALLEL:
         values = f"parallel_order({values})"
-    with _loop(emitter):
-        emitter.line(f"for {emitter.define(op.induction_var)} in {values}:")
-        with emitter.indented():
-            emitter.block(op.body.block)
+    emitter.line(f"for {emitter.define(op.induction_var)} in {values}:")
 
 
 def _emit_while(emitter: Emitter, op: WhileOp) -> None:
@@ -110,20 +119,49 @@ def _stays_inside(emitter: Emitter, iterator: BlockIterator) -> bool:
     return extent is not None and extent is emitter.dims.dim_of(loop.upper)
 
 
-def loop_of(value: SSAValue) -> ForOp | None:
-    """The loop whose induction variable the value is."""
-    owner = value.block.parent_op() if isinstance(value, BlockArgument) else None
-    return owner if isinstance(owner, ForOp) else None
-
-
 def _emit_init(emitter: Emitter, op: InitOp) -> None:
     parent = op.parent_op()
     assert isinstance(parent, BlockOp)
-    ordered = (IteratorKind.REDUCE, IteratorKind.SCAN)
-    names = [emitter.name(iterator.value) for iterator in parent.iterators if iterator.kind in ordered]
+    ordered = [iterator for iterator in parent.iterators if iterator.kind is not IteratorKind.SPATIAL]
+    names = [emitter.name(iterator.value) for iterator in ordered]
     emitter.line(f"if {' == '.join((*names, '0'))}:")
     with emitter.indented():
         emitter.block(op.body.block)
+
+
+def _emit_early_init(emitter: Emitter, op: BlockOp, placement: InitPlacement) -> None:
+    """Runs the init in front of a reduction, if the domain of the reduction is empty."""
+    ordered = [iterator for iterator in op.iterators if iterator.kind is not IteratorKind.SPATIAL]
+    pending = list(placement.ops)
+
+    def compute(values: Iterable[SSAValue]) -> None:
+        """Adds the ops that the values need and that can be computed here."""
+        for value in values:
+            if isinstance(value.owner, Operation) and value.owner in pending:
+                pending.remove(value.owner)
+                compute(value.owner.operands)
+                emitter.op(value.owner)
+
+    with ExitStack() as nest:
+        compute(iterator.extent for iterator in ordered)
+        emitter.line(f"if min({', '.join(emitter.name(iterator.extent) for iterator in ordered)}, 1) == 0:")
+        nest.enter_context(emitter.indented())
+        for loop in placement.loops:
+            compute(loop.operands)
+            nest.enter_context(_loop(emitter))
+            _emit_loop_head(emitter, loop)
+            nest.enter_context(emitter.indented())
+        compute(placement.conditions)
+        for condition in placement.conditions:
+            emitter.line(f"if {emitter.name(condition)}:")
+            nest.enter_context(emitter.indented())
+        compute(list(chain.from_iterable(op.operands for op in op.init.walk())) if op.init else ())
+        for iterator in op.iterators:
+            spatial = iterator.kind is IteratorKind.SPATIAL
+            compute([iterator.binding, iterator.extent] if spatial else ())
+            emitter.alias(iterator.value, emitter.name(iterator.binding) if spatial else "0")
+        if op.init is not None:
+            emitter.block(op.init.body.block)
 
 
 def _emit_nothing(emitter: Emitter, op: Operation) -> None:

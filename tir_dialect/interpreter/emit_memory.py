@@ -8,11 +8,10 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tir_dialect import dtypes
+from tir_dialect.analysis.structure import block_of, loop_of
 from tir_dialect.dims import Dim
-from tir_dialect.interpreter.emit_control import loop_of
 from tir_dialect.interpreter.emitter import Emitter, Rule, hint
 from tir_dialect.interpreter.widths import numpy_type
-from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.types import BufferType
@@ -82,8 +81,8 @@ def _known_extent(emitter: Emitter, index: SSAValue) -> Dim | None:
     loop = loop_of(index)
     if loop is not None:
         return emitter.dims.dim_of(loop.upper) if loop.lower is None else None
-    block = index.block.parent_op() if isinstance(index, BlockArgument) else None
-    if isinstance(block, BlockOp) and isinstance(index, BlockArgument):
+    block = block_of(index)
+    if block is not None and isinstance(index, BlockArgument):
         return emitter.dims.dim_of(block.extents[index.index])
     return None
 

@@ -9,12 +9,15 @@ from typing import Any, TypeAlias
 from xdsl.ir import Block, Operation, SSAValue
 
 from tir_dialect.analysis.dims import DimEvaluator
+from tir_dialect.analysis.init import InitPlacement, init_placement
 from tir_dialect.dims import Dim
 from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.runtime import NAMESPACE
 from tir_dialect.interpreter.text import dim_text
+from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
 
 MAX_NESTED_LOOPS = 18
 """CPython allows 20 nested blocks in a function; deeper loops go into functions of their own."""
@@ -36,15 +39,24 @@ class Emitter:
         self._names: dict[SSAValue, str] = {}
         self._counter = 0
         self._symbols: dict[str, str] = {}
+        self._early_inits: dict[ForOp, list[tuple[BlockOp, InitPlacement]]] = {}
 
     def source(self) -> str:
         """The text of the function `main`, whose parameters are those of the prim_func, symbols first."""
+        for op in self.func.body.walk():
+            placement = init_placement(op) if isinstance(op, BlockOp) else None
+            if isinstance(op, BlockOp) and placement is not None:
+                self._early_inits.setdefault(placement.loop, []).append((op, placement))
         arguments = [self.define(argument) for argument in self.func.body.block.args]
         self._symbols = dict(zip(self.func.symbol_names, arguments, strict=False))
         self.line(f"def main({', '.join(arguments)}):")
         with self.indented():
             self.block(self.func.body.block)
         return "\n".join(self._lines)
+
+    def early_inits(self, loop: ForOp) -> list[tuple[BlockOp, InitPlacement]]:
+        """The blocks whose reductions start with `loop`, and where their inits go."""
+        return self._early_inits.get(loop, [])
 
     def line(self, text: str) -> None:
         """Adds a line."""

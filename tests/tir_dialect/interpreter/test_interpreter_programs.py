@@ -37,7 +37,7 @@ def random(*shape):
 
 
 @pytest.mark.parametrize("m", [0, 1, 3])
-@pytest.mark.parametrize("n", [1, 2, 7])
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
 @pytest.mark.parametrize("k", [0, 1, 5])
 def test_matmul(m, n, k):
     a, b, c = random(m, n), random(n, k), np.full((m, k), np.nan, np.float32)

@@ -1,0 +1,119 @@
+"""Where inits go in front of reductions, and what empty reductions give."""
+
+import numpy as np
+import pytest
+
+from tests.support.tir import parse_prim_func, run_text
+from tir_dialect.analysis.init import init_placement
+from tir_dialect.ops.blocks import BlockOp
+
+ROWS = """
+tir.prim_func @rows[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n], f32>) {
+  %c4 = arith.constant 4 : index
+  %outer = tir.dim ceildiv(m, 4)
+  BODY
+}
+"""
+
+INIT = """
+      tir.init {
+        %z = arith.constant 0.0 : f32
+        tir.store %z, %Y[%vi]
+      }
+      %x = tir.load %X[%vi, %vr]
+      %y = tir.load %Y[%vi]
+      %s = arith.addf %x, %y : f32
+      tir.store %s, %Y[%vi]
+"""
+
+SIMPLE = (
+    """
+  tir.for (%i, %r) in (%n, %m) {
+    tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) {"""
+    + INIT
+    + "} }"
+)
+
+SPLIT = (
+    """
+  tir.for (%r0, %i, %r1) in (%outer, %n, %c4) {
+    %base = arith.muli %r0, %c4 : index
+    %r = arith.addi %base, %r1 : index
+    %inside = arith.cmpi slt, %r, %m : index
+    tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) where %inside {"""
+    + INIT
+    + "} }"
+)
+
+BOTH_SPLIT = (
+    """
+  %tiles = tir.dim ceildiv(n, 4)
+  tir.for (%i0, %r0, %i1, %r1) in (%tiles, %outer, %c4, %c4) {
+    %ib = arith.muli %i0, %c4 : index
+    %i = arith.addi %ib, %i1 : index
+    %rb = arith.muli %r0, %c4 : index
+    %r = arith.addi %rb, %r1 : index
+    %ii = arith.cmpi slt, %i, %n : index
+    %ri = arith.cmpi slt, %r, %m : index
+    %inside = arith.andi %ii, %ri : i1
+    tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) where %inside {"""
+    + INIT
+    + "} }"
+)
+
+FUSED = (
+    """
+  %all = tir.dim n * m
+  tir.for (%f) in (%all) {
+    %i = arith.floordivsi %f, %m : index
+    %r = arith.remsi %f, %m : index
+    tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) {"""
+    + INIT
+    + "} }"
+)
+
+TRIANGLE = (
+    """
+  tir.for (%i, %r) in (%n, %m) {
+    %inside = arith.cmpi slt, %r, %i : index
+    tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) where %inside {"""
+    + INIT
+    + "} }"
+)
+
+
+def placement(body):
+    func = parse_prim_func(ROWS.replace("BODY", body))
+    block = next(op for op in func.walk() if isinstance(op, BlockOp))
+    return init_placement(block)
+
+
+@pytest.mark.parametrize(
+    ("body", "loop", "loops", "conditions"),
+    [(SIMPLE, "r", [], 0), (SPLIT, "r0", ["i"], 0), (BOTH_SPLIT, "r0", ["i1"], 1)],
+    ids=["simple", "split", "both-split"],
+)
+def test_placement(body, loop, loops, conditions):
+    found = placement(body)
+    assert found is not None
+    assert found.loop.induction_var.name_hint == loop
+    assert [inner.induction_var.name_hint for inner in found.loops] == loops
+    assert len(found.conditions) == conditions
+
+
+@pytest.mark.parametrize("body", [FUSED, TRIANGLE], ids=["fused", "triangle"])
+def test_init_has_to_stay(body):
+    assert placement(body) is None
+
+
+def test_no_init():
+    assert placement(SIMPLE.replace("tir.init {", 'tir.block "b" {')) is None
+
+
+@pytest.mark.parametrize("body", [SIMPLE, SPLIT, BOTH_SPLIT], ids=["simple", "split", "both-split"])
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (5, 0), (1, 1), (4, 4), (5, 7)])
+def test_sums_of_empty_rows_are_zero(body, shape):
+    x = np.random.default_rng(0).integers(-3, 4, shape).astype(np.float32)
+    y = np.full(shape[0], np.nan, np.float32)
+    run_text(ROWS.replace("BODY", body), x, y)
+    np.testing.assert_array_equal(y, x.sum(axis=1))
