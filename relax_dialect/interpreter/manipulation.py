@@ -12,19 +12,15 @@ from xdsl.dialects.builtin import DenseArrayBase
 from relax_dialect.interpreter.machine import Frame, runs
 from relax_dialect.interpreter.operators import computes, make_checks
 from relax_dialect.interpreter.runtime_values import Shape
+from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
 from relax_dialect.ops.manipulation import (
     BroadcastToOp,
-    ConcatOp,
     ExpandDimsOp,
     FlattenOp,
     FlipOp,
     PermuteDimsOp,
-    RepeatOp,
     ReshapeOp,
-    SplitOp,
     SqueezeOp,
-    StackOp,
-    TileOp,
 )
 
 Array: TypeAlias = np.ndarray[Any, Any]
