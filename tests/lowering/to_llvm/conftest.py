@@ -102,13 +102,13 @@ def close_to_interpreter() -> Check:
     return check
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tir() -> Callable[[str], ModuleOp]:
     """Parses and verifies a tir module."""
     return parse
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def native_call() -> Callable[..., int]:
     """`native_call(kernels, func, args, symbols)` gives the status of the native function."""
     return call
