@@ -14,7 +14,7 @@ def broadcast_load(tensor: te.Tensor, shape: Sequence[Dim], index: Sequence[te.E
 
 
 def broadcast_index(own: Sequence[Dim], shape: Sequence[Dim], index: Sequence[te.Expr]) -> tuple[te.Expr | int, ...]:
-    """The index into a tensor of shape `own` for an index into the `shape` it is broadcast to; its axes are the last."""
+    """The index into a tensor of shape `own` for an index into the `shape` that it is broadcast to."""
     offset = len(shape) - len(own)
     return tuple(_along(*axis) for axis in zip(own, shape[offset:], index[offset:], strict=True))
 

@@ -112,7 +112,7 @@ class Converter:
         return self.sizes.value(dim)
 
     def typed(self, register: SSAValue, info: Attribute, what: str, known: StructInfo = ANYTHING) -> SSAValue:
-        """A register as a value of type `info`, checked as far as `known` does not say so; `what` is how errors call it."""
+        """A register as a value of type `info`, checked as far as `known` leaves open; errors call it `what`."""
         if not isinstance(info, StructInfo):
             return register
         checks = TypeChecks(self.emit, self.sizes, self.function, [info], [self.at(what)], [register])

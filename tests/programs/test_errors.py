@@ -1,4 +1,4 @@
-"""What a caller reads who does it wrong: each names function, argument, what was expected and what came; in both modes."""
+"""What a caller reads who does it wrong: function, argument, what was expected and what came; in both modes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from lowering.parsing import parse_module
 from vm_dialect import VirtualMachine
 
 PROGRAM = """
-relax.func @main[%n, %m](%x: !relax.tensor<[n, m], f32>, %w: !relax.tensor<[n], f32>) -> !relax.tensor<[n, m], f32> impure {
+relax.func @main[%n, %m](%x: !relax.tensor<[n, m], f32>, %w: !relax.tensor<[n], f32>)
+    -> !relax.tensor<[n, m], f32> impure {
   %y = relax.exp %x
   relax.call_packed "tests.errors.observe"(%w)
   relax.return %y
