@@ -31,6 +31,7 @@ PASSES: dict[str, str] = {
     "convert-relax-to-vm": "lowering.to_vm.convert_relax_to_vm:ConvertRelaxToVMPass",
     "allocate-registers": "lowering.to_vm.allocate_registers:AllocateRegistersPass",
     "convert-vm-to-llvm": "lowering.native.convert_vm_to_llvm:ConvertVmToLLVMPass",
+    "lower-init-blocks": "lowering.tir.lower_init_blocks:LowerInitBlocksPass",
     "lower-blocks": "lowering.tir.lower_blocks:LowerBlocksPass",
     "convert-tir-to-llvm": "lowering.to_llvm.convert_tir_to_llvm:ConvertTIRToLLVMPass",
     "relax-to-vm": "lowering.pipelines:RelaxToVMPass",

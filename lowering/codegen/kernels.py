@@ -186,8 +186,9 @@ def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: 
 def tir_passes() -> tuple[ModulePass, ...]:
     """The passes that prim_funcs go through before they become llvm, in order."""
     from lowering.tir.lower_blocks import LowerBlocksPass
+    from lowering.tir.lower_init_blocks import LowerInitBlocksPass
 
-    return (LowerBlocksPass(),)
+    return (LowerInitBlocksPass(), LowerBlocksPass())
 
 
 def run_tir_passes(module: ModuleOp) -> None:
