@@ -79,7 +79,7 @@ def _edges(frame: Frame, op: SplitOp, length: int) -> Sequence[int]:
         return [0, *(dim.data.evaluate(frame.symbols) for dim in op.indices), length]
     sections = len(op.res)
     part = -(-length // sections)
-    return [*(index * part for index in range(sections)), length]
+    return [*(min(index * part, length) for index in range(sections)), length]
 
 
 @computes(ExpandDimsOp)
