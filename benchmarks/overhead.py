@@ -5,7 +5,6 @@ Peer: the virtual machine of TVM, if `apache-tvm` is installed.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -95,8 +94,8 @@ def start_rows() -> list[Row]:
 
 def _python(code: str) -> float:
     """The number that a fresh interpreter prints, without PyTorch, which tvm-ffi would import if it is installed."""
-    environment = os.environ | {"TVM_FFI_DISABLE_TORCH_C_DLPACK": "1"}
-    return min(float(subprocess.check_output([sys.executable, "-c", code], env=environment)) for _ in range(3))
+    code = f"import sys; sys.modules['torch'] = None; {code}"
+    return min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3))
 
 
 def _seconds(call: Callable[[], object]) -> float:
