@@ -61,24 +61,27 @@ def _eliminate(dim: Dim, name: str, ends: Extremes, prover: Prover) -> Extremes 
         return Extremes(dim, dim)
     lows: list[Dim] = []
     highs: list[Dim] = []
-    exact, terms = True, 0
+    factors: dict[Atom, Dim] = {}
     for coefficient, monomial in dim.terms:
         dependent = [(atom, power) for atom, power in monomial if name in atom.symbols]
-        if not dependent:
-            rest = intern_dim(((coefficient, monomial),))
-            lows.append(rest)
-            highs.append(rest)
-            continue
         factor = intern_dim(((coefficient, tuple(part for part in monomial if part not in dependent)),))
-        bounds = _of_atom(dependent[0][0], name, ends, prover)
-        sign = _sign(factor, prover)
-        if len(dependent) > 1 or dependent[0][1] != 1 or bounds is None or sign is None:
+        if not dependent:
+            lows.append(factor)
+            highs.append(factor)
+            continue
+        (atom, power), *others = dependent
+        if others or power != 1:
             return None
-        terms += 1
+        factors[atom] = factors[atom] + factor if atom in factors else factor
+    exact = len(factors) == 1
+    for atom, factor in factors.items():
+        bounds, sign = _of_atom(atom, name, ends, prover), _sign(factor, prover)
+        if bounds is None or sign is None:
+            return None
         exact = exact and bounds.exact
         lows.append(factor * (bounds.low if sign > 0 else bounds.high))
         highs.append(factor * (bounds.high if sign > 0 else bounds.low))
-    return Extremes(total(lows), total(highs), exact and terms == 1)
+    return Extremes(total(lows), total(highs), exact)
 
 
 def _sign(factor: Dim, prover: Prover) -> int | None:
