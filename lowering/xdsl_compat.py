@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, VectorType, bf16, f32, i1, i32, i64
+from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, ModuleOp, StringAttr, VectorType, bf16, f32, i1, i32, i64
 from xdsl.ir import Block, Region
 from xdsl.utils.exceptions import LLVMTranslationException, VerifyException
 
@@ -98,7 +98,49 @@ def _passthrough_is_parsed_as_attribute() -> bool:
     return "passthrough" in parsed.attributes
 
 
+def _parsed(text: str) -> ModuleOp:
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import Builtin
+    from xdsl.dialects.test import Test
+    from xdsl.parser import Parser
+
+    context = Context()
+    context.load_dialect(Builtin)
+    context.load_dialect(Test)
+    return Parser(context, text).parse_module()
+
+
+def _use_before_definition_verifies() -> bool:
+    module = _parsed('"test.op"(%a) : (i32) -> ()  %a = "test.op"() : () -> i32')
+    try:
+        module.verify()
+    except VerifyException:
+        return False
+    return True
+
+
+def _parsed_ops_have_no_location() -> bool:
+    (op,) = _parsed('"test.op"() : () -> ()').ops
+    return op.location == UNKNOWN_LOC
+
+
+def _rewriting_loses_locations() -> bool:
+    from xdsl.dialects.test import TestOp
+    from xdsl.pattern_rewriter import PatternRewriter
+
+    module = _parsed('"test.op"() : () -> () loc("here")')
+    (old,) = module.ops
+    PatternRewriter(old).replace(old, TestOp())
+    (new,) = module.ops
+    return new.location == UNKNOWN_LOC
+
+
 WORK_AROUNDS: tuple[WorkAround, ...] = (
+    WorkAround("dominance is not verified", "lowering/verify", _use_before_definition_verifies),
+    WorkAround(
+        "the parser gives ops no location", "LocatedParser in lowering/parsing.py", _parsed_ops_have_no_location
+    ),
+    WorkAround("rewrites lose locations", "keep_locations in lowering/locations.py", _rewriting_loses_locations),
     *(
         WorkAround(f"the llvm dialect has no {name}", "lowering/to_llvm/llvm_ext.py", _op_is_missing(name))
         for name in ("UIToFPOp", "FPToSIOp", "FPToUIOp", "ExtractElementOp", "SwitchOp", "MaskedLoadOp", "AtomicRMWOp")
