@@ -88,10 +88,12 @@ RUNTIME: dict[str, llvm.LLVMFunctionType] = {
     "vmrt_stack_enter": _function(I32, PTR),
     "vmrt_stack_leave": _function(None),
     "vmrt_stack_init": _function(I32),
+    "vmrt_ready": _function(I32),
     "vmrt_init": _function(I32),
     "vmrt_shutdown": _function(None),
-    "vmrt_bind_packed": _function(I32, PTR, PTR, PTR, I64),
+    "vmrt_bind_packed": _function(I32, PTR, PTR, I32, I32, PTR, I64),
+    "vmrt_bind_constant": _function(I32, PTR, PTR, I32, I32, PTR),
     "vmrt_load_string": _function(I32, PTR, PTR, I64),
-    "vmrt_publish": _function(I32, PTR, PTR, PTR, PTR),
+    "vmrt_publish": _function(I32, PTR, PTR, I32, PTR, PTR),
 }
 """Functions of the run-time support that generated code calls."""

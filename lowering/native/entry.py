@@ -30,7 +30,8 @@ from vm_dialect.ops.structure import FuncOp
 def packed_entry(func: FuncOp, shared: ModuleGlobals, by_value: bool) -> llvm.FuncOp:
     """`int f(void* self, const TVMFFIAny* args, int32_t n, TVMFFIAny* ret)`: checks the number of arguments and calls.
 
-    Arguments stay where the caller has them, unless some are rvalue references or raw strings: then all are copied.
+    Arguments stay where the caller has them, unless some are rvalue references or raw strings: then all are copied. In
+    a shared library the first call of any function prepares the module.
     """
     return _Entry(func, shared, by_value).build()
 
@@ -57,10 +58,7 @@ class _Entry:
         body = emit.new_block()
         emit.start(body)
         self._check_arity()
-        if self.count == 0:
-            emit.return_(self._call(emit.arguments[1]))
-        else:
-            self._pass_arguments()
+        self._pass_arguments()
         emit.start(emit.prologue)
         emit.branch(body)
         return self.function
@@ -79,7 +77,7 @@ class _Entry:
 
     def _pass_arguments(self) -> None:
         emit, shared = self.emit, self.shared
-        scratch = emit.stack(ANY).at_least(self.count)
+        scratch = emit.stack(ANY).at_least(max(1, self.count))
         name = shared.runtime("vmrt_own_arguments" if self.by_value else "vmrt_arguments")
         operands = [emit.arguments[1], emit.integer(self.count), scratch]
         arguments = emit.value(llvm.CallOp(name, *operands, return_type=PTR))
@@ -89,7 +87,7 @@ class _Entry:
         emit.return_(emit.integer(-1, I32))
         emit.start(passed)
         status = self._call(arguments)
-        if not self.by_value:
+        if self.count and not self.by_value:
             self._release_copies(arguments, scratch)
         emit.return_(status)
 

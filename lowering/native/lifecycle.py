@@ -19,7 +19,8 @@ def lifecycle_functions(shared: ModuleGlobals, functions: Sequence[str], guarded
 
     `INIT` takes an object of the loader that owns the code, then the constants, then the packed functions or null for
     those of the registry, and returns the module: an object on which the life of code, constants and arenas depends.
-    `INFO` returns a JSON object that names the functions, the constants and the packed functions, in that order.
+    Without arguments, as in a shared library, constants are those of the library. `INFO` returns a JSON object that
+    names the functions, the constants and the packed functions, in that order.
     """
     return [_init(shared, guarded), _shutdown(shared), _info(shared, functions)]
 
@@ -33,7 +34,7 @@ def _packed(name: str) -> Emitter:
 
 def _init(shared: ModuleGlobals, guarded: bool) -> llvm.FuncOp:
     emit = _packed(INIT)
-    args, ret = emit.arguments[1], emit.arguments[3]
+    _, args, count, ret = emit.arguments
     failed = emit.new_block()
 
     def step(name: str, operands: Sequence[SSAValue]) -> None:
@@ -46,8 +47,8 @@ def _init(shared: ModuleGlobals, guarded: bool) -> llvm.FuncOp:
     step("vmrt_init", [])
     if guarded:
         step("vmrt_stack_init", [])
-    _load_objects(emit, shared, args, step)
-    step("vmrt_publish", [ret, args, emit.address(INFO), emit.address(SHUTDOWN)])
+    _load_objects(emit, shared, step)
+    step("vmrt_publish", [ret, args, count, emit.address(INFO), emit.address(SHUTDOWN)])
     emit.return_(emit.integer(0, I32))
     emit.start(failed)
     emit.call(SHUTDOWN, [], None)
@@ -57,20 +58,23 @@ def _init(shared: ModuleGlobals, guarded: bool) -> llvm.FuncOp:
     return emit.function
 
 
-def _load_objects(
-    emit: Emitter, shared: ModuleGlobals, args: SSAValue, step: Callable[[str, Sequence[SSAValue]], None]
-) -> None:
+def _load_objects(emit: Emitter, shared: ModuleGlobals, step: Callable[[str, Sequence[SSAValue]], None]) -> None:
+    _, args, count, _ = emit.arguments
+
     def place(index: int) -> SSAValue:
         return emit.offset(emit.address(OBJECTS), index * ANY_BYTES)
 
-    for number, index in enumerate(shared.constants.values()):
-        step("vmrt_assign", [place(index), emit.offset(args, (number + 1) * ANY_BYTES)])
+    def text(data: bytes) -> SSAValue:
+        return emit.address(shared.text(data))
+
+    for number, (name, index) in enumerate(shared.constants.items(), 1):
+        given = [args, count, emit.integer(number, I32)]
+        step("vmrt_bind_constant", [place(index), *given, text(name.encode())])
     for data, index in shared.strings.items():
-        step("vmrt_load_string", [place(index), emit.address(shared.text(data)), emit.integer(len(data))])
+        step("vmrt_load_string", [place(index), text(data), emit.integer(len(data))])
     for number, (name, index) in enumerate(shared.packed.items(), len(shared.constants) + 1):
-        data = name.encode()
-        given = emit.offset(args, number * ANY_BYTES)
-        step("vmrt_bind_packed", [place(index), given, emit.address(shared.text(data)), emit.integer(len(data))])
+        given = [args, count, emit.integer(number, I32)]
+        step("vmrt_bind_packed", [place(index), *given, text(name.encode()), emit.integer(len(name.encode()))])
 
 
 def _shutdown(shared: ModuleGlobals) -> llvm.FuncOp:

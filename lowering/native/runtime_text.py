@@ -15,17 +15,8 @@ from typing_extensions import override
 from vm_dialect import messages
 
 PARTS = (
-    "abi",
-    "errors",
-    "numbers",
-    "values",
-    "checks",
-    "sizes",
-    "tensors",
-    "arenas",
-    "containers",
-    "functions",
-    "stack",
+    *("abi", "errors", "numbers", "values", "checks", "sizes"),
+    *("tensors", "arenas", "containers", "functions", "module", "stack"),
 )
 """The files of `runtime/`, in order."""
 
@@ -60,6 +51,7 @@ TEXTS: dict[str, str] = {
     "too_deep": messages.too_deep("{name}", _N),
     "borrowed": "a borrowed DLTensor cannot be kept or returned: pass a tensor object",
     "too_large": "cannot allocate a tensor of more than 2^62 bytes",
+    "missing_constant": "constant {name} of the native code is missing",
     "thread_keys": "cannot guard against deep recursion: the process has no thread-local key left",
     **{f"not_{kind}": messages.wrong_kind(_SUBJECT, kind) for kind in _CHECKED_KINDS},
 }

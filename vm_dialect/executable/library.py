@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 
 from vm_dialect.executable.executable import Executable
+from vm_dialect.executable.library_constants import write_constants
 from vm_dialect.executable.model import FunctionKind
 
 SYMBOL_PREFIX = "__tvm_ffi_"
@@ -35,6 +36,8 @@ def export_library(executable: Executable, path: str | PathLike[str]) -> None:
             place = Path(folder, f"{index}.o")
             place.write_bytes(native.code)
             objects.append(str(place))
+        if constants := write_constants(executable.constants, Path(folder)):
+            objects.append(str(constants))
         libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
         _run([*command, "-shared", "-o", os.fspath(path), *objects, *libraries])
 

@@ -111,10 +111,15 @@ done:
 }
 
 ; The arguments of a packed call without rvalue references and raw strings: `args` itself where there are none, else
-; `scratch`, whose `count` slots the caller releases. Null after an error.
+; `scratch`, whose `count` slots the caller releases. Null after an error, which may be that of preparing the module.
 define ptr @vmrt_arguments(ptr %args, i64 %count, ptr %scratch) {
 entry:
-  br label %head
+  %status = call i32 @vmrt_ready()
+  %failed = icmp ne i32 %status, 0
+  br i1 %failed, label %return.failed, label %head
+
+return.failed:
+  ret ptr null
 
 head:
   %i = phi i64 [ 0, %entry ], [ %next, %body ]
@@ -138,9 +143,14 @@ copied:
 }
 
 ; Copies every argument into `scratch`; a borrowed tensor (kind 7) stays borrowed.
-define ptr @vmrt_own_arguments(ptr %args, i64 %count, ptr %scratch) noinline cold {
+define ptr @vmrt_own_arguments(ptr %args, i64 %count, ptr %scratch) noinline {
 entry:
-  br label %head
+  %ready = call i32 @vmrt_ready()
+  %not.ready = icmp ne i32 %ready, 0
+  br i1 %not.ready, label %return.failed, label %head
+
+return.failed:
+  ret ptr null
 
 head:
   %i = phi i64 [ 0, %entry ], [ %next, %step ]

@@ -1,6 +1,7 @@
 """Objects of executables: wrapped kernels, saved native code, the run-time support."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import tvm_ffi
 from xdsl.dialects.builtin import Float64Type, IntegerType
 from xdsl.dialects.llvm import LLVMPointerType, LLVMVoidType
 
+from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import compile_prim_funcs
 from lowering.codegen.loader import load_objects
 from lowering.native.abi import RUNTIME
@@ -119,7 +121,7 @@ def executable(kernels) -> Executable:
     builder = ExecBuilder()
     builder.set_metadata(Metadata(mode="native"))
     for data in (code, runtime_object(target), *kernels.objects.values()):
-        builder.add_native_object(NativeObject("host", "elf", data, ()))
+        builder.add_native_object(NativeObject("host", "elf", data, object_symbols(data).defined))
     builder.declare_function("main", FunctionKind.NATIVE, ["x"])
     builder.convert_constant(tvm_ffi.from_dlpack(np.array([0.5], np.float32)), "scale")
     return builder.get()
@@ -137,6 +139,39 @@ def test_native_executable(executable):
 def test_packed_functions_may_be_given(executable):
     given = {"test.native.pair": tvm_ffi.convert(lambda x, c: 7)}
     assert load_executable(executable, given).functions["main"](np.zeros((1, 2), np.float32)) == 7
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no linker")
+def test_a_shared_library_needs_no_loader(executable, tmp_path):
+    tvm_ffi.register_global_func("test.native.pair", lambda x, c: (x, c), override=True)
+    executable.export_library(tmp_path / "m.so")
+    main = tvm_ffi.load_module(str(tmp_path / "m.so")).main
+    x = np.arange(2, dtype=np.float32).reshape(1, 2)
+    for _ in range(2):
+        copied, scale = main(x)
+        np.testing.assert_array_equal(np.from_dlpack(copied), x)
+        assert np.from_dlpack(scale).tolist() == [0.5]
+    with pytest.raises(TypeError, match=r"^main: argument #0 \(x\): expected a tensor, got int$"):
+        main(1)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no linker")
+def test_a_shared_library_that_lacks_something(kernels, tmp_path):
+    text = """
+    vm.func @main() {
+      vm.call_packed "test.native.nobody"()
+      vm.ret
+    }"""
+    builder = ExecBuilder()
+    builder.set_metadata(Metadata(mode="native"))
+    for data in (function_object(parse_module(text), Target.host()), runtime_object(Target.host())):
+        builder.add_native_object(NativeObject("host", "elf", data, ("__tvm_ffi_main",)))
+    builder.declare_function("main", FunctionKind.NATIVE, [])
+    builder.get().export_library(tmp_path / "m.so")
+    main = tvm_ffi.load_module(str(tmp_path / "m.so")).main
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r'^packed function "test.native.nobody" is not registered'):
+            main()
 
 
 def test_executable_without_code():
