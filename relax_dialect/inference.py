@@ -109,6 +109,8 @@ class Inference:
 
     def call(self, func: FuncType, arguments: Sequence[Attribute]) -> CallOutcome:
         """What calling `func` returns; fails if the arguments are wrong."""
+        if not func.opaque and len(func.params) != len(arguments):
+            self.fail(f"expected {len(func.params)} arguments, got {len(arguments)}")
         try:
             return call_result(func, as_struct_infos(arguments), self.prover)
         except Mismatch as mismatch:

@@ -98,11 +98,9 @@ def verify_result(op: Operation, index: int, inferred: StructInfo) -> None:
     declared = op.results[index].type
     verdict = is_subtype(inferred, declared, prover_at(op))
     if verdict is Verdict.NEVER:
-        raise VerifyException(
-            f"'{op.name}' op result #{index} expected {inferred} as its operands imply, got {declared}"
-        )
+        raise VerifyException(f"'{op.name}' op result #{index} expected {inferred} as inferred, got {declared}")
     if verdict is Verdict.RUNTIME:
         raise VerifyException(
-            f"'{op.name}' op result #{index} declares {declared}, but its operands only imply {inferred}; "
+            f"'{op.name}' op result #{index} declares {declared}, but only {inferred} can be inferred; "
             "refine the result with 'relax.match_cast'"
         )

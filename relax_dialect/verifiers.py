@@ -37,13 +37,12 @@ def verify_solvable(func: FuncType, subject: str) -> None:
         raise VerifyException(f"{subject} cannot be entered: {mismatch.reason}") from mismatch
 
 
-def verify_body_purity(owner: Operation, region: Region) -> None:
-    """Raises `VerifyException` at the first impure op of a pure function."""
+def verify_body_purity(region: Region, subject: str) -> None:
+    """Raises `VerifyException` at the first impure op of a pure function, which the message calls `subject`."""
     for op in walk_body(region):
         if (reason := impurity_of(op)) is not None:
             raise VerifyException(
-                f"'{owner.name}' op is pure, but holds '{op.name}', which is impure: it {reason}; "
-                "declare the function impure"
+                f"{subject} is pure, but holds '{op.name}', which is impure: it {reason}; declare the function impure"
             )
 
 

@@ -113,4 +113,7 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols):
         try:
             self.match()
         except Mismatch as mismatch:
-            raise VerifyException(f"'relax.match_cast' op can never succeed: {mismatch.reason}") from mismatch  # C1, C2
+            where = f"{mismatch.place.path}: " if mismatch.place.path else ""
+            raise VerifyException(
+                f"'relax.match_cast' op can never succeed: {where}{mismatch.reason}"
+            ) from mismatch  # C1, C2

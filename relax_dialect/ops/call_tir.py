@@ -54,8 +54,7 @@ class DestinationPassing(IRDLOperation):
         """Raises `VerifyException` unless memory for every result can be made."""
         if len(self.shapes) not in (0, len(self.res)):
             raise VerifyException(
-                f"'{self.name}' op expected no shape or one for each of its {len(self.res)} results, "
-                f"got {len(self.shapes)}"
+                f"'{self.name}' op expected 0 or {len(self.res)} shapes, one per result, got {len(self.shapes)}"
             )  # C2
         for index, result in enumerate(self.res):
             info = result.type

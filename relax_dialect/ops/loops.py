@@ -94,6 +94,9 @@ class LoopOp(IRDLOperation, BindsBlockSymbols, ABC):
 
     def verify_carried(self, values: Sequence[SSAValue], what: str) -> None:
         """Raises `VerifyException` if values cannot be carried."""
+        count = len(self.carried(self.regions[0].block))
+        if len(values) != count:
+            raise VerifyException(f"'{self.name}' op expected {count} {what}s, got {len(values)}")
         try:
             self.match(values)
         except Mismatch as mismatch:

@@ -94,6 +94,8 @@ def print_symbol_argument(printer: Printer, witness: BlockArgument, symbol: Symb
 
 def signature_mismatch(func: FuncType, arguments: Sequence[BlockArgument]) -> str | None:
     """How the block arguments differ from the witnesses and parameters of the type, or `None`."""
+    if func.opaque:
+        return f"expected a type with parameters, got {func}"
     expected = (*witness_types(func), *func.params)
     if len(expected) != len(arguments):
         return f"expected {len(expected)} block arguments, got {len(arguments)}"

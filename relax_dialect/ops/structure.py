@@ -164,7 +164,7 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
             raise VerifyException(f"'relax.func' op @{self.sym_name.data} uses the unbound symbol {free[0]}")  # C2
         verify_solvable(func, f"'relax.func' op @{self.sym_name.data}")  # C3
         if func.pure and self.force_pure is None:
-            verify_body_purity(self, self.body)  # C4
+            verify_body_purity(self.body, f"'relax.func' op @{self.sym_name.data}")  # C4
         if self.force_pure is not None and not func.pure:
             raise VerifyException(f"'relax.func' op @{self.sym_name.data} is impure, so force_pure cannot hold")  # C5
         verify_no_recursion_in_dataflow(self)  # C6
@@ -283,7 +283,7 @@ class ClosureOp(IRDLOperation, BindsBlockSymbols):
             raise VerifyException(f"'relax.closure' op {mismatch}")  # C1
         verify_solvable(self.function_type, "'relax.closure' op")  # C2
         if self.function_type.pure:
-            verify_body_purity(self, self.body)  # C3
+            verify_body_purity(self.body, "'relax.closure' op")  # C3
 
 
 @irdl_op_definition

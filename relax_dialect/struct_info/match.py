@@ -31,9 +31,14 @@ class Place:
     fields: tuple[int, ...] = ()
     dim: int | None = None
 
+    @property
+    def path(self) -> str:
+        """The way from the value to the place: `field 0 dimension 1`; empty if it is the value itself."""
+        steps = [f"field {index}" for index in self.fields]
+        return " ".join(steps if self.dim is None else [*steps, f"dimension {self.dim}"])
+
     def __str__(self) -> str:
-        path = "".join(f" field {index}" for index in self.fields)
-        return f"#{self.root}{path}" + ("" if self.dim is None else f" dimension {self.dim}")
+        return f"#{self.root} {self.path}".rstrip()
 
 
 class Mismatch(ValueError):

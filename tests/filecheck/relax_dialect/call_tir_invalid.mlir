@@ -1,0 +1,123 @@
+// RUN: RELAX_INVALID
+
+// CHECK: 'relax.call_tir' op result #0 expected known dtype and dimensions to allocate memory, got !relax.tensor<[_], f32>; give an unknown shape by 'shape(%s)'
+tir.prim_func private @exp[%n](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
+}
+relax.func @call_tir_c1(%x: !relax.tensor<[_], f32>) -> !relax.object {
+  %0 = relax.call_tir @exp(%x) : !relax.tensor<[_], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir' op expected 0 or 1 shapes, one per result, got 2
+relax.func @call_tir_c2(%x: !relax.tensor<[_], f32>, %s: !relax.shape<*>) -> !relax.object {
+  %0 = relax.call_tir @exp(%x) shape(%s, %s) : !relax.tensor<[_], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir' op expected a 'tir.prim_func', but @missing is not defined in the module
+relax.func @call_tir_c3(%x: !relax.tensor<[4], f32>) -> !relax.object {
+  %0 = relax.call_tir @missing(%x) : !relax.tensor<[4], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir' op calls @exp, parameter #1 dimension 0: 5 does not match n with n = 4
+tir.prim_func private @exp[%n](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
+}
+relax.func @call_tir_c3(%x: !relax.tensor<[4], f32>) -> !relax.object {
+  %0 = relax.call_tir @exp(%x) : !relax.tensor<[5], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir' op calls @exp with 3 arguments and results, expected 2
+tir.prim_func private @exp[%n](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
+}
+relax.func @call_tir_c3(%x: !relax.tensor<[4], f32>) -> !relax.object {
+  %0 = relax.call_tir @exp(%x, %x) : !relax.tensor<[4], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir' op calls @exp, parameter #0: expected !relax.tensor<[n], f32>, got !relax.tensor<[4], f16>
+tir.prim_func private @exp[%n](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
+}
+relax.func @call_tir_c3(%x: !relax.tensor<[4], f16>) -> !relax.object {
+  %0 = relax.call_tir @exp(%x) : !relax.tensor<[4], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir' op calls @scale, parameter #1: expected !relax.prim<f32>, got !relax.prim<i64>
+tir.prim_func private @scale[%n](%x: !tir.buffer<[n], f32>, %a: f32, %y: !tir.buffer<[n], f32>) {
+}
+relax.func @call_tir_c3(%x: !relax.tensor<[4], f32>, %a: !relax.prim<i64>) -> !relax.object {
+  %0 = relax.call_tir @scale(%x, %a) : !relax.tensor<[4], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir' op calls @shift, whose symbols [k] are in no buffer's shape, with 0 tir_vars
+tir.prim_func private @shift[%n, %k](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
+}
+relax.func @call_tir_c3(%x: !relax.tensor<[4], f32>) -> !relax.object {
+  %0 = relax.call_tir @shift(%x) : !relax.tensor<[4], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir_inplace' op result #0 expected known dtype and dimensions to allocate memory, got !relax.tensor<[4], _>; give an unknown shape by 'shape(%s)'
+relax.func @call_tir_inplace_c1(%x: !relax.tensor<[4], f32>) -> !relax.object impure {
+  %0 = relax.call_tir_inplace @f(%x) inplace [0] : !relax.tensor<[4], _>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir_inplace' op expected 0 or 1 shapes, one per result, got 2
+relax.func @call_tir_inplace_c2(%x: !relax.tensor<[4], f32>, %s: !relax.shape<*>) -> !relax.object impure {
+  %0 = relax.call_tir_inplace @f(%x) inplace [0] shape(%s, %s) : !relax.tensor<[4], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir_inplace' op expected a 'tir.prim_func', but @missing is not defined in the module
+relax.func @call_tir_inplace_c3(%x: !relax.tensor<[4], f32>) -> !relax.object impure {
+  %0 = relax.call_tir_inplace @missing(%x) inplace [0] : !relax.tensor<[4], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir_inplace' op expected for each of 2 results -1 or another tensor argument, got [0, 0]
+relax.func @call_tir_inplace_c4(%x: !relax.tensor<[4], f32>) -> !relax.object impure {
+  %0, %1 = relax.call_tir_inplace @f(%x) inplace [0, 0] : !relax.tensor<[4], f32>, !relax.tensor<[4], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir_inplace' op expected for each of 1 results -1 or another tensor argument, got [1]
+relax.func @call_tir_inplace_c4(%x: !relax.tensor<[4], f32>) -> !relax.object impure {
+  %0 = relax.call_tir_inplace @f(%x) inplace [1] : !relax.tensor<[4], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call_tir_inplace' op result #0 expected !relax.tensor<[4], f32> as argument #0 has, got !relax.tensor<[5], f32>
+relax.func @call_tir_inplace_c5(%x: !relax.tensor<[4], f32>) -> !relax.object impure {
+  %0 = relax.call_tir_inplace @f(%x) inplace [0] : !relax.tensor<[5], f32>
+  relax.return %0
+}

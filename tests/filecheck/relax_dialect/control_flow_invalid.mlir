@@ -1,0 +1,66 @@
+// RUN: RELAX_INVALID
+
+// CHECK: 'relax.if' op condition expected a scalar tensor of i1 or a prim of i1, got !relax.tensor<[1], i1>
+relax.func @if_c1(%c: !relax.tensor<[1], i1>) -> !relax.object {
+  relax.if %c {
+    relax.yield
+  } else {
+    relax.yield
+  }
+  relax.return %c
+}
+
+// -----
+
+// CHECK: 'relax.if' op condition expected a scalar tensor of i1 or a prim of i1, got !relax.prim<i64>
+relax.func @if_c1(%c: !relax.prim<i64>) -> !relax.object {
+  relax.if %c {
+    relax.yield
+  } else {
+    relax.yield
+  }
+  relax.return %c
+}
+
+// -----
+
+// CHECK: 'relax.if' op else region expected 0 values as the op has results, got 1
+relax.func @if_c2(%c: !relax.prim<i1>) -> !relax.object {
+  relax.if %c {
+    relax.yield
+  } else {
+    relax.yield %c
+  }
+  relax.return %c
+}
+
+// -----
+
+// CHECK: 'relax.if' op else region value #0 expected !relax.tensor<[4], f32>, got !relax.tensor<[5], f32>
+relax.func @if_c3(%c: !relax.prim<i1>, %x: !relax.tensor<[4], f32>, %y: !relax.tensor<[5], f32>) -> !relax.object {
+  %r = relax.if %c {
+    relax.yield %x
+  } else {
+    relax.yield %y
+  } : !relax.tensor<[4], f32>
+  relax.return %r
+}
+
+// -----
+
+// CHECK: expected regions of one block that ends in 'relax.yield'
+relax.func @if(%c: !relax.prim<i1>) -> !relax.object {
+  relax.if %c {
+    relax.print "x"()
+  } else {
+    relax.yield
+  }
+  relax.return %c
+}
+
+// -----
+
+// CHECK: 'relax.yield' op expected to end a region of a branch or loop, got 'relax.func'
+relax.func @yield(%x: !relax.object) -> !relax.object {
+  relax.yield %x
+}
