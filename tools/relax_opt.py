@@ -18,6 +18,7 @@ from lowering.parsing import LocatedParser
 from lowering.pipelines import expand
 from tools.failures import ToolError, bad_options, pass_failure, run_tool, unknown_pass
 from tools.monitor import PassMonitor, print_module
+from tools.pass_help import describe_pass, list_passes
 
 _REPRODUCER_HEADER = re.compile(r"// relax-opt -p (?P<pipeline>.*)")
 
@@ -63,6 +64,21 @@ class RelaxOptMain(xDSLOptMain):
         arg_parser.add_argument(
             "--run-reproducer", action="store_true", help="take the pipeline from the first line of the input"
         )
+
+        arg_parser.add_argument(
+            "--explain-pass",
+            metavar="PASS",
+            nargs="?",
+            const="",
+            help="say what a pass of ours does, or list them, and stop",
+        )
+
+    def run(self) -> None:
+        """Reads, rewrites and prints, or explains passes."""
+        if (name := self.args.explain_pass) is not None:
+            print(describe_pass(name) if name else list_passes())
+            return
+        super().run()
 
     def setup_pipeline(self) -> None:
         """Reads the pipeline and puts the monitor around its passes."""

@@ -9,6 +9,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
 from lowering.diagnostics import fail
+from lowering.registry import PASSES
 from tools.failures import run_tool
 from tools.relax_opt import RelaxOptMain, main
 
@@ -236,3 +237,15 @@ def test_places_in_a_split_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out = capsys.readouterr().out
     assert f"{path}:1:1: error" in out
     assert f"{path}:7:1: error" in out
+
+
+def test_passes_are_explained(capsys: pytest.CaptureFixture[str]):
+    assert main(["--explain-pass"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(PASSES)
+    assert main(["--explain-pass", "verify-stage"]) == 0
+    out = capsys.readouterr().out
+    assert "```mlir" in out
+    assert "  or-later: bool, false by default" in out
+    assert main(["--explain-pass", "verify-stages"]) == 1
+    assert "did you mean 'verify-stage'" in capsys.readouterr().err
