@@ -151,7 +151,7 @@ class PrimFuncOp(IRDLOperation):
         printer.print_string(" ")
         printer.print_symbol_name(self.sym_name.data)
         if self.symbols:
-            pairs = tuple(zip(self.symbol_args, self.symbols, strict=True))
+            pairs = tuple(zip(self.symbol_args, self.symbols, strict=False))
             with printer.in_square_brackets():
                 printer.print_list(pairs, lambda pair: _print_symbol(printer, *pair))
         with printer.in_parens():
