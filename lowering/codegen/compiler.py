@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-
-from xdsl.dialects.builtin import ModuleOp
+from typing import TYPE_CHECKING, TypeAlias
 
 from lowering.codegen.binding import ModuleRef, TargetMachine, llvm, target_family
 from lowering.codegen.errors import CodegenError
-from lowering.codegen.llvm_text import llvm_text
 from tir_dialect.target import Target
 
-Source = ModuleOp | str
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+Source: TypeAlias = "ModuleOp | str"
 """A module of the llvm dialect, or LLVM IR text."""
 
 
@@ -66,7 +67,7 @@ def target_machine(target: Target, opt_level: int = 3) -> TargetMachine:
 
 
 def _verified(source: Source, target: Target) -> ModuleRef:
-    text = source if isinstance(source, str) else llvm_text(source)
+    text = source if isinstance(source, str) else _text(source)
     try:
         module = llvm().parse_assembly(text, llvm().create_context())
         module.triple = target.triple
@@ -75,6 +76,13 @@ def _verified(source: Source, target: Target) -> ModuleRef:
     except RuntimeError as error:
         raise CodegenError(f"LLVM rejects the module: {str(error).strip()}") from error
     return module
+
+
+def _text(module: ModuleOp) -> str:
+    # Not at the top: loading compiled code needs this file's target machines, but no IR.
+    from lowering.codegen.llvm_text import llvm_text
+
+    return llvm_text(module)
 
 
 def _optimized(source: Source, target: Target, options: CompileOptions) -> ModuleRef:

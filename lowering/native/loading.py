@@ -9,7 +9,9 @@ from typing import Any
 import tvm_ffi
 
 from lowering.codegen.loader import LoadedCode, load_objects
+from lowering.native.compatibility import runs_on
 from lowering.native.symbols import ENTRY_PREFIX, INFO, INIT
+from tir_dialect.target import Target
 from vm_dialect import loading
 from vm_dialect.errors import register_error_types
 from vm_dialect.executable import Executable, FunctionKind
@@ -23,9 +25,14 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
     Raises `RuntimeError` if there is no object for this machine, `CodegenError` if the objects cannot be linked, and
     `ValueError` for a packed function that is nowhere.
     """
-    objects = [item.code for item in executable.native]
+    machine = Target.host()
+    objects = [item.code for item in executable.native if runs_on(item.target, machine)]
     if not objects:
-        raise RuntimeError("the executable has no compiled code for this machine: build it again with target=host")
+        targets = ", ".join(sorted({f'"{item.target}"' for item in executable.native})) or "none"
+        raise RuntimeError(
+            f"the executable has no compiled code for this machine ({machine.cpu}), only for: {targets}; "
+            "build it again with target=host"
+        )
     constants = {constant.name: constant.value for constant in executable.constants if constant.name}
     functions = load_functions(load_objects(objects), constants, packed)
     kernels = {function.name for function in executable.functions if function.kind is FunctionKind.KERNEL}

@@ -2,6 +2,10 @@
 
 import re
 import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +17,7 @@ from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import compile_prim_funcs
 from lowering.codegen.loader import load_objects
 from lowering.native.abi import RUNTIME
+from lowering.native.compatibility import runs_on
 from lowering.native.loading import load_executable, load_functions
 from lowering.native.objects import function_object, runtime_object, wrapper_object
 from lowering.native.runtime_text import TEXTS, format_string, runtime_text
@@ -22,6 +27,8 @@ from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 from vm_dialect.exec_builder import ExecBuilder
 from vm_dialect.executable import Executable, FunctionKind, Metadata, NativeObject
+
+ROOT = Path(__file__).parents[3]
 
 KERNELS = """
 tir.prim_func @copy[%n](%X: !tir.buffer<[n, 2 * n], f32>, %Y: !tir.buffer<[n, 2 * n], f32>) {
@@ -121,7 +128,7 @@ def executable(kernels) -> Executable:
     builder = ExecBuilder()
     builder.set_metadata(Metadata(mode="native"))
     for data in (code, runtime_object(target), *kernels.objects.values()):
-        builder.add_native_object(NativeObject("host", "elf", data, object_symbols(data).defined))
+        builder.add_native_object(NativeObject(Target.host().code_key(), "elf", data, object_symbols(data).defined))
     builder.declare_function("main", FunctionKind.NATIVE, ["x"])
     builder.convert_constant(tvm_ffi.from_dlpack(np.array([0.5], np.float32)), "scale")
     return builder.get()
@@ -165,7 +172,7 @@ def test_a_shared_library_that_lacks_something(kernels, tmp_path):
     builder = ExecBuilder()
     builder.set_metadata(Metadata(mode="native"))
     for data in (function_object(parse_module(text), Target.host()), runtime_object(Target.host())):
-        builder.add_native_object(NativeObject("host", "elf", data, ("__tvm_ffi_main",)))
+        builder.add_native_object(NativeObject(Target.host().code_key(), "elf", data, ("__tvm_ffi_main",)))
     builder.declare_function("main", FunctionKind.NATIVE, [])
     builder.get().export_library(tmp_path / "m.so")
     main = tvm_ffi.load_module(str(tmp_path / "m.so")).main
@@ -175,8 +182,50 @@ def test_a_shared_library_that_lacks_something(kernels, tmp_path):
 
 
 def test_executable_without_code():
-    with pytest.raises(RuntimeError, match="no compiled code for this machine"):
+    with pytest.raises(RuntimeError, match=r"no compiled code for this machine .*, only for: none"):
         load_executable(ExecBuilder().get())
+
+
+def test_executable_of_another_machine(executable):
+    other = Target.parse("neoverse-n1" if Target.host().arch == "x86_64" else "x86-64").code_key()
+    native = tuple(replace(item, target=other) for item in executable.native)
+    with pytest.raises(RuntimeError, match=rf'no compiled code for this machine .*, only for: "{other}"'):
+        load_executable(replace(executable, native=native))
+
+
+HOST = Target("x86_64-pc-linux-gnu", "skylake", "+avx,+avx2,-sgx", 256)
+
+
+@pytest.mark.parametrize(
+    ("code", "runs"),
+    [
+        (HOST.code_key(), True),
+        ("x86_64-unknown-linux-gnu haswell +avx,-avx2 256", True),
+        ("x86_64-unknown-linux-gnu znver4 +avx,+avx512f 512", False),
+        ("x86_64-unknown-linux-gnu x86-64-v3  256", True),
+        ("x86_64-unknown-linux-gnu x86-64-v4  512", False),
+        ("x86_64-apple-darwin skylake  128", False),
+        ("aarch64-unknown-linux-gnu neoverse-n1  128", False),
+        ("", False),
+        ("host", False),
+        ("x86_64-unknown-linux-gnu a b c", False),
+    ],
+)
+def test_where_code_runs(code, runs):
+    assert runs_on(code, HOST) == runs
+
+
+def test_running_saved_code_needs_no_compiler(executable, tmp_path):
+    executable.save(tmp_path / "m.rvm")
+    script = f"""
+import sys, numpy, tvm_ffi
+from vm_dialect import Executable, VirtualMachine
+tvm_ffi.register_global_func("test.native.pair", lambda x, c: x)
+machine = VirtualMachine(Executable.load({str(tmp_path / "m.rvm")!r}))
+print(machine["main"](numpy.zeros((1, 2), numpy.float32)).shape == (1, 2), "xdsl" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == ["True", "False"]
 
 
 _TYPES = {
