@@ -44,6 +44,9 @@ class KernelOptions:
         return f"O{self.opt_level} contract={self.contract}"
 
 
+DEFAULT_OPTIONS = KernelOptions()
+
+
 @dataclass(frozen=True)
 class Kernels:
     """The compiled prim_funcs of a module."""
@@ -108,7 +111,7 @@ def compile_prim_funcs(
     target: Target | None = None,
     *,
     cache: CodeCache | None = None,
-    options: KernelOptions = KernelOptions(),
+    options: KernelOptions = DEFAULT_OPTIONS,
     extern: Mapping[str, int] | None = None,
 ) -> Kernels:
     """Compile every public prim_func of a module, which is left as it is, for the host or another target.
@@ -185,10 +188,9 @@ def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: 
 
 def tir_passes() -> tuple[ModulePass, ...]:
     """The passes that prim_funcs go through before they become llvm, in order."""
-    from lowering.tir.lower_blocks import LowerBlocksPass
-    from lowering.tir.lower_init_blocks import LowerInitBlocksPass
+    from lowering.pipelines import TIRToFlatPass
 
-    return (LowerInitBlocksPass(), LowerBlocksPass())
+    return TIRToFlatPass.passes()
 
 
 def run_tir_passes(module: ModuleOp) -> None:

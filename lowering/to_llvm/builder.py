@@ -8,6 +8,7 @@ expressions come out as a person would write them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -29,7 +30,6 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.llvm import FastMathAttr
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.utils.hints import isa
 
 from lowering.to_llvm import llvm_ext
 from lowering.to_llvm.module_builder import ModuleBuilder
@@ -60,6 +60,7 @@ class LLVMBuilder:
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
         self._constant_ops: list[Operation] = []
         self._integers: dict[SSAValue, int] = {}
+        self._integer_constants: dict[tuple[int, Attribute], SSAValue] = {}
         self._computed: dict[tuple[object, ...], SSAValue] = {}
 
     def finish(self) -> Region:
@@ -138,20 +139,21 @@ class LLVMBuilder:
 
     def integer(self, value: int, type_: Attribute = i64) -> SSAValue:
         """An integer, in all elements if the type is a vector."""
-        if isa(type_, VectorType[IntegerType]):
-            return self.constant(
-                DenseIntOrFPElementsAttr.from_list(type_, [_wrapped(value, type_.element_type)]), type_
-            )
-        if not isa(type_, IntegerType):
-            raise TypeError(f"expected an integer type, got {type_}")
-        found = self.constant(IntegerAttr(_wrapped(value, type_), type_), type_)
-        self._integers[found] = value
+        if is_vector(type_):
+            wrapped = _wrapped(value, integer_type(element_type(type_)))
+            return self.elements([wrapped] * lanes_of(type_), type_)
+        found = self._integer_constants.get((value, type_))
+        if found is None:
+            wrapped = _wrapped(value, integer_type(type_))
+            found = self.constant(IntegerAttr(wrapped, integer_type(type_)), type_)
+            self._integer_constants[value, type_] = found
+            self._integers[found] = wrapped
         return found
 
     def float(self, value: float, type_: Attribute) -> SSAValue:
         """A float, in all elements if the type is a vector."""
-        if isa(type_, VectorType[AnyFloat]):
-            return self.constant(DenseIntOrFPElementsAttr.from_list(type_, [value]), type_)
+        if is_vector(type_):
+            return self.elements([value] * lanes_of(type_), type_)
         if not isinstance(type_, AnyFloat):
             raise TypeError(f"expected a float type, got {type_}")
         return self.constant(FloatAttr(value, type_), type_)
@@ -165,17 +167,17 @@ class LLVMBuilder:
         return self._integers.get(value)
 
     def elements(self, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
-        """A vector constant with elements of an LLVM type."""
-        vector = VectorType(type_, [len(values)])
-        if isa(vector, VectorType[AnyFloat]):
-            return self.constant(DenseIntOrFPElementsAttr.from_list(vector, [float(value) for value in values]), vector)
-        if not isa(vector, VectorType[IntegerType]):
-            raise TypeError(f"expected integers or floats, got {type_}")
-        return self.constant(DenseIntOrFPElementsAttr.from_list(vector, [int(value) for value in values]), vector)
+        """A constant of a vector type."""
+        element, lanes = element_type(type_), lanes_of(type_)
+        if isinstance(element, AnyFloat):
+            floats = [float(value) for value in values]
+            return self.constant(DenseIntOrFPElementsAttr.from_list(VectorType(element, [lanes]), floats), type_)
+        vector = VectorType(integer_type(element), [lanes])
+        return self.constant(DenseIntOrFPElementsAttr.from_list(vector, [int(value) for value in values]), type_)
 
     def lane_numbers(self, lanes: int) -> SSAValue:
         """The vector 0, 1, ..., lanes - 1 of i64."""
-        return self.elements(range(lanes), i64)
+        return self.elements(range(lanes), VectorType(i64, [lanes]))
 
     def zero(self, type_: Attribute) -> SSAValue:
         """The number 0 of an integer or float type, in all elements of a vector."""
@@ -226,7 +228,7 @@ class LLVMBuilder:
 
     def select(self, condition: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
         """One of two values."""
-        if isa(condition.type, VectorType):
+        if is_vector(condition.type):
             return self.make(llvm_ext.SelectOp, (condition, then, otherwise), then.type)
         return self.make(llvm.SelectOp, (condition, then, otherwise), then.type, {"fastmathFlags": NO_FLAGS})
 
@@ -251,6 +253,16 @@ class LLVMBuilder:
         }
         found = self._computed[key] = self.make(llvm.GEPOp, (base, index), POINTER, properties)
         return found
+
+    def field(self, struct: SSAValue, type_: llvm.LLVMStructType, index: int) -> SSAValue:
+        """The address of a field of a struct."""
+        properties: dict[str, Attribute] = {
+            "rawConstantIndices": _FIELD_INDICES[index] if index < len(_FIELD_INDICES) else _field_index(index),
+            "elem_type": type_,
+            "noWrapFlags": _WRAPS,
+            "inbounds": UnitAttr(),
+        }
+        return self.make(llvm.GEPOp, (struct,), POINTER, properties)
 
     def load(self, address: SSAValue, type_: Attribute, alignment: int) -> SSAValue:
         """Reads a value."""
@@ -304,17 +316,45 @@ class LLVMBuilder:
 
 
 _ONE_INDEX = DenseArrayBase.from_list(i32, [llvm.GEP_USE_SSA_VAL])
+
+
+def _field_index(index: int) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i32, [0, index])
+
+
+_FIELD_INDICES = tuple(map(_field_index, range(24)))
 _UNORDERED = IntegerAttr(0, i64)
 
 
 def element_type(type_: Attribute) -> Attribute:
     """The type itself, or a vector's element type."""
-    return type_.element_type if isa(type_, VectorType) else type_
+    # `isinstance`, not `isa`, which takes ten times as long and is asked for every op.
+    return cast(VectorType[Attribute], type_).element_type if isinstance(type_, VectorType) else type_
 
 
 def lane_count(type_: Attribute) -> int | None:
     """The number of elements of a vector type; None for other types."""
-    return type_.get_shape()[0] if isa(type_, VectorType) else None
+    return cast(VectorType[Attribute], type_).get_shape()[0] if isinstance(type_, VectorType) else None
+
+
+def lanes_of(type_: Attribute) -> int:
+    """The number of elements of a vector type; `TypeError` for other types."""
+    lanes = lane_count(type_)
+    if lanes is None:
+        raise TypeError(f"expected a vector type, got {type_}")
+    return lanes
+
+
+def is_vector(type_: Attribute) -> bool:
+    """Whether it is a vector type."""
+    return isinstance(type_, VectorType)
+
+
+def integer_type(type_: Attribute) -> IntegerType:
+    """The type itself; `TypeError` if it is no integer type."""
+    if not isinstance(type_, IntegerType):
+        raise TypeError(f"expected an integer type, got {type_}")
+    return cast(IntegerType, type_)
 
 
 def type_suffix(type_: Attribute) -> str:

@@ -14,9 +14,8 @@ from typing import TypeAlias
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IndexType, VectorType, i64
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
 
-from lowering.to_llvm.builder import NO_SIGNED_WRAP, LLVMBuilder, element_type
+from lowering.to_llvm.builder import NO_SIGNED_WRAP, LLVMBuilder, element_type, is_vector
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,13 @@ class Lanes:
 
 def is_varying(value: LaneValue) -> bool:
     """Whether lanes may see different numbers."""
-    return isinstance(value, Ramp) or isa(value.type, VectorType)
+    return isinstance(value, Ramp) or is_vector(value.type)
 
 
 def as_vector(b: LLVMBuilder, value: LaneValue, lanes: int) -> SSAValue:
     """The value as an LLVM vector with one element per lane."""
     if isinstance(value, SSAValue):
-        return value if isa(value.type, VectorType) else b.splat(value, lanes)
+        return value if is_vector(value.type) else b.splat(value, lanes)
     vector = VectorType(i64, [lanes])
     steps = b.lane_numbers(lanes)
     if b.known_integer(value.step) != 1:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     Float16Type,
     IndexType,
     IntegerType,
+    VectorType,
     bf16,
     f32,
     i1,
@@ -119,8 +120,8 @@ def vector_constant(b: LLVMBuilder, values: Sequence[int] | Sequence[float], typ
     if type_ == bf16:
         from lowering.codegen.llvm_types import bfloat_bits
 
-        return b.elements([bfloat_bits(value) for value in values], i16)
-    return b.elements(values, llvm_type(type_))
+        return b.elements([bfloat_bits(value) for value in values], VectorType(i16, [len(values)]))
+    return b.elements(values, VectorType(llvm_type(type_), [len(values)]))
 
 
 def to_integer(b: LLVMBuilder, value: SSAValue, source: Attribute, target: Attribute, signed: bool) -> SSAValue:

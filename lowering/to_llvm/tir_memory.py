@@ -12,11 +12,10 @@ from typing import cast
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i1, i32
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from lowering.to_llvm import lane_values, llvm_ext
 from lowering.to_llvm.addresses import address_at, element_offset
-from lowering.to_llvm.builder import LLVMBuilder
+from lowering.to_llvm.builder import LLVMBuilder, lanes_of
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp
 from lowering.to_llvm.scalars import from_memory, memory_type, to_memory
@@ -125,7 +124,6 @@ def _mask(b: LLVMBuilder, lanes: Lanes) -> SSAValue:
 
 def _reversed(b: LLVMBuilder, vector: SSAValue) -> SSAValue:
     type_ = vector.type
-    assert isa(type_, VectorType)  # the callers have vectors
-    order = list(reversed(range(type_.get_shape()[0])))
+    order = list(reversed(range(lanes_of(type_))))
     mask = DenseArrayBase.from_list(i32, order)
     return b.make(llvm.ShuffleVectorOp, (vector, b.undefined(type_)), type_, {"mask": mask})

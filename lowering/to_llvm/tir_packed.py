@@ -73,13 +73,9 @@ def _slot(e: Emitter, type_: Attribute) -> SSAValue:
         return e.b.insert(llvm.AllocaOp(e.b.integer(1), type_, 16)).results[0]
 
 
-def _field(e: Emitter, struct: SSAValue, type_: Attribute, *path: int) -> SSAValue:
-    return e.b.insert(llvm.GEPOp(struct, [0, *path], type_, inbounds=True)).results[0]
-
-
 def _store_fields(e: Emitter, struct: SSAValue, type_: llvm.LLVMStructType, values: Sequence[SSAValue]) -> None:
     for index, value in enumerate(values):
-        e.b.store(value, _field(e, struct, type_, index), 1)
+        e.b.store(value, e.b.field(struct, type_, index), 1)
 
 
 def _lookup(e: Emitter, name: str) -> SSAValue:
@@ -105,7 +101,7 @@ def _store_any(e: Emitter, arguments: SSAValue, index: int, argument: SSAValue, 
         kind, value = _boxed(e, argument)
     slot = b.insert(llvm.GEPOp(arguments, [index], ANY, inbounds=True)).results[0]
     _store_fields(e, slot, ANY, [b.integer(kind, i32), b.integer(0, i32)])
-    b.store(value, _field(e, slot, ANY, 2), 8)
+    b.store(value, b.field(slot, ANY, 2), 8)
 
 
 def _boxed(e: Emitter, argument: SSAValue) -> tuple[int, SSAValue]:
@@ -168,8 +164,8 @@ def _integers(e: Emitter, memory: SSAValue, offset: int, values: Sequence[SSAVal
 def _take_result(e: Emitter, call: CallPackedOp, result: SSAValue) -> None:
     """Converts the result to the type that the op says, or drops it."""
     b = e.b
-    kind = b.load(_field(e, result, ANY, 0), i32, 4)
-    payload = _field(e, result, ANY, 2)
+    kind = b.load(b.field(result, ANY, 0), i32, 4)
+    payload = b.field(result, ANY, 2)
     _drop_object(e, kind, payload)
     if call.result is None:
         return

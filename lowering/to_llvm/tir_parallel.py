@@ -52,9 +52,9 @@ def lower_parallel(e: Emitter, loop: ForOp) -> None:
     arguments = [*e.symbols.values(), *[e.buffers[buffer].pointer for buffer in captured.buffers]]
     arguments += [e.scalar(value) for value in captured.scalars]
     _define_part(e, loop, name, captured, [argument.type for argument in arguments])
-    fields = [POINTER, i64, i64, *[argument.type for argument in arguments]]
-    _define_thread(e, name, fields)
-    error = _call_team(e, loop, name, [lower, upper, *arguments], fields)
+    context = llvm.LLVMStructType.from_type_list([POINTER, i64, i64, *[argument.type for argument in arguments]])
+    _define_thread(e, name, context)
+    error = _call_team(e, loop, name, [lower, upper, *arguments], context)
     e.fail_if_not_null(error)
 
 
@@ -114,18 +114,12 @@ def _root(buffer: SSAValue) -> SSAValue:
     return buffer
 
 
-def _field(b: LLVMBuilder, context: SSAValue, fields: Sequence[Attribute], index: int) -> SSAValue:
-    struct = llvm.LLVMStructType.from_type_list(fields)
-    return b.insert(llvm.GEPOp(context, [0, index], struct, inbounds=True)).results[0]
-
-
-def _define_thread(e: Emitter, name: str, fields: Sequence[Attribute]) -> None:
+def _define_thread(e: Emitter, name: str, struct: llvm.LLVMStructType) -> None:
     """`void name.thread(ptr context)`, on every thread of the team."""
     b = LLVMBuilder(e.context.module, [POINTER])
     (context,) = b.entry.args
     _, lower, upper, *arguments = [
-        b.load(_field(b, context, fields, index), type_, 8 if type_ in (i64, POINTER) else 1)
-        for index, type_ in enumerate(fields)
+        b.load(b.field(context, struct, index), type_, _alignment(type_)) for index, type_ in enumerate(struct.types)
     ]
     number, team = (_to_i64(b, _call_i32(e, b, function)) for function in ("omp_get_thread_num", "omp_get_num_threads"))
     first, last = _share(b, lower, upper, number, team)
@@ -134,7 +128,7 @@ def _define_thread(e: Emitter, name: str, fields: Sequence[Attribute]) -> None:
     address = b.make(llvm.PtrToIntOp, (error,), i64)
     b.branch_if(b.compare("eq", address, b.integer(0)), done, failed)
     b.start(failed)
-    b.insert(llvm.StoreOp(error, _field(b, context, fields, 0), alignment=8, ordering=_MONOTONIC))
+    b.insert(llvm.StoreOp(error, b.field(context, struct, 0), alignment=8, ordering=_MONOTONIC))
     b.branch(done)
     b.start(done)
     b.insert(llvm.ReturnOp())
@@ -151,6 +145,11 @@ def _define_thread(e: Emitter, name: str, fields: Sequence[Attribute]) -> None:
 _MONOTONIC = 2
 
 
+def _alignment(type_: Attribute) -> int:
+    """What is known of the place of a value in the context."""
+    return 8 if type_ in (i64, POINTER) else 1
+
+
 def _share(
     b: LLVMBuilder, lower: SSAValue, upper: SSAValue, number: SSAValue, team: SSAValue
 ) -> tuple[SSAValue, SSAValue]:
@@ -165,7 +164,7 @@ def _share(
 
 
 def _call_team(
-    e: Emitter, loop: ForOp, name: str, arguments: Sequence[SSAValue], fields: Sequence[Attribute]
+    e: Emitter, loop: ForOp, name: str, arguments: Sequence[SSAValue], struct: llvm.LLVMStructType
 ) -> SSAValue:
     b = e.b
     threads = _team_size(e, loop, arguments[0], arguments[1])
@@ -175,15 +174,13 @@ def _call_team(
     b.branch(after, b.call(name, list(arguments), POINTER))
     b.start(team)
     with e.entry():
-        struct = llvm.LLVMStructType.from_type_list(fields)
         context = b.insert(llvm.AllocaOp(b.integer(1), struct, 16)).results[0]
     for index, value in enumerate([e.null(), *arguments]):
-        alignment = 8 if fields[index] in (i64, POINTER) else 1
-        b.store(value, _field(b, context, fields, index), alignment)
+        b.store(value, b.field(context, struct, index), _alignment(value.type))
     body = b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr(f"{name}.thread")})
     count = b.make(llvm.TruncOp, (threads,), i32)
     e.call("GOMP_parallel", (body, context, count, b.integer(0, i32)), (POINTER, POINTER, i32, i32))
-    b.branch(after, b.load(_field(b, context, fields, 0), POINTER, 8))
+    b.branch(after, b.load(b.field(context, struct, 0), POINTER, 8))
     b.start(after)
     return after.args[0]
 

@@ -8,10 +8,9 @@ runs serially (LLVM vectorises it if it can prove more).
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
 
+from lowering.to_llvm.builder import is_vector
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.lane_values import Lanes, Ramp
 from lowering.to_llvm.math_ops import NOT_VECTORIZED
@@ -83,7 +82,7 @@ def runs_in_lock_step(loop: ForOp, may_alias: bool) -> bool:
 
 
 def _is_supported(op: Operation) -> bool:
-    if any(isa(result.type, VectorType) for result in op.results):
+    if any(is_vector(result.type) for result in op.results):
         return False
     match op:
         case LoadOp() | StoreOp():
