@@ -79,6 +79,26 @@ class RelaxToVMPass(PipelinePass):
 
 
 @dataclass(frozen=True)
+class TIRToFlatPass(PipelinePass):
+    """From PrimFuncs with blocks to PrimFuncs of loops, loads and stores.
+
+    ```mlir
+    tir.block "exp" (%vi = spatial %i in %n) { ... tir.store %y, %Y[%vi] }
+    // becomes
+    tir.store %y, %Y[%i]
+    ```
+    """
+
+    name = "tir-to-flat"
+
+    steps = (
+        # First values in front of the loops of a reduction, not behind a branch inside of them.
+        "lower-init-blocks",
+        "lower-blocks",
+    )
+
+
+@dataclass(frozen=True)
 class TIRToLLVMPass(PipelinePass):
     """From PrimFuncs to LLVM functions of the native ABI; other functions stay.
 
@@ -92,7 +112,7 @@ class TIRToLLVMPass(PipelinePass):
     name = "tir-to-llvm"
 
     steps = (
-        "lower-blocks",
+        "tir-to-flat",
         "convert-tir-to-llvm",
     )
 

@@ -35,6 +35,7 @@ PASSES: dict[str, str] = {
     "lower-blocks": "lowering.tir.lower_blocks:LowerBlocksPass",
     "convert-tir-to-llvm": "lowering.to_llvm.convert_tir_to_llvm:ConvertTIRToLLVMPass",
     "relax-to-vm": "lowering.pipelines:RelaxToVMPass",
+    "tir-to-flat": "lowering.pipelines:TIRToFlatPass",
     "tir-to-llvm": "lowering.pipelines:TIRToLLVMPass",
     "relax-to-llvm": "lowering.pipelines:RelaxToLLVMPass",
     "verify-dominance": "lowering.verify.verify_dominance:VerifyDominancePass",
