@@ -16,7 +16,7 @@ class Debug(IntEnum):
     SCHEDULES = 2
     """The trace of the schedule of each kernel."""
     LLVM = 3
-    """LLVM IR before and after optimisation."""
+    """Optimised LLVM IR of what is compiled; what comes out of the cache is not (`--no-cache`)."""
     MACHINE = 4
     """Assembly."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lowering.codegen.binding import ModuleRef, TargetMachine, llvm, target_family
 from lowering.codegen.errors import CodegenError
+from lowering.debug import Debug, debug_level, show
 from tir_dialect.target import Target
 
 if TYPE_CHECKING:
@@ -35,7 +36,13 @@ def compile_object(source: Source, target: Target, options: CompileOptions = Com
     Raises `CodegenError` for text that LLVM rejects, with LLVM's message.
     """
     machine = target_machine(target, options.opt_level)
-    return machine.emit_object(_optimized(source, target, options))
+    module = _optimized(source, target, options)
+    level = debug_level()
+    if level >= Debug.LLVM:
+        show(Debug.LLVM, "optimised LLVM IR", str(module))
+    if level >= Debug.MACHINE:
+        show(Debug.MACHINE, "assembly", machine.emit_assembly(module))
+    return machine.emit_object(module)
 
 
 def emit_assembly(source: Source, target: Target, options: CompileOptions = CompileOptions()) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.programs import EXACT, Tolerance, assert_same, check_pass, run_with_copies
+from tests.support.programs import EXACT, Tolerance, assert_same, check_pass, run_everywhere, run_with_copies
 
 PROGRAM = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
@@ -65,3 +65,35 @@ def test_arguments_are_copied():
     assert given.tolist() == [0, 0]
     assert isinstance(after, np.ndarray)
     assert after.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_run_everywhere_gives_what_the_interpreter_gives(size: int):
+    x = np.linspace(-1, 1, size, dtype=np.float32)
+    result = run_everywhere(PROGRAM, "main", [x])
+    assert isinstance(result, np.ndarray)
+    np.testing.assert_allclose(result, np.exp(x) + x, rtol=1e-6)
+
+
+def test_run_everywhere_looks_at_arguments_too():
+    import tvm_ffi
+
+    from vm_dialect.tensors import to_numpy
+
+    calls: list[int] = []
+
+    def fill(tensor: tvm_ffi.Tensor) -> None:
+        calls.append(1)
+        to_numpy(tensor)[...] = len(calls)
+
+    tvm_ffi.register_global_func("test.support.fill", fill, override=True)
+    program = """
+    relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> impure {
+      relax.call_packed "test.support.fill"(%x)
+      %0 = relax.subtract %x, %x
+      relax.return %0
+    }
+    """
+    with pytest.raises(AssertionError, match="bytecode"):
+        run_everywhere(program, "main", [np.zeros(2, np.float32)])
+    assert len(calls) == 3
