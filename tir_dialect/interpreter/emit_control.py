@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from itertools import chain
 
 from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.init import InitPlacement
 from tir_dialect.analysis.structure import loop_of
-from tir_dialect.interpreter.emitter import MAX_NESTED_LOOPS, Emitter, Rule, hint
+from tir_dialect.interpreter.emitter import Emitter, Rule, hint
 from tir_dialect.ops.blocks import BlockIterator, BlockOp, InitOp
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp, ForeignCallOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
@@ -20,27 +20,10 @@ from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.types import IteratorKind, LoopKind
 
 
-@contextmanager
-def _loop(emitter: Emitter) -> Generator[None]:
-    """Room for one more loop: in a function of its own where nesting gets too deep for CPython."""
-    depth = emitter.loop_depth
-    if depth < MAX_NESTED_LOOPS:
-        emitter.loop_depth = depth + 1
-        yield
-    else:
-        name = emitter.fresh("body")
-        emitter.line(f"def {name}():")
-        emitter.loop_depth = 1
-        with emitter.indented():
-            yield
-        emitter.line(f"{name}()")
-    emitter.loop_depth = depth
-
-
 def _emit_for(emitter: Emitter, op: ForOp) -> None:
     for block, placement in emitter.early_inits(op):
         _emit_early_init(emitter, block, placement)
-    with _loop(emitter):
+    with emitter.loop():
         _emit_loop_head(emitter, op)
         with emitter.indented():
             emitter.block(op.body.block)
@@ -55,7 +38,7 @@ def _emit_loop_head(emitter: Emitter, op: ForOp) -> None:
 
 
 def _emit_while(emitter: Emitter, op: WhileOp) -> None:
-    with _loop(emitter):
+    with emitter.loop():
         emitter.line("while True:")
         with emitter.indented():
             emitter.block(op.before.block)
@@ -148,7 +131,7 @@ def _emit_early_init(emitter: Emitter, op: BlockOp, placement: InitPlacement) ->
         nest.enter_context(emitter.indented())
         for loop in placement.loops:
             compute(loop.operands)
-            nest.enter_context(_loop(emitter))
+            nest.enter_context(emitter.loop())
             _emit_loop_head(emitter, loop)
             nest.enter_context(emitter.indented())
         compute(placement.conditions)

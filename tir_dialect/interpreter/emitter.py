@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -23,6 +24,17 @@ MAX_NESTED_LOOPS = 18
 """CPython allows 20 nested blocks in a function; deeper loops go into functions of their own."""
 
 
+@dataclass
+class _Function:
+    """The text of one Python function, and the names of values that occur in it."""
+
+    lines: list[str] = field(default_factory=list[str])
+    used: set[str] = field(default_factory=set[str])
+    defined: set[str] = field(default_factory=set[str])
+    indent: int = 1
+    loop_depth: int = 0
+
+
 class Emitter:
     """The source text, the names of SSA values in it, and the objects that it refers to."""
 
@@ -33,9 +45,8 @@ class Emitter:
         self.foreign = foreign
         self.dims = DimEvaluator()
         self.namespace: dict[str, Any] = dict(NAMESPACE)
-        self.loop_depth = 0
-        self._lines: list[str] = []
-        self._indent = 0
+        self._finished: list[str] = []
+        self._current = _Function()
         self._names: dict[SSAValue, str] = {}
         self._counter = 0
         self._symbols: dict[str, str] = {}
@@ -49,10 +60,29 @@ class Emitter:
                 self._early_inits.setdefault(placement.loop, []).append((op, placement))
         arguments = [self.define(argument) for argument in self.func.body.block.args]
         self._symbols = dict(zip(self.func.symbol_names, arguments, strict=False))
-        self.line(f"def main({', '.join(arguments)}):")
-        with self.indented():
-            self.block(self.func.body.block)
-        return "\n".join(self._lines)
+        self.block(self.func.body.block)
+        self._finish("main", arguments)
+        return "\n".join(self._finished)
+
+    def _finish(self, name: str, parameters: Sequence[str]) -> None:
+        self._finished += [f"def {name}({', '.join(parameters)}):", *(self._current.lines or ["  pass"])]
+
+    @contextmanager
+    def loop(self) -> Generator[None]:
+        """Room for one more loop: in a function of its own where nesting gets too deep for CPython."""
+        outer = self._current
+        if outer.loop_depth < MAX_NESTED_LOOPS:
+            outer.loop_depth += 1
+            yield
+            outer.loop_depth -= 1
+            return
+        self._current = _Function(loop_depth=1)
+        yield
+        name, captured = self.fresh("body"), sorted(self._current.used - self._current.defined)
+        self._finish(name, captured)
+        self._current = outer
+        outer.used.update(captured)
+        self.line(f"{name}({', '.join(captured)})")
 
     def early_inits(self, loop: ForOp) -> list[tuple[BlockOp, InitPlacement]]:
         """The blocks whose reductions start with `loop`, and where their inits go."""
@@ -60,17 +90,18 @@ class Emitter:
 
     def line(self, text: str) -> None:
         """Adds a line."""
-        self._lines.append("  " * self._indent + text)
+        self._current.lines.append("  " * self._current.indent + text)
 
     @contextmanager
     def indented(self) -> Generator[None]:
         """Lines of a nested block; `pass` if there are none."""
-        self._indent += 1
-        start = len(self._lines)
+        function = self._current
+        function.indent += 1
+        start = len(function.lines)
         yield
-        if len(self._lines) == start:
+        if len(function.lines) == start:
             self.line("pass")
-        self._indent -= 1
+        function.indent -= 1
 
     def block(self, block: Block) -> None:
         """Adds the ops of a block."""
@@ -94,6 +125,7 @@ class Emitter:
     def define(self, value: SSAValue) -> str:
         """A name for a new value."""
         name = self._names[value] = self.fresh("v")
+        self._current.defined.add(name)
         return name
 
     def alias(self, value: SSAValue, name: str) -> None:
@@ -105,6 +137,8 @@ class Emitter:
         found = self._names.get(value)
         if found is None:
             raise UnsupportedOpError("a value is used before its definition")
+        if found.startswith("v"):
+            self._current.used.add(found)
         return found
 
     def names(self, values: tuple[SSAValue, ...]) -> list[str]:
@@ -123,6 +157,7 @@ class Emitter:
 
     def dim(self, dim: Dim) -> str:
         """The text of a dimension over the symbols of the function."""
+        self._current.used.update(self._symbols[name] for name in dim.symbols)
         return dim_text(dim, self._symbols)
 
 

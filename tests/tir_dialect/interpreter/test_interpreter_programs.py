@@ -287,23 +287,27 @@ def test_parallel_loops_run_in_any_order(order):
     assert list(x) == list(order(range(4)))
 
 
-def test_deep_nests():
-    depth = 45
-    loops = ", ".join(f"%i{level}" for level in range(depth))
+@pytest.mark.parametrize("one_line", [True, False])
+def test_deep_nests(one_line):
+    depth = 100
+    names, sizes = [f"%i{level}" for level in range(depth)], ["%c1"] * (depth - 2)
+    lines = [f"({', '.join(names)}) in (%n, {', '.join(sizes)}, %n)"]
+    if not one_line:
+        lines = [f"({name}) in ({size})" for name, size in zip(names, ["%n", *sizes, "%n"], strict=True)]
     text = f"""
-    tir.prim_func @f(%X: !tir.buffer<[], i64>) {{
-      %one = arith.constant 1 : i64
+    tir.prim_func @f[%n](%X: !tir.buffer<[n], i64>) {{
       %c1 = arith.constant 1 : index
-      tir.for ({loops}) in ({", ".join(["%c1"] * depth)}) {{
-        %c = tir.load %X[]
-        %d = arith.addi %c, %one : i64
-        tir.store %d, %X[]
-      }}
+      {" ".join(f"tir.for {line} {{" for line in lines)}
+        %v = tir.load %X[%i0]
+        %k = arith.index_cast %i{depth - 1} : index to i64
+        %w = arith.addi %v, %k : i64
+        tir.store %w, %X[%i0]
+      {"}" * len(lines)}
     }}
     """
-    x = np.array(0)
+    x = np.arange(3)
     run_text(text, x)
-    assert x[()] == 1
+    assert list(x) == [3, 4, 5]
 
 
 def test_compiled_functions_run_again():
