@@ -77,7 +77,10 @@ class LLVMBuilder:
 
     def new_block(self, argument_types: Sequence[Attribute] = ()) -> Block:
         """A block that is not yet placed."""
-        return Block(arg_types=argument_types)
+        block = Block(arg_types=argument_types)
+        for argument in block.args:
+            argument.location = self.location
+        return block
 
     def start(self, block: Block) -> None:
         """Places a block after the others and goes on in it."""
@@ -133,6 +136,7 @@ class LLVMBuilder:
         found = self._constants.get(key)
         if found is None:
             op = llvm.ConstantOp.create(result_types=(type_,), properties={"value": value})
+            op.location = self.location
             self._constant_ops.append(op)
             found = self._constants[key] = op.results[0]
         return found

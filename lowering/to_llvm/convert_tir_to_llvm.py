@@ -99,6 +99,7 @@ def _lower_function(context: ModuleContext, function: PrimFuncOp, is_kernel: boo
     emitter.bind_symbols(dict(zip(function.symbol_names, lowered, strict=False)))
     for argument, value in zip(arguments, lowered, strict=True):
         value.name_hint = argument.name_hint
+        value.location = argument.location
         if isinstance(argument.type, BufferType):
             emitter.buffers[argument] = Buffer(value, argument.type)
         else:
@@ -108,7 +109,10 @@ def _lower_function(context: ModuleContext, function: PrimFuncOp, is_kernel: boo
     properties["arg_attrs"] = ArrayAttr([_attributes(argument, not state.may_alias) for argument in arguments])
     result = i32 if is_kernel else POINTER
     internal = not is_kernel or function.is_private
-    context.module.define(name, types, result, emitter.b.finish(), internal=internal, properties=properties)
+    body = emitter.b.finish()
+    context.module.define(
+        name, types, result, body, internal=internal, properties=properties, location=function.location
+    )
 
 
 def _parameter_type(argument: SSAValue) -> Attribute:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, i8
+from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, LocationAttr, ModuleOp, StringAttr, i8
 from xdsl.ir import Attribute, Operation, Region
 
 EXTERNAL = llvm.LinkageAttr("external")
@@ -74,9 +74,12 @@ class ModuleBuilder:
         *,
         internal: bool,
         properties: dict[str, Attribute | None],
+        location: LocationAttr = UNKNOWN_LOC,
     ) -> None:
         """Adds a function with a body."""
         self.defined.add(name)
         linkage = INTERNAL if internal else EXTERNAL
         type_ = llvm.LLVMFunctionType(parameters, result)
-        self.ops.append(llvm.FuncOp(name, type_, linkage, body=body, other_props=properties))
+        function = llvm.FuncOp(name, type_, linkage, body=body, other_props=properties)
+        function.location = location
+        self.ops.append(function)

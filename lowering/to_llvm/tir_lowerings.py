@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.vector import BroadcastOp
+from xdsl.dialects.vector import BroadcastOp, CreateMaskOp
 from xdsl.ir import Operation
 
 from lowering.to_llvm.emitter import Emitter
@@ -17,6 +17,7 @@ from lowering.to_llvm.tir_scalars import (
     SCALAR_LOWERINGS,
     lower_assert,
     lower_broadcast,
+    lower_create_mask,
     lower_dim,
     lower_ramp,
     lower_scalar_op,
@@ -37,6 +38,7 @@ LOWERINGS: dict[type[Operation], Callable[[Emitter, Operation], None]] = {
     CallOp: lower_call,
     CallPackedOp: lower_call_packed,
     ConditionOp: lower_terminator,
+    CreateMaskOp: lower_create_mask,
     DimOp: lower_dim,
     ForOp: lower_for,
     IfOp: lower_if,

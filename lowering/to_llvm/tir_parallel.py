@@ -82,6 +82,7 @@ def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: 
     state = FunctionState(name, is_kernel=False, in_parallel=True, may_alias=e.state.may_alias)
     parameters = [i64, i64, *types]
     part = Emitter(e.context, state, parameters)
+    part.b.location = loop.location
     lower, upper, *rest = part.b.entry.args
     symbols, rest = rest[: len(e.symbols)], rest[len(e.symbols) :]
     part.bind_symbols(dict(zip(e.symbols, symbols, strict=True)))
@@ -95,7 +96,10 @@ def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: 
     part.finish()
     properties = function_properties(e.context.options)
     properties["arg_attrs"] = _argument_attributes(e, captured, len(parameters))
-    e.context.module.define(name, parameters, POINTER, part.b.finish(), internal=True, properties=properties)
+    body = part.b.finish()
+    e.context.module.define(
+        name, parameters, POINTER, body, internal=True, properties=properties, location=loop.location
+    )
 
 
 def _argument_attributes(e: Emitter, captured: Captured, count: int) -> ArrayAttr[DictionaryAttr]:

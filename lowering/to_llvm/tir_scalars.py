@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects.vector import BroadcastOp
+from xdsl.dialects.vector import BroadcastOp, CreateMaskOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import ARITH_LOWERINGS
@@ -51,6 +51,15 @@ def lower_broadcast(e: Emitter, op: Operation) -> None:
     lanes = lane_count(broadcast.vector.type)
     assert lanes is not None  # the result of a broadcast is a vector
     e.define(broadcast.vector, as_vector(e.b, e.values[broadcast.source], lanes))
+
+
+def lower_create_mask(e: Emitter, op: Operation) -> None:
+    """A mask whose leading lanes, as many as the operand says, are on."""
+    mask = cast(CreateMaskOp, op)
+    lanes = lane_count(mask.mask_vector.type)
+    assert lanes is not None  # the result is a vector
+    count = e.b.splat(e.scalar(mask.mask_dim_sizes[0]), lanes)
+    e.define(mask.mask_vector, e.b.compare("slt", e.b.lane_numbers(lanes), count))
 
 
 def lower_assert(e: Emitter, op: Operation) -> None:

@@ -1,0 +1,115 @@
+// RUN: relax-opt %s -p "convert-tir-to-llvm{vector_bits=512}" --split-input-file | filecheck %s
+
+// The native ABI: sizes, then parameters; pointers that do not alias; 0 for success.
+// CHECK-LABEL: llvm.func @copy(%n: i64, %X: !llvm.ptr {llvm.align = 4 : i64, llvm.noalias}, %Y: !llvm.ptr {llvm.align = 64 : i64, llvm.noalias}) -> i32
+// CHECK-SAME:    ["prefer-vector-width", "512"]
+// CHECK:         llvm.br ^[[HEAD:.*]](%{{.*}} : i64)
+// CHECK-NEXT:  ^[[HEAD]](%i: i64):
+// CHECK-NEXT:    %[[MORE:.*]] = llvm.icmp "slt" %i, %n : i64
+// CHECK-NEXT:    llvm.cond_br %[[MORE]], ^[[BODY:.*]], ^[[EXIT:.*]]
+// CHECK-NEXT:  ^[[BODY]]:
+// CHECK-NEXT:    %[[FROM:.*]] = llvm.getelementptr inbounds %X[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT:    %x = llvm.load %[[FROM]] {alignment = 4 : i64} : !llvm.ptr -> f32
+// CHECK-NEXT:    %[[TO:.*]] = llvm.getelementptr inbounds %Y[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT:    llvm.store %x, %[[TO]] {alignment = 4 : i64} : f32, !llvm.ptr
+// CHECK-NEXT:    %[[NEXT:.*]] = llvm.add %i, %{{.*}} overflow<nsw> : i64
+// CHECK-NEXT:    llvm.br ^[[HEAD]](%[[NEXT]] : i64)
+// CHECK-NEXT:  ^[[EXIT]]:
+// CHECK-NEXT:    llvm.return %{{.*}} : i32
+tir.prim_func @copy[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32, align = 64>) {
+  tir.for (%i) in (%n) {
+    %x = tir.load %X[%i]
+    tir.store %x, %Y[%i]
+  }
+}
+
+// -----
+
+// With may_alias, nothing is promised; a private function is internal.
+// CHECK-LABEL: llvm.func internal @scalars(%a: f32, %b: i8, %c: i1, %X: !llvm.ptr {llvm.align = 1 : i64}) -> i32
+tir.prim_func private @scalars(%a: f32, %b: i8, %c: i1, %X: !tir.buffer<[3], i8>) may_alias {
+}
+
+// -----
+
+// A vectorized loop of constant length is vector code without a loop; a mask becomes a masked access.
+// CHECK-LABEL: llvm.func @lanes
+// CHECK:         %x = llvm.load %X {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>
+// CHECK:         %y = llvm.fadd %x, %x {fastmathFlags = #llvm.fastmath<contract>} : vector<16xf32>
+// CHECK:         llvm_ext.masked_store %y, %Y, %{{.*}} {alignment = 4 : i32} : vector<16xf32>, vector<16xi1>
+// CHECK-NOT:     llvm.add
+tir.prim_func @lanes[%n](%X: !tir.buffer<[16], f32>, %Y: !tir.buffer<[n], f32>) {
+  %lanes = arith.constant 16 : index
+  tir.for vectorized (%i) in (%lanes) {
+    %x = tir.load %X[%i]
+    %y = arith.addf %x, %x : f32
+    %inside = arith.cmpi slt, %i, %n : index
+    tir.if %inside {
+      tir.store %y, %Y[%i]
+    }
+  }
+}
+
+// -----
+
+// An unrolled loop leaves the copying to LLVM.
+// CHECK-LABEL: llvm.func @unrolled
+// CHECK:         llvm.br ^{{.*}} {llvm_ext.loop = {llvm.loop.unroll.full}}
+tir.prim_func @unrolled(%X: !tir.buffer<[4], f32>) {
+  %four = arith.constant 4 : index
+  tir.for unrolled (%i) in (%four) {
+    %x = tir.load %X[%i]
+    tir.store %x, %X[%i]
+  }
+}
+
+// -----
+
+// The body of a parallel loop is a function over a part of the range, which a team of threads calls.
+// CHECK-LABEL: llvm.func internal @team.parallel0(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr {llvm.align = 4 : i64, llvm.noalias}) -> !llvm.ptr
+// CHECK-LABEL: llvm.func internal @team.parallel0.thread(%{{.*}}: !llvm.ptr)
+// CHECK:         llvm.call @omp_get_thread_num()
+// CHECK:         llvm.call @team.parallel0(
+// CHECK-LABEL: llvm.func @team(%n: i64, %X: !llvm.ptr
+// CHECK:         llvm.call @GOMP_parallel(
+tir.prim_func @team[%n](%X: !tir.buffer<[n], f32>) {
+  tir.for parallel (%i) in (%n) {
+    %x = tir.load %X[%i]
+    tir.store %x, %X[%i]
+  }
+}
+
+// -----
+
+// A bool takes a byte in memory; a bf16 is the bits of one.
+// CHECK-LABEL: llvm.func @storage
+// CHECK:         %[[BYTE:.*]] = llvm.load %B {alignment = 1 : i64} : !llvm.ptr -> i8
+// CHECK:         llvm.icmp "ne" %[[BYTE]], %{{.*}} : i8
+// CHECK:         %x = llvm.load %X {alignment = 2 : i64} : !llvm.ptr -> i16
+// CHECK:         %[[WIDE:.*]] = llvm.zext %x : i16 to i32
+// CHECK:         %[[HIGH:.*]] = llvm.shl %[[WIDE]], %{{.*}} : i32
+// CHECK:         llvm.bitcast %[[HIGH]] : i32 to f32
+tir.prim_func @storage(%B: !tir.buffer<[], i1>, %X: !tir.buffer<[], bf16>) {
+  %b = tir.load %B[]
+  %x = tir.load %X[]
+  %y = arith.addf %x, %x : bf16
+  %z = arith.select %b, %y, %x : bf16
+  tir.store %z, %X[]
+}
+
+// -----
+
+// Small buffers are on the stack, others on the heap, which is given back on every way out.
+// CHECK-LABEL: llvm.func @memory
+// CHECK:         llvm.alloca %{{.*}} x !llvm.array<8 x f32> {alignment = 64 : i64}
+// CHECK:         %T = llvm.call @aligned_alloc(
+// CHECK:         llvm.call @free(%T)
+// CHECK:         llvm.call @relax.raise(
+// CHECK-NEXT:    llvm.return %{{.*}} : i32
+// CHECK:         llvm.call @free(%T)
+// CHECK-NEXT:    llvm.return %{{.*}} : i32
+tir.prim_func @memory[%n](%ok: i1) {
+  %S = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local">
+  %T = tir.alloc_buffer : !tir.buffer<[n, 4], f32>
+  tir.assert %ok, "it is fine"
+}
