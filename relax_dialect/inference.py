@@ -156,6 +156,16 @@ class Inference:
             self.checks.append(DimCheck(DimRelation.EQUAL, left, right, what))
         return left if right.constant_value is None else right
 
+    def require_divisible(self, dim: Dim | None, divisor: int, what: str) -> None:
+        """Fails with `what` if `dim` is provably no multiple of `divisor`, or leaves a check for run time."""
+        if dim is None:
+            return
+        answer = self.prover.divisible(dim, divisor)
+        if answer is False:
+            self.fail(f"expected {what}, got {dim}")
+        if answer is None:
+            self.checks.append(DimCheck(DimRelation.EQUAL, dim % divisor, ZERO, what))
+
     def common_dim(self, dims: Iterable[Dim | None], what: str) -> Dim | None:
         """The dimension that all have to be; fails with `what` if they are not, or leaves checks for run time."""
         common: Dim | None = None

@@ -138,6 +138,10 @@ def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute
         if field is not None:
             parser.parse_punctuation("=")
         found[name] = UnitAttr() if field is None else field.parse(parser)
+    position = parser.pos
+    again = parser.parse_optional_keyword_in(found)
+    if again is not None:
+        parser.raise_error(f"property {again} is given twice", position, parser.pos)
     return found
 
 

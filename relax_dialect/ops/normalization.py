@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import I64, DenseArrayBase, Float64Type, FloatAttr, I
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from relax_dialect.inference import ZERO, Inference
+from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, integer, integers, number
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
@@ -174,8 +174,8 @@ class GroupNormOp(Operator):
         _require_weights(inference, (1, 2), channels)  # C1, C3
         if groups < 1:
             inference.fail(f"expected at least one group, got {groups}")  # C4
-        if channels is not None and channels[0] is not None:
-            inference.require_equal(channels[0] % groups, ZERO, f"a multiple of {groups} channels")  # C4
+        if channels is not None:
+            inference.require_divisible(channels[0], groups, f"a multiple of {groups} channels")  # C4
         return (inference.tensor(0),)
 
 

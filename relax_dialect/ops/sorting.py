@@ -128,6 +128,8 @@ class TopkOp(Operator):
             axis = inference.axis(inference.integer("axis"), len(x.dims))  # C1
             inference.require_at_most(k, x.dims[axis], "a k that is at most the dimension")  # C2
             values = x.with_shape([k if at == axis else dim for at, dim in enumerate(x.dims)])
+        if inference.prover.less(k, ZERO):
+            inference.fail(f"expected a k that is not negative, got {k}")  # C2
         inference.require_at_most(ZERO, k, "a k that is not negative")  # C2
         indices = values.with_dtype(inference.dtype("dtype"))  # C3
         if kind not in ("both", "values", "indices"):

@@ -1,0 +1,63 @@
+// RUN: RELAX_INVALID
+
+// CHECK: 'relax.full' op operand #1 expected a prim or a tensor of rank 0, got !relax.tensor<[n], f32>
+relax.func @full_c1[%n](%s: !relax.shape<[n]>, %x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.full %s, %x
+  relax.return %s
+}
+
+// -----
+
+// CHECK: 'relax.full_like' op operand #1 expected a prim or a tensor of rank 0, got !relax.tensor<[n], f32>
+relax.func @full_like_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.full_like %x, %x
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.zeros' op property dtype expected an element type, got !relax.object
+relax.func @zeros[%n](%s: !relax.shape<[n]>) -> !relax.object {
+  %0 = relax.zeros %s dtype = !relax.object
+  relax.return %s
+}
+
+// -----
+
+// CHECK: 'relax.arange' op expected operands of one dtype, got f32, i64 and i64
+relax.func @arange_c1(%p: !relax.prim<f32>, %q: !relax.prim<i64>) -> !relax.object {
+  %0 = relax.arange %p, %q, %q
+  relax.return %p
+}
+
+// -----
+
+// CHECK: 'relax.arange' op expected a step that is not 0
+relax.func @arange_c2(%q: !relax.prim<i64>, %s: !relax.prim<i64, 0>) -> !relax.object {
+  %0 = relax.arange %q, %q, %s
+  relax.return %q
+}
+
+// -----
+
+// CHECK: 'relax.tril' op expected rank 2 or more, got !relax.tensor<[n], f32>
+relax.func @tril_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.tril %x
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.eye_like' op expected rank 2, got !relax.tensor<[n], f32>
+relax.func @eye_like_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.eye_like %x
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.eye' op expected a property columns
+relax.func @eye[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.eye rows = n dtype = f32
+  relax.return %x
+}

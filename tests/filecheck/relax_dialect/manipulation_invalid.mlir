@@ -1,0 +1,112 @@
+// RUN: RELAX_INVALID
+
+// CHECK: 'relax.reshape' op expected equally many elements, got 8 and 10
+relax.func @reshape_c1(%x: !relax.tensor<[2, 4], f32>, %s: !relax.shape<[2, 5]>) -> !relax.object {
+  %0 = relax.reshape %x, %s
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.reshape' op operand #1 expected a shape, got !relax.tensor<[n, 4], f32>
+relax.func @reshape[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.reshape %x, %x
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.permute_dims' op expected each axis once, got [0, 0]
+relax.func @permute_dims_c1[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.permute_dims %x axes = [0, 0]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.permute_dims' op expected 2 axes, got 1
+relax.func @permute_dims_c1[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.permute_dims %x axes = [0]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.permute_dims' op axis 2 is out of range for rank 2
+relax.func @permute_dims_c1[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.permute_dims %x axes = [0, 2]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.expand_dims' op axis 3 is out of range for rank 3
+relax.func @expand_dims_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.expand_dims %x axes = [0, 3]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.squeeze' op axis 2 is out of range for rank 2
+relax.func @squeeze_c1[%n](%x: !relax.tensor<[n, 1], f32>) -> !relax.object {
+  %0 = relax.squeeze %x axes = [2]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.squeeze' op expected dimension 1 to be 1, got 4 and 1
+relax.func @squeeze_c2[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.squeeze %x axes = [1]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.broadcast_to' op expected a shape of rank 2 or more, got rank 1
+relax.func @broadcast_to_c1[%n](%x: !relax.tensor<[n, 4], f32>, %s: !relax.shape<[n]>) -> !relax.object {
+  %0 = relax.broadcast_to %x, %s
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.broadcast_to' op expected a dimension that is 1 or the one of the shape, got 4 and 5
+relax.func @broadcast_to_c2[%n](%x: !relax.tensor<[n, 4], f32>, %s: !relax.shape<[n, 5]>) -> !relax.object {
+  %0 = relax.broadcast_to %x, %s
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.broadcast_to' op expected a dimension that is 1 or the one of the shape, got 4 and 1
+relax.func @broadcast_to_c2[%n](%x: !relax.tensor<[n, 4], f32>, %s: !relax.shape<[n, 1]>) -> !relax.object {
+  %0 = relax.broadcast_to %x, %s
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.flip' op axis 2 is out of range for rank 2
+relax.func @flip_c1[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.flip %x axis = 2
+  relax.return %x
+}
+
+// -----
+
+// A property is given once.
+// CHECK: property axis is given twice
+relax.func @flip[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.flip %x axis = 0 axis = 1
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.flip' op expected a property axis
+relax.func @flip[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.flip %x
+  relax.return %x
+}
