@@ -1,122 +1,96 @@
-"""Does a value have a type? The run-time checks of the specification, on values, with symbols bound on the way."""
+"""Does a value have a type? The run-time checks of the specification, on values, with symbols bound on the way.
+
+Errors are worded as in the virtual machine. `TypeError`: a wrong kind, rank or dtype; `ValueError`: a wrong dimension.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
 
-import numpy as np
-
-from relax_dialect.interpreter.runtime_values import DType, Shape, Value, kind_of
+from relax_dialect.interpreter.runtime_values import Shape, Value, is_tensor, is_tuple, kind_of
+from relax_dialect.struct_info.base import Shape as Dims
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType, SymbolAttr
-from relax_dialect.struct_info.match import Match, Place, PlacedCheck, match_types
+from relax_dialect.struct_info.match import BoundCheck, Match, Place, PlacedCheck, match_types
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import CheckKind, Dim
 from tir_dialect.dtypes import is_bool, is_float, numpy_dtype
 
 
-def conform(
-    values: Sequence[Value],
-    declared: Sequence[StructInfo],
-    binds: Sequence[SymbolAttr],
-    known: Mapping[str, int],
-    places: Sequence[str],
-) -> dict[str, int]:
-    """Checks values against types and gives the symbols that they bind; `known` are the symbols in scope.
-
-    `places` say what errors call the values. `TypeError`: a wrong kind, rank or dtype; `ValueError`: a wrong dimension.
-    """
-    for value, info, place in zip(values, declared, places, strict=True):
-        check_kind(value, info, place)
-    match = match_types(declared, [ObjectType()] * len(declared), binds)
-    scope = {**known, **{name: _read(values, slot) for name, slot in match.slots.items()}}
-    checks = _Checks(match, scope, places, declared)
-    for placed in match.dim_checks:
-        if placed.check.kind is CheckKind.DIVISIBLE:
-            checks.dimension(placed)
-    bindings = {name: dim.evaluate(scope) for name, dim in match.bindings.items()}
-    for placed in match.dim_checks:
-        checks.dimension(placed)
-    for bound in match.bound_checks:
-        low, high = bound.symbol.interval
-        value = bound.value.evaluate(scope)
-        if (low is not None and value < low) or (high is not None and value > high):
-            name = bound.symbol.symbol.data
-            raise ValueError(f"{place_text(bound.place, places)}: expected {name} in [{low}, {high}], got {value}")
-    return bindings
-
-
-def check_kind(value: Value, info: StructInfo, place: str) -> None:
-    """Raises `TypeError` unless the value has the kind, rank and dtype that a type states."""
+def has_type(value: Value, info: StructInfo, symbols: Mapping[str, int]) -> bool:
+    """Whether a value has a type all of whose symbols are known."""
     match info:
         case TensorType():
-            _expect(isinstance(value, np.ndarray), value, "a tensor", place)
-            _expect(info.rank in (None, value.ndim), value, f"rank {info.rank}", place)
-            if info.dtype is not None:
-                expected = numpy_dtype(info.dtype)
-                _expect(value.dtype == expected, value, f"dtype {expected}", place)
+            return (
+                is_tensor(value)
+                and (info.dtype is None or value.dtype == numpy_dtype(info.dtype))
+                and _has_dims(value.shape, info.dims, symbols)
+            )
         case ShapeType():
-            _expect(isinstance(value, Shape), value, "a shape", place)
-            _expect(info.rank in (None, len(value)), value, f"rank {info.rank}", place)
+            return isinstance(value, Shape) and _has_dims(value, info.dims, symbols)
         case PrimType():
-            _expect(_is_prim(value, info), value, f"a {info.dtype} value", place)
+            known = info.value is None or (isinstance(value, int) and info.value.evaluate(symbols) == value)
+            return known and _is_prim(value, info)
         case TupleType():
-            _expect(isinstance(value, tuple) and not isinstance(value, Shape), value, "a tuple", place)
-            _expect(len(value) == len(info.fields), value, f"a tuple of {len(info.fields)} fields", place)
-            for index, (item, part) in enumerate(zip(value, info.fields, strict=True)):
-                check_kind(item, part, f"{place} field {index}")
+            return (
+                is_tuple(value)
+                and len(value) == len(info.fields)
+                and all(has_type(item, part, symbols) for item, part in zip(value, info.fields, strict=True))
+            )
         case FuncType():
-            _expect(callable(value) and not isinstance(value, DType), value, "a function", place)
+            return callable(value)
         case _:
-            pass
+            return True
 
 
-def _is_prim(value: Value, info: PrimType) -> bool:
-    if is_bool(info.dtype):
-        return isinstance(value, bool)
-    if is_float(info.dtype):
-        return isinstance(value, float | int) and not isinstance(value, bool)
-    return isinstance(value, int) and not isinstance(value, bool)
+def _has_dims(actual: Sequence[int], dims: Dims, symbols: Mapping[str, int]) -> bool:
+    if dims is None:
+        return True
+    if len(actual) != len(dims):
+        return False
+    return all(dim is None or dim.evaluate(symbols) == length for dim, length in zip(dims, actual, strict=True))
 
 
-def _expect(holds: bool, value: Value, expected: str, place: str) -> None:
-    if not holds:
-        raise TypeError(f"{place}: expected {expected}, got a {kind_of(value)}")
+@dataclass(frozen=True)
+class Contract:
+    """Types that values have to have, and the symbols that they bind: analysed once, used for every call."""
 
+    declared: Sequence[StructInfo]
+    places: Sequence[str]
+    """What errors call the values."""
+    binds: Sequence[SymbolAttr] = ()
 
-def _read(values: Sequence[Value], place: Place) -> int:
-    value = values[place.root]
-    for index in place.fields:
-        value = value[index]
-    if isinstance(value, np.ndarray):
-        return value.shape[place.dim or 0]
-    return value[place.dim or 0] if isinstance(value, Shape) else int(value)
+    @cached_property
+    def match(self) -> Match:
+        """What has to be read from values, solved and checked."""
+        return match_types(self.declared, [ObjectType()] * len(self.declared), self.binds)
 
+    def meet(self, values: Sequence[Value], known: Mapping[str, int]) -> dict[str, int]:
+        """Checks values and gives the symbols that they bind; `known` are the symbols in scope."""
+        for value, info, place in zip(values, self.declared, self.places, strict=True):
+            check_kind(value, info, place)
+        match = self.match
+        scope = {**known, **{name: _read(values, slot) for name, slot in match.slots.items()}}
+        divisible = [placed for placed in match.dim_checks if placed.check.kind is CheckKind.DIVISIBLE]
+        for placed in divisible:  # before the quotient is used
+            self._check_dimension(placed, scope)
+        bindings = {name: dim.evaluate(scope) for name, dim in match.bindings.items()}
+        for placed in match.dim_checks:
+            self._check_dimension(placed, scope)
+        for bound in match.bound_checks:
+            self._check_bound(bound, scope)
+        return bindings
 
-def place_text(place: Place, places: Sequence[str]) -> str:
-    """What an error calls a place."""
-    fields = "".join(f" field {index}" for index in place.fields)
-    return f"{places[place.root]}{fields}" + ("" if place.dim is None else f" dimension {place.dim}")
-
-
-class _Checks:
-    """Evaluates the checks of a match."""
-
-    def __init__(self, match: Match, scope: Mapping[str, int], places: Sequence[str], declared: Sequence[StructInfo]):
-        self._match = match
-        self._scope = scope
-        self._places = places
-        self._declared = declared
-
-    def dimension(self, placed: PlacedCheck) -> None:
-        """Raises `ValueError` unless a condition on dimensions holds."""
-        check = placed.check
-        left = check.lhs.evaluate(self._scope)
-        place = place_text(placed.place, self._places)
+    def _check_dimension(self, placed: PlacedCheck, scope: Mapping[str, int]) -> None:
+        check, place = placed.check, place_text(placed.place, self.places)
+        left = check.lhs.evaluate(scope)
         pattern = self._pattern(placed.place)
         match check.kind:
             case CheckKind.EQUAL:
-                right = check.rhs.evaluate(self._scope)
+                right = check.rhs.evaluate(scope)
                 if left != right:
                     expected = str(left) if check.lhs.is_constant else f"{pattern} = {left}{self._origin(pattern)}"
                     raise ValueError(f"{place}: expected {expected}, got {right}")
@@ -128,14 +102,93 @@ class _Checks:
                 if left < 0:
                     raise ValueError(f"{place}: expected {pattern} in the range at least 0, got {left}")
 
+    def _check_bound(self, bound: BoundCheck, scope: Mapping[str, int]) -> None:
+        low, high = bound.symbol.interval
+        value = bound.value.evaluate(scope)
+        if low <= value and (high is None or value <= high):
+            return
+        wanted = f"at least {low}" if high is None else f"{low} to {high}"
+        place = place_text(bound.place, self.places)
+        raise ValueError(f"{place}: expected {bound.symbol.symbol.data} in the range {wanted}, got {value}")
+
     def _origin(self, pattern: Dim | None) -> str:
-        source = None if pattern is None else self._match.sources.get(str(pattern))
-        return "" if source is None else f" (from {place_text(source, self._places).split(': ')[-1]})"
+        source = None if pattern is None else self.match.sources.get(str(pattern))
+        return "" if source is None else f" (from {place_text(source, self.places).split(': ')[-1]})"
 
     def _pattern(self, place: Place) -> Dim | None:
-        info = self._declared[place.root]
+        info = self.declared[place.root]
         for index in place.fields:
             info = info.fields[index] if isinstance(info, TupleType) else ObjectType()
         if isinstance(info, PrimType):
             return info.value
         return info.dims[place.dim or 0] if isinstance(info, TensorType | ShapeType) and info.dims else None
+
+
+def check_kind(value: Value, info: StructInfo, place: str) -> None:
+    """Raises `TypeError` unless the value has the kind, rank and dtype that a type states."""
+    match info:
+        case TensorType():
+            _check_tensor(value, info, place)
+        case ShapeType():
+            if not isinstance(value, Shape):
+                _wrong(place, "a shape", kind_of(value))
+            _check_rank(info.rank, len(value), place)
+        case PrimType():
+            if not _is_prim(value, info):
+                kind = "a bool" if is_bool(info.dtype) else "a float" if is_float(info.dtype) else "an int"
+                _wrong(place, kind, kind_of(value))
+        case TupleType():
+            _check_fields(value, info, place)
+        case FuncType():
+            if not callable(value):
+                _wrong(place, "a function", kind_of(value))
+        case _:
+            pass
+
+
+def _check_tensor(value: Value, info: TensorType, place: str) -> None:
+    if not is_tensor(value):
+        _wrong(place, "a tensor", kind_of(value))
+    _check_rank(info.rank, value.ndim, place)
+    if info.dtype is not None and value.dtype != numpy_dtype(info.dtype):
+        _wrong(place, f"dtype {numpy_dtype(info.dtype)}", str(value.dtype))
+
+
+def _check_fields(value: Value, info: TupleType, place: str) -> None:
+    if not is_tuple(value):
+        _wrong(place, "a tuple", kind_of(value))
+    if len(value) != len(info.fields):
+        plural = "" if len(info.fields) == 1 else "s"
+        _wrong(place, f"a tuple of {len(info.fields)} field{plural}", str(len(value)))
+    for index, (item, part) in enumerate(zip(value, info.fields, strict=True)):
+        check_kind(item, part, f"{place} field {index}")
+
+
+def _check_rank(expected: int | None, rank: int, place: str) -> None:
+    if expected is not None and expected != rank:
+        _wrong(place, f"rank {expected}", str(rank))
+
+
+def _wrong(place: str, expected: str, got: str) -> NoReturn:
+    raise TypeError(f"{place}: expected {expected}, got {got}")
+
+
+def _is_prim(value: Value, info: PrimType) -> bool:
+    if is_bool(info.dtype) or isinstance(value, bool):
+        return is_bool(info.dtype) and isinstance(value, bool)
+    return isinstance(value, float | int if is_float(info.dtype) else int)
+
+
+def _read(values: Sequence[Value], place: Place) -> int:
+    value = values[place.root]
+    for index in place.fields:
+        value = value[index]
+    if is_tensor(value):
+        return value.shape[place.dim or 0]
+    return value[place.dim or 0] if isinstance(value, Shape) else int(value)
+
+
+def place_text(place: Place, places: Sequence[str]) -> str:
+    """What an error calls a place."""
+    fields = "".join(f" field {index}" for index in place.fields)
+    return f"{places[place.root]}{fields}" + ("" if place.dim is None else f" dimension {place.dim}")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
-from relax_dialect.interpreter.machine import Frame, TailCall, ends, runs
-from relax_dialect.interpreter.runtime_values import Value
+from relax_dialect.interpreter.frame import Frame, ends, runs
+from relax_dialect.interpreter.functions import TailCall
+from relax_dialect.interpreter.runtime_values import Array, Value
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 
 
-def truth(value: bool | np.ndarray[Any, Any]) -> bool:
+def truth(value: bool | Array) -> bool:
     """The condition that a prim value or a scalar tensor holds."""
     return bool(value)
 
@@ -20,7 +17,7 @@ def truth(value: bool | np.ndarray[Any, Any]) -> bool:
 def if_(frame: Frame, op: IfOp) -> TailCall | None:
     """One of the two regions, which may end in a call that takes the place of the function."""
     region = op.then_region if truth(frame.get(op.condition)) else op.else_region
-    values = frame.interpreter.run_block(frame, region.block)
+    values = frame.run_block(region.block)
     if isinstance(values, TailCall):
         return values
     for result, value in zip(op.res, values, strict=True):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from relax_dialect.interpreter.operators import computes
+from relax_dialect.interpreter.operators import computes, result_dtype, wide
+from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.linear_algebra import MatmulOp
-from tir_dialect.dtypes import numpy_dtype
 
 
 @computes(MatmulOp)
-def matmul(op: MatmulOp, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """NumPy's `matmul`, in the dtype of the result."""
-    dtype = op.result.type.dtype
-    target = x.dtype if dtype is None else numpy_dtype(dtype)
-    return np.asarray(np.matmul(x.astype(target, copy=False), y.astype(target, copy=False)))
+def matmul(op: MatmulOp, x: Array, y: Array) -> Array:
+    """NumPy's `matmul`, in the dtype of the result; 16-bit floats are summed in `f32`."""
+    dtype = result_dtype(op, x)
+    left, right = (wide(operand.astype(dtype, copy=False)) for operand in (x, y))
+    return np.asarray(np.matmul(left, right)).astype(dtype, copy=False)

@@ -2,145 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any, TypeAlias, TypeVar, cast
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
 
 import tvm_ffi
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
-from relax_dialect.interpreter.conform import conform
+from relax_dialect.interpreter import families
+from relax_dialect.interpreter.functions import Function
 from relax_dialect.interpreter.runtime_values import Value, from_python, packed
-from relax_dialect.ops.structure import ClosureOp, FuncOp
-from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import find_function
 
-OpT = TypeVar("OpT", bound=Operation)
-Rule: TypeAlias = "Callable[[Frame, OpT], TailCall | None]"
+T = TypeVar("T")
 
-FAMILIES = (
-    "binary",
-    "binding",
-    "calls",
-    "control_flow",
-    "linear_algebra",
-    "manipulation",
-    "set",
-    "shapes",
-    "unary",
-    "values",
-)
-"""Files with rules, with the stems of the families in `relax_dialect/ops`."""
+MAX_DEPTH = 2_000
+"""Calls inside each other before a `RecursionError`."""
 
-_RULES: dict[type[Operation], Rule[Operation]] = {}
+MAX_ENTRIES = 50
+"""How often packed functions may call back into the interpreter inside each other: these calls are on the C stack."""
 
-
-def runs(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
-    """Registers how ops of some classes are run.
-
-    A rule sets the op's results in the frame, or gives a call that takes the place of the function.
-    """
-
-    def register(rule: Rule[OpT]) -> Rule[OpT]:
-        for op_type in op_types:
-            _RULES[op_type] = cast("Rule[Operation]", rule)
-        return rule
-
-    return register
-
-
-@dataclass
-class Frame:
-    """One call: the values of SSA values and of symbols."""
-
-    interpreter: Interpreter
-    function: str
-    """What errors begin with."""
-    values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
-    symbols: dict[str, int] = field(default_factory=dict[str, int])
-
-    def get(self, value: SSAValue) -> Value:
-        """The value of an SSA value."""
-        return self.values[value]
-
-    def get_all(self, values: Sequence[SSAValue]) -> list[Value]:
-        """The values of several SSA values."""
-        return [self.values[value] for value in values]
-
-    def set(self, result: SSAValue, value: Value) -> None:
-        """Gives an SSA value its value."""
-        self.values[result] = value
-
-    def check(self, value: Value, info: Attribute, place: str) -> None:
-        """Raises `TypeError` or `ValueError` unless a value has a type whose symbols are in scope."""
-        (declared,) = as_struct_infos((info,))
-        conform([value], [declared], (), self.symbols, [f"{self.function}: {place}"])
-
-
-@dataclass(frozen=True)
-class TailCall:
-    """A call whose result is the result of the caller: it takes the caller's place."""
-
-    function: Function
-    arguments: Sequence[Value]
-
-
-@dataclass(eq=False)
-class Function:
-    """A function value: of the module, or a closure with the frame that it captures."""
-
-    interpreter: Interpreter
-    op: FuncOp | ClosureOp
-    outer: Frame | None = None
-
-    @property
-    def name(self) -> str:
-        """What errors begin with."""
-        return self.op.sym_name.data if isinstance(self.op, FuncOp) else "closure"
-
-    @property
-    def type(self) -> FuncType:
-        """The signature."""
-        return self.op.function_type
-
-    def __call__(self, *arguments: Value) -> Value:
-        """Runs the function; calls in tail position do not nest."""
-        function: Function = self
-        while True:
-            frame = function.enter(arguments)
-            result = frame.interpreter.run_block(frame, function.op.body.block)
-            if not isinstance(result, TailCall):
-                return result
-            function, arguments = result.function, tuple(result.arguments)
-
-    def enter(self, arguments: Sequence[Value]) -> Frame:
-        """A frame with the arguments, which are checked against the signature."""
-        frame = Frame(self.interpreter, self.name)
-        if self.outer is not None:
-            frame.values.update(self.outer.values)
-            frame.symbols.update(self.outer.symbols)
-        params = self.op.params
-        names = [param.name_hint or f"arg{index}" for index, param in enumerate(params)]
-        if len(arguments) != len(params):
-            listed = f" ({', '.join(names)})" if names else ""
-            plural = "" if len(params) == 1 else "s"
-            raise TypeError(f"{self.name}: expected {len(params)} argument{plural}{listed}, got {len(arguments)}")
-        places = [f"{self.name}: argument #{index} ({name})" for index, name in enumerate(names)]
-        bindings = conform(arguments, self.type.params, self.type.symbols, frame.symbols, places)
-        frame.symbols.update(bindings)
-        frame.values.update(zip(params, arguments, strict=True))
-        for witness, bound in zip(self.op.witnesses, self.type.symbols, strict=True):
-            frame.values[witness] = bindings[bound.symbol.data]
-        if isinstance(self.op, ClosureOp) and self.op.itself is not None:
-            frame.values[self.op.itself] = self
-        return frame
+FRAMES_OF_A_CALL = 20
+"""Frames of Python that a call may take, for its branches and loops too. They are on the heap, not on the C stack."""
 
 
 class Interpreter:
-    """Runs the functions of a module. Packed functions come from `packed_functions`, then from the tvm-ffi registry."""
+    """Runs the functions of a module. Packed functions come from `packed_functions`, then from the tvm-ffi registry.
+
+    The module must not be changed while an interpreter for it is in use.
+    """
 
     def __init__(
         self,
@@ -152,8 +45,10 @@ class Interpreter:
         self.module = module
         self._packed = packed_functions or {}
         self._weights = weights or {}
-        for family in FAMILIES:
-            import_module(f"relax_dialect.interpreter.{family}")
+        self._facts: dict[tuple[Operation, str], Any] = {}
+        self._depth = 0
+        self._entries = 0
+        families.load()
 
     def function(self, name: str) -> Function:
         """A function of the module; `KeyError` if there is none."""
@@ -176,51 +71,48 @@ class Interpreter:
             raise KeyError(f"the weight {name} was not given to the interpreter")
         return from_python(self._weights[name])
 
+    def remember(self, op: Operation, make: Callable[[], T], what: str = "") -> T:
+        """A fact about an op that holds for every time that it is run; `make` is called the first time."""
+        key = (op, what)
+        if key not in self._facts:
+            self._facts[key] = make()
+        return cast("T", self._facts[key])
+
     def run(self, entry: str, arguments: Sequence[Any]) -> Value:
         """Calls the function `entry` with values from outside."""
+        return self.function(entry)(*map(from_python, arguments))
+
+    # Depth
+
+    def push(self, function: str) -> None:
+        """A call begins; `RecursionError` if there are too many."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise RecursionError(too_deep(function, MAX_DEPTH))
+
+    def pop(self) -> None:
+        """A call has ended."""
+        self._depth -= 1
+
+    @contextmanager
+    def entered(self) -> Generator[None]:
+        """Python has enough frames for the calls that begin inside; depth is as before afterwards, also on errors."""
+        if self._entries >= MAX_ENTRIES:
+            raise RecursionError(too_deep("packed functions", MAX_ENTRIES))
+        depth, limit = self._depth, sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, FRAMES_OF_A_CALL * MAX_DEPTH))
+        self._entries += 1
         try:
-            return self.function(entry)(*map(from_python, arguments))
-        except RecursionError as error:
-            raise RecursionError(
-                f"{entry}: too many calls inside each other: turn the recursion into a loop or a tail call"
-            ) from error
-
-    def run_block(self, frame: Frame, block: Block) -> Value:
-        """Runs the ops of a block; gives what its terminator passes on: one value, or a tuple for `relax.yield`."""
-        for op in block.ops:
-            ending = _ENDINGS.get(type(op))
-            if ending is not None:
-                return ending(frame, op)
-            tail_call = self.run_op(frame, op)
-            if tail_call is not None:
-                return tail_call
-        raise ValueError("a block has to end in a terminator")
-
-    def run_op(self, frame: Frame, op: Operation) -> TailCall | None:
-        """Runs one op; `NotImplementedError` names it if it has no meaning here."""
-        rule = _RULES.get(type(op))
-        if rule is None:
-            raise NotImplementedError(f"the interpreter does not know '{op.name}'{_where(op)}")
-        return rule(frame, op)
+            yield
+        finally:
+            self._entries -= 1
+            self._depth = depth
+            sys.setrecursionlimit(limit)
 
 
-_ENDINGS: dict[type[Operation], Callable[[Frame, Any], Value]] = {}
-"""Terminators: what they pass on."""
-
-
-def ends(op_type: type[OpT]) -> Callable[[Callable[[Frame, OpT], Value]], Callable[[Frame, OpT], Value]]:
-    """Registers what a terminator passes on."""
-
-    def register(rule: Callable[[Frame, OpT], Value]) -> Callable[[Frame, OpT], Value]:
-        _ENDINGS[op_type] = rule
-        return rule
-
-    return register
-
-
-def _where(op: Operation) -> str:
-    location = op.location
-    return f" at {location.filename.data}:{location.line.data}" if isinstance(location, FileLineColLoc) else ""
+def too_deep(function: str, limit: int) -> str:
+    """What the error of a recursion without end says."""
+    return f"{function}: more than {limit} calls inside each other: turn the recursion into a loop or a tail call"
 
 
 def run(

@@ -1,32 +1,48 @@
-"""How operators are run: a NumPy function of the operands, whose result has to be of the type that inference gave."""
+"""How operators are run: a NumPy function of the operands, whose results have to be of the inferred types."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from relax_dialect.inference import DimCheck, DimRelation
 from relax_dialect.interfaces import InfersResultTypes
-from relax_dialect.interpreter.machine import Frame, runs
-from relax_dialect.interpreter.runtime_values import Value
+from relax_dialect.interpreter.frame import Frame, runs, where
+from relax_dialect.interpreter.runtime_values import Array, Value, is_tensor
+from relax_dialect.struct_info.types import TensorType
+from relax_dialect.traits import AliasesOperand
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dtypes import numpy_dtype
 
 OpT = TypeVar("OpT", bound=InfersResultTypes)
 Compute: TypeAlias = "Callable[..., Value]"
+ComputeAll: TypeAlias = "Callable[..., Sequence[Value]]"
 
 
 def computes(*op_types: type[OpT]) -> Callable[[Compute], Compute]:
     """Registers `compute(op, *operands)`, the value of the only result, for some operators."""
 
     def register(compute: Compute) -> Compute:
+        def compute_all(op: InfersResultTypes, *operands: Value) -> Sequence[Value]:
+            return (compute(op, *operands),)
+
+        computes_all(*op_types)(compute_all)
+        return compute
+
+    return register
+
+
+def computes_all(*op_types: type[OpT]) -> Callable[[ComputeAll], ComputeAll]:
+    """Registers `compute(op, *operands)`, the values of all results, for some operators."""
+
+    def register(compute: ComputeAll) -> ComputeAll:
         def rule(frame: Frame, op: InfersResultTypes) -> None:
             make_checks(frame, op)
-            result = compute(op, *frame.get_all(op.operands))
-            if isinstance(result, np.generic):
-                result = np.asarray(result)
-            frame.check(result, op.results[0].type, f"result of '{op.name}'")
-            frame.set(op.results[0], result)
+            with np.errstate(all="ignore"):
+                values = compute(op, *frame.get_all(op.operands))
+            _set_results(frame, op, values)
 
         runs(*op_types)(rule)
         return compute
@@ -34,14 +50,55 @@ def computes(*op_types: type[OpT]) -> Callable[[Compute], Compute]:
     return register
 
 
+def computes_in(*op_types: type[OpT]) -> Callable[[ComputeAll], ComputeAll]:
+    """Registers `compute(dims, op, *operands)` for operators whose properties are dimensions; `dims` evaluates them."""
+
+    def register(compute: ComputeAll) -> ComputeAll:
+        def rule(frame: Frame, op: InfersResultTypes) -> None:
+            make_checks(frame, op)
+            with np.errstate(all="ignore"):
+                values = compute(DimValues(frame), op, *frame.get_all(op.operands))
+            _set_results(frame, op, values)
+
+        runs(*op_types)(rule)
+        return compute
+
+    return register
+
+
+class DimValues:
+    """The values of dimensions in a frame."""
+
+    def __init__(self, frame: Frame):
+        self._symbols = frame.symbols
+
+    def __call__(self, dim: DimAttr) -> int:
+        """The value of a dimension."""
+        return dim.data.evaluate(self._symbols)
+
+
+def _set_results(frame: Frame, op: InfersResultTypes, values: Sequence[Value]) -> None:
+    views = op.has_trait(AliasesOperand)
+    for result, value in zip(op.results, values, strict=True):
+        if isinstance(result.type, TensorType) and not views:
+            value = _own(value, frame.get_all(op.operands))
+        frame.set_checked(result, value, f"result of '{op.name}'")
+
+
+def _own(value: Array | np.generic[Any], operands: Sequence[Value]) -> Array:
+    """The value with memory of its own: NumPy gives scalars where the rank is 0, views, and also whole operands."""
+    if is_tensor(value) and value.base is None and value.flags.c_contiguous:
+        return value.copy() if any(value is operand for operand in operands) else value
+    return np.array(value, order="C")
+
+
 def make_checks(frame: Frame, op: InfersResultTypes) -> None:
     """Raises `ValueError` if a condition does not hold that inference left open."""
-    for check in op.runtime_checks():
+    for check in frame.interpreter.remember(op, op.runtime_checks):
         left, right = check.left.evaluate(frame.symbols), check.right.evaluate(frame.symbols)
         if not _holds(check, left, right):
-            raise ValueError(
-                f"{frame.function}: '{op.name}' expected {check.message}: {check.left} = {left}, {check.right} = {right}"
-            )
+            facts = f"{check.left} = {left}, {check.right} = {right}"
+            raise ValueError(f"{frame.function}: {check.message}{where(op)}: {facts}")
 
 
 def _holds(check: DimCheck, left: int, right: int) -> bool:
@@ -52,3 +109,15 @@ def _holds(check: DimCheck, left: int, right: int) -> bool:
             return left == right or 1 in (left, right)
         case DimRelation.AT_MOST:
             return left <= right
+
+
+def result_dtype(op: InfersResultTypes, otherwise: Array, index: int = 0) -> np.dtype[np.generic]:
+    """The NumPy dtype of a result; that of the array `otherwise` if the type does not say it."""
+    info = op.results[index].type
+    dtype = info.dtype if isinstance(info, TensorType) else None
+    return otherwise.dtype if dtype is None else numpy_dtype(dtype)
+
+
+def wide(x: Array) -> Array:
+    """`f16` and `bf16` as `f32`, in which they are accumulated; others as they are."""
+    return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x

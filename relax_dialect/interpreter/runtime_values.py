@@ -13,10 +13,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import tvm_ffi
+from numpy.typing import NDArray
+from typing_extensions import TypeIs
 
 from tir_dialect import dtypes
 
 Value: TypeAlias = Any
+
+Array: TypeAlias = NDArray[Any]
+"""A tensor."""
 
 
 class Shape(tuple[int, ...]):
@@ -36,80 +41,133 @@ class DType:
     """As in the text of the IR: `f32`."""
 
 
+def is_tensor(value: Value) -> TypeIs[Array]:
+    """Whether a value is a tensor."""
+    return isinstance(value, np.ndarray)
+
+
+def is_tuple(value: Value) -> TypeIs[tuple[Value, ...]]:
+    """Whether a value is a tuple of the language."""
+    return isinstance(value, tuple) and not isinstance(value, Shape)
+
+
+def _is_numpy_scalar(value: Any) -> TypeIs[np.generic[Any]]:
+    return isinstance(value, np.generic)
+
+
+def _is_sequence(value: Any) -> TypeIs[list[Any] | tvm_ffi.Array[Any]]:
+    return isinstance(value, list | tvm_ffi.Array)
+
+
 def from_python(value: Any) -> Value:
     """A value given from outside: arrays of any DLPack library, tvm-ffi objects, sequences, numbers, strings,
     callables.
     """
+    if _is_numpy_scalar(value):
+        return value.item()
     match value:
-        case None | bool() | int() | float() | str() | np.ndarray() | Shape() | DType():
-            return value
-        case np.generic():
-            return value.item()
-        case tvm_ffi.Shape():
-            return Shape(int(dim) for dim in value)
+        # Before `str` and `tuple`, of which they are subclasses.
         case tvm_ffi.dtype():
             return DType(_ir_dtype(str(value)))
+        case tvm_ffi.Shape():
+            dims: Any = value
+            return Shape(int(dim) for dim in dims)
         case tvm_ffi.Function():
             return packed(value)
-        case tuple() | list() | tvm_ffi.Array():
+        case None | bool() | int() | float() | str() | Shape() | DType():
+            return value
+        case _ if is_tensor(value):
+            return value
+        case _ if _is_sequence(value) or is_tuple(value):
             return tuple(from_python(item) for item in value)
         case _ if hasattr(value, "__dlpack__"):
-            return np.from_dlpack(value)
+            return _from_tensor(value)
         case _:
             return value
+
+
+def _from_tensor(value: Any) -> Value:
+    from relax_dialect.interpreter.exchange import to_array
+
+    return to_array(value) if isinstance(value, tvm_ffi.Tensor) else np.from_dlpack(value)
 
 
 def to_ffi(value: Value) -> Any:
     """The value as a packed function receives it; a tensor shares its memory."""
-    match value:
-        case np.ndarray():
-            return _tensor(value)
-        case Shape():
-            return tvm_ffi.Shape(value)
-        case tuple():
-            return tvm_ffi.convert([to_ffi(item) for item in value])
-        case DType():
-            return tvm_ffi.dtype(str(dtypes.numpy_dtype(dtypes.parse_dtype(value.name))))
-        case _ if callable(value) and not isinstance(value, tvm_ffi.Function):
-            return tvm_ffi.convert(lambda *args: to_ffi(value(*map(from_python, args))))
-        case _:
-            return value
+    if is_tensor(value):
+        from relax_dialect.interpreter.exchange import to_tensor
+
+        return to_tensor(value)
+    if isinstance(value, Shape):
+        return tvm_ffi.Shape(value)
+    if is_tuple(value):
+        return tvm_ffi.convert([to_ffi(item) for item in value])
+    if isinstance(value, DType):
+        return tvm_ffi.dtype(str(dtypes.numpy_dtype(dtypes.parse_dtype(value.name))))
+    if callable(value) and not isinstance(value, tvm_ffi.Function):
+        return tvm_ffi.convert(_outside(value))
+    return value
+
+
+def _outside(function: Callable[..., Value]) -> Callable[..., Any]:
+    """A function of the interpreter as a callable on tvm-ffi values."""
+
+    def call(*arguments: Any) -> Any:
+        return to_ffi(function(*map(from_python, arguments)))
+
+    return call
 
 
 def packed(function: Callable[..., Any]) -> Callable[..., Value]:
     """A packed function as a callable on values of the interpreter."""
 
-    def call(*args: Value) -> Value:
-        return from_python(function(*map(to_ffi, args)))
+    def call(*arguments: Value) -> Value:
+        return from_python(function(*map(to_ffi, arguments)))
 
     return call
 
 
-def _tensor(array: np.ndarray) -> tvm_ffi.Tensor:
-    """A tensor on the memory of `array`, which is copied only if it has to be."""
-    if not array.flags.c_contiguous or not array.flags.writeable:
-        array = np.ascontiguousarray(array).copy()
-    return tvm_ffi.from_dlpack(array)
-
-
 def _ir_dtype(name: str) -> str:
-    return dtypes.dtype_name(dtypes.from_numpy(np.dtype(name)))
+    return dtypes.dtype_name(dtypes.parse_dtype(name))
 
 
 def kind_of(value: Value) -> str:
-    """What an error calls a value."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "bool"
-        case np.ndarray():
-            return f"tensor of dtype {value.dtype} and shape {list(value.shape)}"
-        case Shape():
-            return f"shape of rank {len(value)}"
-        case tuple():
-            return f"tuple of {len(value)} fields"
-        case int() | float() | str():
-            return type(value).__name__
-        case _:
-            return "function" if callable(value) else "object"
+    """What an error calls the kind of a value, as in the virtual machine."""
+    if value is None:
+        return "null"
+    if is_tensor(value):
+        return "tensor"
+    for kind, types in _KINDS.items():
+        if isinstance(value, types):
+            return kind
+    return "function" if callable(value) else "object"
+
+
+_KINDS: dict[str, type] = {
+    "shape": Shape,
+    "tuple": tuple,
+    "dtype": DType,
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "string": str,
+}
+
+
+def text_of(value: Value) -> str:
+    """What `relax.print` and `relax.assert` write for a value: `3`, `true`, `[2, 4]`, NumPy's text of a tensor,
+    `(a, b)`, `null`.
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Shape):
+        return f"[{', '.join(map(str, value))}]"
+    if is_tuple(value):
+        return f"({', '.join(map(text_of, value))})"
+    if is_tensor(value) or isinstance(value, int | float | str):
+        return str(value)
+    if isinstance(value, DType):
+        return value.name
+    return f"<{kind_of(value)}>"

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from relax_dialect.interpreter.machine import Frame, runs
-from relax_dialect.interpreter.operators import computes
+from relax_dialect.interpreter.operators import computes, computes_all
+from relax_dialect.interpreter.properties import integer
+from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.set import NonzeroOp, UniqueOp
 
 
-@runs(UniqueOp)
-def unique(frame: Frame, op: UniqueOp) -> None:
+@computes_all(UniqueOp)
+def unique(op: UniqueOp, x: Array) -> Sequence[Array]:
     """NumPy's `unique`."""
-    flags = [flag is not None for flag in (op.return_index, op.return_inverse, op.return_counts)]
-    axis = None if op.axis is None else op.axis.value.data
-    found: Any = np.unique(frame.get(op.x), *flags, axis=axis)
-    values, *extra = found if isinstance(found, tuple) else (found,)
-    parts = [values, *(part.astype(np.int64).reshape(-1) for part in extra)]
-    for result, part in zip(op.res, parts, strict=True):
-        frame.check(part, result.type, "result of 'relax.unique'")
-        frame.set(result, part)
+    found: Any = np.unique_all(x) if op.axis is None else _unique_along(x, integer(op.axis))
+    wanted = (op.return_index, op.return_inverse, op.return_counts)
+    values, *extra = found
+    parts = [part for part, flag in zip(extra, wanted, strict=True) if flag is not None]
+    return [values, *(part.astype(np.int64).reshape(-1) for part in parts)]
+
+
+def _unique_along(x: Array, axis: int | None) -> Any:
+    return np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
 
 
 @computes(NonzeroOp)
-def nonzero(op: NonzeroOp, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def nonzero(op: NonzeroOp, x: Array) -> Array:
     """The places of the elements that are not zero, as columns."""
     return np.array(np.nonzero(np.atleast_1d(x)), np.int64)[: x.ndim]

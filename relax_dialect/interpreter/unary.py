@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from relax_dialect.interpreter.operators import computes
+from relax_dialect.interpreter.operators import computes, wide
+from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops import unary
+from relax_dialect.ops.binary import BroadcastOp
 from relax_dialect.ops.unary import UnaryOp
 
 
-def elementwise(op: UnaryOp, *operands: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """NumPy's function, with IEEE results instead of warnings and the dtype that the op declares."""
-    with np.errstate(all="ignore"):
-        result = np.asarray(op.SCALAR.evaluate(*operands))
-    dtype = bool if op.SCALAR.predicate else operands[0].dtype
-    return result.astype(dtype, copy=False)
+def elementwise(op: UnaryOp | BroadcastOp, *operands: Array) -> Array:
+    """NumPy's function, rounded once to the dtype that the op declares."""
+    result = np.asarray(op.SCALAR.evaluate(*map(wide, operands)))
+    return result.astype(bool if op.SCALAR.predicate else operands[0].dtype, copy=False)
 
 
 for _op in vars(unary).values():

@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
 from xdsl.utils.hints import isa
 
-from relax_dialect.interpreter.machine import Frame, runs
+from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.runtime_values import DType
 from relax_dialect.ops.values import ConstantOp, DTypeOp, NullOp, PrimOp, StringOp
 from tir_dialect.attributes import DimAttr

@@ -1,0 +1,64 @@
+"""Activation functions and softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relax_dialect.interpreter.operators import computes, wide
+from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.interpreter.unary import elementwise
+from relax_dialect.ops import activation
+from relax_dialect.ops.activation import ClipOp, LeakyReluOp, LogSoftmaxOp, PreluOp, SoftmaxBase, SoftmaxOp, SoftplusOp
+from relax_dialect.ops.unary import UnaryOp
+
+for _op in vars(activation).values():
+    if isinstance(_op, type) and issubclass(_op, UnaryOp) and "name" in vars(_op):
+        computes(_op)(elementwise)
+
+
+@computes(LeakyReluOp)
+def leaky_relu(op: LeakyReluOp, x: Array) -> Array:
+    """`alpha * x` where x is not positive."""
+    w = wide(x)
+    return np.where(w > 0, w, w.dtype.type(op.alpha.value.data) * w).astype(x.dtype)
+
+
+@computes(SoftplusOp)
+def softplus(op: SoftplusOp, x: Array) -> Array:
+    """`log(1 + exp(beta * x)) / beta`, x itself far to the right."""
+    w = wide(x)
+    beta = w.dtype.type(op.beta.value.data)
+    scaled = beta * w
+    return np.where(scaled > op.threshold.value.data, w, np.log1p(np.exp(scaled)) / beta).astype(x.dtype)
+
+
+@computes(PreluOp)
+def prelu(op: PreluOp, x: Array, slope: Array) -> Array:
+    """`slope * x` where x is not positive, with a slope for each place along the axis."""
+    shape = [1] * x.ndim
+    shape[op.axis.value.data] = slope.size
+    w = wide(x)
+    return np.where(w > 0, w, wide(slope).reshape(shape) * w).astype(x.dtype)
+
+
+@computes(ClipOp)
+def clip(op: ClipOp, x: Array) -> Array:
+    """`min(max(x, low), high)`."""
+    low, high = (bound_in(x.dtype, bound.value.data) for bound in (op.min, op.max))
+    return np.minimum(np.maximum(x, low), high)
+
+
+def bound_in(dtype: np.dtype[Any], bound: float) -> Array:
+    """A bound in a dtype; of integers, without its fraction and at most the extremes."""
+    if np.issubdtype(dtype, np.integer):
+        info = np.iinfo(dtype.type)
+        return np.array(int(min(max(bound, info.min), info.max)), dtype)
+    return np.array(bound, dtype)
+
+
+@computes(SoftmaxOp, LogSoftmaxOp)
+def softmax(op: SoftmaxBase, x: Array) -> Array:
+    """The function of the op along its axis."""
+    return op.EVALUATE(wide(x), op.axis.value.data).astype(x.dtype)

@@ -1,0 +1,84 @@
+"""Tensors made from a shape or a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relax_dialect.interpreter.operators import DimValues, computes, computes_in, result_dtype
+from relax_dialect.interpreter.runtime_values import Array, Shape
+from relax_dialect.ops.creation import (
+    ArangeOp,
+    EyeLikeOp,
+    EyeOp,
+    FilledLikeOp,
+    FilledOp,
+    FullLikeOp,
+    FullOp,
+    OnesLikeOp,
+    OnesOp,
+    TriangleOp,
+    TrilOp,
+    TriuOp,
+    ZerosLikeOp,
+    ZerosOp,
+)
+
+
+@computes(FullOp)
+def full(op: FullOp, shape: Shape, value: Array | float) -> Array:
+    """One value everywhere."""
+    found = np.asarray(value)
+    return np.full(shape, found.astype(result_dtype(op, found)))
+
+
+@computes(FullLikeOp)
+def full_like(op: FullLikeOp, x: Array, value: Array | float) -> Array:
+    """One value everywhere."""
+    return np.full(x.shape, np.asarray(value).astype(result_dtype(op, x)))
+
+
+@computes(ZerosOp, OnesOp)
+def filled(op: FilledOp, shape: Shape) -> Array:
+    """The op's constant everywhere."""
+    return np.full(shape, op.VALUE, result_dtype(op, np.empty(0)))
+
+
+@computes(ZerosLikeOp, OnesLikeOp)
+def filled_like(op: FilledLikeOp, x: Array) -> Array:
+    """The op's constant everywhere."""
+    return np.full(x.shape, op.VALUE, result_dtype(op, x))
+
+
+@computes(ArangeOp)
+def arange(op: ArangeOp, start: float, stop: float, step: float) -> Array:
+    """`start + i * step`, in `i64` or `f64`, converted at the end; `ValueError` for a step of 0."""
+    return arange_values(start, stop, step).astype(result_dtype(op, np.asarray(start)))
+
+
+def arange_values(start: float, stop: float, step: float) -> Array:
+    """The numbers from `start` before `stop`."""
+    if step == 0:
+        raise ValueError("'relax.arange' expected a step that is not 0")
+    length = -((start - stop) // step) if isinstance(step, int) else np.ceil((stop - start) / step)
+    return start + np.arange(max(int(length), 0)) * step
+
+
+@computes_in(TrilOp, TriuOp)
+def triangle(dims: DimValues, op: TriangleOp, x: Array) -> Sequence[Array]:
+    """One side of a diagonal."""
+    return (getattr(np, op.NUMPY_NAME)(x, dims(op.k)),)
+
+
+@computes_in(EyeOp)
+def eye(dims: DimValues, op: EyeOp) -> Sequence[Array]:
+    """Ones on a diagonal."""
+    return (np.eye(dims(op.rows), dims(op.columns), op.k.value.data, result_dtype(op, np.empty(0))),)
+
+
+@computes(EyeLikeOp)
+def eye_like(op: EyeLikeOp, x: Array) -> Array:
+    """Ones on a diagonal."""
+    rows, columns = x.shape
+    return np.eye(rows, columns, op.k.value.data, result_dtype(op, x))

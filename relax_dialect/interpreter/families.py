@@ -1,0 +1,43 @@
+"""The files with rules; importing them fills the tables of `frame`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+FAMILIES: tuple[str, ...] = (
+    "activation",
+    "binary",
+    "binding",
+    "call_packed",
+    "call_tir",
+    "calls",
+    "control_flow",
+    "creation",
+    "dataflow",
+    "datatype",
+    "effects",
+    "gather",
+    "guard",
+    "indexing",
+    "joining",
+    "linear_algebra",
+    "loops",
+    "manipulation",
+    "memory",
+    "normalization",
+    "reduction",
+    "search",
+    "set",
+    "shapes",
+    "sorting",
+    "structure",
+    "unary",
+    "values",
+)
+"""Stems of the files, those of the families in `relax_dialect/ops`."""
+
+
+def load() -> None:
+    """Imports all of them; cheap from the second time on."""
+    for family in FAMILIES:
+        import_module(f"relax_dialect.interpreter.{family}")

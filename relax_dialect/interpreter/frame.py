@@ -1,0 +1,121 @@
+"""One call in progress, and the table of what each op does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+
+from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from relax_dialect.interpreter.conform import Contract, has_type
+from relax_dialect.interpreter.runtime_values import Value
+from relax_dialect.struct_info.base import StructInfo
+
+if TYPE_CHECKING:
+    from relax_dialect.interpreter.functions import TailCall
+    from relax_dialect.interpreter.machine import Interpreter
+
+OpT = TypeVar("OpT", bound=Operation)
+T = TypeVar("T")
+Rule: TypeAlias = "Callable[[Frame, OpT], TailCall | None]"
+Ending: TypeAlias = "Callable[[Frame, OpT], Value]"
+
+RULES: dict[type[Operation], Rule[Operation]] = {}
+"""How ops are run."""
+
+ENDINGS: dict[type[Operation], Ending[Any]] = {}
+"""What terminators pass on."""
+
+
+def runs(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers how ops of some classes are run.
+
+    A rule sets the op's results in the frame, or gives a call that takes the place of the function.
+    """
+
+    def register(rule: Rule[OpT]) -> Rule[OpT]:
+        for op_type in op_types:
+            RULES[op_type] = cast("Rule[Operation]", rule)
+        return rule
+
+    return register
+
+
+def ends(op_type: type[OpT]) -> Callable[[Ending[OpT]], Ending[OpT]]:
+    """Registers what a terminator passes on."""
+
+    def register(rule: Ending[OpT]) -> Ending[OpT]:
+        ENDINGS[op_type] = rule
+        return rule
+
+    return register
+
+
+@dataclass
+class Frame:
+    """One call: the values of SSA values and of symbols."""
+
+    interpreter: Interpreter
+    function: str
+    """What errors begin with."""
+    values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    symbols: dict[str, int] = field(default_factory=dict[str, int])
+
+    def get(self, value: SSAValue) -> Value:
+        """The value of an SSA value."""
+        return self.values[value]
+
+    def get_all(self, values: Sequence[SSAValue]) -> list[Value]:
+        """The values of several SSA values."""
+        return [self.values[value] for value in values]
+
+    def set(self, result: SSAValue, value: Value) -> None:
+        """Gives an SSA value its value."""
+        self.values[result] = value
+
+    def set_checked(self, result: SSAValue, value: Value, what: str) -> None:
+        """Gives an SSA value its value, which has to be of its type; `what` is how errors call the value."""
+        self.check(value, result.type, what)
+        self.values[result] = value
+
+    def check(self, value: Value, info: Attribute, what: str) -> None:
+        """Raises `TypeError` or `ValueError` unless a value has a type whose symbols are in scope."""
+        if isinstance(info, StructInfo) and not has_type(value, info, self.symbols):
+            Contract([info], [f"{self.function}: {what}"]).meet([value], self.symbols)
+
+    def bind(self, key: Operation, contract: Callable[[], Contract], values: Sequence[Value]) -> Mapping[str, int]:
+        """Checks values against the contract of an op, made once, and brings the symbols that they bind into scope."""
+        found = self.interpreter.remember(key, contract)
+        bound = {symbol.symbol.data for symbol in found.binds}
+        known = self.symbols
+        if not bound.isdisjoint(known):
+            known = {name: number for name, number in known.items() if name not in bound}
+        bindings = found.meet(values, known)
+        self.symbols.update(bindings)
+        return bindings
+
+    def run_block(self, block: Block) -> Value:
+        """Runs the ops of a block; gives what its terminator passes on: one value, or a tuple for `relax.yield`."""
+        for op in block.ops:
+            op_type = type(op)
+            rule = RULES.get(op_type)
+            if rule is not None:
+                tail_call = rule(self, op)
+                if tail_call is not None:
+                    return tail_call
+                continue
+            ending = ENDINGS.get(op_type)
+            if ending is None:
+                raise NotImplementedError(f"the interpreter does not know '{op.name}'{where(op)}")
+            return ending(self, op)
+        raise ValueError("a block has to end in a terminator")
+
+
+def where(op: Operation) -> str:
+    """` at file:line:column`, or nothing if the place of an op is not known."""
+    location = op.location
+    if not isinstance(location, FileLineColLoc):
+        return ""
+    return f" at {location.filename.data}:{location.line.data}:{location.column.data}"

@@ -1,0 +1,93 @@
+"""Function values: functions of the module, closures, and calls of either that do not nest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from relax_dialect.interpreter.conform import Contract
+from relax_dialect.interpreter.frame import Frame
+from relax_dialect.interpreter.runtime_values import Value
+from relax_dialect.ops.structure import ClosureOp, FuncOp
+from relax_dialect.struct_info.functions import FuncType
+
+if TYPE_CHECKING:
+    from relax_dialect.interpreter.machine import Interpreter
+
+
+@dataclass(frozen=True)
+class TailCall:
+    """A call whose result is the result of the caller: it takes the caller's place."""
+
+    function: Function
+    arguments: Sequence[Value]
+
+
+@dataclass(eq=False)
+class Function:
+    """A function value: of the module, or a closure with the frame that it captures."""
+
+    interpreter: Interpreter
+    op: FuncOp | ClosureOp
+    outer: Frame | None = None
+    captured: tuple[Value, ...] = ()
+    """The first arguments, if they are given already."""
+
+    @property
+    def name(self) -> str:
+        """What errors begin with."""
+        return self.op.sym_name.data if isinstance(self.op, FuncOp) else "closure"
+
+    @property
+    def type(self) -> FuncType:
+        """The signature."""
+        return self.op.function_type
+
+    def __call__(self, *arguments: Value) -> Value:
+        """Runs the function for a caller outside the interpreter, such as a packed function."""
+        with self.interpreter.entered():
+            return self.run(arguments)
+
+    def run(self, arguments: Sequence[Value]) -> Value:
+        """Runs the function; calls in tail position do not nest.
+
+        Raises `RecursionError` if too many calls are inside each other.
+        """
+        self.interpreter.push(self.name)
+        function: Function = self
+        while True:
+            frame = function.enter((*function.captured, *arguments))
+            result = frame.run_block(function.op.body.block)
+            if not isinstance(result, TailCall):
+                self.interpreter.pop()
+                return result
+            function, arguments = result.function, result.arguments
+
+    def enter(self, arguments: Sequence[Value]) -> Frame:
+        """A frame with the arguments, which are checked against the signature."""
+        frame = Frame(self.interpreter, self.name)
+        if self.outer is not None:
+            frame.values.update(self.outer.values)
+            frame.symbols.update(self.outer.symbols)
+        params = self.op.params
+        if len(arguments) != len(params):
+            names = self._parameter_names()
+            listed = f" ({', '.join(names)})" if names else ""
+            plural = "" if len(params) == 1 else "s"
+            raise TypeError(f"{self.name}: expected {len(params)} argument{plural}{listed}, got {len(arguments)}")
+        bindings = frame.bind(self.op, self._contract, arguments)
+        frame.values.update(zip(params, arguments, strict=True))
+        for witness, bound in zip(self.op.witnesses, self.type.symbols, strict=True):
+            frame.values[witness] = bindings[bound.symbol.data]
+        if isinstance(self.op, ClosureOp) and self.op.itself is not None:
+            frame.values[self.op.itself] = self
+        return frame
+
+    def _parameter_names(self) -> list[str]:
+        return [param.name_hint or f"arg{index}" for index, param in enumerate(self.op.params)]
+
+    def _contract(self) -> Contract:
+        names = self._parameter_names()
+        places = [f"{self.name}: argument #{index} ({name})" for index, name in enumerate(names)]
+        return Contract(self.type.params, places, self.type.symbols)

@@ -1,0 +1,82 @@
+"""Gather and scatter. A negative index counts from the back; one out of range is an `IndexError`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from relax_dialect.interpreter.operators import DimValues, computes, computes_in, result_dtype, wide
+from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.gather import GatherElementsOp, GatherNDOp, OneHotOp, ScatterElementsOp, ScatterNDOp
+
+_COMBINE: dict[str, Callable[[Any, Any, Any], None]] = {
+    "add": np.add.at,
+    "mul": np.multiply.at,
+    "max": np.maximum.at,
+    "min": np.minimum.at,
+}
+
+
+@computes(GatherElementsOp)
+def gather_elements(op: GatherElementsOp, x: Array, indices: Array) -> Array:
+    """The element at the place of each index, but along the axis at the index."""
+    return x[places(indices, op.axis.value.data)]
+
+
+def places(indices: Array, axis: int) -> tuple[Array, ...]:
+    """The coordinates of each element of `indices`, the one along the axis being the index."""
+    coordinates: list[Array] = list(np.indices(indices.shape, sparse=True))
+    coordinates[axis] = indices
+    return tuple(coordinates)
+
+
+@computes(GatherNDOp)
+def gather_nd(op: GatherNDOp, x: Array, indices: Array) -> Array:
+    """Slices at coordinates, for each of the batches."""
+    return x[coordinates(indices, op.batch_dims.value.data)]
+
+
+def coordinates(indices: Array, batch: int) -> tuple[Array, ...]:
+    """The coordinates in the last dimension of `indices`, after those of the batch."""
+    outer = indices.shape[:-1]
+    batches = np.indices(outer)[:batch] if outer else ()
+    return (*batches, *(indices[..., index] for index in range(indices.shape[-1])))
+
+
+@computes(ScatterElementsOp)
+def scatter_elements(op: ScatterElementsOp, x: Array, indices: Array, updates: Array) -> Array:
+    """The elements at the places of indices changed, in order of the updates."""
+    return scatter(x, places(indices, op.axis.value.data), updates, op.reduction.data)
+
+
+@computes(ScatterNDOp)
+def scatter_nd(op: ScatterNDOp, x: Array, indices: Array, updates: Array) -> Array:
+    """The slices at coordinates changed, in order of the updates."""
+    return scatter(x, coordinates(indices, 0), updates, op.reduction.data)
+
+
+def scatter(x: Array, places: tuple[Array, ...], updates: Array, reduction: str) -> Array:
+    """A copy of `x` with updates at places; of equal places the last one counts, or all are combined."""
+    result = wide(x).copy()
+    if reduction == "update":
+        result[places] = updates
+    else:
+        _COMBINE[reduction](result, places, wide(updates))
+    return result.astype(x.dtype)
+
+
+@computes_in(OneHotOp)
+def one_hot(dims: DimValues, op: OneHotOp, indices: Array, on: float, off: float) -> Sequence[Array]:
+    """`on` at the index, `off` elsewhere."""
+    axis = op.axis.value.data
+    hot = np.expand_dims(indices, axis) == _along(np.arange(dims(op.depth)), axis, indices.ndim + 1)
+    dtype = result_dtype(op, np.asarray(on))
+    return (np.where(hot, np.array(on, dtype), np.array(off, dtype)),)
+
+
+def _along(vector: Array, axis: int, rank: int) -> Array:
+    shape = [1] * rank
+    shape[axis] = -1
+    return vector.reshape(shape)

@@ -1,0 +1,20 @@
+"""Guards."""
+
+from __future__ import annotations
+
+from relax_dialect.interpreter.frame import Frame, runs, where
+from relax_dialect.ops.guard import GuardOp, Relation
+
+
+@runs(GuardOp)
+def guard(frame: Frame, op: GuardOp) -> None:
+    """Checks two dimensions."""
+    left, right = op.lhs.data.evaluate(frame.symbols), op.rhs.data.evaluate(frame.symbols)
+    relation = op.relation.data
+    holds = left <= right if relation is Relation.AT_MOST else left == right
+    if relation is Relation.BROADCAST:
+        holds = holds or 1 in (left, right)
+    if not holds:
+        facts = f"{op.lhs.data} = {left}, {op.rhs.data} = {right}"
+        raise ValueError(f"{frame.function}: {op.message.data}{where(op)}: {facts}")
+    frame.set(op.result, frame.get(op.value))

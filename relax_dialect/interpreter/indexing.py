@@ -1,0 +1,44 @@
+"""Take and slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relax_dialect.interpreter.operators import DimValues, computes, computes_in
+from relax_dialect.interpreter.properties import integer, integers
+from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_length, slice_place
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import constant
+
+
+@computes(TakeOp)
+def take(op: TakeOp, x: Array, indices: Array) -> Array:
+    """Slices at indices; `fast` raises `IndexError` where an index is out of range."""
+    mode = op.mode.data
+    axis = integer(op.axis) or 0
+    if mode == "wrap":
+        return np.take(x, indices, axis, mode="wrap")
+    return np.take(x, indices, axis, mode="clip" if mode == "clip" else "raise")
+
+
+@computes_in(StridedSliceOp)
+def strided_slice(dims: DimValues, op: StridedSliceOp, x: Array) -> Sequence[Array]:
+    """Every `stride`th place from `begin` before `end`, as the type of the result counts them."""
+    axes = integers(op.axes) or ()
+    strides = integers(op.strides) or (1,) * len(axes)
+    for axis, begin, end, stride in zip(axes, op.begin, op.end, strides, strict=True):
+        length, inbound = constant(x.shape[axis]), op.assume_inbound is not None
+        count = slice_length(length, begin.data, end.data, stride, inbound)
+        first = begin.data if inbound else slice_place(length, begin.data, stride)
+        size = 0 if count is None else dims(DimAttr(count))
+        x = np.take(x, dims(DimAttr(first)) + stride * np.arange(size), axis)
+    return (x,)
+
+
+@computes(DynamicStridedSliceOp)
+def dynamic_strided_slice(op: DynamicStridedSliceOp, x: Array, begin: Array, end: Array, strides: Array) -> Array:
+    """Python's slices."""
+    return x[tuple(slice(*map(int, place)) for place in zip(begin, end, strides, strict=True))]

@@ -1,0 +1,71 @@
+"""Loops: each iteration checks what is carried into it and binds the loop's symbols anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block
+
+from relax_dialect.interpreter.conform import Contract
+from relax_dialect.interpreter.control_flow import truth
+from relax_dialect.interpreter.frame import Frame, runs
+from relax_dialect.interpreter.runtime_values import Value
+from relax_dialect.ops.loops import ForOp, LoopOp, WhileOp
+from relax_dialect.struct_info.base import as_struct_infos
+
+
+@runs(WhileOp)
+def while_(frame: Frame, op: WhileOp) -> None:
+    """The second region as long as the first gives true."""
+    asks, body = op.condition_region.block, op.body.block
+    values: Sequence[Value] = frame.get_all(op.inits)
+    while True:
+        _enter(frame, op, asks, values)
+        if not truth(frame.run_block(asks)[0]):
+            break
+        for old, new in zip(asks.args, body.args, strict=True):
+            frame.set(new, frame.get(old))
+        values = frame.run_block(body)
+    _leave(frame, op, values)
+
+
+@runs(ForOp)
+def for_(frame: Frame, op: ForOp) -> None:
+    """The region for each value of the counter; `ValueError` for a step below 1."""
+    counter, upper = frame.get(op.lower), frame.get(op.upper)
+    step = 1 if op.step is None else frame.get(op.step)
+    if step < 1:
+        raise ValueError(f"{frame.function}: step: expected step in the range at least 1, got {step}")
+    body = op.body.block
+    values: Sequence[Value] = frame.get_all(op.inits)
+    while True:
+        frame.set(op.counter, counter)
+        if op.counter_symbol is not None:
+            frame.symbols[op.counter_symbol.data] = counter
+        _enter(frame, op, body, values)
+        if counter >= upper:
+            break
+        values = frame.run_block(body)
+        counter += step
+    _leave(frame, op, values)
+
+
+def _enter(frame: Frame, op: LoopOp, block: Block, values: Sequence[Value]) -> None:
+    """Gives the arguments of a block their values for one iteration."""
+    bound = frame.bind(op, lambda: _contract(frame, op), values)
+    for name, witness in zip(op.symbol_names, op.witnesses(block), strict=True):
+        frame.set(witness, bound[name])
+    for argument, value in zip(op.carried(block), values, strict=True):
+        frame.set(argument, value)
+
+
+def _contract(frame: Frame, op: LoopOp) -> Contract:
+    carried = as_struct_infos(argument.type for argument in op.carried(op.regions[0].block))
+    places = [f"{frame.function}: carried value #{index}" for index in range(len(carried))]
+    return Contract(carried, places, tuple(op.symbols))
+
+
+def _leave(frame: Frame, op: LoopOp, values: Sequence[Value]) -> None:
+    """The values that were carried last are the results."""
+    for result, value in zip(op.res, values, strict=True):
+        frame.set(result, value)

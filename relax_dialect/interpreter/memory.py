@@ -1,0 +1,89 @@
+"""Explicit memory, as lowering makes it. Using a tensor after `relax.kill` is an error."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relax_dialect.interpreter.conform import Contract
+from relax_dialect.interpreter.frame import Frame, runs
+from relax_dialect.interpreter.runtime_values import Array, Shape
+from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, CheckArgsOp, KillOp, StorageTensorOp
+from relax_dialect.ops.prim_func import find_prim_func
+from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dtypes import numpy_dtype
+from tir_dialect.interpreter import run_prim_func
+
+POISON = 0xA5
+"""What fresh memory is filled with, so that reading it before it was written does not go unnoticed."""
+
+
+@runs(AllocTensorOp)
+def alloc_tensor(frame: Frame, op: AllocTensorOp) -> None:
+    """A tensor of its own."""
+    shape: Shape | None = None if op.shape is None else frame.get(op.shape)
+    dims = _shape(frame, op.result.type) if shape is None else tuple(shape)
+    size = int(np.prod(dims, dtype=np.int64)) * _dtype(op.result.type).itemsize
+    memory = np.full(size, POISON, np.uint8)
+    frame.set_checked(op.result, memory.view(_dtype(op.result.type)).reshape(dims), "allocated tensor")
+
+
+@runs(AllocStorageOp)
+def alloc_storage(frame: Frame, op: AllocStorageOp) -> None:
+    """Bytes."""
+    frame.set(op.result, np.full(op.size.data.evaluate(frame.symbols), POISON, np.uint8))
+
+
+@runs(StorageTensorOp)
+def storage_tensor(frame: Frame, op: StorageTensorOp) -> None:
+    """A tensor on bytes of a storage; `ValueError` if it does not fit."""
+    storage: Array = frame.get(op.storage)
+    dtype, dims = _dtype(op.result.type), _shape(frame, op.result.type)
+    start = op.offset.data.evaluate(frame.symbols)
+    end = start + int(np.prod(dims, dtype=np.int64)) * dtype.itemsize
+    if end > storage.size:
+        raise ValueError(f"{frame.function}: '{op.name}' expected a storage of {end} bytes, got {storage.size}")
+    frame.set(op.result, storage[start:end].view(dtype).reshape(dims))
+
+
+def _dtype(info: TensorType) -> np.dtype[np.generic]:
+    if info.dtype is None:
+        raise ValueError(f"expected a known dtype to allocate memory, got {info}")
+    return numpy_dtype(info.dtype)
+
+
+def _shape(frame: Frame, info: TensorType) -> tuple[int, ...]:
+    return tuple(dim.evaluate(frame.symbols) for dim in info.known_dims or ())
+
+
+@runs(CallKernelOp)
+def call_kernel(frame: Frame, op: CallKernelOp) -> None:
+    """A call of a PrimFunc that writes into its last arguments."""
+    func = find_prim_func(op, op.callee)
+    if func is None:
+        raise ValueError(f"'{op.name}' is in no module")
+    sizes = [size.data.evaluate(frame.symbols) for size in op.sizes]
+    run_prim_func(func, frame.get_all(op.arguments), dict(zip(func.symbol_names, sizes, strict=True)))
+
+
+@runs(KillOp)
+def kill(frame: Frame, op: KillOp) -> None:
+    """Forgets the value."""
+    frame.values.pop(op.value)
+
+
+@runs(CheckArgsOp)
+def check_args(frame: Frame, op: CheckArgsOp) -> None:
+    """Checks the arguments and binds the symbols of the function."""
+    values = frame.get_all(op.arguments)
+    bound = frame.bind(op, lambda: _contract(op), values)
+    for result, value in zip(op.values, values, strict=True):
+        frame.set(result, value)
+    for name, witness in op.result_witnesses.items():
+        frame.set(witness, bound[name])
+
+
+def _contract(op: CheckArgsOp) -> Contract:
+    names = [name.data for name in op.arg_names]
+    places = [f"{op.function.data}: argument #{index} ({name})" for index, name in enumerate(names)]
+    return Contract(as_struct_infos(value.type for value in op.values), places, tuple(op.symbols))

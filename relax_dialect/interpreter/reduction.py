@@ -1,0 +1,61 @@
+"""Reductions and running sums; 16-bit floats are accumulated in `f32`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relax_dialect.interpreter.operators import computes, result_dtype, wide
+from relax_dialect.interpreter.properties import integer, integers
+from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.reduction import (
+    CumprodOp,
+    CumsumOp,
+    MaxOp,
+    MeanOp,
+    MedianOp,
+    MinOp,
+    ProdOp,
+    ReductionOp,
+    ScanOp,
+    StdOp,
+    SumOp,
+    VarianceOp,
+)
+
+
+@computes(SumOp, ProdOp, MaxOp, MinOp)
+def reduction(op: ReductionOp, x: Array) -> Array:
+    """NumPy's reduction, in the dtype of the operand."""
+    w = wide(x)
+    options = {} if isinstance(op, MaxOp | MinOp) else {"dtype": w.dtype}
+    found = op.EVALUATE(w, axis=integers(op.axes), keepdims=op.keepdims is not None, **options)
+    return np.asarray(found).astype(x.dtype, copy=False)
+
+
+@computes(MeanOp, VarianceOp, StdOp, MedianOp)
+def average(op: ReductionOp, x: Array) -> Array:
+    """NumPy's average; NaN of no elements."""
+    w, axes, keepdims = wide(x), integers(op.axes), op.keepdims is not None
+    if _count(x, axes) == 0:
+        return np.full(np.shape(np.sum(w, axis=axes, keepdims=keepdims)), np.nan, x.dtype)
+    return np.asarray(op.EVALUATE(w, axis=axes, keepdims=keepdims)).astype(x.dtype, copy=False)
+
+
+def _count(x: Array, axes: tuple[int, ...] | None) -> int:
+    """How many elements are combined into one."""
+    return int(np.prod([x.shape[axis] for axis in (range(x.ndim) if axes is None else axes)], dtype=np.int64))
+
+
+@computes(CumsumOp, CumprodOp)
+def scan(op: ScanOp, x: Array) -> Array:
+    """NumPy's running sum or product, in the dtype of the result."""
+    dtype = result_dtype(op, x)
+    start = 1 if isinstance(op, CumprodOp) else 0
+    axis = integer(op.axis)
+    w = wide(x.astype(dtype, copy=False))
+    if axis is None:
+        w, axis = w.reshape(-1), 0
+    if op.exclusive is not None:
+        first = np.full_like(np.take(w, range(min(1, w.shape[axis])), axis), start)
+        w = np.concatenate([first, np.take(w, range(max(w.shape[axis] - 1, 0)), axis)], axis)
+    return np.asarray(op.EVALUATE(w, axis=axis, dtype=w.dtype)).astype(dtype, copy=False)
