@@ -170,6 +170,7 @@ def _cached(
 
 
 def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions) -> bytes:
+    from lowering.schedule.schedule_cpu import schedule_module
     from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.to_llvm.emitter import LoweringOptions
 
@@ -178,6 +179,7 @@ def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: 
     for copy in copies[1:]:
         copy.sym_visibility = StringAttr("private")
     lowered_tir = ModuleOp(copies)
+    schedule_module(lowered_tir, target)
     run_tir_passes(lowered_tir)
     lowered = lower_prim_funcs(
         [op for op in lowered_tir.ops if isinstance(op, PrimFuncOp)],

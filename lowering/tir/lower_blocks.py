@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
+from lowering.tir.lower_init_blocks import LowerInitBlocksPass
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
@@ -38,14 +39,16 @@ class LowerBlocksPass(ModulePass):
     }
     ```
 
-    `tir.reads` and `tir.writes` go. Afterwards no block is left; run it again and nothing changes. To have inits out of
-    the loops instead of behind a branch, run `lower-init-blocks` first. Accepts every valid module.
+    `tir.reads` and `tir.writes` go. An init that can run before its reduction has gone there first, as by
+    `lower-init-blocks`, so that an empty reduction is initialized. Afterwards no block is left; run it again and
+    nothing changes. Accepts every valid module.
     """
 
     name = "lower-blocks"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Innermost blocks first, so that each op moves once for every block around it."""
+        LowerInitBlocksPass().apply(ctx, op)
         for block in reversed([inner for inner in op.walk() if isinstance(inner, BlockOp)]):
             _lower(block)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from xdsl.ir import Attribute, SSAValue
 
+from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import Bounds, Dim
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import StoreOp
-from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.types import BufferType, Interval
 
 
@@ -79,13 +79,7 @@ def _written(function: PrimFuncOp) -> set[SSAValue]:
     written: set[SSAValue] = set()
     for op in function.body.walk():
         if isinstance(op, StoreOp):
-            written.add(_root(op.buffer))
+            written.add(root_buffer(op.buffer))
         elif isinstance(op, CallOp | ForeignCallOp):
-            written.update(_root(argument) for argument in op.arguments if isinstance(argument.type, BufferType))
+            written.update(root_buffer(argument) for argument in op.arguments if isinstance(argument.type, BufferType))
     return written
-
-
-def _root(buffer: SSAValue) -> SSAValue:
-    while isinstance(buffer.owner, MatchBufferOp):
-        buffer = buffer.owner.buffer
-    return buffer

@@ -18,7 +18,7 @@ from lowering.to_llvm.builder import POINTER
 from lowering.to_llvm.dim_values import multiply_checked
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.scalars import memory_type
-from tir_dialect.dims import Dim, SymbolAtom, constant, product, symbol
+from tir_dialect.dims import Dim, SymbolAtom, constant, maximum, product, symbol, total
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
@@ -73,7 +73,7 @@ def _extent(type_: BufferType) -> Dim:
     if type_.has_default_strides:
         return product(type_.shape) + type_.offset
     last = [(extent - 1) * stride for extent, stride in zip(type_.shape, type_.strides, strict=True)]
-    return sum(last, type_.offset) + 1
+    return maximum(total([type_.offset, 1, *last]), 0)
 
 
 def _constant_elements(type_: BufferType) -> int | None:

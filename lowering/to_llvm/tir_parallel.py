@@ -22,8 +22,8 @@ from lowering.to_llvm.builder import POINTER, LLVMBuilder
 from lowering.to_llvm.emitter import Buffer, Emitter, FunctionState
 from lowering.to_llvm.function_properties import buffer_attributes, function_properties
 from lowering.to_llvm.tir_control import bounds, integer_annotation, lower_serial, run_loop
+from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 
@@ -103,19 +103,13 @@ def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: 
 
 
 def _argument_attributes(e: Emitter, captured: Captured, count: int) -> ArrayAttr[DictionaryAttr]:
-    roots = [_root(buffer) for buffer in captured.buffers]
+    roots = [root_buffer(buffer) for buffer in captured.buffers]
     first = 2 + len(e.symbols)
     attributes = [DictionaryAttr({})] * count
     for index, buffer in enumerate(captured.buffers):
         alone = not e.state.may_alias and roots.count(roots[index]) == 1
         attributes[first + index] = buffer_attributes(e.buffers[buffer].type, alone)
     return ArrayAttr(attributes)
-
-
-def _root(buffer: SSAValue) -> SSAValue:
-    while isinstance(buffer.owner, MatchBufferOp):
-        buffer = buffer.owner.buffer
-    return buffer
 
 
 def _define_thread(e: Emitter, name: str, struct: llvm.LLVMStructType) -> None:

@@ -17,12 +17,12 @@ from lowering.to_llvm.math_ops import NOT_VECTORIZED
 from lowering.to_llvm.tir_control import emit_loop, lower_serial, trip_count
 from lowering.to_llvm.tir_scalars import SCALAR_LOWERINGS
 from tir_dialect.analysis.dims import DimEvaluator
+from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import Dim, SymbolAtom, symbol
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import LoopKind
 
@@ -127,9 +127,8 @@ def _defined_by(op: Operation) -> list[SSAValue]:
 
 def _root(buffer: SSAValue, may_alias: bool) -> SSAValue | None:
     """What memory an access is to: the buffer that its views are of; None for parameters that may overlap."""
-    while isinstance(buffer.owner, MatchBufferOp):
-        buffer = buffer.owner.buffer
-    return None if may_alias and not isinstance(buffer.owner, Operation) else buffer
+    root = root_buffer(buffer)
+    return None if may_alias and not isinstance(root.owner, Operation) else root
 
 
 def _has_own_axis(accesses: list[LoadOp | StoreOp], evaluator: DimEvaluator, lane: Dim) -> bool:

@@ -18,7 +18,7 @@ tir.prim_func @plain[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[n, m
   }
 }
 
-// A condition becomes a branch; the init runs where all other iterators are 0.
+// A condition becomes a branch. The init, which shares a loop with a spatial iterator, runs where all others are 0.
 // CHECK-LABEL: tir.prim_func @guarded
 // CHECK:       tir.if %inside {
 // CHECK-NEXT:    %[[ZERO:.*]] = arith.constant 0 : index
@@ -31,9 +31,32 @@ tir.prim_func @plain[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[n, m
 // CHECK-NEXT:    }
 // CHECK-NEXT:    %c = tir.load %C[%i]
 tir.prim_func @guarded[%m, %n](%C: !tir.buffer<[m], f32>) {
-  tir.for (%i, %r, %s) in (%m, %n, %n) {
+  %c2 = arith.constant 2 : index
+  %all = tir.dim 2 * m
+  tir.for (%f, %s) in (%all, %n) {
+    %i = arith.floordivsi %f, %c2 : index
+    %r = arith.remsi %f, %c2 : index
     %inside = arith.cmpi slt, %r, %s : index
-    tir.block "sum" (%vi = spatial %i in %m, %vr = reduce %r in %n, %vs = reduce %s in %n) where %inside {
+    tir.block "sum" (%vi = spatial %i in %m, %vr = reduce %r in %c2, %vs = reduce %s in %n) where %inside {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %C[%vi]
+      }
+      %c = tir.load %C[%vi]
+      tir.store %c, %C[%vi]
+    }
+  }
+}
+
+// The init of a plain reduction is out of the loop.
+// CHECK-LABEL: tir.prim_func @plain_sum
+// CHECK:       tir.for (%i) in (%m) {
+// CHECK:         tir.store %zero, %C[%i]
+// CHECK-NEXT:    tir.for (%r) in (%n) {
+// CHECK-NEXT:      %c = tir.load %C[%i]
+tir.prim_func @plain_sum[%m, %n](%C: !tir.buffer<[m], f32>) {
+  tir.for (%i, %r) in (%m, %n) {
+    tir.block "sum" (%vi = spatial %i in %m, %vr = reduce %r in %n) {
       tir.init {
         %zero = arith.constant 0.0 : f32
         tir.store %zero, %C[%vi]

@@ -1,0 +1,116 @@
+"""Buffers of any rank and layout to buffers of one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from tir_dialect.dims import Dim, maximum, product, total
+from tir_dialect.ops.calls import CallOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.scalars import DimOp
+from tir_dialect.types import BufferType
+
+
+@dataclass(frozen=True)
+class FlattenBuffersPass(ModulePass):
+    """Gives buffers one dimension, without gaps, and computes places from strides.
+
+    ```mlir
+    tir.prim_func @f[%m, %n](%X: !tir.buffer<[m, n], f32>) {
+      ... tir.load %X[%i, %j]
+    // becomes
+    tir.prim_func @f[%m, %n](%X: !tir.buffer<[m * n], f32>) {
+      %stride = tir.dim n
+      ... %row = arith.muli %i, %stride : index
+          %place = arith.addi %row, %j : index
+          tir.load %X[%place]
+    ```
+
+    The native ABI of a function stays: a buffer is an address. A buffer stays as it is if it is viewed, passed to a
+    call, accessed by vectors of indices, or a parameter of a function that others call. `convert-tir-to-llvm` does not
+    need this pass. Running it again changes nothing. Requires: no `tir.block` is left.
+    """
+
+    name = "flatten-buffers"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrites in place."""
+        functions = [inner for inner in op.ops if isinstance(inner, PrimFuncOp)]
+        called = {
+            inner.callee.root_reference.data
+            for function in functions
+            for inner in function.body.walk()
+            if isinstance(inner, CallOp)
+        }
+        for function in functions:
+            buffers: list[SSAValue] = [] if function.sym_name.data in called else list(function.params)
+            buffers += [inner.buffer for inner in function.body.walk() if isinstance(inner, AllocBufferOp)]
+            for buffer in buffers:
+                if isinstance(buffer.type, BufferType) and _can_be_flat(buffer, buffer.type):
+                    _flatten(buffer, buffer.type)
+
+
+def _can_be_flat(buffer: SSAValue, type_: BufferType) -> bool:
+    if type_.rank == 1 and type_.has_default_strides and not type_.offset.terms:
+        return False
+    return all(isinstance(use.operation, LoadOp | StoreOp) and _is_plain(use.operation) for use in buffer.uses)
+
+
+def _is_plain(op: LoadOp | StoreOp) -> bool:
+    """Whether a place can be computed by scalar arithmetic, and a vector lies in one piece."""
+    contiguous = op.lanes is None or op.buffer_type.strides[-1].constant_value == 1
+    return contiguous and all(isinstance(index.type, IndexType) for index in op.indices)
+
+
+def _flatten(buffer: SSAValue, type_: BufferType) -> None:
+    uses = [use.operation for use in buffer.uses]
+    flat = BufferType([_extent(type_)], type_.dtype, scope=type_.scope, align=type_.align)
+    new = Rewriter.replace_value_with_new_type(buffer, flat)
+    for op in uses:
+        if isinstance(op, LoadOp | StoreOp):
+            _rewrite(op, new, type_)
+
+
+def _extent(type_: BufferType) -> Dim:
+    """Elements from the base address to the end of the last element."""
+    if type_.has_default_strides:
+        return product(type_.shape) + type_.offset
+    steps = ((extent - 1) * stride for extent, stride in zip(type_.shape, type_.strides, strict=True))
+    return maximum(total([type_.offset, 1, *steps]), 0)
+
+
+def _rewrite(op: LoadOp | StoreOp, buffer: SSAValue, type_: BufferType) -> None:
+    ops: list[Operation] = []
+    place = _place(ops, op.indices, type_)
+    if isinstance(op, LoadOp):
+        new: LoadOp | StoreOp = LoadOp(buffer, [place], lanes=op.lanes, mask=op.mask)
+    else:
+        new = StoreOp(op.value, buffer, [place], mask=op.mask)
+    new.attributes |= op.attributes
+    inherit_location(op, [*ops, new])
+    Rewriter.insert_op(ops, InsertPoint.before(op))
+    Rewriter.replace_op(op, new)
+
+
+def _place(ops: list[Operation], indices: Sequence[SSAValue], type_: BufferType) -> SSAValue:
+    """`offset + sum(index * stride)`, with what is 0 or 1 left out."""
+
+    def emit(op: Operation) -> SSAValue:
+        ops.append(op)
+        return op.results[0]
+
+    place = emit(DimOp(type_.offset)) if type_.offset.terms else None
+    for index, stride in zip(indices, type_.strides, strict=True):
+        step = index if stride.constant_value == 1 else emit(arith.MuliOp(index, emit(DimOp(stride))))
+        place = step if place is None else emit(arith.AddiOp(place, step))
+    return emit(DimOp(0)) if place is None else place

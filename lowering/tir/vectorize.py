@@ -1,0 +1,93 @@
+"""Vectorized loops of any length to vectorized loops of a constant length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from lowering.tir.bounds import constant_bounds
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.types import LoopKind
+
+
+@dataclass(frozen=True)
+class VectorizePass(ModulePass):
+    """Splits every `tir.for vectorized` whose length is not a constant into turns of `lanes`, and a serial rest.
+
+    ```mlir
+    tir.for vectorized (%i) in (%n) { body(%i) }
+    // becomes, with main = n - n mod 16
+    tir.for (%o) in (%turns) {
+      tir.for vectorized (%l) in (%c16) {
+        %base = arith.muli %o, %c16 : index
+        %i = arith.addi %base, %l : index
+        body(%i)
+      }
+    }
+    tir.for (%i) in (%main to %n) { body(%i) }
+    ```
+
+    `convert-tir-to-llvm` makes vectors of the inner loop. Without this pass such a loop is serial there, and LLVM
+    vectorises it if it can show that this is right. Loops of constant length stay. Accepts every valid module.
+    """
+
+    name = "vectorize"
+
+    lanes: int = 16
+    """Length of the inner loop."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Splits in place, innermost loops first."""
+        for loop in reversed([inner for inner in op.walk() if isinstance(inner, ForOp)]):
+            if loop.kind.data is LoopKind.VECTORIZED and constant_bounds(loop) is None:
+                _split(loop, self.lanes)
+
+
+def _split(loop: ForOp, lanes: int) -> None:
+    ops: list[Operation] = []
+
+    def emit(op: Operation) -> SSAValue:
+        ops.append(op)
+        return op.results[0]
+
+    count = emit(arith.ConstantOp(IntegerAttr(lanes, IndexType())))
+    zero = emit(arith.ConstantOp(IntegerAttr(0, IndexType())))
+    lower = zero if loop.lower is None else loop.lower
+    # A range that is empty has no turns, and its rest is empty too.
+    length = emit(arith.MaxSIOp(emit(arith.SubiOp(loop.upper, lower)), zero))
+    turns = emit(arith.FloorDivSIOp(length, count))
+    whole = emit(arith.AddiOp(lower, emit(arith.MuliOp(turns, count))))
+    outer = ForOp(turns)
+    inner = ForOp(count, kind=LoopKind.VECTORIZED, annotations=_annotations(loop), name_hint="lane")
+    outer.body.block.add_op(inner)
+    _fill(loop, inner, outer, lower, count)
+    rest = ForOp(loop.upper, lower=whole, name_hint=loop.induction_var.name_hint)
+    values: dict[SSAValue, SSAValue] = {loop.induction_var: rest.induction_var}
+    rest.body.block.add_ops([op.clone(values) for op in loop.body.block.ops])
+    ops += [outer, rest]
+    inherit_location(loop, ops)
+    Rewriter.insert_op(ops, InsertPoint.before(loop))
+    Rewriter.erase_op(loop)
+
+
+def _fill(loop: ForOp, inner: ForOp, outer: ForOp, lower: SSAValue, count: SSAValue) -> None:
+    """The body for `lower + turn * lanes + lane`."""
+    base = arith.MuliOp(outer.induction_var, count)
+    place = arith.AddiOp(lower, base)
+    index = arith.AddiOp(place, inner.induction_var)
+    index.result.name_hint = loop.induction_var.name_hint
+    values: dict[SSAValue, SSAValue] = {loop.induction_var: index.result}
+    inner.body.block.add_ops([base, place, index])
+    inner.body.block.add_ops([op.clone(values) for op in loop.body.block.ops])
+
+
+def _annotations(loop: ForOp) -> Mapping[str, Attribute] | None:
+    return None if loop.annotations is None else loop.annotations.data
