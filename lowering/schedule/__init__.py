@@ -1,0 +1,1 @@
+"""Schedules: how the loops of kernels run on a machine."""

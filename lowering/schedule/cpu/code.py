@@ -1,0 +1,172 @@
+"""Writes tir code: a thin layer over op constructors, with loops and branches as context managers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, math, vector
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    LocationAttr,
+    VectorType,
+    i1,
+)
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from tir_dialect.dims import DimLike
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.scalars import DimOp
+from tir_dialect.types import BufferType
+
+INDEX = IndexType()
+
+
+class Code:
+    """Emits ops at the end of a block; every op has the same location."""
+
+    def __init__(self, block: Block, location: LocationAttr):
+        self._builder = Builder(InsertPoint.at_end(block))
+        self._location = location
+        self._constants: list[dict[int, SSAValue]] = [{}]
+
+    def emit(self, op: Operation) -> Operation:
+        """Inserts an op."""
+        op.location = self._location
+        return self._builder.insert(op)
+
+    def value(self, op: Operation, name: str | None = None) -> SSAValue:
+        """Inserts an op and gives its result."""
+        result = self.emit(op).results[0]
+        result.name_hint = name
+        return result
+
+    # Integers
+
+    def index(self, value: int) -> SSAValue:
+        """An index constant; equal ones are made once for what is inside the place of the first."""
+        for scope in reversed(self._constants):
+            if value in scope:
+                return scope[value]
+        made = self.value(arith.ConstantOp(IntegerAttr(value, INDEX)))
+        self._constants[-1][value] = made
+        return made
+
+    def dim(self, dim: DimLike, name: str | None = None) -> SSAValue:
+        """The value of a dimension over the function's symbols."""
+        op = DimOp(dim)
+        constant = op.dim.constant_value
+        return self.value(op, name) if constant is None else self.index(constant)
+
+    def add(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
+        """The sum of two indices."""
+        return a if b == 0 else self.value(arith.AddiOp(a, self._operand(b)))
+
+    def sub(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
+        """The difference of two indices."""
+        return self.value(arith.SubiOp(a, self._operand(b)))
+
+    def mul(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
+        """The product of two indices."""
+        return a if b == 1 else self.value(arith.MuliOp(a, self._operand(b)))
+
+    def divide(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
+        """The quotient of indices that are not negative."""
+        return self.value(arith.DivUIOp(a, self._operand(b)))
+
+    def remainder(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
+        """The remainder of indices that are not negative."""
+        return self.value(arith.RemUIOp(a, self._operand(b)))
+
+    def minimum(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
+        """The smaller of two indices."""
+        return self.value(arith.MinSIOp(a, self._operand(b)))
+
+    def compare(self, predicate: str, a: SSAValue, b: SSAValue | int) -> SSAValue:
+        """A comparison of indices: `slt`, `eq`, ..."""
+        return self.value(arith.CmpiOp(a, self._operand(b), predicate))
+
+    def _operand(self, value: SSAValue | int) -> SSAValue:
+        return self.index(value) if isinstance(value, int) else value
+
+    # Elements and vectors
+
+    def alloc(self, shape: Sequence[DimLike], dtype: AnyFloat, name: str, scope: str = "global") -> SSAValue:
+        """New memory, aligned to a cache line."""
+        return self.value(AllocBufferOp(BufferType(shape, dtype, scope=scope, align=64)), name)
+
+    def load(
+        self, buffer: SSAValue, indices: Sequence[SSAValue], lanes: int | None = None, mask: SSAValue | None = None
+    ) -> SSAValue:
+        """An element, or `lanes` of them along the last dimension."""
+        return self.value(LoadOp(buffer, indices, lanes=lanes, mask=mask))
+
+    def store(
+        self, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue], mask: SSAValue | None = None
+    ) -> None:
+        """Writes an element or a vector."""
+        self.emit(StoreOp(value, buffer, indices, mask=mask))
+
+    def zeros(self, dtype: AnyFloat, lanes: int) -> SSAValue:
+        """A vector of zeros."""
+        kind = VectorType(dtype, [lanes])
+        return self.value(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [0.0])))
+
+    def number(self, value: float, dtype: AnyFloat) -> SSAValue:
+        """A constant."""
+        return self.value(arith.ConstantOp(FloatAttr(value, dtype)))
+
+    def splat(self, value: SSAValue, lanes: int) -> SSAValue:
+        """A vector with one value in all lanes."""
+        return self.value(vector.BroadcastOp(value, VectorType(value.type, [lanes])))
+
+    def leading(self, count: SSAValue, lanes: int) -> SSAValue:
+        """A mask whose first `count` lanes are on: none if it is negative, all if it is large."""
+        return self.value(vector.CreateMaskOp([count], VectorType(i1, [lanes])))
+
+    def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+        """`a * b + c`, rounded once."""
+        return self.value(math.FmaOp(a, b, c))
+
+    # Structure
+
+    @contextmanager
+    def loop(
+        self, upper: SSAValue, name: str, *, lower: SSAValue | None = None, kind: LoopKind = LoopKind.SERIAL
+    ) -> Generator[SSAValue]:
+        """What happens for each value; gives the value."""
+        op = ForOp(upper, lower=lower, kind=kind, name_hint=name)
+        self.emit(op)
+        with self._inside(op.body.block):
+            yield op.induction_var
+
+    @contextmanager
+    def when(self, condition: SSAValue) -> Generator[IfOp]:
+        """What happens only if a condition holds; `otherwise` takes what this gives."""
+        op = IfOp(condition)
+        self.emit(op)
+        with self._inside(op.then_body.block):
+            yield op
+
+    @contextmanager
+    def otherwise(self, op: IfOp) -> Generator[None]:
+        """What happens if the condition of a `when` does not hold."""
+        with self._inside(op.else_body.block):
+            yield
+
+    @contextmanager
+    def _inside(self, block: Block) -> Generator[None]:
+        outer = self._builder.insertion_point
+        self._builder.insertion_point = InsertPoint.at_end(block)
+        self._constants.append({})
+        yield
+        self._constants.pop()
+        self._builder.insertion_point = outer

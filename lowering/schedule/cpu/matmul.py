@@ -1,0 +1,279 @@
+"""Code for contractions: panels packed into cache, a tile of the output in registers (Goto and van de Geijn, 2008).
+
+The columns of `columns` are packed in panels of a few vectors, the rows of `rows` in panels of a few rows; the micro-
+kernel keeps a tile of sums in registers while it runs along both. Edges: rows past the end are repeated while packing
+and not stored, columns past the end are masked. Everything is in terms of symbols, so one artefact serves all sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, Region, SSAValue
+
+from lowering.schedule.cpu.code import Code
+from lowering.schedule.cpu.contraction import Contraction, Operand
+from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, product
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import LoopKind
+from tir_dialect.target import Target
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Sizes of the blocking, in elements."""
+
+    lanes: int
+    """Of one vector register."""
+    vectors: int
+    """Registers in a row of the tile."""
+    rows: int
+    """Rows of the tile."""
+    depth: int
+    """Length of a packed panel along the reduced axis: a panel of columns stays in the first-level cache."""
+    height: int
+    """Rows that are packed at once, a multiple of `rows`: they stay in the second-level cache."""
+
+    @property
+    def width(self) -> int:
+        """Columns of the tile."""
+        return self.lanes * self.vectors
+
+
+def tiling(target: Target, element_bytes: int) -> Tiling:
+    """The tile that fills the registers of a machine: with 32 of them 14 x 2, with 16 of them 6 x 2."""
+    lanes = target.lanes(8 * element_bytes)
+    rows = 14 if target.vector_bits >= 512 else 6
+    return Tiling(lanes, 2, rows, 2048 // element_bytes, rows * (896 // element_bytes // rows))
+
+
+def emit_matmul(func: PrimFuncOp, contraction: Contraction, target: Target) -> None:
+    """Replaces the body of a function that is a contraction."""
+    tiles = tiling(target, byte_size(contraction.dtype))
+    old = func.body.block
+    body = Block(arg_types=old.arg_types)
+    replaced = dict(zip(old.args, body.args, strict=True))
+    for before, after in replaced.items():
+        after.name_hint = before.name_hint
+    kernel = _Matmul(Code(body, func.location), contraction, tiles, target.cores, replaced)
+    kernel.emit()
+    func.detach_region(func.body)
+    func.add_region(Region(body))
+
+
+def _parallel(count: Dim) -> LoopKind:
+    """A loop that is known to run once is not worth a team of threads."""
+    known = count.constant_value
+    return LoopKind.PARALLEL if known is None or known > 1 else LoopKind.SERIAL
+
+
+class _Matmul:
+    """Emits the code of one contraction."""
+
+    def __init__(
+        self, code: Code, contraction: Contraction, tiles: Tiling, cores: int, arguments: dict[SSAValue, SSAValue]
+    ):
+        self.code = code
+        self.what = contraction
+        self.tiles = tiles
+        self.cores = cores
+        self.arguments = arguments
+        extents = contraction.extents
+        self.m = product(extents[axis] for axis in contraction.row)
+        self.n = extents[contraction.column[0]]
+        self.k = extents[contraction.reduced[0]]
+
+    def emit(self) -> None:
+        """The loops over batches, then one product after the other."""
+        code, tiles = self.code, self.tiles
+        depth = minimum(self.k, constant(tiles.depth))
+        self.panels = code.alloc(
+            [maximum(ceildiv(self.n, constant(tiles.width)), constant(1)), maximum(depth, constant(1)), tiles.width],
+            self.what.dtype,
+            "packed_columns",
+        )
+        self.depth = maximum(depth, constant(1))
+        self._batches(list(self.what.batch), {})
+
+    def _batches(self, axes: list[int], at: dict[int, SSAValue]) -> None:
+        if not axes:
+            self._product(at)
+            return
+        with self.code.loop(self.code.dim(self.what.extents[axes[0]]), "b") as index:
+            self._batches(axes[1:], {**at, axes[0]: index})
+
+    def _product(self, at: dict[int, SSAValue]) -> None:
+        code, tiles = self.code, self.tiles
+        m, n, k = code.dim(self.m, "m"), code.dim(self.n, "n"), code.dim(self.k, "k")
+        panels = code.dim(ceildiv(self.n, constant(tiles.width)), "panels")
+        tasks, height = self._tasks()
+        # A sum of nothing is zero, so there is always at least one turn.
+        turns = code.dim(maximum(ceildiv(self.k, constant(tiles.depth)), constant(1)), "turns")
+        with code.loop(turns, "turn") as turn:
+            start = code.mul(turn, tiles.depth)
+            length = code.minimum(code.sub(k, start), tiles.depth)
+            first = code.compare("eq", turn, 0)
+            with code.loop(panels, "panel", kind=_parallel(self.n)) as panel:
+                self._pack_columns(at, panel, start, length, n)
+            with code.loop(code.dim(tasks), "task", kind=_parallel(tasks)) as task:
+                top = code.mul(task, code.dim(height))
+                rows = code.minimum(code.sub(m, top), code.dim(height))
+                packed = self._pack_rows(at, top, rows, start, length, m, height)
+                self._tiles(at, packed, top, rows, length, first, panels, m, n)
+
+    def _tasks(self) -> tuple[Dim, Dim]:
+        """How many blocks of rows there are, a multiple of the cores if possible, and their height."""
+        tiles, cores = self.tiles, constant(self.cores)
+        strips = ceildiv(self.m, constant(tiles.rows))
+        rounds = ceildiv(self.m, cores * tiles.height)
+        height = tiles.rows * maximum(ceildiv(strips, maximum(cores * rounds, constant(1))), constant(1))
+        return ceildiv(self.m, height), height
+
+    # Packing
+
+    def _pack_columns(
+        self, at: dict[int, SSAValue], panel: SSAValue, start: SSAValue, length: SSAValue, n: SSAValue
+    ) -> None:
+        """One panel: `depth` rows of `width` columns, those past the end zero."""
+        code, tiles = self.code, self.tiles
+        left = code.mul(panel, tiles.width)
+        operand = self.what.columns
+        if operand.axes[-1] == self.what.column[0]:
+            places = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
+            masks = [code.leading(code.sub(n, place), tiles.lanes) for place in places]
+            with code.loop(length, "r") as r:
+                row = {**at, self.what.reduced[0]: code.add(start, r)}
+                for v, (place, mask) in enumerate(zip(places, masks, strict=True)):
+                    part = self._load(operand, {**row, self.what.column[0]: place}, tiles.lanes, mask)
+                    code.store(part, self.panels, [panel, r, code.index(v * tiles.lanes)])
+            return
+        last = code.sub(n, 1)
+        with code.loop(code.index(tiles.width), "j") as j:
+            column = code.minimum(code.add(left, j), last)
+            with code.loop(length, "r") as r:
+                place = {**at, self.what.column[0]: column, self.what.reduced[0]: code.add(start, r)}
+                code.store(self._load(operand, place), self.panels, [panel, r, j])
+
+    def _pack_rows(
+        self,
+        at: dict[int, SSAValue],
+        top: SSAValue,
+        rows: SSAValue,
+        start: SSAValue,
+        length: SSAValue,
+        m: SSAValue,
+        height: Dim,
+    ) -> SSAValue:
+        """A block of rows in strips; a row past the end is the last one again."""
+        code, tiles = self.code, self.tiles
+        strips = ceildiv(height, constant(tiles.rows))
+        packed = code.alloc([strips, self.depth, tiles.rows], self.what.dtype, "packed_rows")
+        last = code.sub(m, 1)
+        with (
+            code.loop(self._strips(rows), "strip") as strip,
+            code.loop(code.index(tiles.rows), "i") as i,
+        ):
+            row = code.minimum(code.add(code.add(top, code.mul(strip, tiles.rows)), i), last)
+            place = {**at, **self._row_place(row)}
+            with code.loop(length, "r") as r:
+                place[self.what.reduced[0]] = code.add(start, r)
+                code.store(self._load(self.what.rows, place), packed, [strip, r, i])
+        return packed
+
+    def _strips(self, rows: SSAValue) -> SSAValue:
+        return self.code.divide(self.code.add(rows, self.tiles.rows - 1), self.tiles.rows)
+
+    def _row_place(self, row: SSAValue) -> dict[int, SSAValue]:
+        """The indices along the row axes for the number of a row."""
+        place: dict[int, SSAValue] = {}
+        rest = row
+        for axis in reversed(self.what.row[1:]):
+            extent = self.code.dim(self.what.extents[axis])
+            place[axis] = self.code.remainder(rest, extent)
+            rest = self.code.divide(rest, extent)
+        if self.what.row:
+            place[self.what.row[0]] = rest
+        return place
+
+    def _load(
+        self, operand: Operand, place: dict[int, SSAValue], lanes: int | None = None, mask: SSAValue | None = None
+    ) -> SSAValue:
+        indices = [place[axis] for axis in operand.axes]
+        return self.code.load(self.arguments[operand.buffer], indices, lanes, mask)
+
+    # The product
+
+    def _tiles(
+        self,
+        at: dict[int, SSAValue],
+        packed: SSAValue,
+        top: SSAValue,
+        rows: SSAValue,
+        length: SSAValue,
+        first: SSAValue,
+        panels: SSAValue,
+        m: SSAValue,
+        n: SSAValue,
+    ) -> None:
+        """All tiles of a block of rows."""
+        code, tiles = self.code, self.tiles
+        with code.loop(panels, "panel") as panel:
+            left = code.mul(panel, tiles.width)
+            places = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
+            masks = [code.leading(code.sub(n, place), tiles.lanes) for place in places]
+            with code.loop(self._strips(rows), "strip") as strip:
+                sums = self._micro_kernel(packed, strip, panel, length)
+                row = code.add(top, code.mul(strip, tiles.rows))
+                for i in range(tiles.rows):
+                    self._store_row(at, sums, i, code.add(row, i), m, places, masks, first)
+
+    def _micro_kernel(self, packed: SSAValue, strip: SSAValue, panel: SSAValue, length: SSAValue) -> SSAValue:
+        """The tile of sums, in a buffer that LLVM keeps in registers: every access to it has constant indices."""
+        code, tiles = self.code, self.tiles
+        sums = code.alloc([tiles.rows, tiles.width], self.what.dtype, "sums", scope="local")
+        zeros = code.zeros(self.what.dtype, tiles.lanes)
+        for i in range(tiles.rows):
+            for v in range(tiles.vectors):
+                code.store(zeros, sums, [code.index(i), code.index(v * tiles.lanes)])
+        with code.loop(length, "r") as r:
+            columns = [
+                code.load(self.panels, [panel, r, code.index(v * tiles.lanes)], tiles.lanes)
+                for v in range(tiles.vectors)
+            ]
+            for i in range(tiles.rows):
+                element = code.splat(code.load(packed, [strip, r, code.index(i)]), tiles.lanes)
+                for v in range(tiles.vectors):
+                    place = [code.index(i), code.index(v * tiles.lanes)]
+                    code.store(code.fma(element, columns[v], code.load(sums, place, tiles.lanes)), sums, place)
+        return sums
+
+    def _store_row(
+        self,
+        at: dict[int, SSAValue],
+        sums: SSAValue,
+        i: int,
+        row: SSAValue,
+        m: SSAValue,
+        places: Sequence[SSAValue],
+        masks: Sequence[SSAValue],
+        first: SSAValue,
+    ) -> None:
+        """One row of a tile, added to what earlier turns have left there."""
+        code, tiles = self.code, self.tiles
+        output = self.arguments[self.what.output.buffer]
+        with code.when(code.compare("slt", row, m)):
+            place = {**at, **self._row_place(row)}
+            values = [
+                code.load(sums, [code.index(i), code.index(v * tiles.lanes)], tiles.lanes) for v in range(len(places))
+            ]
+            targets = [[{**place, self.what.column[0]: p}[axis] for axis in self.what.output.axes] for p in places]
+            with code.when(first) as branch:
+                for value, target, mask in zip(values, targets, masks, strict=True):
+                    code.store(value, output, target, mask)
+            with code.otherwise(branch):
+                for value, target, mask in zip(values, targets, masks, strict=True):
+                    old = code.load(output, target, tiles.lanes, mask)
+                    code.store(code.value(arith.AddfOp(value, old)), output, target, mask)
