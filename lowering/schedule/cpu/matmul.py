@@ -55,8 +55,9 @@ def emit_matmul(func: PrimFuncOp, contraction: Contraction, target: Target) -> N
     tiles = tiling(target, byte_size(contraction.dtype))
     old = func.body.block
     body = Block(arg_types=old.arg_types)
-    replaced = dict(zip(old.args, body.args, strict=True))
-    for before, after in replaced.items():
+    replaced: dict[SSAValue, SSAValue] = {}
+    for before, after in zip(old.args, body.args, strict=True):
+        replaced[before] = after
         after.name_hint = before.name_hint
     kernel = _Matmul(Code(body, func.location), contraction, tiles, target.cores, replaced)
     kernel.emit()
