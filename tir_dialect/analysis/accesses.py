@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import FileLineColLoc, IndexType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from tir_dialect.analysis.extremes import Extremes, extremes
@@ -37,7 +37,7 @@ def wrong_access(func: PrimFuncOp) -> str | None:
         for axis, (index, extent) in enumerate(pairs):
             found = None if extent is None else _leaves(space, index, extent, loops)
             if found is not None:
-                return f"{what.format(axis)} {found}"
+                return f"{what.format(axis)} {found}{_place(op)}"
     return None
 
 
@@ -91,3 +91,8 @@ def _runs_over(space: IndexSpace, index: SSAValue, extent: Dim) -> bool:
 
 def _name(value: SSAValue) -> str:
     return f"%{value.name_hint}" if value.name_hint else "a buffer"
+
+
+def _place(op: Operation) -> str:
+    """Where the op is in its file, if that is known; an error of the function cannot point at it otherwise."""
+    return f" (line {op.location.line.data})" if isinstance(op.location, FileLineColLoc) else ""

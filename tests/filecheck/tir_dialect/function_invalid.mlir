@@ -54,7 +54,7 @@ tir.prim_func @prim_func_c4[%n](%X: !tir.buffer<[n], f32>) {
 // -----
 
 // The greatest value of the loop variable makes the index n.
-// CHECK: 'tir.prim_func' op has a 'tir.load' whose index 0 of %X reaches n, expected less than n
+// CHECK: 'tir.prim_func' op has a 'tir.load' whose index 0 of %X reaches n, expected less than n (line 62)
 tir.prim_func @prim_func_c6[%n](%X: !tir.buffer<[n], f32>) {
   %c1 = arith.constant 1 : index
   tir.for (%i) in (%n) {
