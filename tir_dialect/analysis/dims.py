@@ -85,7 +85,10 @@ class DimEvaluator:
         if rule is not None:
             return rule(*operands)
         rule = _NON_NEGATIVE_RULES.get(type(op))
-        if rule is None or not self._prover.less_equal(0, operands[0]) or not self._prover.less_equal(1, operands[1]):
+        if rule is None or operands[1].constant_value == 0:
+            return None
+        # a divisor that is 0 at run time gives no value, here or there
+        if not all(self._prover.less_equal(0, operand) for operand in operands):
             return None
         return rule(*operands)
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
-from xdsl.traits import is_side_effect_free
 
 from tir_dialect.analysis.dependence import Dependence, is_variable
-from tir_dialect.analysis.structure import enclosing_loops, is_inside
+from tir_dialect.analysis.structure import enclosing_loops, has_no_effects, is_inside
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.types import IteratorKind
@@ -115,7 +114,7 @@ class _Finder:
             owner = pending.pop().owner
             if not isinstance(owner, Operation) or owner in needed:
                 continue
-            if owner.regions or not is_side_effect_free(owner):
+            if owner.regions or not has_no_effects(owner):
                 return None
             needed.add(owner)
             pending += [operand for operand in owner.operands if is_inside(operand, self._outer)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.traits import is_side_effect_free
 
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -71,6 +72,14 @@ def root_buffer(buffer: SSAValue) -> SSAValue:
     while isinstance(buffer.owner, MatchBufferOp):
         buffer = buffer.owner.buffer
     return buffer
+
+
+_UNDECLARED = frozenset(("arith.extsi", "arith.remui", "vector.bitcast", "vector.create_mask", "vector.reduction"))
+
+
+def has_no_effects(op: Operation) -> bool:
+    """Whether nothing but the results tells that `op` has run; xDSL 0.74 does not say so of all that have none."""
+    return op.name in _UNDECLARED or is_side_effect_free(op)
 
 
 def is_inside(value: SSAValue, op: Operation) -> bool:

@@ -106,6 +106,15 @@ def test_init_has_to_stay(body):
     assert placement(body) is None
 
 
+def test_ops_that_xdsl_does_not_call_pure_move_along():
+    body = SPLIT.replace("(%vi = spatial %i in", "(%vi = spatial %same in").replace(
+        "%base =", "%big = tir.dim n + 1 %same = arith.remui %i, %big : index %base ="
+    )
+    found = placement(body)
+    assert found is not None
+    assert "arith.remui" in [op.name for op in found.ops]
+
+
 def test_no_init():
     assert placement(SIMPLE.replace("tir.init {", 'tir.block "b" {')) is None
 
