@@ -31,13 +31,13 @@ class Signs:
         self._prover: Prover | None = None
 
     def divides_unsigned(self, lhs: Expr, rhs: Expr) -> bool:
-        """Whether `lhs >= 0` and `rhs >= 1` for all values of the variables."""
+        """Whether neither side is negative for any values of the variables; a divisor 0 has no result anyway."""
         dividend, divisor = self._dim(lhs), self._dim(rhs)
         if dividend is None or divisor is None:
             return False
         if self._prover is None:
             self._prover = Prover({str(dim): (0, axis.extent - 1) for axis, dim in self._symbols.items()})
-        return bool(self._prover.less_equal(0, dividend)) and bool(self._prover.less_equal(1, divisor))
+        return bool(self._prover.less_equal(0, dividend)) and bool(self._prover.less_equal(0, divisor))
 
     def _dim(self, root: Expr) -> Dim | None:
         for expr in post_order((root,), lambda node: () if node in self._dims else node.operands):

@@ -1,0 +1,120 @@
+"""Programs to schedule, and the check that a schedule does not change what they compute."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from lowering.verify.verify_dominance import VerifyDominancePass
+from tir_dialect import te
+from tir_dialect.dtypes import numpy_dtype
+from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.schedule import Schedule
+from tir_dialect.types import BufferType
+
+SIZES = ({"n": 1, "m": 1, "k": 1}, {"n": 8, "m": 16, "k": 4}, {"n": 7, "m": 13, "k": 5}, {"n": 17, "m": 3, "k": 9})
+"""Values of the symbols: units, multiples of the usual factors, and odd ones."""
+
+n, m, k = te.var("n"), te.var("m"), te.var("k")
+
+
+def arguments(func: PrimFuncOp, sizes: Mapping[str, int], seed: int = 0) -> list[np.ndarray]:
+    """Small integers in arrays of the parameters' shapes and dtypes: sums and products of them are exact."""
+    rng = np.random.default_rng(seed)
+    arrays = []
+    for param in func.params:
+        type = param.type
+        assert isinstance(type, BufferType)
+        shape = [dim.evaluate(sizes) for dim in type.shape]
+        arrays.append(rng.integers(-4, 5, shape).astype(numpy_dtype(type.dtype)))
+    return arrays
+
+
+def run(func: PrimFuncOp, sizes: Mapping[str, int], **options) -> list[np.ndarray]:
+    """The arguments after a run."""
+    arrays = arguments(func, sizes)
+    symbols = {name: sizes[name] for name in func.symbol_names}
+    run_prim_func(func, arrays, symbols, **options)
+    return arrays
+
+
+def shuffled(iterations: range) -> list[int]:
+    """The iterations of a parallel loop in another order."""
+    order = list(iterations)
+    random.Random(len(order)).shuffle(order)
+    return order
+
+
+def check_valid(func: PrimFuncOp) -> None:
+    """The function verifies, every value dominates its uses, and its text reads back."""
+    from xdsl.context import Context
+    from xdsl.dialects.builtin import ModuleOp
+
+    from tests.support.tir import parse_prim_func
+
+    func.verify()
+    module = ModuleOp([func.clone()])
+    VerifyDominancePass().apply(Context(), module)
+    assert str(parse_prim_func(str(func))) == str(func)
+
+
+def check_same(before: PrimFuncOp, after: PrimFuncOp, sizes=SIZES) -> None:
+    """Both functions leave the same values, whatever the order of parallel iterations."""
+    check_valid(after)
+    for values in sizes:
+        expected = run(before, values)
+        for order in (iter, shuffled):
+            got = run(after, values, parallel_order=order)
+            for want, have in zip(expected, got, strict=True):
+                np.testing.assert_array_equal(have, want, str(values))
+
+
+def scheduled(before: PrimFuncOp, transform: Callable[[Schedule], object], sizes=SIZES) -> Schedule:
+    """The schedule after `transform`, which must not change what `before` computes, nor must its replayed trace."""
+    schedule = Schedule(before.clone())
+    transform(schedule)
+    check_same(before, schedule.func, sizes)
+    again = Schedule(before.clone())
+    schedule.trace.replay(again)
+    assert str(again.func) == str(schedule.func)
+    return schedule
+
+
+def matmul(dtype: str = "i32") -> PrimFuncOp:
+    """`C = A @ B` with symbolic sizes."""
+    a, b = te.placeholder((n, k), dtype, "A"), te.placeholder((k, m), dtype, "B")
+    r = te.reduce_axis(k, "r")
+    c = te.compute((n, m), lambda i, j: te.sum(a[i, r] * b[r, j], r), name="C")
+    return te.create_prim_func([a, b, c], name="matmul")
+
+
+def elementwise() -> PrimFuncOp:
+    """Two elementwise stages over an intermediate."""
+    a = te.placeholder((n, m), "i32", "A")
+    b = te.compute((n, m), lambda i, j: a[i, j] * 2, name="B")
+    c = te.compute((n, m), lambda i, j: b[i, j] + 1, name="C")
+    return te.create_prim_func([a, c], name="elementwise")
+
+
+def row_sum() -> PrimFuncOp:
+    """Sums of rows."""
+    a = te.placeholder((n, m), "i32", "A")
+    r = te.reduce_axis(m, "r")
+    b = te.compute((n,), lambda i: te.sum(a[i, r], r), name="B")
+    return te.create_prim_func([a, b], name="row_sum")
+
+
+def scan() -> PrimFuncOp:
+    """Running sums of rows."""
+    a = te.placeholder((n, m), "i32", "A")
+
+    def body(b, ins, outs):
+        (x,), (y,) = ins, outs
+        with b.block("scan", ("spatial", n, "i"), ("scan", m, "j")) as (i, j):
+            b.store(y, (i, j), te.if_then_else(j > 0, y[i, j - 1], 0) + x[i, j])
+
+    (b,) = te.extern([((n, m), "i32")], [a], body, name="Y")
+    return te.create_prim_func([a, b], name="scan")

@@ -1,0 +1,113 @@
+"""Traces: as Python, as JSON, replayed on other functions."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.tir_dialect.schedule.support import check_same, elementwise, matmul, row_sum
+from tir_dialect.schedule import Schedule, ScheduleError, Trace, trace
+
+
+def tiled():
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    i, j, _ = sch.get_loops(block)
+    _, j0, _, j1 = sch.tile(i, j, [4, 8])
+    sch.vectorize(j1)
+    sch.annotate(j0, "note", "a")
+    return sch
+
+
+PYTHON = """\
+b0 = sch.get_block("C")
+l1, l2, l3 = sch.get_loops(b0)
+l4, l5, l6, l7 = sch.tile(l1, l2, [4, 8])
+sch.vectorize(l7)
+sch.annotate(l5, "note", "a")
+"""
+
+
+def test_python_text():
+    assert tiled().trace.as_python() == PYTHON
+
+
+def test_python_text_runs():
+    sch = Schedule(matmul())
+    exec(PYTHON, {"sch": sch})
+    assert str(sch.func) == str(tiled().func)
+
+
+def test_a_single_handle_in_a_tuple():
+    sch = Schedule(row_sum())
+    sch.get_blocks()
+    assert sch.trace.as_python() == "b0, = sch.get_blocks()\n"
+
+
+def test_json_round_trip():
+    text = trace.save({"matmul": tiled().trace})
+    (loaded,) = trace.load(text).values()
+    again = Schedule(matmul())
+    loaded.replay(again)
+    assert str(again.func) == str(tiled().func)
+    assert again.trace.as_python() == PYTHON
+    assert trace.save({"matmul": again.trace}) == text
+
+
+def test_replay_on_another_function():
+    sch = Schedule(elementwise())
+    i, j = sch.get_loops(sch.get_block("B"))
+    sch.parallel(i)
+    sch.vectorize(sch.split(j, [None, 4])[1])
+    other = Schedule(elementwise())
+    other.func.sym_name = row_sum().sym_name
+    sch.trace.replay(other)
+    check_same(elementwise(), other.func)
+
+
+def test_replay_where_a_primitive_cannot_be_applied():
+    sch = Schedule(elementwise())
+    i, j = sch.get_loops(sch.get_block("B"))
+    sch.fuse(i, j)
+    with pytest.raises(ScheduleError, match="replay: get_loops gave 3 handles, the trace has 2"):
+        other = Schedule(matmul())
+        renamed = [call | {"args": ["C"]} if call["call"] == "get_block" else call for call in sch.trace.as_json()]
+        Trace.from_json(renamed).replay(other)
+    with pytest.raises(ScheduleError, match='expected the name of a block, got "B"'):
+        sch.trace.replay(Schedule(matmul()))
+
+
+def test_refused_calls_are_not_recorded():
+    sch = Schedule(matmul())
+    i, _, _ = sch.get_loops(sch.get_block("C"))
+    with pytest.raises(ScheduleError):
+        sch.split(i, [None, 0])
+    assert "split" not in sch.trace.as_python()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("[]", "must be a JSON object"),
+        ('{"version": 2, "functions": {}}', "must have version 1"),
+        ('{"version": 1, "functions": {"f": 1}}', "must be a list of calls"),
+        ('{"version": 1, "functions": {"f": [1]}}', "must have call, args and kwargs, got 1"),
+        ('{"version": 1, "functions": {"f": [{"call": "split", "args": [{"x": 1}]}]}}', "expected a handle"),
+    ],
+)
+def test_files_that_are_none(data, message):
+    with pytest.raises(ValueError, match=message):
+        trace.load(data)
+
+
+def test_unknown_primitives_and_handles():
+    with pytest.raises(ScheduleError, match='there is no primitive "explode"'):
+        Trace.from_json([{"call": "explode"}]).replay(Schedule(matmul()))
+    with pytest.raises(ScheduleError, match="handle l7 is used before it is defined"):
+        Trace.from_json([{"call": "parallel", "args": [{"l": 7}]}]).replay(Schedule(matmul()))
+
+
+def test_json_is_plain():
+    data = json.loads(trace.save({"matmul": tiled().trace}))
+    assert data["functions"]["matmul"][0] == {"call": "get_block", "args": ["C"], "outputs": {"b": 0}}

@@ -1,0 +1,126 @@
+"""Which elements of which buffers the ops inside of an op touch, as expressions of loop variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Operation, SSAValue
+
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.structure import root_buffer
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.calls import CallOp, ForeignCallOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
+from tir_dialect.types import BufferType
+
+_ONE = constant(1)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The indices `low <= index < low + width` of one dimension; without `low` any index."""
+
+    low: Dim | None
+    width: Dim = _ONE
+
+
+@dataclass(frozen=True)
+class Access:
+    """What `op` reads or writes of a parameter or allocation, seen through views."""
+
+    op: Operation
+    buffer: SSAValue
+    is_store: bool
+    axes: tuple[Axis, ...]
+
+
+def accesses_in(space: IndexSpace, root: Operation) -> list[Access]:
+    """All accesses of `root` and the ops inside of it; a block that declares its regions counts with those."""
+    return list(_visit(space, root))
+
+
+def _visit(space: IndexSpace, op: Operation) -> Iterator[Access]:
+    if isinstance(op, BlockOp):
+        declared = [inner for inner in op.body.block.ops if isinstance(inner, ReadsOp | WritesOp)]
+        if declared:
+            for inner in declared:
+                yield _through_views(space, inner, inner.buffer, isinstance(inner, WritesOp), _region(space, inner))
+            return
+    yield from _own(space, op)
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.ops:
+                yield from _visit(space, inner)
+
+
+def _own(space: IndexSpace, op: Operation) -> Iterator[Access]:
+    if isinstance(op, LoadOp | StoreOp):
+        yield _through_views(space, op, op.buffer, isinstance(op, StoreOp), _element(space, op))
+    elif isinstance(op, CallOp | ForeignCallOp):
+        for argument in op.arguments:
+            if isinstance(argument.type, BufferType):
+                whole = [Axis(None)] * argument.type.rank
+                yield _through_views(space, op, argument, False, whole)
+                yield _through_views(space, op, argument, True, whole)
+
+
+def _element(space: IndexSpace, op: LoadOp | StoreOp) -> list[Axis]:
+    axes = [Axis(space.dim_of(index) if isinstance(index.type, IndexType) else None) for index in op.indices]
+    if op.lanes is not None and all(isinstance(index.type, IndexType) for index in op.indices):
+        axes[-1] = Axis(axes[-1].low, constant(op.lanes))
+    return axes
+
+
+def _region(space: IndexSpace, op: RegionOp) -> list[Axis]:
+    axes: list[Axis] = []
+    for axis in op.axes:
+        low = space.dim_of(axis.lower)
+        high = None if axis.upper is None else space.dim_of(axis.upper)
+        if axis.upper is None:
+            axes.append(Axis(low))
+        else:
+            axes.append(Axis(None) if low is None or high is None else Axis(low, high - low))
+    return axes
+
+
+def _through_views(space: IndexSpace, op: Operation, buffer: SSAValue, is_store: bool, axes: list[Axis]) -> Access:
+    while isinstance(buffer.owner, MatchBufferOp):
+        inner = iter(axes)
+        outer: list[Axis] = []
+        for axis in buffer.owner.axes:
+            start = space.dim_of(axis.lower)
+            part = Axis(constant(0)) if axis.upper is None else next(inner)
+            outer.append(Axis(None if start is None or part.low is None else start + part.low, part.width))
+        buffer, axes = buffer.owner.buffer, outer
+    return Access(op, root_buffer(buffer), is_store, tuple(axes))
+
+
+def written_buffers(root: Operation) -> set[SSAValue]:
+    """The parameters and allocations that ops inside of `root` may write."""
+    return {buffer for op in root.walk() for buffer, is_store in _touched(op) if is_store}
+
+
+def touched_buffers(root: Operation) -> set[SSAValue]:
+    """The parameters and allocations that ops inside of `root` may read or write."""
+    return {buffer for op in root.walk() for buffer, _ in _touched(op)}
+
+
+def read_buffers(root: Operation) -> set[SSAValue]:
+    """The parameters and allocations that ops inside of `root` may read."""
+    return {buffer for op in root.walk() for buffer, is_store in _touched(op) if not is_store}
+
+
+def _touched(op: Operation) -> Iterator[tuple[SSAValue, bool]]:
+    if isinstance(op, LoadOp | StoreOp):
+        yield root_buffer(op.buffer), isinstance(op, StoreOp)
+    elif isinstance(op, ReadsOp | WritesOp):
+        yield root_buffer(op.buffer), isinstance(op, WritesOp)
+    elif isinstance(op, CallOp | ForeignCallOp):
+        for argument in op.arguments:
+            if isinstance(argument.type, BufferType):
+                yield root_buffer(argument), False
+                yield root_buffer(argument), True

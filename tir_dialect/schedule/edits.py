@@ -1,0 +1,142 @@
+"""Small edits that the primitives share. They keep locations and name hints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, i32
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.irdl import AttrSizedOperandSegments
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import Pure, is_side_effect_free
+
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import IteratorKind, IteratorKindAttr
+
+
+def is_index_op(op: Operation) -> bool:
+    """Whether the op only computes a value: it may move, and it goes when nothing uses it."""
+    return not op.regions and bool(op.results) and (_is_always_pure(type(op)) or is_side_effect_free(op))
+
+
+@cache
+def _is_always_pure(kind: type[Operation]) -> bool:
+    # xDSL 0.74 does not say that the first two are pure
+    return kind in (arith.RemUIOp, arith.ExtSIOp) or kind.has_trait(Pure())
+
+
+def statements(block: Block) -> list[Operation]:
+    """The ops of a block that do more than compute a value."""
+    return [op for op in block.ops if not is_index_op(op)]
+
+
+def only_statement(block: Block) -> Operation | None:
+    """The one op of a block that does more than compute values; `None` if there are none or several."""
+    found = statements(block)
+    return found[0] if len(found) == 1 else None
+
+
+def blocks_in(root: Operation) -> list[BlockOp]:
+    """All blocks in the regions of an op, in program order."""
+    return [op for op in root.walk() if isinstance(op, BlockOp) and op is not root]
+
+
+def scope_of(op: Operation) -> BlockOp | PrimFuncOp:
+    """The innermost block or function around an op."""
+    parent = op.parent_op()
+    while not isinstance(parent, BlockOp | PrimFuncOp):
+        if parent is None:
+            raise ValueError("the op is in no function")
+        parent = parent.parent_op()
+    return parent
+
+
+def ancestor_in(block: Block, op: Operation) -> Operation | None:
+    """The op of `block` that is `op` or holds it."""
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def before_all(ops: Sequence[Operation]) -> InsertPoint:
+    """The innermost place that dominates all of the ops, at least one."""
+    block = ops[0].parent
+    while block is not None:
+        tops = [top for op in ops if (top := ancestor_in(block, op)) is not None]
+        if len(tops) == len(ops):
+            return InsertPoint.before(min(tops, key=block.get_operation_index))
+        parent = block.parent_op()
+        block = None if parent is None else parent.parent
+    raise ValueError("the ops have no common block")
+
+
+def after_removal(op: Operation) -> InsertPoint:
+    """The place of an op, valid when it is no longer there."""
+    if op.next_op is not None:
+        return InsertPoint.before(op.next_op)
+    if op.parent is None:
+        raise ValueError("the op is in no block")
+    return InsertPoint.at_end(op.parent)
+
+
+def users_of(value: SSAValue) -> list[Operation]:
+    """The ops that use a value."""
+    return [use.operation for use in value.uses]
+
+
+def move_ops(source: Block, target: Block) -> None:
+    """Moves all ops to the end of another block."""
+    for op in list(source.ops):
+        op.detach()
+        target.add_op(op)
+
+
+def add_condition(block: BlockOp, condition: SSAValue) -> None:
+    """Lets the instances of a block run only where `condition` holds, too; it must dominate the block."""
+    if block.condition is not None:
+        both = arith.AndIOp(block.condition, condition)
+        Rewriter.insert_op(both, InsertPoint.before(block))
+        condition = both.result
+    set_condition(block, condition)
+
+
+def set_condition(block: BlockOp, condition: SSAValue | None) -> None:
+    """Replaces the condition of a block."""
+    rebuild_block(block, [(it.kind, it.binding, it.extent) for it in block.iterators], condition)
+
+
+def rebuild_block(
+    block: BlockOp, iterators: Sequence[tuple[IteratorKind, SSAValue, SSAValue]], condition: SSAValue | None
+) -> None:
+    """Gives a block other iterators (kind, binding, extent) and another condition; its body is left to the caller."""
+    conditions = [] if condition is None else [condition]
+    block.operands = [*(it[1] for it in iterators), *(it[2] for it in iterators), *conditions]
+    sizes = [len(iterators), len(iterators), len(conditions)]
+    block.properties[AttrSizedOperandSegments.attribute_name] = DenseArrayBase.from_list(i32, sizes)
+    block.iterator_kinds = ArrayAttr([IteratorKindAttr(it[0]) for it in iterators])
+
+
+def unique_block_name(func: PrimFuncOp, name: str) -> str:
+    """`name`, or with a number after it, such that no block of the function has it."""
+    taken = {block.block_name.data for block in blocks_in(func)}
+    count, found = 0, name
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    return found
+
+
+def erase_dead_ops(func: PrimFuncOp) -> None:
+    """Erases what only computes values that nothing uses."""
+    pending = [op for op in func.body.walk() if is_index_op(op)]
+    while pending:
+        op = pending.pop()
+        if op.parent is None or any(result.first_use is not None for result in op.results):
+            continue
+        owners = (operand.owner for operand in op.operands)
+        pending += (owner for owner in owners if isinstance(owner, Operation) and is_index_op(owner))
+        Rewriter.erase_op(op)

@@ -1,0 +1,1 @@
+"""The primitives, one file per family. Each checks its arguments, then its legality, then makes one edit."""

@@ -1,0 +1,85 @@
+"""Fusing a nest of loops into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from xdsl.ir import Attribute
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.dims import Dim, floordiv, mod, product
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.edits import before_all, only_statement, users_of
+from tir_dialect.schedule.handles import Loop
+from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.normalize import simplify_bindings
+from tir_dialect.schedule.primitives.splitting import check_serial
+from tir_dialect.schedule.state import ScheduleState, primitive
+
+
+@primitive
+def fuse(self: ScheduleState, *loops: Loop) -> Loop:
+    """Fuses a nest of loops, given outermost first, into one.
+
+    rewrite:
+        for i in n: for j in m: A(i, j)
+        -> for f in n * m: A(floordiv(f, m), mod(f, m))
+
+    Refuses loops that are not serial, that hold more than the next loop, whose extents depend on each other, or whose
+    extents may be negative.
+    """
+    extents = _check_fusable(self, loops)
+    outer, inner = loops[0].op, loops[-1].op
+    emitter = Materializer(self.func, self.space, InsertPoint.before(outer))
+    hint = "".join(loop.name for loop in loops)
+    fused = ForOp(emitter.emit(product(extents)), name_hint=hint, annotations=_annotations(outer))
+    fused.location = outer.location
+    lowers = [self.lower(loop.op) for loop in loops]
+    Rewriter.insert_op(fused, InsertPoint.before(outer))
+    body = fused.body.block
+    for loop in loops:
+        for op in list(loop.op.body.block.ops):
+            if loop.op is inner or not isinstance(op, ForOp):
+                op.detach()
+                body.add_op(op)
+    self.changed()
+    index = self.symbol(fused)
+    for position, (loop, lower) in enumerate(zip(loops, lowers, strict=True)):
+        value = floordiv(index, product(extents[position + 1 :]))
+        value = value if position == 0 else mod(value, extents[position])
+        _replace_variable(self, loop.op, value + lower)
+    Rewriter.erase_op(outer)
+    self.changed()
+    simplify_bindings(self, fused)
+    return self.loop(fused)
+
+
+def _annotations(loop: ForOp) -> dict[str, Attribute] | None:
+    return None if loop.annotations is None else dict(loop.annotations.data)
+
+
+def _check_fusable(self: ScheduleState, loops: Sequence[Loop]) -> list[Dim]:
+    if len(loops) < 2:
+        raise self.error(f"expected at least two loops, got {len(loops)}")
+    extents: list[Dim] = []
+    for loop in loops:
+        check_serial(self, loop)
+        extent = self.extent(loop.op)
+        if self.space.less_equal(0, extent) is not True:
+            raise self.error(f'the extent of loop "{loop.name}" is not known to be at least 0')
+        extents.append(extent)
+    dependence = Dependence(is_loop_variable)
+    for outer, inner in pairwise(loops):
+        if only_statement(outer.op.body.block) is not inner.op:
+            raise self.error(f'expected loop "{inner.name}" to be all that loop "{outer.name}" holds')
+        if outer.op.induction_var in dependence.of_all(inner.op.operands):
+            raise self.error(f'the bounds of loop "{inner.name}" depend on loop "{outer.name}"')
+    return extents
+
+
+def _replace_variable(self: ScheduleState, loop: ForOp, index: Dim) -> None:
+    if users := users_of(loop.induction_var):
+        value = Materializer(self.func, self.space, before_all(users)).emit(index)
+        loop.induction_var.replace_all_uses_with(value)

@@ -1,0 +1,131 @@
+"""How the iterations of a loop run, and notes on loops and blocks."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, f64, i64
+from xdsl.ir import Attribute
+
+from tir_dialect.schedule.handles import Block, Loop
+from tir_dialect.schedule.independence import check_parallel
+from tir_dialect.schedule.primitives.splitting import check_serial
+from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.types import LoopKind, LoopKindAttr
+
+THREAD_TAGS = tuple(f"{level}.{axis}" for level in ("blockIdx", "threadIdx", "vthread") for axis in "xyz")
+
+
+@primitive
+def parallel(self: ScheduleState, loop: Loop) -> None:
+    """Runs the iterations on the threads of the machine.
+
+    rewrite:
+        for i in n: A(i)
+        -> for parallel i in n: A(i)
+
+    Refuses loops that are not serial and iterations that share memory.
+    """
+    check_serial(self, loop)
+    check_parallel(self, loop.op)
+    loop.op.kind = LoopKindAttr(LoopKind.PARALLEL)
+
+
+@primitive
+def vectorize(self: ScheduleState, loop: Loop) -> None:
+    """Runs the iterations as lanes of vector instructions.
+
+    rewrite:
+        for i in 8: A(i)
+        -> for vectorized i in 8: A(i)
+
+    Refuses loops that are not serial or of no constant extent, and iterations that share memory.
+    """
+    check_serial(self, loop)
+    _check_constant(self, loop)
+    check_parallel(self, loop.op)
+    loop.op.kind = LoopKindAttr(LoopKind.VECTORIZED)
+
+
+@primitive
+def unroll(self: ScheduleState, loop: Loop) -> None:
+    """Runs the iterations as straight-line code.
+
+    rewrite:
+        for i in 4: A(i)
+        -> for unrolled i in 4: A(i)
+
+    Refuses loops that are not serial or of no constant extent.
+    """
+    check_serial(self, loop)
+    _check_constant(self, loop)
+    loop.op.kind = LoopKindAttr(LoopKind.UNROLLED)
+
+
+@primitive
+def bind(self: ScheduleState, loop: Loop, thread_tag: str) -> None:
+    """Runs the iterations on the hardware threads of a tag, such as `threadIdx.x`.
+
+    rewrite:
+        for i in n: A(i)
+        -> for thread_binding "threadIdx.x" i in n: A(i)
+
+    Refuses unknown tags, loops that are not serial, and iterations that share memory.
+    """
+    if thread_tag not in THREAD_TAGS:
+        raise self.error(f'expected a thread tag of {", ".join(THREAD_TAGS)}, got "{thread_tag}"')
+    check_serial(self, loop)
+    check_parallel(self, loop.op)
+    loop.op.kind = LoopKindAttr(LoopKind.THREAD_BINDING)
+    loop.op.thread_tag = StringAttr(thread_tag)
+
+
+def _check_constant(self: ScheduleState, loop: Loop) -> None:
+    extent = self.extent(loop.op)
+    if not extent.is_constant:
+        raise self.error(f'expected a loop of constant extent, got "{loop.name}" of extent {extent}; split it first')
+
+
+@primitive
+def annotate(self: ScheduleState, target: Loop | Block, key: str, value: bool | float | str) -> None:
+    """Adds a note to a loop or block, or replaces the one of that name; lowerings may read it.
+
+    rewrite:
+        for i in n: A(i)
+        -> for i in n annotations {"key" = value}: A(i)
+    """
+    notes = _notes(target)
+    target.op.annotations = DictionaryAttr({**notes, key: _attribute(self, value)})
+
+
+@primitive
+def unannotate(self: ScheduleState, target: Loop | Block, key: str) -> None:
+    """Removes a note.
+
+    rewrite:
+        for i in n annotations {"key" = value}: A(i)
+        -> for i in n: A(i)
+
+    Refuses a name that is not there.
+    """
+    notes = dict(_notes(target))
+    if key not in notes:
+        raise self.error(f'"{target.name}" has no annotation "{key}"')
+    del notes[key]
+    target.op.annotations = DictionaryAttr(notes) if notes else None
+
+
+def _notes(target: Loop | Block) -> dict[str, Attribute]:
+    return {} if target.op.annotations is None else dict(target.op.annotations.data)
+
+
+def _attribute(self: ScheduleState, value: object) -> Attribute:
+    match value:
+        case bool():
+            return BoolAttr.from_bool(value)
+        case int():
+            return IntegerAttr(value, i64)
+        case float():
+            return FloatAttr(value, f64)
+        case str():
+            return StringAttr(value)
+        case _:
+            raise self.error(f"expected a truth value, number or string, got {type(value).__name__}")

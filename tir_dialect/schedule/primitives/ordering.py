@@ -1,0 +1,134 @@
+"""The order of the loops of a nest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.dims import DimLike, constant
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.edits import after_removal, only_statement
+from tir_dialect.schedule.handles import Block, Loop
+from tir_dialect.schedule.independence import check_reorderable
+from tir_dialect.schedule.materialize import header_value
+from tir_dialect.schedule.primitives.splitting import check_split, split
+from tir_dialect.schedule.state import ScheduleState, primitive
+
+
+@primitive
+def reorder(self: ScheduleState, *loops: Loop) -> None:
+    """Puts loops of one nest into the given order, outermost first; loops between them keep their places.
+
+    rewrite:
+        for i in n: for j in m: A(i, j)
+        -> for j in m: for i in n: A(i, j)
+
+    Refuses loops of different nests, nests that hold more than the next loop, bounds that would come before a variable
+    that they need, and blocks whose result depends on the order.
+    """
+    if len(loops) < 2 or len(set(loops)) != len(loops):
+        raise self.error(f"expected at least two different loops, got {len(loops)}")
+    nest = _nest(self, [loop.op for loop in loops])
+    chosen = iter(loop.op for loop in loops)
+    wanted = {loop.op for loop in loops}
+    order = [next(chosen) if op in wanted else op for op in nest]
+    _check_bounds(self, nest, order)
+    check_reorderable(self, nest)
+    _rearrange(nest, order)
+
+
+def _nest(self: ScheduleState, loops: Sequence[ForOp]) -> list[ForOp]:
+    """The loops from the outermost to the innermost of `loops`."""
+    missing = set(loops)
+    inner = max(loops, key=_depth)
+    nest: list[ForOp] = []
+    current: Operation | None = inner
+    while missing and isinstance(current, ForOp):
+        nest.insert(0, current)
+        missing.discard(current)
+        outer = current.parent_op()
+        if missing and isinstance(outer, ForOp) and only_statement(outer.body.block) is not current:
+            raise self.error(f'loop "{outer.induction_var.name_hint}" holds more than one loop')
+        current = outer
+    if missing:
+        name = next(iter(missing)).induction_var.name_hint
+        raise self.error(f'loops "{name}" and "{inner.induction_var.name_hint}" are not in one nest')
+    return nest
+
+
+def _depth(op: Operation) -> int:
+    depth, parent = 0, op.parent_op()
+    while parent is not None:
+        depth, parent = depth + 1, parent.parent_op()
+    return depth
+
+
+def _check_bounds(self: ScheduleState, nest: Sequence[ForOp], order: Sequence[ForOp]) -> None:
+    dependence = Dependence(is_loop_variable)
+    inside = {op.induction_var for op in nest}
+    seen: set[object] = set()
+    for op in order:
+        needed = dependence.of_all(op.operands) & inside
+        late = [variable for variable in needed if variable not in seen]
+        if late:
+            raise self.error(
+                f'the bounds of loop "{op.induction_var.name_hint}" depend on loop "{late[0].name_hint}", '
+                "which would be inside of it"
+            )
+        seen.add(op.induction_var)
+
+
+def _rearrange(nest: Sequence[ForOp], order: Sequence[ForOp]) -> None:
+    if list(nest) == list(order):
+        return
+    place = after_removal(nest[0])
+    content = [inner for op in nest for inner in op.body.block.ops if inner not in nest]
+    for op in (*content, *nest):
+        op.detach()
+    for outer, inner in pairwise(order):
+        outer.body.block.add_op(inner)
+    order[-1].body.block.add_ops(content)
+    Rewriter.insert_op(order[0], place)
+
+
+@primitive
+def tile(self: ScheduleState, outer: Loop, inner: Loop, factors: Sequence[DimLike]) -> tuple[Loop, Loop, Loop, Loop]:
+    """Splits two nested loops and puts the parts of the tile inside.
+
+    rewrite:
+        for i in n: for j in m: A(i, j)
+        -> for i0: for j0: for i1 in 4: for j1 in 8: A(4 * i0 + i1, 8 * j0 + j1)
+
+    Refuses what `split` and `reorder` refuse.
+    """
+    if len(factors) != 2:
+        raise self.error(f"expected two factors, got {len(factors)}")
+    nest = _nest(self, [outer.op, inner.op])
+    _check_bounds(self, nest, nest[::-1])
+    check_reorderable(self, nest)
+    for loop, factor in zip((outer, inner), factors, strict=True):
+        check_split(self, loop, [None, factor])
+    i0, i1 = split(self, outer, [None, factors[0]])
+    j0, j1 = split(self, inner, [None, factors[1]])
+    reorder(self, i0, j0, i1, j1)
+    return i0, j0, i1, j1
+
+
+@primitive
+def add_unit_loop(self: ScheduleState, target: Block | Loop) -> Loop:
+    """Puts a loop with one iteration around a block or loop.
+
+    rewrite:
+        A()
+        -> for u in 1: A()
+    """
+    loop = ForOp(header_value(self.func, constant(1)), name_hint="u")
+    loop.location = target.op.location
+    Rewriter.insert_op(loop, InsertPoint.before(target.op))
+    target.op.detach()
+    loop.body.block.add_op(target.op)
+    return self.loop(loop)

@@ -1,0 +1,37 @@
+"""Finding loops and blocks."""
+
+from __future__ import annotations
+
+from tir_dialect.analysis.structure import enclosing_loops
+from tir_dialect.schedule.edits import blocks_in
+from tir_dialect.schedule.handles import Block, Loop
+from tir_dialect.schedule.state import ScheduleState, query
+
+
+@query
+def get_block(self: ScheduleState, name: str) -> Block:
+    """The block called `name`. Refuses if there is none, naming those there are."""
+    blocks = blocks_in(self.func)
+    for op in blocks:
+        if op.block_name.data == name:
+            return self.block(op)
+    names = ", ".join(f'"{op.block_name.data}"' for op in blocks) or "none"
+    raise self.error(f'expected the name of a block, got "{name}"; there are {names}')
+
+
+@query
+def get_blocks(self: ScheduleState) -> tuple[Block, ...]:
+    """All blocks, in program order, outer ones first."""
+    return tuple(self.block(op) for op in blocks_in(self.func))
+
+
+@query
+def get_loops(self: ScheduleState, block: Block) -> tuple[Loop, ...]:
+    """The loops around a block, up to the next block or the function, outermost first."""
+    return tuple(self.loop(op) for op in enclosing_loops(block.op))
+
+
+@query
+def get_child_blocks(self: ScheduleState, parent: Block | Loop) -> tuple[Block, ...]:
+    """The blocks inside a block or loop, in program order."""
+    return tuple(self.block(op) for op in blocks_in(parent.op))

@@ -1,0 +1,111 @@
+"""Splitting a loop into a nest, and fusing a nest into a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TypeAlias
+
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.dims import Dim, DimLike, ceildiv, product, to_dim
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.edits import before_all, move_ops, users_of
+from tir_dialect.schedule.guards import guard, guarded_ops
+from tir_dialect.schedule.handles import Loop
+from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.normalize import simplify_bindings
+from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.types import LoopKind
+
+Factor: TypeAlias = "DimLike | None"
+"""The extent of one of the loops, over the symbols of the function; `None` is what is left."""
+
+
+@primitive
+def split(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> tuple[Loop, ...]:
+    """Splits a loop into a nest of loops with the given extents, outermost first; one of them may be `None`.
+
+    Where the extents do not divide, blocks get a condition.
+
+    rewrite:
+        for i in n: A(i)
+        -> for i0 in ceildiv(n, 8): for i1 in 8: A(8 * i0 + i1) where 8 * i0 + i1 < n
+
+    Refuses loops that are not serial, factors that are not positive, and factors that do not cover the loop.
+    """
+    extents = check_split(self, loop, factors)
+    exact = self.space.prover.equal(product(extents), self.extent(loop.op)) is True
+    ops = _build_nest(self, loop.op, extents)
+    _bind_split(self, loop.op, ops, extents, exact)
+    return tuple(self.loop(op) for op in ops)
+
+
+def check_split(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Dim]:
+    """Refuses what `split` refuses; the extents of the new loops."""
+    check_serial(self, loop)
+    return _extents(self, self.extent(loop.op), factors)
+
+
+def check_serial(self: ScheduleState, loop: Loop) -> None:
+    """Refuses a loop that is not serial."""
+    kind = loop.op.kind.data
+    if kind is not LoopKind.SERIAL:
+        raise self.error(f'expected a serial loop, got {kind.value} loop "{loop.name}"')
+
+
+def _extents(self: ScheduleState, extent: Dim, factors: Sequence[Factor]) -> list[Dim]:
+    known = [None if factor is None else to_dim(factor) for factor in factors]
+    given = [factor for factor in known if factor is not None]
+    if len(factors) < 2 or len(given) < len(factors) - 1:
+        raise self.error(f"expected at least two factors and at most one None, got {_list(factors)}")
+    for factor in given:
+        if unknown := factor.symbols.difference(self.func.symbol_names):
+            raise self.error(f'factor {factor} uses "{min(unknown)}", which is no symbol of the function')
+        # the extent is divided by the factors where one is left out
+        least = 1 if len(given) < len(factors) else 0
+        if self.space.less_equal(least, factor) is not True:
+            raise self.error(f"expected factors of at least {least}, got {factor}")
+    covered = product(given)
+    if len(given) < len(factors):
+        return [ceildiv(extent, covered) if factor is None else factor for factor in known]
+    if self.space.prover.less_equal(extent, covered) is not True:
+        raise self.error(f"expected factors that cover all {extent} iterations, got {covered}")
+    return given
+
+
+def _list(factors: Sequence[Factor]) -> str:
+    return f"[{', '.join(map(str, factors))}]"
+
+
+def _build_nest(self: ScheduleState, loop: ForOp, extents: Sequence[Dim]) -> list[ForOp]:
+    """Empty loops in front of `loop`, of which the outermost has its annotations."""
+    emitter = Materializer(self.func, self.space, InsertPoint.before(loop))
+    hint = loop.induction_var.name_hint or "i"
+    ops = [ForOp(emitter.emit(extent), name_hint=f"{hint}{number}") for number, extent in enumerate(extents)]
+    ops[0].annotations = loop.annotations
+    for outer, inner in pairwise(ops):
+        outer.body.block.add_op(inner)
+    for op in ops:
+        op.location = loop.location
+    Rewriter.insert_op(ops[0], InsertPoint.before(loop))
+    return ops
+
+
+def _bind_split(self: ScheduleState, loop: ForOp, ops: Sequence[ForOp], extents: Sequence[Dim], exact: bool) -> None:
+    index = self.lower(loop)
+    body = ops[-1].body.block
+    move_ops(loop.body.block, body)
+    self.changed()
+    for position, op in enumerate(ops):
+        index = index + self.symbol(op) * product(extents[position + 1 :])
+    targets = [] if exact else guarded_ops(body)
+    users = [*users_of(loop.induction_var), *targets]
+    if users:
+        value = Materializer(self.func, self.space, before_all(users)).emit(index)
+        loop.induction_var.replace_all_uses_with(value)
+        if targets:
+            guard(body, value, loop.upper)
+    Rewriter.erase_op(loop)
+    self.changed()
+    simplify_bindings(self, ops[0])

@@ -1,0 +1,39 @@
+"""The schedule: a prim_func and the primitives that transform it."""
+
+from __future__ import annotations
+
+from tir_dialect.schedule.primitives import fusing, kinds, ordering, queries, splitting
+from tir_dialect.schedule.state import ScheduleState
+
+
+class Schedule(ScheduleState):
+    """Transforms a prim_func in place, step by step.
+
+    ```python
+    sch = Schedule(func)
+    i, j, r = sch.get_loops(sch.get_block("C"))
+    i0, i1 = sch.split(i, [None, 8])
+    sch.vectorize(i1)
+    print(sch.trace.as_python())
+    ```
+
+    A primitive raises ScheduleError, and leaves the function as it is, if it would change what the function computes.
+    """
+
+    get_block = queries.get_block
+    get_blocks = queries.get_blocks
+    get_loops = queries.get_loops
+    get_child_blocks = queries.get_child_blocks
+
+    split = splitting.split
+    fuse = fusing.fuse
+    reorder = ordering.reorder
+    tile = ordering.tile
+    add_unit_loop = ordering.add_unit_loop
+
+    parallel = kinds.parallel
+    vectorize = kinds.vectorize
+    unroll = kinds.unroll
+    bind = kinds.bind
+    annotate = kinds.annotate
+    unannotate = kinds.unannotate

@@ -1,0 +1,138 @@
+"""What all primitives work on: the function, its handles and the trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from xdsl.ir import Operation
+
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.edits import erase_dead_ops
+from tir_dialect.schedule.errors import ScheduleError
+from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.trace import Trace
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+PRIMITIVES: dict[str, Callable[..., Any]] = {}
+"""All primitives by name."""
+
+QUERIES: set[str] = set()
+"""The primitives that change nothing."""
+
+
+class ScheduleState:
+    """A function under transformation. Primitives check everything first and then change it in place."""
+
+    def __init__(self, func: PrimFuncOp):
+        self.func = func
+        self.trace = Trace()
+        self._handles: dict[Operation, Loop | Block] = {}
+        self._running: list[str] = []
+        self._space: IndexSpace | None = None
+
+    @property
+    def space(self) -> IndexSpace:
+        """The index values of the function as it is; after an edit, call `changed` first."""
+        if self._space is None:
+            self._space = IndexSpace(self.func)
+        return self._space
+
+    def symbol(self, loop: ForOp) -> Dim:
+        """The symbol that stands for the variable of a loop."""
+        return self.space.variable(loop.induction_var).dim
+
+    def extent(self, loop: ForOp) -> Dim:
+        """How often a loop runs, negative counting as 0; refuses one whose bounds are no expressions."""
+        variable = self.space.variable(loop.induction_var)
+        if variable.lower is None or variable.upper is None:
+            hint = loop.induction_var.name_hint
+            raise self.error(f'the bounds of loop "{hint}" are not expressions of sizes and loop variables')
+        return variable.upper - variable.lower
+
+    def lower(self, loop: ForOp) -> Dim:
+        """The first value of a loop variable."""
+        return self.space.variable(loop.induction_var).lower or constant(0)
+
+    def changed(self) -> None:
+        """Says that the function is another one now."""
+        self._space = None
+
+    def loop(self, op: ForOp) -> Loop:
+        """The handle of a loop."""
+        found = self._handles.setdefault(op, Loop(op))
+        return cast(Loop, found)
+
+    def block(self, op: BlockOp) -> Block:
+        """The handle of a block."""
+        found = self._handles.setdefault(op, Block(op))
+        return cast(Block, found)
+
+    def error(self, message: str) -> ScheduleError:
+        """The refusal of the primitive that runs."""
+        return ScheduleError(self._running[0] if self._running else "schedule", message)
+
+    def check(self, handle: Loop | Block) -> None:
+        """Refuses a handle of something that is not in the function any more."""
+        if not is_inside(handle.op, self.func):
+            kind = "loop" if isinstance(handle, Loop) else "block"
+            raise self.error(
+                f'{kind} "{handle.name}" is not in the function any more, use the handles of what replaced it'
+            )
+
+    def run(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Calls a primitive, and records it unless another primitive called it."""
+        name = primitive.__name__
+        self._running.append(name)
+        try:
+            for value in _handles_in((*args, *kwargs.values())):
+                self.check(value)
+            result = primitive(self, *args, **kwargs)
+            if len(self._running) == 1 and name not in QUERIES:
+                erase_dead_ops(self.func)
+        finally:
+            self._running.pop()
+            if name not in QUERIES:
+                self.changed()
+        if not self._running:
+            self.trace.record(name, args, kwargs, result)
+        return result
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Calls the primitive `name`; ScheduleError if there is none."""
+        if name not in PRIMITIVES:
+            raise ScheduleError("replay", f'there is no primitive "{name}"')
+        return self.run(PRIMITIVES[name], args, kwargs)
+
+
+def _handles_in(values: tuple[Any, ...]) -> list[Loop | Block]:
+    found: list[Loop | Block] = []
+    for value in values:
+        if isinstance(value, Loop | Block):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found += _handles_in(tuple(cast("tuple[Any, ...]", value)))
+    return found
+
+
+def primitive(function: _F) -> _F:
+    """Makes a function of a state and arguments a primitive: checked handles, recorded calls."""
+    PRIMITIVES[function.__name__] = function
+
+    @wraps(function)
+    def wrapper(self: ScheduleState, *args: Any, **kwargs: Any) -> Any:
+        return self.run(function, args, kwargs)
+
+    return cast(_F, wrapper)
+
+
+def query(function: _F) -> _F:
+    """A primitive that changes nothing; it is recorded for the handles that it gives."""
+    QUERIES.add(function.__name__)
+    return primitive(function)
