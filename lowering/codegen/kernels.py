@@ -14,10 +14,10 @@ from xdsl.passes import ModulePass
 from lowering.codegen.binding import library_version
 from lowering.codegen.cache import CodeCache, cache_key, default_cache
 from lowering.codegen.compiler import CompileOptions, compile_object
-from lowering.codegen.fingerprint import Fingerprint
 from lowering.codegen.llvm_text import llvm_text
 from lowering.codegen.loader import LoadedCode, load_objects
 from lowering.to_llvm.signature import KernelSignature, kernel_signature
+from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target

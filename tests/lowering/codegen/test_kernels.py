@@ -13,8 +13,8 @@ from xdsl.parser import Parser
 
 from lowering.codegen import kernels as kernels_module
 from lowering.codegen.cache import NO_CACHE, CodeCache
-from lowering.codegen.fingerprint import Fingerprint
 from lowering.codegen.kernels import KernelOptions, compile_prim_funcs
+from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.dialect import TIR
 from tir_dialect.target import Target
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import LocationAttr
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.utils.hints import isa
+
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Dim, symbol
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import BufferType, SymbolAttr
 
 Numbers: TypeAlias = dict[SSAValue | Block, int]
 
@@ -14,8 +20,10 @@ Numbers: TypeAlias = dict[SSAValue | Block, int]
 class Fingerprint:
     """Writes ops down with values and blocks numbered in order of appearance; texts of attributes are remembered."""
 
-    def __init__(self) -> None:
+    def __init__(self, renaming: Mapping[str, Dim] | None = None) -> None:
+        """`renaming` says how symbols are written; the others by their names."""
         self._attributes: dict[Attribute, str] = {}
+        self._renaming = renaming or {}
 
     def __call__(self, op: Operation, without: Iterable[str] = ()) -> str:
         """The text of an op with everything inside; properties named in `without` are left out. Linear in its size."""
@@ -63,5 +71,27 @@ class Fingerprint:
     def _text(self, attribute: Attribute) -> str:
         text = self._attributes.get(attribute)
         if text is None:
-            text = self._attributes[attribute] = str(attribute)
+            text = self._attributes[attribute] = str(rename_symbols(attribute, self._renaming))
         return text
+
+
+def prim_func_fingerprint(func: PrimFuncOp) -> str:
+    """Equal for PrimFuncs that differ in nothing but names: of their own, of values and of symbols."""
+    renaming = {name: symbol(f"k{index}") for index, name in enumerate(func.symbol_names)}
+    return Fingerprint(renaming)(func, ("sym_name",))
+
+
+def rename_symbols(attribute: Attribute, renaming: Mapping[str, Dim]) -> Attribute:
+    """An attribute of the loop level with its symbols replaced at once; each new one is a bare symbol."""
+    if not renaming:
+        return attribute
+    if isinstance(attribute, DimAttr):
+        return DimAttr(attribute.data.substitute(renaming))
+    if isinstance(attribute, BufferType):
+        return attribute.substitute(renaming)
+    if isinstance(attribute, SymbolAttr):
+        name = attribute.symbol.data
+        return SymbolAttr(renaming[name].as_symbol or name, *attribute.interval) if name in renaming else attribute
+    if isa(attribute, ArrayAttr[Attribute]):
+        return ArrayAttr(rename_symbols(each, renaming) for each in attribute)
+    return attribute
