@@ -84,6 +84,7 @@ def value_of(body):
         ("%v = arith.addi %n, %m : index", "n + m"),
         ("%k = arith.index_cast %n : index to i64 %v = arith.muli %k, %k : i64", "n * n"),
         ("%c4 = arith.constant 4 : index %v = arith.divsi %n, %c4 : index", "floordiv(n, 4)"),
+        ("%v = arith.divsi %n, %m : index", "floordiv(n, m)"),
         ("%c4 = arith.constant 4 : index %v = arith.remui %n, %c4 : index", "mod(n, 4)"),
         ("%c4 = arith.constant 4 : index %v = arith.ceildivui %n, %c4 : index", "ceildiv(n, 4)"),
     ],
