@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from difflib import get_close_matches
 from itertools import accumulate
@@ -11,8 +12,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Operation
 from xdsl.parser import Parser
+from xdsl.parser.generic_parser import ParserState
 from xdsl.universe import XDSL_UNIVERSE
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer
 
 from lowering.registry import dialect_factories
 
@@ -33,6 +37,12 @@ def parse_module(text: str, name: str = "<text>", ctx: Context | None = None) ->
     return LocatedParser(ctx or make_context(), text, name).parse_module()
 
 
+class LinearLexer(MLIRLexer):
+    """xDSL's lexer, whose time for a string that is not closed doubles with every character, without backtracking."""
+
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
 class LocatedParser(Parser):
     """xDSL's parser, which leaves ops without a location, with the positions of the text filled in.
 
@@ -40,8 +50,10 @@ class LocatedParser(Parser):
     """
 
     def __init__(self, ctx: Context, text: str | bytes, name: str = "<text>", line_offset: int = 0) -> None:
-        super().__init__(ctx, text, name)
-        lines = self.lexer.input.content.split("\n")
+        super().__init__(ctx, "", name)
+        source = text.decode("utf-8") if isinstance(text, bytes) else text
+        self._parser_state = ParserState(LinearLexer(Input(source, name)))
+        lines = source.split("\n")
         self._line_starts = (0, *accumulate(len(line) + 1 for line in lines))
         self._line_offset = line_offset
         self._filename = StringAttr(name)

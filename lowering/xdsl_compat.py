@@ -135,10 +135,21 @@ def _rewriting_loses_locations() -> bool:
     return new.location == UNKNOWN_LOC
 
 
+def _open_strings_backtrack() -> bool:
+    from xdsl.utils.mlir_lexer import MLIRLexer
+
+    return "*+" not in str(vars(MLIRLexer)["_unescaped_characters_regex"])
+
+
 WORK_AROUNDS: tuple[WorkAround, ...] = (
     WorkAround("dominance is not verified", "lowering/verify", _use_before_definition_verifies),
     WorkAround(
         "the parser gives ops no location", "LocatedParser in lowering/parsing.py", _parsed_ops_have_no_location
+    ),
+    WorkAround(
+        "a string that is not closed takes exponential time",
+        "LinearLexer in lowering/parsing.py",
+        _open_strings_backtrack,
     ),
     WorkAround("rewrites lose locations", "keep_locations in lowering/locations.py", _rewriting_loses_locations),
     *(

@@ -1,5 +1,6 @@
 import pytest
 from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
 from lowering.locations import place
@@ -47,3 +48,14 @@ def test_an_unknown_op_is_pointed_at_with_advice(form: str):
     assert caught.value.msg.startswith("unknown operation 'arith.adi'; did you mean ")
     assert "'arith.addi'" in caught.value.msg
     assert caught.value.span.text == "arith.adi"
+
+
+def test_a_string_that_is_not_closed_is_an_error_at_once():
+    with pytest.raises(ParseError, match="before closing string literal"):
+        parse_module(f'"test.op"() {{a = "{"x" * 10_000}}} : () -> ()')
+
+
+@pytest.mark.parametrize("text", ["", "a b", 'a \\"b\\" \\\\ \\n \\41', "é"])
+def test_strings_are_read_as_before(text: str):
+    source = f'"test.op"() {{a = "{text}"}} : () -> ()'
+    assert str(parse_module(source)) == str(Parser(make_context(), source).parse_module())
