@@ -16,6 +16,7 @@ from lowering.codegen.cache import CodeCache, cache_key, default_cache
 from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.llvm_text import llvm_text
 from lowering.codegen.loader import LoadedCode, load_objects
+from lowering.codegen.version import compiler_version
 from lowering.to_llvm.signature import KernelSignature, kernel_signature
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.calls import CallOp
@@ -24,9 +25,6 @@ from tir_dialect.target import Target
 
 if TYPE_CHECKING:
     import tvm_ffi
-
-CODE_VERSION = 1
-"""Raised whenever the lowering changes what code comes out, so that no older cache entry is taken."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def compile_prim_funcs(
 
 def _salt(target: Target) -> str:
     """What all code depends on."""
-    return f"{CODE_VERSION} {library_version()} {target.code_key()}"
+    return f"{compiler_version()} {library_version()} {target.code_key()}"
 
 
 def _callees(function: PrimFuncOp, functions: Mapping[str, PrimFuncOp]) -> list[PrimFuncOp]:

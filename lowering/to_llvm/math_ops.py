@@ -1,4 +1,4 @@
-"""Lowerings of the math dialect: LLVM intrinsics where there are any, else the C library's functions.
+"""Lowerings of the math dialect: our own code, else LLVM intrinsics, else the C library's functions.
 
 Half floats are computed in f32 and rounded once.
 """
@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import Lower, fast_math, result_element
 from lowering.to_llvm.builder import CONTRACT, LLVMBuilder, element_type, lane_count
+from lowering.to_llvm.math_expansion import EXPANSIONS, expand
 from lowering.to_llvm.scalars import convert_float, from_integer, math_type
 
 
@@ -29,6 +30,9 @@ def _rounded(b: LLVMBuilder, op: Operation, value: SSAValue) -> SSAValue:
 
 def _intrinsic(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     wide = _in_math_type(b, op, operands)
+    expanded = _expanded(b, op, wide)
+    if expanded is not None:
+        return _rounded(b, op, expanded)
     return _rounded(b, op, b.overloaded(f"llvm.{name}", wide, wide[0].type, fast_math(b, op)))
 
 
@@ -48,8 +52,17 @@ def call_libm(b: LLVMBuilder, name: str, operands: Sequence[SSAValue]) -> SSAVal
     return result
 
 
+def _expanded(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue | None:
+    """Our own code for a function of f32, if there is some."""
+    if op.name not in EXPANSIONS or element_type(operands[0].type) != f32:
+        return None
+    return expand(b, op.name, operands[0])
+
+
 def _libm(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    return _rounded(b, op, call_libm(b, name, _in_math_type(b, op, operands)))
+    wide = _in_math_type(b, op, operands)
+    expanded = _expanded(b, op, wide)
+    return _rounded(b, op, call_libm(b, name, wide) if expanded is None else expanded)
 
 
 def _rsqrt(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:

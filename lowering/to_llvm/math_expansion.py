@@ -1,0 +1,276 @@
+"""Elementary functions of f32 as straight-line code that vectorises: at most 2 units in the last place off.
+
+Each works on scalars and vectors alike, for all inputs, infinities, NaN and subnormal numbers included. The
+polynomials are minimax fits of ours: the error of the fit is below 5e-9 relative, so that rounding dominates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.to_llvm.builder import NO_FLAGS, LLVMBuilder, like
+
+LOG2_E = 1.4426950408889634
+LN2_HIGH, LN2_LOW = 0.693145751953125, 1.4286068203094172e-06  # the first has 16 bits: multiples of it are exact
+LOG10_2_HIGH, LOG10_2_LOW = 0.301025390625, 4.605038981195214e-06
+LOG10_E = 0.4342944819032518
+
+# Adding it rounds a float of less than 2**22 to an integer, which then stands in the lowest bits.
+ROUNDING = 12582912.0
+
+EXP = (0.5, 0.16666512191295624, 0.0416661873459816, 0.008369597606360912, 0.0013951703440397978)
+EXP2 = (
+    0.6931471824645996,
+    0.24022650718688965,
+    0.05550321564078331,
+    0.009618096053600311,
+    0.0013402607291936874,
+    0.000154462453792803,
+)
+LOG = (
+    0.3333333134651184,
+    -0.250008225440979,
+    0.20001226663589478,
+    -0.1662331521511078,
+    0.14201723039150238,
+    -0.13160590827465057,
+    0.12762068212032318,
+    -0.07633998990058899,
+)
+TANH = (
+    -0.3333333134651184,
+    0.13333247601985931,
+    -0.053952474147081375,
+    0.021734442561864853,
+    -0.008267097175121307,
+    0.002231069840490818,
+)
+ERF = (
+    0.12837916612625122,
+    -0.37612637877464294,
+    0.11283786594867706,
+    -0.026865718886256218,
+    0.00522198062390089,
+    -0.0008499963441863656,
+    0.00011397078924346715,
+    -1.0090328942169435e-05,
+)
+ERFC_EXPONENT = (
+    -0.0001692054356681183,
+    1.1294883489608765,
+    0.6334008574485779,
+    0.10822039097547531,
+    -0.025080621242523193,
+    0.00415625749155879,
+    -0.00043139411718584597,
+    2.082867104036268e-05,
+)
+
+
+class Floats:
+    """Arithmetic on f32 values of one shape."""
+
+    def __init__(self, b: LLVMBuilder, type_: Attribute) -> None:
+        self.b = b
+        self.type = type_
+        self.integers = like(type_, i32)
+
+    def number(self, value: float) -> SSAValue:
+        """A constant."""
+        return self.b.float(value, self.type)
+
+    def integer(self, value: int) -> SSAValue:
+        """An i32 constant."""
+        return self.b.integer(value, self.integers)
+
+    def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The sum, rounded."""
+        return self.b.make(llvm.FAddOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
+
+    def sub(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The difference, rounded."""
+        return self.b.make(llvm.FSubOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
+
+    def mul(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The product, rounded."""
+        return self.b.make(llvm.FMulOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
+
+    def div(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The quotient, rounded."""
+        return self.b.make(llvm.FDivOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
+
+    def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+        """`a * b + c`, rounded once where the processor can."""
+        return self.b.overloaded("llvm.fmuladd", (a, b, c), self.type)
+
+    def bits(self, value: SSAValue) -> SSAValue:
+        """The bits as an integer."""
+        return self.b.make(llvm.BitcastOp, (value,), self.integers)
+
+    def from_bits(self, value: SSAValue) -> SSAValue:
+        """The float with these bits."""
+        return self.b.make(llvm.BitcastOp, (value,), self.type)
+
+    def integers_op(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Integer arithmetic that wraps around."""
+        return self.b.wrapping(kind, lhs, rhs)
+
+    def polynomial(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
+        """`c0 + c1 * x + c2 * x**2 + ...` by Horner's rule."""
+        result = self.number(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            result = self.fma(result, x, self.number(coefficient))
+        return result
+
+    def clamp(self, x: SSAValue, low: float, high: float) -> SSAValue:
+        """The number in the range that is nearest; a NaN stays."""
+        b = self.b
+        x = b.select(b.compare_floats("ogt", x, self.number(high)), self.number(high), x)
+        return b.select(b.compare_floats("olt", x, self.number(low)), self.number(low), x)
+
+
+def _scaled(f: Floats, value: SSAValue, rounded: SSAValue) -> SSAValue:
+    """`value * 2**n`, where n stands in the lowest bits of `rounded`; in two steps, for n may be less than -126."""
+    n = f.integers_op(llvm.SubOp, f.bits(rounded), f.integer(_ROUNDING_BITS))
+    half = f.b.make(llvm.AShrOp, (n, f.integer(1)), f.integers)
+    rest = f.integers_op(llvm.SubOp, n, half)
+    return f.mul(f.mul(value, _power_of_two(f, half)), _power_of_two(f, rest))
+
+
+_ROUNDING_BITS = 0x4B400000
+
+
+def _power_of_two(f: Floats, n: SSAValue) -> SSAValue:
+    biased = f.integers_op(llvm.AddOp, n, f.integer(127))
+    return f.from_bits(f.b.make(llvm.ShlOp, (biased, f.integer(23)), f.integers))
+
+
+def exp(f: Floats, x: SSAValue) -> SSAValue:
+    """`e**x = 2**n * e**r` with `n` the nearest integer to `x / ln 2`."""
+    x = f.clamp(x, -104.0, 89.0)
+    rounded = f.fma(x, f.number(LOG2_E), f.number(ROUNDING))
+    n = f.sub(rounded, f.number(ROUNDING))
+    r = f.fma(n, f.number(-LN2_LOW), f.fma(n, f.number(-LN2_HIGH), x))
+    square = f.mul(r, r)
+    tail = f.fma(f.polynomial(r, EXP), square, r)
+    return _scaled(f, f.add(tail, f.number(1.0)), rounded)
+
+
+def exp2(f: Floats, x: SSAValue) -> SSAValue:
+    """`2**x = 2**n * 2**r` with `n` the nearest integer."""
+    x = f.clamp(x, -151.0, 129.0)
+    rounded = f.add(x, f.number(ROUNDING))
+    r = f.sub(x, f.sub(rounded, f.number(ROUNDING)))
+    return _scaled(f, f.fma(f.polynomial(r, EXP2), r, f.number(1.0)), rounded)
+
+
+def _split(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """`(e, m - 1)` with `x = 2**e * m` and m from sqrt(1/2) to sqrt(2), for positive finite x; e is a float."""
+    b = f.b
+    is_small = b.compare_floats("olt", x, f.number(2.0**-126))
+    x = b.select(is_small, f.mul(x, f.number(2.0**23)), x)
+    shift = b.select(is_small, f.number(-23.0), f.number(0.0))
+    bits = f.bits(x)
+    above = f.integers_op(llvm.SubOp, bits, f.integer(_ROOT_HALF_BITS))
+    e = b.make(llvm.AShrOp, (above, f.integer(23)), f.integers)
+    m = f.from_bits(f.integers_op(llvm.SubOp, bits, b.make(llvm.ShlOp, (e, f.integer(23)), f.integers)))
+    exponent = f.add(b.make(llvm.SIToFPOp, (e,), f.type), shift)
+    return exponent, f.sub(m, f.number(1.0))
+
+
+_ROOT_HALF_BITS = 0x3F3504F3
+
+
+def _log_of_one_plus(f: Floats, t: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """`log(1 + t)` as t and a smaller rest, for t from -0.293 to 0.415."""
+    square = f.mul(t, t)
+    cubic = f.mul(f.mul(square, t), f.polynomial(t, LOG))
+    return t, f.fma(square, f.number(-0.5), cubic)
+
+
+def _at_the_edges(f: Floats, x: SSAValue, result: SSAValue) -> SSAValue:
+    """A logarithm's values outside the positive finite numbers: NaN, -inf at 0, inf at inf."""
+    b = f.b
+    result = b.select(b.compare_floats("oeq", x, f.number(float("inf"))), x, result)
+    result = b.select(b.compare_floats("oeq", x, f.number(0.0)), f.number(float("-inf")), result)
+    is_number = b.compare_floats("oge", x, f.number(0.0))
+    return b.select(is_number, result, f.number(float("nan")))
+
+
+def log(f: Floats, x: SSAValue) -> SSAValue:
+    """`log x = e * ln 2 + log m`."""
+    e, t = _split(f, x)
+    high, low = _log_of_one_plus(f, t)
+    low = f.fma(e, f.number(LN2_LOW), low)
+    return _at_the_edges(f, x, f.fma(e, f.number(LN2_HIGH), f.add(high, low)))
+
+
+def log2(f: Floats, x: SSAValue) -> SSAValue:
+    """`log2 x = e + log m / ln 2`."""
+    e, t = _split(f, x)
+    high, low = _log_of_one_plus(f, t)
+    # 1 / ln 2 is 1 + 0.4426...: the first part is exact, which leaves less to round.
+    scaled = f.fma(f.add(high, low), f.number(LOG2_E - 1.0), low)
+    return _at_the_edges(f, x, f.add(e, f.add(high, scaled)))
+
+
+def log10(f: Floats, x: SSAValue) -> SSAValue:
+    """`log10 x = e * log10 2 + log m / ln 10`."""
+    e, t = _split(f, x)
+    high, low = _log_of_one_plus(f, t)
+    # 1 / ln 10 is 0.4375 - 0.0032...: the first part has few bits, which leaves less to round.
+    rest = f.fma(f.add(high, low), f.number(LOG10_E - 0.4375), f.mul(low, f.number(0.4375)))
+    rest = f.fma(e, f.number(LOG10_2_LOW), rest)
+    scaled = f.fma(high, f.number(0.4375), rest)
+    return _at_the_edges(f, x, f.fma(e, f.number(LOG10_2_HIGH), scaled))
+
+
+def _magnitude(f: Floats, x: SSAValue) -> SSAValue:
+    return f.b.overloaded("llvm.fabs", (x,), f.type)
+
+
+def _with_sign(f: Floats, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
+    return f.b.overloaded("llvm.copysign", (magnitude, sign), f.type)
+
+
+def tanh(f: Floats, x: SSAValue) -> SSAValue:
+    """A polynomial near 0, else `1 - 2 / (e**2x + 1)`."""
+    b, size = f.b, _magnitude(f, x)
+    square = f.mul(x, x)
+    near = f.fma(f.mul(f.polynomial(square, TANH), square), x, x)
+    grown = exp(f, f.mul(size, f.number(2.0)))
+    far = f.sub(f.number(1.0), f.div(f.number(2.0), f.add(grown, f.number(1.0))))
+    return b.select(b.compare_floats("olt", size, f.number(0.6)), near, _with_sign(f, far, x))
+
+
+def erf(f: Floats, x: SSAValue) -> SSAValue:
+    """A polynomial near 0, else `1 - e**-g(x)`, where g is nearly a polynomial."""
+    b, size = f.b, _magnitude(f, x)
+    square = f.mul(x, x)
+    near = f.fma(f.polynomial(square, ERF), x, x)
+    inner = b.select(b.compare_floats("ogt", size, f.number(4.0)), f.number(4.0), size)
+    exponent = f.polynomial(inner, ERFC_EXPONENT)
+    far = f.sub(f.number(1.0), exp(f, f.sub(f.number(-0.0), exponent)))
+    return b.select(b.compare_floats("olt", size, f.number(0.92)), near, _with_sign(f, far, x))
+
+
+EXPANSIONS: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {
+    "math.erf": erf,
+    "math.exp": exp,
+    "math.exp2": exp2,
+    "math.log": log,
+    "math.log10": log10,
+    "math.log2": log2,
+    "math.tanh": tanh,
+}
+"""Functions of one f32 that we compute ourselves, by the name of the op."""
+
+
+def expand(b: LLVMBuilder, name: str, x: SSAValue) -> SSAValue | None:
+    """The function `name` of an f32 or a vector of them; None if there is no expansion."""
+    expansion = EXPANSIONS.get(name)
+    return None if expansion is None else expansion(Floats(b, x.type), x)

@@ -1,0 +1,94 @@
+"""Our elementary functions of f32: at most 2 units in the last place off, everywhere."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from lowering.codegen.cache import NO_CACHE
+from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.to_llvm.math_expansion import EXPANSIONS
+from tir_dialect.target import Target
+
+COUNT = 16384
+REFERENCES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "erf": np.vectorize(math.erf),
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "log": np.log,
+    "log10": np.log10,
+    "log2": np.log2,
+    "tanh": np.tanh,
+}
+LOOP = """
+tir.prim_func @NAME_KIND(%X: !tir.buffer<[16384], f32>, %Y: !tir.buffer<[16384], f32>) {
+  %n = arith.constant 16384 : index
+  tir.for KIND (%i) in (%n) {
+    %x = tir.load %X[%i]
+    %y = math.NAME %x : f32
+    tir.store %y, %Y[%i]
+  }
+}"""
+EDGES = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 2.0**-126, 2.0**-149, -(2.0**-149), 3.4e38, -3.4e38]
+EDGES += [88.72, 88.73, -87.3, -103.9, -104.1, 127.99, 128.0, -149.0, -150.5, 0.6, -0.6, 0.92, -0.92, 4.0, 10.0]
+
+
+@pytest.fixture(scope="module", params=["host", "x86-64-v2"])
+def kernels(request: pytest.FixtureRequest) -> Kernels:
+    """Code with and without fused multiply-add."""
+    tir = request.getfixturevalue("tir")
+    text = "".join(
+        LOOP.replace("NAME", name).replace("KIND", kind) for name in REFERENCES for kind in ("serial", "vectorized")
+    )
+    return compile_prim_funcs(tir(text.replace("for serial", "for")), Target.parse(request.param), cache=NO_CACHE)
+
+
+def inputs(seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    parts = [
+        np.array(EDGES),
+        rng.uniform(-110, 110, COUNT // 4),
+        rng.uniform(-5, 5, COUNT // 4),
+        1 + rng.uniform(-1, 1, COUNT // 4) * 10.0 ** rng.uniform(-7, -1, COUNT // 4),
+    ]
+    with np.errstate(all="ignore"):
+        values = np.concatenate(parts).astype(np.float32)
+        anything = rng.integers(0, 1 << 32, COUNT - len(values), dtype=np.uint32).view(np.float32)
+    return np.concatenate([values, anything])
+
+
+def test_every_expansion_is_tested():
+    assert {f"math.{name}" for name in REFERENCES} == set(EXPANSIONS)
+
+
+@pytest.mark.parametrize("kind", ["serial", "vectorized"])
+@pytest.mark.parametrize("name", REFERENCES)
+def test_error(name: str, kind: str, kernels: Kernels):
+    import ctypes
+
+    call = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(kernels.address(f"{name}_{kind}"))
+    for seed in range(3):
+        x = inputs(seed)
+        got = np.empty_like(x)
+        assert call(x.ctypes.data, got.ctypes.data) == 0
+        with np.errstate(all="ignore"):
+            exact = np.float64(REFERENCES[name](x.astype(np.float64)))
+            expected = exact.astype(np.float32)
+        special = ~np.isfinite(expected)
+        np.testing.assert_array_equal(got[special], expected[special])
+        unit = np.spacing(np.maximum(np.abs(expected[~special]), np.float32(2.0**-126))).astype(np.float64)
+        error = np.abs(got[~special].astype(np.float64) - exact[~special]) / unit
+        worst = np.argmax(error)
+        assert error[worst] <= 2.0, f"{name}({x[~special][worst]!r}) is {error[worst]:.2f} units off"
+
+
+def test_no_function_is_called(tir):
+    from lowering.codegen.llvm_text import llvm_text
+    from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
+    from lowering.to_llvm.emitter import LoweringOptions
+
+    text = "".join(LOOP.replace("NAME", name).replace("KIND", "vectorized") for name in REFERENCES)
+    lowered = llvm_text(lower_prim_funcs(list(tir(text).ops), LoweringOptions(512)))
+    called = {line.split("@")[1].split("(")[0] for line in lowered.splitlines() if line.startswith("declare")}
+    assert {name.split(".")[1] for name in called} == {"fmuladd", "fabs", "copysign"}
