@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, Block, SSAValue
 
+from lowering.locations import names, place
 from lowering.native.abi import (
     ANY,
     ANY_BYTES,
@@ -31,7 +33,7 @@ from lowering.native.abi import (
 )
 from lowering.native.emitter import Emitter
 from lowering.native.frame import Frame
-from lowering.native.globals import OBJECTS, ModuleGlobals
+from lowering.native.globals import OBJECTS, PLACES, ModuleGlobals
 from lowering.native.module_facts import ModuleFacts
 from lowering.native.plan import FunctionPlan, is_number, plan_function
 from lowering.native.values import Boxed, Number, Storage, Unboxed, Value
@@ -63,7 +65,9 @@ class FunctionLowering:
         """Sizes on their way to a call."""
         self.scratch = self.emit.stack(ANY)
         """A result that is looked at and forgotten."""
-        self.exit = Block(arg_types=[I32])
+        self.exit = Block(arg_types=[I64])
+        """The one way out; it takes the place of an error in the table of places, or -1."""
+        self._placed: tuple[LocationAttr, SSAValue] | None = None
         self.blocks = {block: self._block(block) for block in self.plan.order[1:]}
         self.frame = Frame(self.emit, shared, self.plan.kept)
 
@@ -112,7 +116,15 @@ class FunctionLowering:
         emit.start(self.exit)
         emit.location = self.func.location
         self.give_back()
-        emit.return_(self.exit.args[0])
+        (place,) = self.exit.args
+        failed, done = emit.new_block(), emit.new_block()
+        emit.branch_if(emit.compare("sge", place, emit.integer(0)), failed, done)
+        emit.start(failed)
+        line = emit.displaced(emit.address(PLACES), place)
+        emit.call(self.runtime("vmrt_trace"), [line], None)
+        emit.return_(emit.integer(-1, I32))
+        emit.start(done)
+        emit.return_(emit.integer(0, I32))
 
     def give_back(self) -> None:
         """Releases the frame and leaves the stack guard."""
@@ -265,11 +277,18 @@ class FunctionLowering:
 
     # Errors.
 
+    def place(self) -> SSAValue:
+        """The place of the op that is being lowered, for the backtrace of an error; it is an operand of the way out."""
+        location = self.emit.location
+        if self._placed is None or self._placed[0] is not location:
+            self._placed = location, self.emit.integer(self.shared.place(backtrace_line(location, self.name)))
+        return self._placed[1]
+
     def check(self, failed: SSAValue) -> None:
         """Leaves the function with status -1 if `failed`; an error has been raised."""
         emit = self.emit
         following = emit.new_block()
-        emit.add(llvm.CondBrOp(failed, self.exit, [emit.integer(-1, I32)], following, []))
+        emit.add(llvm.CondBrOp(failed, self.exit, [self.place()], following, []))
         emit.start(following)
 
     def call(self, name: str, arguments: Sequence[SSAValue]) -> None:
@@ -291,7 +310,7 @@ class FunctionLowering:
         emit.branch_if(condition, failing, following)
         emit.start(failing)
         emit.call(self.runtime(callee), arguments, None)
-        emit.branch(self.exit, emit.integer(-1, I32))
+        emit.branch(self.exit, self.place())
         emit.start(following)
 
 
@@ -304,6 +323,18 @@ def _main_register(value: Boxed | Unboxed | Storage) -> SSAValue | None:
             return value.address
         case Boxed() | Unboxed():
             return value.data
+
+
+def backtrace_line(location: LocationAttr, function: str) -> str:
+    """A line as in Python's tracebacks, which tvm-ffi makes frames of; empty if the location is unknown.
+
+    The imported name of an op stands behind that of the function.
+    """
+    where, imported = place(location), names(location)
+    caller = f"{function} ({', '.join(imported)})" if imported else function
+    if where.filename is not None:
+        return f'  File "{where.filename}", line {where.line}, in {caller}\n'
+    return f'  File "<{function}>", line 0, in {caller}\n' if imported else ""
 
 
 def emit_error(emit: Emitter, shared: ModuleGlobals, kind: str, message: SSAValue, values: Sequence[SSAValue]) -> None:

@@ -18,6 +18,9 @@ OBJECTS = "vm.objects"
 ARENAS = "vm.arenas"
 """A cached block, or null, for each `vm.alloc_storage`."""
 
+PLACES = "vm.places"
+"""The lines that backtraces consist of, each ended by a zero byte."""
+
 _SMALL_STRING_BYTES = 7
 
 
@@ -37,6 +40,8 @@ class ModuleGlobals:
     arenas: int = 0
     """How many there are."""
 
+    _places: dict[str, int] = field(default_factory=dict[str, int])
+    _places_size: int = 0
     _declarations: dict[str, llvm.LLVMFunctionType] = field(default_factory=dict[str, llvm.LLVMFunctionType])
     _kernels: dict[str, Kernel] = field(default_factory=dict[str, Kernel])
     _texts: dict[bytes, str] = field(default_factory=dict[bytes, str])
@@ -58,6 +63,13 @@ class ModuleGlobals:
     def text(self, data: bytes) -> str:
         """The symbol of a C string."""
         return self._texts.setdefault(data, f"vm.text.{len(self._texts)}")
+
+    def place(self, line: str) -> int:
+        """Where a line of backtraces begins in the table of them."""
+        if line not in self._places:
+            self._places[line] = self._places_size
+            self._places_size += len(line.encode()) + 1
+        return self._places[line]
 
     def literal(self, head: int, payload: int) -> str:
         """The symbol of a constant `TVMFFIAny`, from its first and second eight bytes."""
@@ -90,6 +102,8 @@ class ModuleGlobals:
     def operations(self, defined: set[str]) -> list[Operation]:
         """Globals, and declarations of functions that the module does not define itself."""
         ops: list[Operation] = [_string(name, data) for data, name in self._texts.items()]
+        if self._places:
+            ops.append(_string(PLACES, b"\0".join(line.encode() for line in self._places)))
         ops += [_literal(name, *words) for words, name in self._literals.items()]
         if self.object_count:
             ops.append(_table(OBJECTS, I64, self.object_count * ANY_BYTES // 8))

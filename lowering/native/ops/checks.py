@@ -104,7 +104,7 @@ def lower_assert(lowering: FunctionLowering, op: AssertOp) -> None:
     message = emit.address(lowering.shared.text(format_string(op.message.data)))
     integers = lowering.numbers(op.values)
     lowering.raise_error("ValueError", message, integers)
-    emit.branch(lowering.exit, emit.integer(-1, I32))
+    emit.branch(lowering.exit, lowering.place())
     emit.start(following)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from lowering.native.abi import ANY_BYTES, I32
+from lowering.native.abi import ANY_BYTES
 from lowering.native.function import FunctionLowering
 from lowering.native.module_facts import is_in_tail_position
 from lowering.native.plan import is_number
@@ -70,7 +70,7 @@ def lower_return(lowering: FunctionLowering, op: ReturnOp) -> None:
         return
     if op.value is not None:
         _return_value(lowering, op.value)
-    emit.branch(lowering.exit, emit.integer(0, I32))
+    emit.branch(lowering.exit, emit.integer(-1))
 
 
 def _return_value(lowering: FunctionLowering, value: SSAValue) -> None:

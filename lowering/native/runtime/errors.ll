@@ -59,3 +59,46 @@ known:
 other:
   ret ptr @vmrt_kind_object
 }
+
+; Appends a line to the backtrace of the raised error, for the function that it passes through; nothing if `line` is empty or
+; the backtrace is long.
+;
+; An error object: TVMFFIObject, { ptr, i64 } kind, message and backtrace, ptr update.
+define void @vmrt_trace(ptr %line) noinline cold {
+entry:
+  %raised = alloca ptr
+  %text = alloca { ptr, i64 }
+  %length = call i64 @strlen(ptr %line)
+  %is.empty = icmp eq i64 %length, 0
+  br i1 %is.empty, label %done, label %take
+
+take:
+  store ptr null, ptr %raised
+  call void @TVMFFIErrorMoveFromRaised(ptr %raised)
+  %error = load ptr, ptr %raised
+  %is.none = icmp eq ptr %error, null
+  br i1 %is.none, label %done, label %measure
+
+measure:
+  %size.at = getelementptr inbounds i8, ptr %error, i64 64
+  %size = load i64, ptr %size.at
+  %is.long = icmp ugt i64 %size, 4096
+  br i1 %is.long, label %put.back, label %append
+
+append:
+  store ptr %line, ptr %text
+  %length.at = getelementptr inbounds { ptr, i64 }, ptr %text, i64 0, i32 1
+  store i64 %length, ptr %length.at
+  %update.at = getelementptr inbounds i8, ptr %error, i64 72
+  %update = load ptr, ptr %update.at
+  call void %update(ptr %error, ptr %text, i32 1)
+  br label %put.back
+
+put.back:
+  call void @TVMFFIErrorSetRaised(ptr %error)
+  %status = call i32 @TVMFFIObjectDecRef(ptr %error)
+  br label %done
+
+done:
+  ret void
+}

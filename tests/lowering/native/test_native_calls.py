@@ -1,6 +1,7 @@
 """Kernels, packed functions and closures."""
 
 import gc
+import traceback
 import weakref
 
 import numpy as np
@@ -239,3 +240,44 @@ def test_captured_values_are_released(closures):
     assert closure(1)[0] == 7
     del closure
     assert array.shape == (5,)
+
+
+TRACED = """
+vm.func private @inner(%a : !vm.object) -> i64 {
+  %n = vm.check_int %a as "inner: argument #0 (a)" loc("conv1"("model.onnx":12:1))
+  vm.ret %n
+}
+vm.func @outer(%a : !vm.object) -> i64 {
+  %n = vm.call @inner(%a) : i64
+  vm.ret %n
+}
+vm.func @named(%a : !vm.object) {
+  vm.call_packed "test.native.fail"(%a) loc("relu5")
+  vm.ret
+}
+""".replace('  vm.assert %c, "never"(%n) loc("unused")\n', "")
+
+
+def _frames(function, *arguments) -> list[tuple[str, int | None, str]]:
+    with pytest.raises(Exception) as info:  # noqa: PT011
+        function(*arguments)
+    frames = traceback.extract_tb(info.value.__traceback__)
+    return [(frame.filename, frame.lineno, frame.name) for frame in frames]
+
+
+def test_errors_have_a_traceback_through_the_program(native):
+    functions = native(TRACED)
+    frames = _frames(functions["outer"], "text")
+    assert frames[-2:] == [("<text>", 7, "outer"), ("model.onnx", 12, "inner (conv1)")]
+    _register("test.native.fail", lambda value: value.missing)
+    assert ("<named>", 0, "named (relu5)") in _frames(functions["named"], 1)
+
+
+def test_the_traceback_of_deep_recursion_is_short(native):
+    text = """
+    vm.func @deep(%a : !vm.object) -> !vm.object {
+      %r = vm.call @deep(%a) : !vm.object
+      %t = vm.make_tuple(%r)
+      vm.ret %t
+    }"""
+    assert 10 < len(_frames(native(text)["deep"], 1)) < 400

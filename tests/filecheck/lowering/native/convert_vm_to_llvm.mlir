@@ -9,13 +9,14 @@
 // CHECK-NEXT:    llvm.cond_br %[[WRONG]], ^[[FAIL:bb[0-9]+]], ^[[GO:bb[0-9]+]]
 // CHECK:       ^[[FAIL]]:
 // CHECK-NEXT:    llvm.call @vmrt_fail_kind
-// CHECK-NEXT:    llvm.br ^[[EXIT:bb[0-9]+]](%{{.*}} : i32)
+// CHECK-NEXT:    llvm.br ^[[EXIT:bb[0-9]+]](%{{.*}} : i64)
 // CHECK:       ^[[GO]]:
 // CHECK:         %m = llvm.load %{{.*}} : !llvm.ptr -> i64
 // CHECK-NEXT:    %r = llvm.add %m, %m : i64
-// CHECK:         llvm.br ^[[EXIT]](%{{.*}} : i32)
-// CHECK:       ^[[EXIT]](%[[STATUS:.+]]: i32):
-// CHECK-NEXT:    llvm.return %[[STATUS]] : i32
+// CHECK:         llvm.br ^[[EXIT]](%{{.*}} : i64)
+// CHECK:       ^[[EXIT]](%[[PLACE:.+]]: i64):
+// CHECK-NEXT:    llvm.icmp "sge" %[[PLACE]]
+// CHECK:         llvm.call @vmrt_trace
 vm.func @double(%n : !vm.object) -> i64 attributes {arg_names = ["n"]} {
   %m = vm.check_int %n as "double: argument #0 (n)"
   %r = vm.int add %m, %m
@@ -55,7 +56,7 @@ vm.func @double(%n : !vm.object) -> i64 attributes {arg_names = ["n"]} {
 // CHECK:         llvm.call @vmrt_release
 // CHECK-NEXT:    %[[BLOCK:.+]] = llvm.load
 // CHECK-NEXT:    llvm.call @vmrt_arena_give(%{{.*}}, %[[BLOCK]])
-// CHECK-NEXT:    llvm.return
+// CHECK:         llvm.return
 vm.func private @main(%o : !vm.object) -> !vm.tensor<1, f32> {
   %x = vm.check_tensor %o rank 1 dtype f32 as "main: argument #0 (x)"
   %n = vm.tensor_dim %x[0]
@@ -172,7 +173,7 @@ vm.func private @kept(%x : !vm.tensor<2, f32>, %n : i64) -> !vm.tensor<1, f32> {
 // CHECK-LABEL: llvm.func internal @vm.constants
 // CHECK:         llvm.call @vmrt_call
 // CHECK:         llvm.call @vmrt_init
-// CHECK:         llvm.call @vmrt_assign
+// CHECK:         llvm.call @vmrt_bind_constant
 // CHECK:         llvm.call @vmrt_load_string
 // CHECK:         llvm.call @vmrt_bind_packed
 vm.constant @weight : tensor<2xf32>
