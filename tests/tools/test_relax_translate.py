@@ -43,7 +43,7 @@ def test_every_stage_can_be_translated(program: str, tmp_path: Path, capsys: pyt
     outcomes: set[str] = set()
     for pipeline in ("", "legalize-ops", "relax-to-vm", "relax-to-vm,lower-blocks", "relax-to-llvm"):
         path = tmp_path / "stage.mlir"
-        assert optimize([program, "-p", pipeline, "-o", str(path)]) == 0
+        assert optimize([program, "-p", pipeline, "-o", str(path), "--print-debuginfo"]) == 0
         # A target whose vectors are as wide as those of `convert-tir-to-llvm` by itself.
         assert main([str(path), "--emit", "asm", "--target", "x86-64-v3"]) == 0
         outcomes.add(capsys.readouterr().out)
