@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects import llvm
+from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, ModuleOp, StringAttr, VectorType, bf16, f32, i1, i32, i64
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, Operation, Region
 from xdsl.utils.exceptions import LLVMTranslationException, VerifyException
 
 
@@ -47,7 +47,20 @@ def _vector_select_is_rejected() -> bool:
     return _is_rejected(llvm.SelectOp(condition, value, value))
 
 
-def _is_rejected(op: llvm.FCmpOp | llvm.SelectOp) -> bool:
+def _vector_cmpi_is_rejected() -> bool:
+    (value,) = Block(arg_types=[VectorType(i32, [4])]).args
+    properties = arith.CmpiOp(value, value, "eq").properties
+    return _is_rejected(
+        arith.CmpiOp.create(operands=[value, value], result_types=[VectorType(i1, [4])], properties=properties)
+    )
+
+
+def _vector_arith_select_is_rejected() -> bool:
+    condition, value = Block(arg_types=[VectorType(i1, [4]), VectorType(f32, [4])]).args
+    return _is_rejected(arith.SelectOp(condition, value, value))
+
+
+def _is_rejected(op: Operation) -> bool:
     try:
         op.verify()
     except VerifyException:
@@ -158,6 +171,16 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     ),
     WorkAround("llvm.fcmp takes no vectors", "llvm_ext.fcmp", _vector_fcmp_is_rejected),
     WorkAround("llvm.select takes no vector condition", "llvm_ext.select", _vector_select_is_rejected),
+    WorkAround(
+        "arith comparisons give no vectors",
+        "lowering/to_llvm/tir_vectorized.py makes lanes of scalar code",
+        _vector_cmpi_is_rejected,
+    ),
+    WorkAround(
+        "arith.select takes no vector condition",
+        "lowering/to_llvm/tir_vectorized.py makes lanes of scalar code",
+        _vector_arith_select_is_rejected,
+    ),
     WorkAround(
         "a branch that names one block twice makes wrong LLVM code",
         "FunctionText.edges in lowering/codegen/llvm_text.py",

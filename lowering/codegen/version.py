@@ -11,7 +11,7 @@ _PACKAGES = ("lowering/codegen", "lowering/tir", "lowering/to_llvm", "tir_dialec
 
 @cache
 def compiler_version() -> str:
-    """Changes whenever a source file does that decides what code comes out; takes about a millisecond."""
+    """Changes whenever a source file does that decides what code comes out; takes a few milliseconds, once."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for package in _PACKAGES:
