@@ -14,7 +14,7 @@ from xdsl.traits import SymbolTable
 
 from lowering.diagnostics import fail
 from lowering.native.entry import packed_entry
-from lowering.native.function import FunctionLowering
+from lowering.native.function import lower_function
 from lowering.native.globals import ModuleGlobals
 from lowering.native.kernels import Kernel, known_kernels
 from lowering.native.lifecycle import lifecycle_functions
@@ -84,7 +84,7 @@ def lower_functions(
     functions = [func for func in module.ops if isinstance(func, FuncOp)]
     facts = module_facts(module, {**(kernels or {}), **known_kernels(module.ops, symbols or {})})
     shared = ModuleGlobals()
-    bodies = [FunctionLowering(func, shared, facts).lower() for func in functions]
+    bodies = [lower_function(func, shared, facts) for func in functions]
     targets = {
         op.callee.root_reference.data for func in functions for op in func.walk() if isinstance(op, MakeClosureOp)
     }

@@ -19,7 +19,7 @@ from lowering.native.abi import (
     PTR,
 )
 from lowering.native.emitter import Emitter
-from lowering.native.function import emit_error
+from lowering.native.errors import raise_error
 from lowering.native.globals import ModuleGlobals
 from lowering.native.runtime_text import format_string
 from lowering.native.symbols import ENTRY_PREFIX
@@ -71,7 +71,7 @@ class _Entry:
         emit.start(wrong)
         message = format_string(messages.wrong_arity(self.func.sym_name.data, self.func.parameter_names))
         got = emit.value(llvm.SExtOp(given, I64))
-        emit_error(emit, self.shared, "TypeError", emit.address(self.shared.text(message)), [got])
+        raise_error(emit, self.shared, "TypeError", emit.address(self.shared.text(message)), [got])
         emit.return_(emit.integer(-1, I32))
         emit.start(right)
 

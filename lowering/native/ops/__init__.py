@@ -7,10 +7,10 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from lowering.native.function import FunctionLowering
 from lowering.native.ops import calls, checks, constants, containers, control, integers, memory, shapes
+from lowering.native.state import FunctionState
 
-LOWERINGS: dict[type[Operation], Callable[[FunctionLowering, Any], None]] = {
+LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
     **constants.LOWERINGS,
     **integers.LOWERINGS,
     **checks.LOWERINGS,

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation
 
 from lowering.native.abi import DTYPE, I1, I64, NULL
-from lowering.native.function import FunctionLowering
+from lowering.native.state import FunctionState
 from lowering.native.values import Boxed, Number
 from vm_dialect.dtypes import ElementType, element_type
 from vm_dialect.ops.constants import ConstantTensorOp, ConstOp, DtypeOp, NullOp, StrOp
@@ -20,41 +20,41 @@ def dtype_word(element: ElementType) -> int:
     return element.code | element.bits << 8 | 1 << 16
 
 
-def lower_const(lowering: FunctionLowering, op: ConstOp) -> None:
+def lower_const(state: FunctionState, op: ConstOp) -> None:
     """A number is a register."""
-    emit, value = lowering.emit, op.value
+    emit, value = state.emit, op.value
     if isinstance(value, FloatAttr):
         number = emit.float(value.value.data)
     else:
         number = emit.integer(value.value.data, I1 if value.type == I1 else I64)
-    lowering.values[op.result] = Number(number)
+    state.values[op.result] = Number(number)
 
 
-def lower_str(lowering: FunctionLowering, op: StrOp) -> None:
+def lower_str(state: FunctionState, op: StrOp) -> None:
     """A string is a literal if it is short."""
-    address = lowering.object_address(lowering.shared.string(op.value.data.encode()))
-    lowering.values[op.result] = Boxed(address, owned=False)
+    address = state.object_address(state.shared.string(op.value.data.encode()))
+    state.values[op.result] = Boxed(address, owned=False)
 
 
-def lower_dtype(lowering: FunctionLowering, op: DtypeOp) -> None:
+def lower_dtype(state: FunctionState, op: DtypeOp) -> None:
     """An element type is a literal."""
-    literal = lowering.shared.literal(DTYPE, dtype_word(element_type(str(op.value))))
-    lowering.values[op.result] = Boxed(lowering.emit.address(literal), owned=False)
+    literal = state.shared.literal(DTYPE, dtype_word(element_type(str(op.value))))
+    state.values[op.result] = Boxed(state.emit.address(literal), owned=False)
 
 
-def lower_null(lowering: FunctionLowering, op: NullOp) -> None:
+def lower_null(state: FunctionState, op: NullOp) -> None:
     """Null is a literal."""
-    literal = lowering.shared.literal(NULL, 0)
-    lowering.values[op.result] = Boxed(lowering.emit.address(literal), owned=False)
+    literal = state.shared.literal(NULL, 0)
+    state.values[op.result] = Boxed(state.emit.address(literal), owned=False)
 
 
-def lower_constant_tensor(lowering: FunctionLowering, op: ConstantTensorOp) -> None:
+def lower_constant_tensor(state: FunctionState, op: ConstantTensorOp) -> None:
     """A constant tensor is an object that the loader hands over."""
-    address = lowering.object_address(lowering.shared.constant(op.symbol.root_reference.data))
-    lowering.values[op.result] = lowering.object_at(address, op.result, owned=False)
+    address = state.object_address(state.shared.constant(op.symbol.root_reference.data))
+    state.values[op.result] = state.object_at(address, op.result, owned=False)
 
 
-LOWERINGS: dict[type[Operation], Callable[[FunctionLowering, Any], None]] = {
+LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
     ConstOp: lower_const,
     StrOp: lower_str,
     DtypeOp: lower_dtype,

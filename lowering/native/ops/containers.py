@@ -8,28 +8,28 @@ from typing import Any
 from xdsl.ir import Operation
 
 from lowering.native.abi import I32
-from lowering.native.function import FunctionLowering
+from lowering.native.state import FunctionState
 from lowering.native.values import Boxed
 from vm_dialect.ops.tuples import MakeTupleOp, TupleGetOp
 
 
-def lower_make_tuple(lowering: FunctionLowering, op: MakeTupleOp) -> None:
+def lower_make_tuple(state: FunctionState, op: MakeTupleOp) -> None:
     """A new array object, which holds references to its fields."""
-    slot = lowering.result_slot(op.result)
-    fields = lowering.cell_array(op.fields)
-    lowering.call("vmrt_make_tuple", [slot, fields, lowering.emit.integer(len(op.fields), I32)])
-    lowering.values[op.result] = Boxed(slot, owned=True)
+    slot = state.result_slot(op.result)
+    fields = state.cell_array(op.fields)
+    state.call("vmrt_make_tuple", [slot, fields, state.emit.integer(len(op.fields), I32)])
+    state.values[op.result] = Boxed(slot, owned=True)
 
 
-def lower_tuple_get(lowering: FunctionLowering, op: TupleGetOp) -> None:
+def lower_tuple_get(state: FunctionState, op: TupleGetOp) -> None:
     """A copy of the field."""
-    slot = lowering.result_slot(op.result)
-    index = lowering.emit.integer(op.index.value.data)
-    lowering.call("vmrt_tuple_get", [slot, lowering.any_at(op.tuple, 0), index])
-    lowering.values[op.result] = Boxed(slot, owned=True)
+    slot = state.result_slot(op.result)
+    index = state.emit.integer(op.index.value.data)
+    state.call("vmrt_tuple_get", [slot, state.any_at(op.tuple, 0), index])
+    state.values[op.result] = Boxed(slot, owned=True)
 
 
-LOWERINGS: dict[type[Operation], Callable[[FunctionLowering, Any], None]] = {
+LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {
     MakeTupleOp: lower_make_tuple,
     TupleGetOp: lower_tuple_get,
 }

@@ -8,7 +8,7 @@ from typing import Any
 from xdsl.dialects import llvm
 from xdsl.ir import Operation, SSAValue
 
-from lowering.native.function import FunctionLowering
+from lowering.native.state import FunctionState
 from lowering.native.values import Number
 from vm_dialect.ops.constants import ConstOp
 from vm_dialect.ops.integers import IntKind, IntOp
@@ -30,14 +30,14 @@ _COMPARISONS: dict[IntKind, str] = {
 }
 
 
-def lower_int(lowering: FunctionLowering, op: IntOp) -> None:
+def lower_int(state: FunctionState, op: IntOp) -> None:
     """One function of two integers."""
-    lhs, rhs = lowering.numbers((op.lhs, op.rhs))
-    lowering.values[op.result] = Number(_compute(lowering, op, lhs, rhs))
+    lhs, rhs = state.numbers((op.lhs, op.rhs))
+    state.values[op.result] = Number(_compute(state, op, lhs, rhs))
 
 
-def _compute(lowering: FunctionLowering, op: IntOp, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    emit, kind = lowering.emit, op.kind.data
+def _compute(state: FunctionState, op: IntOp, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    emit, kind = state.emit, op.kind.data
     if kind in _ARITHMETIC:
         return emit.value(_ARITHMETIC[kind](lhs, rhs))
     if kind in _COMPARISONS:
@@ -52,16 +52,16 @@ def _compute(lowering: FunctionLowering, op: IntOp, lhs: SSAValue, rhs: SSAValue
         case IntKind.BROADCAST:
             return emit.select(emit.compare("eq", lhs, emit.integer(1)), rhs, lhs)
         case _:
-            return _divide(lowering, op, lhs, rhs)
+            return _divide(state, op, lhs, rhs)
 
 
-def _divide(lowering: FunctionLowering, op: IntOp, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+def _divide(state: FunctionState, op: IntOp, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """`floordiv` or `mod`, which round towards minus infinity, where LLVM's division rounds towards 0."""
-    emit = lowering.emit
+    emit = state.emit
     zero = emit.integer(0)
     divisor = op.rhs.owner.python_value if isinstance(op.rhs.owner, ConstOp) else None
     if not divisor:
-        lowering.fail_if(emit.compare("eq", rhs, zero), "vmrt_fail_division", [])
+        state.fail_if(emit.compare("eq", rhs, zero), "vmrt_fail_division", [])
     if divisor is None or divisor == -1:
         # The least integer by -1 traps on some processors: -a by 1 gives the same quotient and remainder.
         minus_one = emit.compare("eq", rhs, emit.integer(-1))
@@ -76,5 +76,5 @@ def _divide(lowering: FunctionLowering, op: IntOp, lhs: SSAValue, rhs: SSAValue)
     return emit.select(rounds, emit.value(llvm.SubOp(quotient, emit.integer(1))), quotient)
 
 
-LOWERINGS: dict[type[Operation], Callable[[FunctionLowering, Any], None]] = {IntOp: lower_int}
+LOWERINGS: dict[type[Operation], Callable[[FunctionState, Any], None]] = {IntOp: lower_int}
 """Of the arithmetic."""
