@@ -13,7 +13,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Pure, is_side_effect_free
 
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
 from tir_dialect.types import IteratorKind, IteratorKindAttr
 
 
@@ -72,6 +74,15 @@ def before_all(ops: Sequence[Operation]) -> InsertPoint:
         parent = block.parent_op()
         block = None if parent is None else parent.parent
     raise ValueError("the ops have no common block")
+
+
+def erase_nest(op: Operation) -> None:
+    """Erases an op and the loops around it that do nothing without it."""
+    parent = op.parent_op()
+    Rewriter.erase_op(op)
+    while isinstance(parent, ForOp | IfOp) and not any(statements(region.block) for region in parent.regions):
+        parent, empty = parent.parent_op(), parent
+        Rewriter.erase_op(empty)
 
 
 def after_removal(op: Operation) -> InsertPoint:

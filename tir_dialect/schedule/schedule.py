@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tir_dialect.schedule.primitives import fusing, kinds, ordering, queries, splitting
+from tir_dialect.schedule.primitives import fusing, inlining, kinds, ordering, queries, splitting
 from tir_dialect.schedule.state import ScheduleState
 
 
@@ -37,3 +37,6 @@ class Schedule(ScheduleState):
     bind = kinds.bind
     annotate = kinds.annotate
     unannotate = kinds.unannotate
+
+    compute_inline = inlining.compute_inline
+    reverse_compute_inline = inlining.reverse_compute_inline

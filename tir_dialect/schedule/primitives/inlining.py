@@ -1,0 +1,221 @@
+"""Inlining a block into the blocks that use its result, or into the block that makes its input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import Block as IRBlock
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.structure import enclosing_block
+from tir_dialect.dims import constant
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.schedule.edits import erase_nest
+from tir_dialect.schedule.elementwise import ElementBlock, element_block, iterators_of_indices, own_allocation
+from tir_dialect.schedule.handles import Block, is_inside
+from tir_dialect.schedule.materialize import header_value
+from tir_dialect.schedule.program_order import describe, runs_between
+from tir_dialect.schedule.state import ScheduleState, primitive
+
+
+@primitive
+def compute_inline(self: ScheduleState, block: Block) -> None:
+    """Computes the result of a block where it is loaded, and removes the block and its buffer.
+
+    rewrite:
+        for i: B[i] = f(A[i])
+        for i: C[i] = g(B[i])
+        -> for i: C[i] = g(f(A[i]))
+
+    Refuses blocks that do more than store one element per instance at its iterators, buffers that are parameters or
+    that others write or see as a whole, and inputs that change before the result is used.
+    """
+    producer = element_block(self, block.op)
+    allocation = own_allocation(self, producer.store.buffer)
+    loads = _loads_of(self, allocation.buffer, producer.store)
+    positions = _positions(self, block.op, producer.store, producer.store.indices)
+    _check_inputs(self, producer, loads)
+    computed: dict[tuple[object, ...], SSAValue] = {}
+    for load in loads:
+        key = (load.parent, *load.indices)
+        if key not in computed:
+            values = _bind_iterators(self, block.op, positions, load.indices)
+            computed[key] = _clone_body(producer, values, InsertPoint.before(load))
+        _replace_load(load, computed[key])
+    erase_nest(block.op)
+    Rewriter.erase_op(allocation)
+
+
+@primitive
+def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
+    """Applies a block to the values of its producer before they are stored, and removes the buffer between.
+
+    rewrite:
+        for i: B[i] = f(A[i])
+        for i: C[i] = g(B[i])
+        -> for i: C[i] = g(f(A[i]))
+
+    Refuses blocks that do more than store one element per instance, that do not read the buffer between element by
+    element, or all of it; producers that are reductions; and buffers that others use.
+    """
+    consumer = element_block(self, block.op)
+    allocation, loads = _intermediate(self, consumer)
+    store = _producer_store(self, allocation, loads)
+    producer = enclosing_block(store)
+    if producer is None:
+        raise self.error(f'buffer "{allocation.buffer.name_hint}" is not written by a block')
+    positions = _positions(self, block.op, loads[0], loads[0].indices)
+    _check_whole(self, block.op, allocation, positions)
+    _check_moved_up(self, consumer, producer, allocation.buffer)
+    values = _bind_iterators(self, block.op, positions, store.indices)
+    known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
+    _clone_ops(block.op.body.block, {**values, **known}, InsertPoint.before(store), skip=loads)
+    Rewriter.erase_op(store)
+    erase_nest(block.op)
+    Rewriter.erase_op(allocation)
+
+
+def _loads_of(self: ScheduleState, buffer: SSAValue, store: StoreOp) -> list[LoadOp]:
+    """The loads that use a buffer; refuses one that anything but scalar loads and `store` uses."""
+    loads: list[LoadOp] = []
+    for use in buffer.uses:
+        op = use.operation
+        if op is store:
+            continue
+        if not isinstance(op, LoadOp) or op.lanes is not None:
+            raise self.error(f'buffer "{buffer.name_hint}" is used by {describe(op)}, expected scalar loads only')
+        loads.append(op)
+    return loads
+
+
+def _positions(self: ScheduleState, block: BlockOp, access: Operation, indices: Sequence[SSAValue]) -> list[int | None]:
+    positions = iterators_of_indices(block, indices)
+    if positions is None:
+        raise self.error(
+            f"block \"{block.block_name.data}\" has a '{access.name}' at other indices than its iterators, each once"
+        )
+    return positions
+
+
+def _bind_iterators(
+    self: ScheduleState, block: BlockOp, positions: Sequence[int | None], indices: Sequence[SSAValue]
+) -> dict[SSAValue, SSAValue]:
+    """The values of a block's iterators in the instance that touches the element at `indices`."""
+    args = block.body.block.args
+    values: dict[SSAValue, SSAValue] = {
+        args[position]: index for position, index in zip(positions, indices, strict=True) if position is not None
+    }
+    zero = header_value(self.func, constant(0)) if len(values) < len(args) else None
+    return values if zero is None else {arg: values.get(arg, zero) for arg in args}
+
+
+def _check_inputs(self: ScheduleState, producer: ElementBlock, loads: Sequence[LoadOp]) -> None:
+    inputs = {load.buffer for load in producer.loads}
+    if producer.store.buffer in inputs:
+        raise self.error(f'block "{producer.op.block_name.data}" reads what it writes')
+    if not loads:
+        return
+    writer = runs_between(self, producer.op, loads, inputs, writes_only=True)
+    writer = writer or _own_write(loads, inputs)
+    if writer is not None:
+        name = producer.op.block_name.data
+        raise self.error(f'{describe(writer)} writes an input of block "{name}" before its result is used')
+
+
+def _own_write(loads: Sequence[LoadOp], inputs: set[SSAValue]) -> Operation | None:
+    """A store to an input in a block that would load it in place of the result."""
+    blocks = {block for load in loads if (block := enclosing_block(load)) is not None}
+    stores = (op for block in blocks for op in block.body.walk() if isinstance(op, StoreOp))
+    return next((op for op in stores if op.buffer in inputs), None)
+
+
+def _clone_body(producer: ElementBlock, values: Mapping[SSAValue, SSAValue], point: InsertPoint) -> SSAValue:
+    mapping = _clone_ops(producer.op.body.block, values, point, skip=(producer.store,))
+    return mapping.get(producer.store.value, producer.store.value)
+
+
+def _clone_ops(
+    body: IRBlock, values: Mapping[SSAValue, SSAValue], point: InsertPoint, skip: Sequence[Operation]
+) -> dict[SSAValue, SSAValue]:
+    mapping = dict(values)
+    for op in body.ops:
+        if op not in skip:
+            clone = op.clone(mapping)
+            Rewriter.insert_op(clone, point)
+    return mapping
+
+
+def _replace_load(load: LoadOp, value: SSAValue) -> None:
+    value.name_hint = value.name_hint or load.result.name_hint
+    load.result.replace_all_uses_with(value)
+    Rewriter.erase_op(load)
+
+
+def _intermediate(self: ScheduleState, consumer: ElementBlock) -> tuple[AllocBufferOp, list[LoadOp]]:
+    """The buffer that `consumer` alone reads, and its loads."""
+    name = consumer.op.block_name.data
+    found: dict[SSAValue, list[LoadOp]] = {}
+    for load in consumer.loads:
+        if isinstance(load.buffer.owner, AllocBufferOp) and load.buffer is not consumer.store.buffer:
+            found.setdefault(load.buffer, []).append(load)
+    own = {
+        buffer: loads
+        for buffer, loads in found.items()
+        if all(_is_producer(use.operation, buffer) or is_inside(use.operation, consumer.op) for use in buffer.uses)
+    }
+    if len(own) != 1:
+        raise self.error(f'block "{name}" reads {len(own)} allocated buffers that nobody else reads, expected one')
+    ((buffer, loads),) = own.items()
+    if any(list(load.indices) != list(loads[0].indices) or load.lanes is not None for load in loads):
+        raise self.error(f'block "{name}" reads several elements of buffer "{buffer.name_hint}"')
+    if any(load.parent is not consumer.op.body.block for load in loads):
+        raise self.error(f'block "{name}" reads buffer "{buffer.name_hint}" under a condition')
+    return own_allocation(self, buffer), loads
+
+
+def _is_producer(op: Operation, buffer: SSAValue) -> bool:
+    """Whether an op stores to a buffer, or loads from it in a block that does."""
+    block = enclosing_block(op)
+    return block is not None and any(isinstance(o, StoreOp) and o.buffer is buffer for o in block.body.walk())
+
+
+def _producer_store(self: ScheduleState, allocation: AllocBufferOp, loads: Sequence[LoadOp]) -> StoreOp:
+    buffer = allocation.buffer
+    stores = [use.operation for use in buffer.uses if use.operation not in loads]
+    reader = next((op for op in stores if isinstance(op, LoadOp)), None)
+    if reader is not None:
+        raise self.error(
+            f'buffer "{buffer.name_hint}" is updated by {describe(reader)}, its values are not final there'
+        )
+    if len(stores) != 1 or not isinstance(stores[0], StoreOp) or stores[0].lanes is not None:
+        raise self.error(f'buffer "{buffer.name_hint}" has {len(stores)} writes, expected one scalar store')
+    return stores[0]
+
+
+def _check_whole(
+    self: ScheduleState, block: BlockOp, allocation: AllocBufferOp, positions: Sequence[int | None]
+) -> None:
+    for position, extent in zip(positions, allocation.buffer_type.shape, strict=True):
+        covered = constant(1) if position is None else self.space.dim_of(block.extents[position])
+        if covered is None or self.space.prover.equal(covered, extent) is not True:
+            raise self.error(
+                f'block "{block.block_name.data}" covers {covered} of {extent} elements of buffer '
+                f'"{allocation.buffer.name_hint}"'
+            )
+
+
+def _check_moved_up(self: ScheduleState, consumer: ElementBlock, producer: BlockOp, between: SSAValue) -> None:
+    """Refuses if what the consumer reads or writes is touched between the producer and the consumer."""
+    inputs = {load.buffer for load in consumer.loads} - {between}
+    name = consumer.op.block_name.data
+    writer = runs_between(self, producer, [consumer.op], inputs, writes_only=True)
+    inside = (op for op in producer.body.walk() if isinstance(op, StoreOp) and op.buffer in inputs)
+    writer = writer or next(inside, None)
+    if writer is not None:
+        raise self.error(f'{describe(writer)} writes an input of block "{name}" after the producer')
+    output = {consumer.store.buffer}
+    user = runs_between(self, producer, [consumer.op], output, writes_only=False)
+    if user is not None or any(op.buffer in output for op in producer.body.walk() if isinstance(op, LoadOp | StoreOp)):
+        raise self.error(f'the output of block "{name}" is used before it')
