@@ -6,7 +6,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-_PACKAGES = ("lowering/codegen", "lowering/tir", "lowering/to_llvm", "tir_dialect")
+_PACKAGES = ("lowering/codegen", "lowering/schedule", "lowering/tir", "lowering/to_llvm", "tir_dialect")
 
 
 @cache
