@@ -184,7 +184,7 @@ def test_reverse_inline_refuses_reductions_and_broadcasts():
     sch = Schedule(te.create_prim_func([A, b, d]))
     refuses(
         sch,
-        'buffer "C" is updated by block "C", its values are not final there',
+        'buffer "C" is updated by block "C": its values are not final',
         "reverse_compute_inline",
         sch.get_block("D"),
     )

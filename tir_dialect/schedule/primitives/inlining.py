@@ -186,9 +186,7 @@ def _producer_store(self: ScheduleState, allocation: AllocBufferOp, loads: Seque
     stores = [use.operation for use in buffer.uses if use.operation not in loads]
     reader = next((op for op in stores if isinstance(op, LoadOp)), None)
     if reader is not None:
-        raise self.error(
-            f'buffer "{buffer.name_hint}" is updated by {describe(reader)}, its values are not final there'
-        )
+        raise self.error(f'buffer "{buffer.name_hint}" is updated by {describe(reader)}: its values are not final')
     if len(stores) != 1 or not isinstance(stores[0], StoreOp) or stores[0].lanes is not None:
         raise self.error(f'buffer "{buffer.name_hint}" has {len(stores)} writes, expected one scalar store')
     return stores[0]
