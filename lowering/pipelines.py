@@ -112,6 +112,8 @@ class TIRToLLVMPass(PipelinePass):
     name = "tir-to-llvm"
 
     steps = (
+        # Loops that suit the machine.
+        "schedule-cpu",
         "tir-to-flat",
         "convert-tir-to-llvm",
     )

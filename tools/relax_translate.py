@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from lowering.verify.module import verify_module
 from tools.arguments import add_build_options, build_options
@@ -22,14 +23,26 @@ def _lowered(module: ModuleOp, options: BuildOptions) -> ModuleOp:
     """The module after the whole pipeline: functions of the machine, kernels and entries in one llvm module."""
     from lowering.parsing import make_context
     from lowering.pipelines import RelaxToLLVMPass
-    from lowering.to_llvm.convert_tir_to_llvm import ConvertTIRToLLVMPass
 
     verify_module(module)
-    ctx, vector_bits = make_context(), target_of(options).vector_bits
+    ctx = make_context()
     for each in RelaxToLLVMPass.passes():
-        step = replace(each, vector_bits=vector_bits) if isinstance(each, ConvertTIRToLLVMPass) else each
-        step.apply(ctx, module)
+        _for_target(each, options).apply(ctx, module)
     return module
+
+
+def _for_target(each: ModulePass, options: BuildOptions) -> ModulePass:
+    """The same pass for the machine of the options, if it depends on one."""
+    from lowering.schedule.schedule_cpu import ScheduleCPUPass
+    from lowering.to_llvm.convert_tir_to_llvm import ConvertTIRToLLVMPass
+
+    match each:
+        case ScheduleCPUPass():
+            return replace(each, target=options.target or "")
+        case ConvertTIRToLLVMPass():
+            return replace(each, vector_bits=target_of(options).vector_bits)
+        case _:
+            return each
 
 
 def _mlir_to_llvmir(module: ModuleOp, options: BuildOptions) -> str:
