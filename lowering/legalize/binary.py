@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lowering.legalize.broadcasting import broadcast_load
 from lowering.legalize.context import Kernel, legalizes
-from lowering.legalize.scalars import SCALARS
+from lowering.legalize.scalars import apply
 from relax_dialect.ops import binary
 from relax_dialect.ops.binary import BinaryOp, BroadcastOp
 from tir_dialect import te
@@ -13,11 +13,8 @@ from tir_dialect import te
 def elementwise(kernel: Kernel, op: BroadcastOp) -> te.Tensor:
     """The scalar function on every element of the broadcast operands."""
     tensors = [kernel.tensor(operand) for operand in op.operands]
-    shape = kernel.shape(op.results[0])
-    function = SCALARS[op.SCALAR.name]
-    return te.compute(
-        shape, lambda *i: function(*(broadcast_load(tensor, shape, i) for tensor in tensors)), name=op.SCALAR.name
-    )
+    shape, name = kernel.shape(op.results[0]), op.SCALAR.name
+    return te.compute(shape, lambda *i: apply(name, *(broadcast_load(x, shape, i) for x in tensors)), name=name)
 
 
 for _op in vars(binary).values():

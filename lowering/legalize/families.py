@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from importlib import import_module
 
-FAMILIES: tuple[str, ...] = ("binary", "linear_algebra", "set", "unary")
+FAMILIES: tuple[str, ...] = (
+    "activation",
+    "binary",
+    "creation",
+    "datatype",
+    "gather",
+    "indexing",
+    "joining",
+    "linear_algebra",
+    "manipulation",
+    "normalization",
+    "reduction",
+    "search",
+    "set",
+    "sorting",
+    "unary",
+)
 """Stems of the files, those of the families in `relax_dialect/ops`."""
 
 

@@ -68,8 +68,7 @@ def _legalize(op: Operation, kernels: Kernels) -> None:
         return
     kernel = Kernel(op)
     stem = op.name.removeprefix("relax.").replace(".", "_")
-    func = kernels.get(kernel.key, stem, lambda name: kernel.build(rule(kernel, op), name))
-    call = kernel.call(func)
+    call = kernels.call(kernel, lambda: rule(kernel, op), stem)
     inherit_location(op, call)
     Rewriter.replace_op(op, call)
 

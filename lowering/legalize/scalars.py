@@ -1,33 +1,75 @@
-"""Scalar functions of elementwise operators as tensor expressions, by the name that the op's `Scalar` carries."""
+"""Scalar functions of elementwise operators as tensor expressions, by the name that the op's `Scalar` carries.
+
+16-bit floats are computed in `f32` and rounded once, at the end.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import AnyFloat, IndexType
 
+from relax_dialect.ops.activation import SELU_ALPHA, SELU_SCALE, SQRT_2_OVER_PI, SQRT_HALF
 from tir_dialect import te
 from tir_dialect.dtypes import is_bool, is_float, is_unsigned
 
-ScalarFunction: TypeAlias = Callable[..., te.Expr]
+Unary: TypeAlias = Callable[[te.Expr], te.Expr]
+Binary: TypeAlias = Callable[[te.Expr, te.Expr], te.Expr]
+Ternary: TypeAlias = Callable[[te.Expr, te.Expr, te.Expr], te.Expr]
 
 
-def _float(x: te.Expr) -> bool:
+def apply(name: str, *operands: te.Expr) -> te.Expr:
+    """The scalar function called `name` of operands of one dtype."""
+    function = SCALARS[name]
+    result = function(*map(widen, operands))
+    return narrow(result, operands[0]) if result.dtype != operands[0].dtype and not _is_truth(result) else result
+
+
+def widen(x: te.Expr) -> te.Expr:
+    """`f16` and `bf16` as `f32`, in which they are computed; others as they are."""
+    return te.cast(x, "f32") if isinstance(x.dtype, AnyFloat) and x.dtype.bitwidth == 16 else x
+
+
+def narrow(x: te.Expr, like: te.Expr | te.Tensor) -> te.Expr:
+    """`x` rounded to the dtype of `like`."""
+    return te.cast(x, like.dtype)
+
+
+def number(value: float, like: te.Expr) -> te.Expr:
+    """A number in the dtype of `like`; infinite where it is too large for it."""
+    try:
+        return te.const(value, like.dtype)
+    except ValueError:
+        return te.const(math.copysign(math.inf, value), like.dtype)
+
+
+def is_float_expr(x: te.Expr) -> bool:
+    """Whether an expression is a float."""
     return not isinstance(x.dtype, IndexType) and is_float(x.dtype)
 
 
+def truth(x: te.Expr) -> te.Expr:
+    """Whether a value is not zero."""
+    return x if _is_truth(x) else x != 0
+
+
+def _is_truth(x: te.Expr) -> bool:
+    return not isinstance(x.dtype, IndexType) and is_bool(x.dtype)
+
+
 def _divide(x: te.Expr, y: te.Expr) -> te.Expr:
-    return x / y if _float(x) else te.truncdiv(x, y)
+    return x / y if is_float_expr(x) else te.truncdiv(x, y)
 
 
 def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
-    return te.floor(x / y) if _float(x) else te.floordiv(x, y)
+    return te.floor(x / y) if is_float_expr(x) else te.floordiv(x, y)
 
 
 def _floor_mod(x: te.Expr, y: te.Expr) -> te.Expr:
     """The remainder with the sign of the divisor."""
-    if not _float(x):
+    if not is_float_expr(x):
         return te.floormod(x, y)
     rest = te.fmod(x, y)
     wrong = te.logical_and(rest != 0, (rest < 0) != (y < 0))
@@ -36,7 +78,7 @@ def _floor_mod(x: te.Expr, y: te.Expr) -> te.Expr:
 
 def _mod(x: te.Expr, y: te.Expr) -> te.Expr:
     """The remainder with the sign of the dividend."""
-    return te.fmod(x, y) if _float(x) else te.truncmod(x, y)
+    return te.fmod(x, y) if is_float_expr(x) else te.truncmod(x, y)
 
 
 def _log_add_exp(x: te.Expr, y: te.Expr) -> te.Expr:
@@ -45,74 +87,93 @@ def _log_add_exp(x: te.Expr, y: te.Expr) -> te.Expr:
     return te.select(x == y, x + te.log(te.const(2.0, x.dtype)), top + te.log1p(te.exp(-te.abs(x - y))))
 
 
-def _truth(x: te.Expr) -> te.Expr:
-    return x if not isinstance(x.dtype, IndexType) and is_bool(x.dtype) else x != 0
-
-
 def _sign(x: te.Expr) -> te.Expr:
     if not isinstance(x.dtype, IndexType) and is_unsigned(x.dtype):
         return te.minimum(x, 1)
     return te.sign(x)
 
 
-SCALARS: dict[str, ScalarFunction] = {
+def _gelu(x: te.Expr) -> te.Expr:
+    return x * (1 + te.erf(x * SQRT_HALF)) / 2
+
+
+def _gelu_tanh(x: te.Expr) -> te.Expr:
+    return x * (1 + te.tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))) / 2
+
+
+def _selu(x: te.Expr) -> te.Expr:
+    return SELU_SCALE * te.select(x > 0, x, SELU_ALPHA * te.expm1(te.minimum(x, 0)))
+
+
+UNARY: dict[str, Unary] = {
     "abs": te.abs,
     "acos": te.acos,
     "acosh": te.acosh,
-    "add": lambda x, y: x + y,
     "asin": te.asin,
     "asinh": te.asinh,
     "atan": te.atan,
-    "atan2": te.atan2,
     "atanh": te.atanh,
-    "bitwise_and": lambda x, y: x & y,
     "bitwise_not": lambda x: ~x,
-    "bitwise_or": lambda x, y: x | y,
-    "bitwise_xor": lambda x, y: x ^ y,
     "ceil": te.ceil,
     "cos": te.cos,
     "cosh": te.cosh,
-    "divide": _divide,
-    "equal": lambda x, y: x == y,
     "erf": te.erf,
-    "ewise_fma": lambda x, y, z: x * y + z,
     "exp": te.exp,
     "floor": te.floor,
-    "floor_divide": _floor_divide,
-    "floor_mod": _floor_mod,
-    "greater": lambda x, y: x > y,
-    "greater_equal": lambda x, y: x >= y,
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
     "isfinite": te.isfinite,
     "isinf": te.isinf,
     "isnan": te.isnan,
-    "left_shift": lambda x, y: x << y,
-    "less": lambda x, y: x < y,
-    "less_equal": lambda x, y: x <= y,
     "log": te.log,
-    "log_add_exp": _log_add_exp,
-    "logical_and": lambda x, y: te.logical_and(_truth(x), _truth(y)),
-    "logical_not": lambda x: te.logical_not(_truth(x)),
-    "logical_or": lambda x, y: te.logical_or(_truth(x), _truth(y)),
-    "logical_xor": lambda x, y: _truth(x) != _truth(y),
-    "maximum": te.maximum,
-    "minimum": te.minimum,
-    "mod": _mod,
-    "multiply": lambda x, y: x * y,
+    "logical_not": lambda x: te.logical_not(truth(x)),
     "negative": lambda x: -x,
-    "not_equal": lambda x, y: x != y,
-    "power": te.pow,
     "reciprocal": lambda x: 1 / x,
-    "right_shift": lambda x, y: x >> y,
+    "relu": lambda x: te.maximum(x, 0),
     "round": te.round,
     "rsqrt": te.rsqrt,
+    "selu": _selu,
     "sigmoid": te.sigmoid,
     "sign": _sign,
+    "silu": lambda x: x * te.sigmoid(x),
     "sin": te.sin,
     "sinh": te.sinh,
     "sqrt": te.sqrt,
     "square": lambda x: x * x,
-    "subtract": lambda x, y: x - y,
     "tan": te.tan,
     "tanh": te.tanh,
     "trunc": te.trunc,
 }
+
+BINARY: dict[str, Binary] = {
+    "add": lambda x, y: x + y,
+    "atan2": te.atan2,
+    "bitwise_and": lambda x, y: x & y,
+    "bitwise_or": lambda x, y: x | y,
+    "bitwise_xor": lambda x, y: x ^ y,
+    "divide": _divide,
+    "equal": lambda x, y: x == y,
+    "floor_divide": _floor_divide,
+    "floor_mod": _floor_mod,
+    "greater": lambda x, y: x > y,
+    "greater_equal": lambda x, y: x >= y,
+    "left_shift": lambda x, y: x << y,
+    "less": lambda x, y: x < y,
+    "less_equal": lambda x, y: x <= y,
+    "log_add_exp": _log_add_exp,
+    "logical_and": lambda x, y: te.logical_and(truth(x), truth(y)),
+    "logical_or": lambda x, y: te.logical_or(truth(x), truth(y)),
+    "logical_xor": lambda x, y: truth(x) != truth(y),
+    "maximum": te.maximum,
+    "minimum": te.minimum,
+    "mod": _mod,
+    "multiply": lambda x, y: x * y,
+    "not_equal": lambda x, y: x != y,
+    "power": te.pow,
+    "right_shift": lambda x, y: x >> y,
+    "subtract": lambda x, y: x - y,
+}
+
+TERNARY: dict[str, Ternary] = {"ewise_fma": lambda x, y, z: x * y + z}
+
+SCALARS: dict[str, Callable[..., te.Expr]] = {**UNARY, **BINARY, **TERNARY}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lowering.legalize.context import Kernel, legalizes
-from lowering.legalize.scalars import SCALARS
+from lowering.legalize.scalars import apply
 from relax_dialect.ops import unary
 from relax_dialect.ops.unary import UnaryOp
 from tir_dialect import te
@@ -12,8 +12,7 @@ from tir_dialect import te
 def elementwise(kernel: Kernel, op: UnaryOp) -> te.Tensor:
     """The scalar function on every element."""
     x = kernel.tensor(op.x)
-    function = SCALARS[op.SCALAR.name]
-    return te.compute(x.shape, lambda *i: function(x[i]), name=op.SCALAR.name)
+    return te.compute(x.shape, lambda *i: apply(op.SCALAR.name, x[i]), name=op.SCALAR.name)
 
 
 for _op in vars(unary).values():

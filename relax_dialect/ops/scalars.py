@@ -92,7 +92,7 @@ def numpy() -> ModuleType:
 def ufunc(name: str) -> Callable[..., Any]:
     """The NumPy function of that name."""
 
-    def evaluate(*operands: Any) -> Any:
-        return getattr(numpy(), name)(*operands)
+    def evaluate(*operands: Any, **options: Any) -> Any:
+        return getattr(numpy(), name)(*operands, **options)
 
     return evaluate

@@ -1,0 +1,71 @@
+"""Axes and indices: counted from the front, taken apart and put together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from xdsl.dialects.builtin import DenseArrayBase, IndexType, IntegerAttr, IntegerType
+
+from tir_dialect import te
+from tir_dialect.dims import Dim, constant
+from tir_dialect.dtypes import is_unsigned
+from tir_dialect.te.nodes import IterKind
+
+T = TypeVar("T")
+
+
+def axis_of(value: IntegerAttr, rank: int) -> int:
+    """An axis counted from the front."""
+    return value.value.data % rank
+
+
+def axes_of(values: DenseArrayBase[IntegerType] | None, rank: int) -> tuple[int, ...]:
+    """Axes counted from the front; all of them if there is no list."""
+    return tuple(range(rank)) if values is None else tuple(value % rank for value in values.get_values())
+
+
+def without(items: Sequence[T], *axes: int) -> tuple[T, ...]:
+    """What is left of a shape or an index without some axes."""
+    return tuple(item for axis, item in enumerate(items) if axis not in axes)
+
+
+def put(items: Sequence[T], axes: Sequence[int], inner: Sequence[T]) -> tuple[T, ...]:
+    """`items` with those of `inner` at the places `axes`: the inverse of `without`."""
+    rest, placed = iter(items), dict(zip(axes, inner, strict=True))
+    return tuple(placed[axis] if axis in placed else next(rest) for axis in range(len(items) + len(inner)))
+
+
+def axes(shape: Sequence[Dim], ordered: Sequence[int] = ()) -> list[tuple[IterKind, Dim, str]]:
+    """The axes of a block over all of `shape`, independent of each other but for those that are `ordered`."""
+    return [("scan" if axis in ordered else "spatial", extent, f"i{axis}") for axis, extent in enumerate(shape)]
+
+
+def unravel(flat: te.Expr, shape: Sequence[Dim]) -> tuple[te.Expr, ...]:
+    """The index of the element at a place in row-major order."""
+    index: list[te.Expr] = []
+    for extent in reversed(shape[1:]):
+        index.append(te.floormod(flat, extent))
+        flat = te.floordiv(flat, extent)
+    return tuple(reversed([*index, flat])) if shape else ()
+
+
+def ravel(index: Sequence[te.Expr], shape: Sequence[Dim]) -> te.Expr:
+    """The place of an element in row-major order."""
+    flat = te.cast(constant(0), "index")
+    for extent, each in zip(shape, index, strict=True):
+        flat = flat * extent + each
+    return flat
+
+
+def from_front(index: te.Expr, extent: Dim) -> te.Expr:
+    """An index that is data, as a place: a negative one counts from the back."""
+    place = te.cast(index, "index")
+    if isinstance(index.dtype, IndexType) or is_unsigned(index.dtype):
+        return place
+    return te.select(place < 0, place + extent, place)
+
+
+def clamped(place: te.Expr, extent: Dim) -> te.Expr:
+    """The nearest place within an extent that is not 0."""
+    return te.maximum(te.minimum(place, extent - 1), 0)

@@ -1,0 +1,83 @@
+"""Operators that join, cut and repeat tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.indices import axes, axis_of, unravel
+from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
+from tir_dialect import te
+from tir_dialect.dims import Dim, constant, minimum
+
+
+@legalizes(ConcatOp)
+def concat(kernel: Kernel, op: ConcatOp) -> te.Tensor:
+    """One block per operand, each copying it to its place."""
+    tensors = [kernel.tensor(operand) for operand in op.inputs]
+    axis, shape = axis_of(op.axis, tensors[0].ndim), kernel.shape(op.result)
+
+    def copy(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        start = constant(0)
+        for x in tensors:
+            with b.block("copy", *axes(x.shape)) as i:
+                b.store(outs[0], (*i[:axis], i[axis] + start, *i[axis + 1 :]), x[i])
+            start = start + x.shape[axis]
+
+    return te.extern([(shape, str(kernel.dtype(op.result)))], list(dict.fromkeys(tensors)), copy, name="concat")[0]
+
+
+@legalizes(StackOp)
+def stack(kernel: Kernel, op: StackOp) -> te.Tensor:
+    """One block per operand, each copying it to its place."""
+    tensors = [kernel.tensor(operand) for operand in op.inputs]
+    shape = kernel.shape(op.result)
+    axis = axis_of(op.axis, len(shape))
+
+    def copy(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        for place, x in enumerate(tensors):
+            with b.block("copy", *axes(x.shape)) as i:
+                b.store(outs[0], (*i[:axis], constant(place), *i[axis:]), x[i])
+
+    return te.extern([(shape, str(kernel.dtype(op.result)))], list(dict.fromkeys(tensors)), copy, name="stack")[0]
+
+
+@legalizes(SplitOp)
+def split(kernel: Kernel, op: SplitOp) -> Sequence[te.Tensor]:
+    """One computation per part."""
+    x = kernel.tensor(op.x)
+    axis = axis_of(op.axis, x.ndim)
+    starts = _starts(op, x.shape[axis])
+
+    def part(shape: Sequence[Dim], start: Dim) -> te.Tensor:
+        return te.compute(shape, lambda *i: x[(*i[:axis], i[axis] + start, *i[axis + 1 :])], name="split")
+
+    return [part(kernel.shape(result), start) for result, start in zip(op.res, starts, strict=True)]
+
+
+def _starts(op: SplitOp, length: Dim) -> Sequence[Dim]:
+    if op.indices is not None:
+        return [constant(0), *(index.data for index in op.indices)]
+    sections = len(op.res)
+    part = -(-length // sections)
+    return [minimum(index * part, length) for index in range(sections)]
+
+
+@legalizes(RepeatOp)
+def repeat(kernel: Kernel, op: RepeatOp) -> te.Tensor:
+    """Each element several times."""
+    x, shape, times = kernel.tensor(op.x), kernel.shape(op.result), op.repeats.value.data
+    if op.axis is None:
+        return te.compute(shape, lambda *i: x[unravel(i[0] // times, x.shape)], name="repeat")
+    axis = axis_of(op.axis, x.ndim)
+    return te.compute(shape, lambda *i: x[(*i[:axis], i[axis] // times, *i[axis + 1 :])], name="repeat")
+
+
+@legalizes(TileOp)
+def tile(kernel: Kernel, op: TileOp) -> te.Tensor:
+    """The tensor several times."""
+    x, shape = kernel.tensor(op.x), kernel.shape(op.result)
+    offset = len(shape) - x.ndim
+    return te.compute(
+        shape, lambda *i: x[tuple(each % extent for each, extent in zip(i[offset:], x.shape, strict=True))], name="tile"
+    )
