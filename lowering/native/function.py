@@ -56,12 +56,17 @@ def _enter(state: FunctionState) -> None:
 
 
 def _leave(state: FunctionState) -> None:
-    """The one way out."""
+    """The one way out, if the function ever ends."""
     emit = state.emit
+    if not any(state.exit in block.last_op.successors for block in state.function.body.blocks if block.last_op):
+        return
     state.function.body.add_block(state.exit)
     emit.start(state.exit)
     emit.location = state.func.location
     state.give_back()
+    if not state.may_fail:
+        emit.return_(emit.integer(0, I32))
+        return
     (place,) = state.exit.args
     failed, done = emit.new_block(), emit.new_block()
     emit.branch_if(emit.compare("sge", place, emit.integer(0)), failed, done)

@@ -191,6 +191,11 @@ class FunctionState:
 
     # Errors.
 
+    @property
+    def may_fail(self) -> bool:
+        """Whether an error may be raised in the function, as far as it has been lowered."""
+        return self._placed is not None
+
     def place(self) -> SSAValue:
         """The place of the op that is being lowered, for the backtrace of an error; it is an operand of the way out."""
         location = self.emit.location

@@ -128,6 +128,32 @@ def test_unreachable_block(loops):
     assert loops["unreachable"]() == 1
 
 
+def test_a_function_that_does_not_end(native):
+    text = """
+    vm.func private @spin(%x : !vm.object) -> !vm.object {
+      %t = vm.make_tuple(%x)
+      vm.goto ^b(%x)
+    ^b(%y : !vm.object):
+      vm.goto ^b(%y)
+    }
+    vm.func private @circle(%x : i64) -> i64 {
+      %r = vm.call @circle(%x) : i64
+      vm.ret %r
+    }
+    vm.func @ends(%c : !vm.object) -> i64 {
+      %one = vm.const 1
+      %b = vm.check_bool %c
+      vm.if %b, ^done, ^spin
+    ^spin:
+      %r = vm.call @spin(%c) : !vm.object
+      %s = vm.call @circle(%one) : i64
+      vm.ret %s
+    ^done:
+      vm.ret %one
+    }"""
+    assert native(text)["ends"](True) == 1
+
+
 CALLS = """
 vm.func private @twice(%n : i64, %f : f64, %b : i1, %x : !vm.object) -> i64 {
   %r = vm.int add %n, %n

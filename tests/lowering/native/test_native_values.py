@@ -53,6 +53,10 @@ def test_rvalue_reference_is_taken(native, identity):
     assert count(array._move()) == 1
 
 
+def test_a_function_that_cannot_fail(native):
+    assert native("vm.func @nothing(%x : !vm.object) { vm.ret }")["nothing"](1) is None
+
+
 CONSTANTS = """
 vm.constant @weight : tensor<2xf32>
 vm.func @int() -> i64 { %c = vm.const -5 vm.ret %c }
