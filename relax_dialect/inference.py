@@ -288,6 +288,11 @@ class Inference:
         """The string property `name`."""
         return self.require(name, StringAttr).data
 
+    def optional_string(self, name: str) -> str | None:
+        """The string property `name`, if it is present."""
+        found = self.get(name, StringAttr)
+        return None if found is None else found.data
+
     def dtype(self, name: str) -> Attribute:
         """The property `name`, an element type."""
         found = self.require(name, Attribute)

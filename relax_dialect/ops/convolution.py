@@ -1,0 +1,278 @@
+"""Convolutions over one, two or three spatial dimensions, and their transposes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import I64, DenseArrayBase, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+
+from relax_dialect.inference import DEFAULT_PROVER, Inference
+from relax_dialect.ops.fields import integer, optional_integers
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.windows import (
+    Layout,
+    Windows,
+    layout,
+    make_windows,
+    require_rank,
+    require_windows,
+    spatial_letters,
+    spread,
+    window_properties,
+)
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim
+
+
+class ConvolutionOp(Operator, ABC):
+    """What convolutions and their transposes have in common.
+
+    Strides and dilation have one number per spatial dimension, padding one before each and then one after each. The
+    channels are cut into `groups`, each of which sees only its own. Layouts say which dimension is which: of the data
+    N, C and the spatial ones, of the kernel O, I and the spatial ones. With `out_dtype` products are summed in that
+    dtype. What is absent is: strides and dilations of 1, no padding, channels first, kernels O before I (I before O
+    for transposes), the layout of the result that of the data.
+
+    C1: the dtypes are equal.
+    C2: data and kernel have the rank of the convolution.
+    C3: layouts are permutations of the dimensions' letters.
+    C4: there is one stride and dilation of at least 1 per spatial dimension, and two paddings.
+    C5: there is at least one group, and channels and filters are multiples of it.
+    C6: the kernel has the channels that a group sees.
+    """
+
+    RANK: ClassVar[int]
+    """The number of spatial dimensions."""
+
+    KERNEL_LETTERS: ClassVar[str] = "OI"
+    """The order of the kernel's channel dimensions if nothing is said."""
+
+    strides = opt_prop_def(DenseArrayBase.constr(i64))
+    padding = opt_prop_def(DenseArrayBase.constr(i64))
+    dilation = opt_prop_def(DenseArrayBase.constr(i64))
+    groups = prop_def(IntegerAttr[I64], default_value=integer(1))
+    data_layout = opt_prop_def(StringAttr)
+    kernel_layout = opt_prop_def(StringAttr)
+    out_layout = opt_prop_def(StringAttr)
+    out_dtype = opt_prop_def(Attribute)
+    x = operand_def(TensorType)
+    w = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    @property
+    def windows(self) -> Windows:
+        """The strides, paddings and dilations, also when they are the defaults."""
+        given = (self.strides, self.padding, self.dilation)
+        return make_windows(self.RANK, *(None if each is None else each.get_values() for each in given))
+
+    @property
+    def layouts(self) -> tuple[Layout, Layout, Layout]:
+        """The layouts of data, kernel and result, also when they are the defaults."""
+        return self._layouts(Inference(type(self), self.operand_types, self.properties))
+
+    @classmethod
+    def _layouts(cls, inference: Inference) -> tuple[Layout, Layout, Layout]:
+        spatial = spatial_letters(cls.RANK)
+        data = layout(inference, "data_layout", "NC" + spatial)
+        kernel = layout(inference, "kernel_layout", cls.KERNEL_LETTERS + spatial)
+        return data, kernel, layout(inference, "out_layout", data.letters)
+
+    @classmethod
+    @abstractmethod
+    def filters(cls, inference: Inference, channels: Dim | None, outer: Dim | None, inner: Dim | None) -> Dim | None:
+        """The channels of the result, from those of the data and the kernel's O and I; checks C5 and C6."""
+
+    @classmethod
+    @abstractmethod
+    def extent(
+        cls, inference: Inference, windows: Windows, axis: int, length: Dim | None, size: Dim | None
+    ) -> Dim | None:
+        """The size of a spatial dimension of the result, from those of the data and the kernel."""
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        dtype = inference.common_dtype((0, 1))  # C1
+        if inference.get("out_dtype", Attribute) is not None:
+            dtype = inference.dtype("out_dtype")
+        x, w = (require_rank(inference, index, cls.RANK + 2) for index in (0, 1))  # C2
+        data, kernel, out = cls._layouts(inference)  # C3
+        windows = require_windows(inference, cls.RANK)  # C4
+        if inference.integer("groups") < 1:
+            inference.fail(f"expected at least one group, got {inference.integer('groups')}")  # C5
+        spatial = spatial_letters(cls.RANK)
+        batch, channels, *lengths = data.pick(x, "NC" + spatial)
+        outer, inner, *sizes = kernel.pick(w, "OI" + spatial)
+        dims = {"N": batch, "C": cls.filters(inference, channels, outer, inner)}
+        for axis, letter in enumerate(spatial):
+            dims[letter] = cls.extent(inference, windows, axis, lengths[axis], sizes[axis])
+        return (TensorType(out.arrange(dims), dtype, inference.common_device()),)
+
+
+class ForwardConvolutionOp(ConvolutionOp, ABC):
+    """A sum of products over a window and over channels: `%0 = relax.nn.conv2d %x, %w strides = [2, 2] groups = 4`.
+
+    C1: the window fits into the padded data.
+    """
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        w: SSAValue | Operation,
+        *,
+        strides: Sequence[int] | None = None,
+        padding: Sequence[int] | None = None,
+        dilation: Sequence[int] | None = None,
+        groups: int = 1,
+        data_layout: str | None = None,
+        kernel_layout: str | None = None,
+        out_layout: str | None = None,
+        out_dtype: Attribute | None = None,
+    ):
+        """One stride, padding or dilation counts for all dimensions, one padding per dimension for both of its
+        sides.
+        """
+        properties = window_properties(self.RANK, strides, padding, dilation) | {
+            "groups": integer(groups),
+            "data_layout": None if data_layout is None else StringAttr(data_layout),
+            "kernel_layout": None if kernel_layout is None else StringAttr(kernel_layout),
+            "out_layout": None if out_layout is None else StringAttr(out_layout),
+            "out_dtype": out_dtype,
+        }
+        super().__init__([x, w], properties)
+
+    @classmethod
+    def filters(cls, inference: Inference, channels: Dim | None, outer: Dim | None, inner: Dim | None) -> Dim | None:
+        groups = inference.integer("groups")
+        seen = None if inner is None else groups * inner
+        inference.require_equal(channels, seen, f"channels that are {groups} times the kernel's")  # C6
+        inference.require_divisible(outer, groups, f"filters in multiples of {groups}")  # C5
+        return outer
+
+    @classmethod
+    def extent(
+        cls, inference: Inference, windows: Windows, axis: int, length: Dim | None, size: Dim | None
+    ) -> Dim | None:
+        if length is not None and size is not None:
+            reach = windows.dilation[axis] * (size - 1) + 1
+            inference.require_at_most(reach, length + windows.padded(axis), "a window within the padded data")  # C1
+        return windows.count(axis, length, size)
+
+
+@irdl_op_definition
+class Conv1dOp(ForwardConvolutionOp):
+    """A convolution over one spatial dimension."""
+
+    name = "relax.nn.conv1d"
+    RANK: ClassVar[int] = 1
+
+
+@irdl_op_definition
+class Conv2dOp(ForwardConvolutionOp):
+    """A convolution over two spatial dimensions."""
+
+    name = "relax.nn.conv2d"
+    RANK: ClassVar[int] = 2
+
+
+@irdl_op_definition
+class Conv3dOp(ForwardConvolutionOp):
+    """A convolution over three spatial dimensions."""
+
+    name = "relax.nn.conv3d"
+    RANK: ClassVar[int] = 3
+
+
+class TransposedConvolutionOp(ConvolutionOp, ABC):
+    """The gradient of a convolution by its data: `%0 = relax.nn.conv2d_transpose %x, %w strides = [2, 2]`.
+
+    Every element of the data is spread over a window of the result. `output_padding` adds places at the end of the
+    spatial dimensions of the result, of which several sizes lead to one of the data if the stride is above 1.
+
+    C1: there is one output padding per spatial dimension, smaller than the stride or the dilation.
+    """
+
+    KERNEL_LETTERS: ClassVar[str] = "IO"
+
+    output_padding = opt_prop_def(DenseArrayBase.constr(i64))
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        w: SSAValue | Operation,
+        *,
+        strides: Sequence[int] | None = None,
+        padding: Sequence[int] | None = None,
+        output_padding: Sequence[int] | None = None,
+        dilation: Sequence[int] | None = None,
+        groups: int = 1,
+        data_layout: str | None = None,
+        kernel_layout: str | None = None,
+        out_layout: str | None = None,
+        out_dtype: Attribute | None = None,
+    ):
+        """One stride, padding or dilation counts for all dimensions, one padding per dimension for both of its
+        sides.
+        """
+        extra = spread((0,) if output_padding is None else output_padding, self.RANK)
+        properties = window_properties(self.RANK, strides, padding, dilation) | {
+            "groups": integer(groups),
+            "output_padding": optional_integers(extra if any(extra) else None),
+            "data_layout": None if data_layout is None else StringAttr(data_layout),
+            "kernel_layout": None if kernel_layout is None else StringAttr(kernel_layout),
+            "out_layout": None if out_layout is None else StringAttr(out_layout),
+            "out_dtype": out_dtype,
+        }
+        super().__init__([x, w], properties)
+
+    @property
+    def output_paddings(self) -> tuple[int, ...]:
+        """The output padding of each spatial dimension, also when it is the default."""
+        return (0,) * self.RANK if self.output_padding is None else tuple(self.output_padding.get_values())
+
+    @classmethod
+    def filters(cls, inference: Inference, channels: Dim | None, outer: Dim | None, inner: Dim | None) -> Dim | None:
+        groups = inference.integer("groups")
+        inference.require_equal(channels, inner, "the channels of the kernel")  # C6
+        inference.require_divisible(channels, groups, f"channels in multiples of {groups}")  # C5
+        return None if outer is None else groups * outer
+
+    @classmethod
+    def extent(
+        cls, inference: Inference, windows: Windows, axis: int, length: Dim | None, size: Dim | None
+    ) -> Dim | None:
+        extra = inference.optional_integers("output_padding") or (0,) * cls.RANK
+        limit = max(windows.strides[axis], windows.dilation[axis])
+        if len(extra) != cls.RANK or not 0 <= extra[axis] < limit:
+            inference.fail(f"expected {cls.RANK} output paddings below stride or dilation, got {list(extra)}")  # C1
+        if length is None or size is None:
+            return None
+        spread_out = (length - 1) * windows.strides[axis] + windows.dilation[axis] * (size - 1) + 1
+        return DEFAULT_PROVER.simplify(spread_out - windows.padded(axis) + extra[axis])
+
+
+@irdl_op_definition
+class Conv1dTransposeOp(TransposedConvolutionOp):
+    """A transposed convolution over one spatial dimension."""
+
+    name = "relax.nn.conv1d_transpose"
+    RANK: ClassVar[int] = 1
+
+
+@irdl_op_definition
+class Conv2dTransposeOp(TransposedConvolutionOp):
+    """A transposed convolution over two spatial dimensions."""
+
+    name = "relax.nn.conv2d_transpose"
+    RANK: ClassVar[int] = 2
+
+
+@irdl_op_definition
+class Conv3dTransposeOp(TransposedConvolutionOp):
+    """A transposed convolution over three spatial dimensions."""
+
+    name = "relax.nn.conv3d_transpose"
+    RANK: ClassVar[int] = 3

@@ -1,0 +1,249 @@
+"""Pooling: windows of one, two or three spatial dimensions reduced to one element each."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import DenseArrayBase, StringAttr, UnitAttr, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+
+from relax_dialect.inference import Inference
+from relax_dialect.ops.fields import flag, integers
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.scalars import Domain
+from relax_dialect.ops.windows import (
+    Layout,
+    Windows,
+    layout,
+    make_windows,
+    require_rank,
+    require_windows,
+    spatial_letters,
+    spread,
+    window_properties,
+)
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, constant
+
+
+class PoolBase(Operator, ABC):
+    """What all pooling has in common: the layout of data and result, which is channels first if nothing is said.
+
+    C1: the data has the rank of the pooling and a numeric dtype.
+    C2: layouts are permutations of the dimensions' letters.
+    """
+
+    RANK: ClassVar[int]
+    """The number of spatial dimensions."""
+
+    layout = opt_prop_def(StringAttr)
+    out_layout = opt_prop_def(StringAttr)
+    x = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    @property
+    def layouts(self) -> tuple[Layout, Layout]:
+        """The layouts of data and result, also when they are the defaults."""
+        return self._layouts(Inference(type(self), self.operand_types, self.properties))
+
+    @classmethod
+    def _layouts(cls, inference: Inference) -> tuple[Layout, Layout]:
+        data = layout(inference, "layout", "NC" + spatial_letters(cls.RANK))
+        return data, layout(inference, "out_layout", data.letters)
+
+    @classmethod
+    def _pooled(cls, inference: Inference, extents: Sequence[Dim | None]) -> tuple[TensorType]:
+        """The result whose spatial dimensions are `extents`."""
+        x = require_rank(inference, 0, cls.RANK + 2)  # C1
+        inference.require_domain(0, Domain.NUMERIC)  # C1
+        data, out = cls._layouts(inference)  # C2
+        batch, channels = data.pick(x, "NC")
+        spatial = dict(zip(spatial_letters(cls.RANK), extents, strict=True))
+        return (inference.tensor(0).with_shape(out.arrange({"N": batch, "C": channels, **spatial})),)
+
+    @classmethod
+    def _lengths(cls, inference: Inference) -> tuple[Dim | None, ...]:
+        """The spatial dimensions of the data."""
+        x = require_rank(inference, 0, cls.RANK + 2)
+        return cls._layouts(inference)[0].pick(x, spatial_letters(cls.RANK))
+
+
+class WindowPoolOp(PoolBase, ABC):
+    """Windows that slide over the data: `%0 = relax.nn.max_pool2d %x pool_size = [3, 3] strides = [2, 2]`.
+
+    With `ceil_mode` the last window may reach over the end of the padded data, but not start behind the data. What is
+    absent is: strides and dilations of 1, no padding.
+
+    C1: there is one window size, stride and dilation of at least 1 per spatial dimension, and two paddings.
+    C2: the window fits into the padded data.
+    """
+
+    pool_size = prop_def(DenseArrayBase.constr(i64))
+    strides = opt_prop_def(DenseArrayBase.constr(i64))
+    padding = opt_prop_def(DenseArrayBase.constr(i64))
+    dilation = opt_prop_def(DenseArrayBase.constr(i64))
+    ceil_mode = opt_prop_def(UnitAttr)
+    count_include_pad = opt_prop_def(UnitAttr)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        pool_size: Sequence[int],
+        *,
+        strides: Sequence[int] | None = None,
+        padding: Sequence[int] | None = None,
+        dilation: Sequence[int] | None = None,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
+        layout: str | None = None,
+        out_layout: str | None = None,
+    ):
+        """One size, stride, padding or dilation counts for all dimensions."""
+        properties = window_properties(self.RANK, strides, padding, dilation) | {
+            "pool_size": integers(spread(pool_size, self.RANK)),
+            "ceil_mode": flag(ceil_mode),
+            "count_include_pad": flag(count_include_pad),
+            "layout": None if layout is None else StringAttr(layout),
+            "out_layout": None if out_layout is None else StringAttr(out_layout),
+        }
+        super().__init__([x], properties)
+
+    @property
+    def windows(self) -> Windows:
+        """The strides, paddings and dilations, also when they are the defaults."""
+        given = (self.strides, self.padding, self.dilation)
+        return make_windows(self.RANK, *(None if each is None else each.get_values() for each in given))
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        sizes, windows = inference.integers("pool_size"), require_windows(inference, cls.RANK)  # C1
+        if len(sizes) != cls.RANK or min(sizes) < 1:
+            inference.fail(f"expected {cls.RANK} window sizes of at least 1, got {list(sizes)}")  # C1
+        extents: list[Dim | None] = []
+        for axis, length in enumerate(cls._lengths(inference)):
+            size = constant(sizes[axis])
+            if length is not None:
+                reach = windows.dilation[axis] * (size - 1) + 1
+                inference.require_at_most(reach, length + windows.padded(axis), "a window within the padded data")  # C2
+            extents.append(windows.count(axis, length, size, inference.flag("ceil_mode")))
+        return cls._pooled(inference, extents)
+
+
+class MaxPoolOp(WindowPoolOp, ABC):
+    """The greatest element of each window; padding does not count."""
+
+
+class AvgPoolOp(WindowPoolOp, ABC):
+    """The mean of each window: of the elements in the data, or with `count_include_pad` of the padding too, as
+    zeros.
+    """
+
+
+@irdl_op_definition
+class MaxPool1dOp(MaxPoolOp):
+    """The greatest element of windows over one dimension."""
+
+    name = "relax.nn.max_pool1d"
+    RANK: ClassVar[int] = 1
+
+
+@irdl_op_definition
+class MaxPool2dOp(MaxPoolOp):
+    """The greatest element of windows over two dimensions."""
+
+    name = "relax.nn.max_pool2d"
+    RANK: ClassVar[int] = 2
+
+
+@irdl_op_definition
+class MaxPool3dOp(MaxPoolOp):
+    """The greatest element of windows over three dimensions."""
+
+    name = "relax.nn.max_pool3d"
+    RANK: ClassVar[int] = 3
+
+
+@irdl_op_definition
+class AvgPool1dOp(AvgPoolOp):
+    """The mean of windows over one dimension."""
+
+    name = "relax.nn.avg_pool1d"
+    RANK: ClassVar[int] = 1
+
+
+@irdl_op_definition
+class AvgPool2dOp(AvgPoolOp):
+    """The mean of windows over two dimensions."""
+
+    name = "relax.nn.avg_pool2d"
+    RANK: ClassVar[int] = 2
+
+
+@irdl_op_definition
+class AvgPool3dOp(AvgPoolOp):
+    """The mean of windows over three dimensions."""
+
+    name = "relax.nn.avg_pool3d"
+    RANK: ClassVar[int] = 3
+
+
+class AdaptiveAvgPoolOp(PoolBase, ABC):
+    """Means over windows that cut the data into a number of places: `%0 = relax.nn.adaptive_avg_pool2d %x output_size
+    = [1, 1]`.
+
+    Window `i` of `m` over `n` elements is `[floordiv(i * n, m), ceildiv((i + 1) * n, m))`.
+
+    C1: there is one output size of at least 1 per spatial dimension.
+    """
+
+    output_size = prop_def(DenseArrayBase.constr(i64))
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        output_size: Sequence[int],
+        *,
+        layout: str | None = None,
+        out_layout: str | None = None,
+    ):
+        """One output size counts for all dimensions."""
+        properties = {
+            "output_size": integers(spread(output_size, self.RANK)),
+            "layout": None if layout is None else StringAttr(layout),
+            "out_layout": None if out_layout is None else StringAttr(out_layout),
+        }
+        super().__init__([x], properties)
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        sizes = inference.integers("output_size")
+        if len(sizes) != cls.RANK or min(sizes) < 1:
+            inference.fail(f"expected {cls.RANK} output sizes of at least 1, got {list(sizes)}")  # C1
+        return cls._pooled(inference, [constant(size) for size in sizes])
+
+
+@irdl_op_definition
+class AdaptiveAvgPool1dOp(AdaptiveAvgPoolOp):
+    """Means over a number of windows of one dimension."""
+
+    name = "relax.nn.adaptive_avg_pool1d"
+    RANK: ClassVar[int] = 1
+
+
+@irdl_op_definition
+class AdaptiveAvgPool2dOp(AdaptiveAvgPoolOp):
+    """Means over a number of windows of two dimensions."""
+
+    name = "relax.nn.adaptive_avg_pool2d"
+    RANK: ClassVar[int] = 2
+
+
+@irdl_op_definition
+class AdaptiveAvgPool3dOp(AdaptiveAvgPoolOp):
+    """Means over a number of windows of three dimensions."""
+
+    name = "relax.nn.adaptive_avg_pool3d"
+    RANK: ClassVar[int] = 3

@@ -1,0 +1,95 @@
+// RUN: RELAX_INVALID
+
+// CHECK: 'relax.nn.conv2d' op expected operands of one dtype, got f32 and f16; convert with 'relax.astype'
+relax.func @nn_conv2d_c1[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f16>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op operand #0 expected rank 4, got !relax.tensor<[n, 3, 8], f32>
+relax.func @nn_conv2d_c2[%n](%x: !relax.tensor<[n, 3, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op data_layout expected a permutation of NCHW, got NCWD
+relax.func @nn_conv2d_c3[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w data_layout = "NCWD"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: NO ERROR
+relax.func @nn_conv2d_c4[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w padding = [1, 1]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op expected strides and dilations of at least 1
+relax.func @nn_conv2d_c4[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w strides = [0, 1]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op expected at least one group, got 0
+relax.func @nn_conv2d_c5[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w groups = 0
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op expected filters in multiples of 3, got 4
+relax.func @nn_conv2d_c5[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 1, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w groups = 3
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op expected 1 times the kernel's input channels, got 3 and 4
+relax.func @nn_conv2d_c6[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 4, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op expected a window within the padded data, got 3 and 2
+relax.func @nn_conv2d_c1[%n](%x: !relax.tensor<[n, 3, 2, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d_transpose' op expected channels in multiples of 2, got 3
+relax.func @nn_conv2d_transpose_c5[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[3, 2, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d_transpose %x, %w groups = 2
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d_transpose' op expected the kernel's input channels, got 3 and 4
+relax.func @nn_conv2d_transpose_c6[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d_transpose %x, %w
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d_transpose' op expected 2 output paddings below stride or dilation, got [1, 0]
+relax.func @nn_conv2d_transpose_c1[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[3, 4, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d_transpose %x, %w output_padding = [1, 0]
+  relax.return %x
+}

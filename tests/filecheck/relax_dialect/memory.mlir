@@ -1,0 +1,35 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+
+// CHECK-LABEL: relax.func @memory
+// CHECK:         %a = relax.alloc_tensor : !relax.tensor<[n, 4], f32>
+// CHECK-NEXT:    %b = relax.alloc_tensor shape(%s) : !relax.tensor<[_], f32>
+// CHECK-NEXT:    %c = relax.alloc_storage size 64 * n
+// CHECK-NEXT:    %d = relax.storage_tensor %c at 32 * n : !relax.tensor<[2 * n], f32>
+// CHECK-NEXT:    relax.call_kernel @fill(%d) sizes [2 * n]
+// CHECK-NEXT:    relax.call_kernel @nothing()
+// CHECK-NEXT:    relax.kill %c
+relax.func @memory[%n](%s: !relax.shape<[n]>) -> !relax.tensor<[n, 4], f32> impure {
+  %a = relax.alloc_tensor : !relax.tensor<[n, 4], f32>
+  %b = relax.alloc_tensor shape(%s) : !relax.tensor<[_], f32>
+  %c = relax.alloc_storage size 64 * n
+  %d = relax.storage_tensor %c at 32 * n : !relax.tensor<[2 * n], f32>
+  relax.call_kernel @fill(%d) sizes [2 * n]
+  relax.call_kernel @nothing()
+  relax.kill %c
+  relax.return %a
+}
+
+// CHECK-LABEL: relax.func @checks
+// CHECK:         %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n] names ["x", "w"] of "checks"
+// CHECK-NEXT:    %m = relax.check_args() : () binds [m] names [] of "checks"
+relax.func @checks(%a: !relax.object, %b: !relax.object) -> !relax.tensor<[_], f32> impure {
+  %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n] names ["x", "w"] of "checks"
+  %m = relax.check_args() : () binds [m] names [] of "checks"
+  relax.return %x
+}
+
+tir.prim_func private @fill[%n](%X: !tir.buffer<[n], f32>) {
+}
+tir.prim_func private @nothing() {
+}

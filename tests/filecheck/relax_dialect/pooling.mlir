@@ -1,0 +1,61 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+// RUN: relax-opt %s --print-op-generic | filecheck %s --check-prefix TYPES
+
+// CHECK-LABEL: relax.func @windows[
+// CHECK-NEXT:      %0 = relax.nn.max_pool1d %x pool_size = [3]
+// CHECK-NEXT:      %1 = relax.nn.max_pool2d %y pool_size = [3, 3] strides = [2, 2] padding = [1, 1, 1, 1]
+// CHECK-NEXT:      %2 = relax.nn.max_pool2d %y pool_size = [2, 2] strides = [2, 2] ceil_mode
+// CHECK-NEXT:      %3 = relax.nn.max_pool3d %z pool_size = [2, 2, 2] dilation = [1, 2, 3]
+// CHECK-NEXT:      %4 = relax.nn.avg_pool1d %x pool_size = [3] padding = [1, 1] count_include_pad
+// CHECK-NEXT:      %5 = relax.nn.avg_pool2d %y pool_size = [2, 2] layout = "NCHW" out_layout = "NHWC"
+// CHECK-NEXT:      %6 = relax.nn.avg_pool3d %z pool_size = [1, 2, 3]
+// CHECK-NEXT:      relax.return %x
+// TYPES-LABEL: sym_name = "windows"
+// TYPES: "relax.nn.max_pool1d"{{.*}} -> !relax.tensor<[n, 3, 8], f32>
+// TYPES: "relax.nn.max_pool2d"{{.*}} -> !relax.tensor<[n, 3, 6, floordiv(h + 1, 2)], f32>
+// TYPES: "relax.nn.max_pool2d"{{.*}} -> !relax.tensor<[n, 3, 6, floordiv(h + 1, 2)], f32>
+// TYPES: "relax.nn.max_pool3d"{{.*}} -> !relax.tensor<[n, 3, 3, 3, 3], f32>
+// TYPES: "relax.nn.avg_pool1d"{{.*}} -> !relax.tensor<[n, 3, 10], f32>
+// TYPES: "relax.nn.avg_pool2d"{{.*}} -> !relax.tensor<[n, 10, h - 1, 3], f32>
+// TYPES: "relax.nn.avg_pool3d"{{.*}} -> !relax.tensor<[n, 3, 4, 4, 4], f32>
+relax.func @windows[%n, %h](%x: !relax.tensor<[n, 3, 10], f32>, %y: !relax.tensor<[n, 3, 11, h], f32>, %z: !relax.tensor<[n, 3, 4, 5, 6], f32>) -> !relax.object {
+  %0 = relax.nn.max_pool1d %x pool_size = [3]
+  %1 = relax.nn.max_pool2d %y pool_size = [3, 3] strides = [2, 2] padding = [1, 1, 1, 1]
+  %2 = relax.nn.max_pool2d %y pool_size = [2, 2] strides = [2, 2] ceil_mode
+  %3 = relax.nn.max_pool3d %z pool_size = [2, 2, 2] dilation = [1, 2, 3]
+  %4 = relax.nn.avg_pool1d %x pool_size = [3] padding = [1, 1] count_include_pad
+  %5 = relax.nn.avg_pool2d %y pool_size = [2, 2] layout = "NCHW" out_layout = "NHWC"
+  %6 = relax.nn.avg_pool3d %z pool_size = [1, 2, 3]
+  relax.return %x
+}
+
+// The last window does not start behind the data.
+// CHECK-LABEL: relax.func @ceil_mode(
+// CHECK-NEXT:      %0 = relax.nn.max_pool1d %x pool_size = [2] strides = [2] ceil_mode
+// CHECK-NEXT:      %1 = relax.nn.max_pool1d %y pool_size = [1] strides = [2] padding = [0, 1] ceil_mode
+// CHECK-NEXT:      relax.return %x
+// TYPES-LABEL: sym_name = "ceil_mode"
+// TYPES: "relax.nn.max_pool1d"{{.*}} -> !relax.tensor<[1, 1, 3], f32>
+// TYPES: "relax.nn.max_pool1d"{{.*}} -> !relax.tensor<[1, 1, 2], f32>
+relax.func @ceil_mode(%x: !relax.tensor<[1, 1, 5], f32>, %y: !relax.tensor<[1, 1, 3], f32>) -> !relax.object {
+  %0 = relax.nn.max_pool1d %x pool_size = [2] strides = [2] ceil_mode
+  %1 = relax.nn.max_pool1d %y pool_size = [1] strides = [2] padding = [0, 1] ceil_mode
+  relax.return %x
+}
+
+// CHECK-LABEL: relax.func @adaptive[
+// CHECK-NEXT:      %0 = relax.nn.adaptive_avg_pool1d %x output_size = [3]
+// CHECK-NEXT:      %1 = relax.nn.adaptive_avg_pool2d %y output_size = [1, 1] layout = "NHWC"
+// CHECK-NEXT:      %2 = relax.nn.adaptive_avg_pool3d %z output_size = [1, 2, 3]
+// CHECK-NEXT:      relax.return %x
+// TYPES-LABEL: sym_name = "adaptive"
+// TYPES: "relax.nn.adaptive_avg_pool1d"{{.*}} -> !relax.tensor<[n, 3, 3], f32>
+// TYPES: "relax.nn.adaptive_avg_pool2d"{{.*}} -> !relax.tensor<[n, 1, 1, 3], f32>
+// TYPES: "relax.nn.adaptive_avg_pool3d"{{.*}} -> !relax.tensor<[_, _, 1, 2, 3], f32>
+relax.func @adaptive[%n, %h](%x: !relax.tensor<[n, 3, 10], f32>, %y: !relax.tensor<[n, h, h, 3], f32>, %z: !relax.tensor<*, f32>) -> !relax.object {
+  %0 = relax.nn.adaptive_avg_pool1d %x output_size = [3]
+  %1 = relax.nn.adaptive_avg_pool2d %y output_size = [1, 1] layout = "NHWC"
+  %2 = relax.nn.adaptive_avg_pool3d %z output_size = [1, 2, 3]
+  relax.return %x
+}
