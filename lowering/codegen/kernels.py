@@ -37,9 +37,12 @@ class KernelOptions:
     contract: bool = True
     """Whether a product may be fused with a sum, which rounds once instead of twice."""
 
+    schedule: bool = True
+    """Whether functions get the loops of `schedule-cpu`, which may add in another order, or keep their own."""
+
     def key(self) -> str:
         """What generated code depends on, for cache keys."""
-        return f"O{self.opt_level} contract={self.contract}"
+        return f"O{self.opt_level} contract={self.contract} schedule={self.schedule}"
 
 
 DEFAULT_OPTIONS = KernelOptions()
@@ -177,7 +180,8 @@ def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: 
     for copy in copies[1:]:
         copy.sym_visibility = StringAttr("private")
     lowered_tir = ModuleOp(copies)
-    schedule_module(lowered_tir, target)
+    if options.schedule:
+        schedule_module(lowered_tir, target)
     run_tir_passes(lowered_tir)
     lowered = lower_prim_funcs(
         [op for op in lowered_tir.ops if isinstance(op, PrimFuncOp)],

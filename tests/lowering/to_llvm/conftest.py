@@ -21,7 +21,7 @@ from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
 
-ROUNDED_TWICE = KernelOptions(contract=False)
+ROUNDED_TWICE = KernelOptions(contract=False, schedule=False)
 C_INTEGERS = {1: ctypes.c_bool, 8: ctypes.c_int8, 16: ctypes.c_int16, 32: ctypes.c_int32, 64: ctypes.c_int64}
 
 
