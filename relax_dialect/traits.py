@@ -58,11 +58,11 @@ def impurity_of(op: Operation) -> str | None:
     if isinstance(op, MayBeImpure):
         return op.impurity
     if op.regions:
-        return None if op.get_traits_of_type(MemoryEffect) else "its effects are not known"
+        return None if op.get_traits_of_type(MemoryEffect) else "has effects that are not known"
     effects = get_effects(op)
     if effects is None:
-        return "its effects are not known"
-    return "it reads or writes memory" if effects else None
+        return "has effects that are not known"
+    return "reads or writes memory" if effects else None
 
 
 class AliasesOperand(OpTrait):

@@ -3,11 +3,11 @@
 
 // CHECK-LABEL: relax.func @guards
 // CHECK:         %a = relax.guard %x, equal n, 2 * m, "dimension 0"
-// CHECK-NEXT:    %b = relax.guard %a, broadcast n, m, "dimension \"1\""
+// CHECK-NEXT:    %b = relax.guard %a, broadcast n, m, "dimension 1"
 // CHECK-NEXT:    %c = relax.guard %b, at_most m, n, ""
 relax.func @guards[%n, %m](%x: !relax.tensor<[n, m], f32>) -> !relax.tensor<[n, m], f32> {
   %a = relax.guard %x, equal n, 2 * m, "dimension 0"
-  %b = relax.guard %a, broadcast n, m, "dimension \"1\""
+  %b = relax.guard %a, broadcast n, m, "dimension 1"
   %c = relax.guard %b, at_most m, n, ""
   relax.return %c
 }

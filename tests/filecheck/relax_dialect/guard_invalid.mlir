@@ -8,8 +8,7 @@ relax.func @guard_c1(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[_], f32> {
 
 // -----
 
-// CHECK: expected a value of
-// CHECK-SAME: equal
+// CHECK: Expected `equal`, `broadcast`, or `at_most`
 relax.func @unknown_relation(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> {
   %0 = relax.guard %x, similar 4, 4, ""
   relax.return %0

@@ -26,7 +26,7 @@ relax.func @storage_tensor_c1(%s: !relax.object) -> !relax.object impure {
 
 // CHECK: 'relax.check_args' op expected 2 results and 1 names, got 1 and 1
 relax.func @check_args_c1(%a: !relax.object) -> !relax.object impure {
-  %0 = "relax.check_args"(%a) <{symbols = [#relax.symbol<n>], arg_names = ["a"], function = "f"}> : (!relax.object) -> !relax.object
+  %0 = "relax.check_args"(%a) <{symbols = [#tir.symbol<n>], arg_names = ["a"], function = "f"}> : (!relax.object) -> !relax.object
   relax.return %0
 }
 
