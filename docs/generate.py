@@ -1,4 +1,7 @@
-"""Writes the generated pages of the documentation; `--check` only says whether they are up to date."""
+"""Writes the generated pages of the documentation and the stub of the operators.
+
+`--check` only says whether they are up to date.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from xdsl.passes import PassPipeline
 from lowering import build
 from lowering.parsing import make_context, parse_module
 from lowering.registry import pass_factories
+from relax_dialect.builder.stubs import stub_text
 
-DOCS = Path(__file__).parent
-ROOT = DOCS.parent
+ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -128,19 +131,20 @@ relax-translate examples/mvp.mlir --emit llvmir
 relax-run examples/mvp.mlir --entry myfunc --random "f32[3,4]"
 ```"""
 
-PAGES = {"walkthrough.md": walkthrough}
+PAGES = {"docs/walkthrough.md": walkthrough, "relax_dialect/builder/op.pyi": stub_text}
+"""What is generated, by its place in the repository."""
 
 
 def main(arguments: list[str]) -> int:
     """Writes the pages, or compares them; 1 if one is out of date."""
-    stale = [name for name, make in PAGES.items() if not _is_current(DOCS / name, make())]
+    stale = [name for name, make in PAGES.items() if not _is_current(ROOT / name, make())]
     if "--check" in arguments:
         for name in stale:
-            print(f"docs/{name} is out of date: run make docs", file=sys.stderr)
+            print(f"{name} is out of date: run make docs", file=sys.stderr)
         return 1 if stale else 0
     for name in stale:
-        (DOCS / name).write_text(PAGES[name]())
-        print(f"wrote docs/{name}")
+        (ROOT / name).write_text(PAGES[name]())
+        print(f"wrote {name}")
     return 0
 
 

@@ -16,7 +16,7 @@ from relax_dialect.struct_info.subtype import Verdict, is_subtype
 @runs(ClosureOp)
 def closure(frame: Frame, op: ClosureOp) -> None:
     """A function value that captures what it uses, as it is now, and all symbols."""
-    used = frame.interpreter.remember(op, lambda: outer_values(op))
+    used = frame.interpreter.remember(op, lambda: outer_values(op), "captures")
     values = {value: frame.values[value] for value in used}
     captured = Frame(frame.interpreter, frame.function, values, dict(frame.symbols))
     frame.set(op.result, Function(frame.interpreter, op, captured))

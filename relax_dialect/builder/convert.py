@@ -1,0 +1,115 @@
+"""What callers hand over, as values of the program: numbers, arrays, dimensions, shapes, ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    f32,
+    i1,
+    i64,
+)
+from xdsl.dialects.builtin import TensorType as ElementsType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from relax_dialect.builder.emitter import Emitter
+from relax_dialect.builder.errors import BuilderError
+from relax_dialect.builder.expr import Expr, Operand, Value
+from relax_dialect.builder.types import DTypeLike, as_dtype
+from relax_dialect.ops.shapes import ShapeOp
+from relax_dialect.ops.values import ConstantOp, PrimOp
+from tir_dialect.dims import Dim, DimLike
+from tir_dialect.dtypes import ElementType, from_numpy, is_bool, is_float, lookup, numpy_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def as_value(builder: Emitter, value: Value) -> SSAValue:
+    """A bare value; an op that is in no block yet is emitted. `BuilderError` for an op without exactly one result."""
+    if isinstance(value, Expr):
+        return value.value
+    if isinstance(value, SSAValue):
+        return value
+    op = builder.insert(value) if value.parent is None else value
+    if len(op.results) != 1:
+        raise BuilderError(f"'{op.name}' op expected one result to be used as a value, got {len(op.results)}")
+    return op.results[0]
+
+
+def as_tensor(builder: Emitter, operand: Operand, dtype: Attribute | None) -> SSAValue:
+    """A value; numbers and arrays become constants, numbers of the given dtype."""
+    if isinstance(operand, Dim):
+        raise TypeError(f"expected a tensor, got the dimension {operand}: use op.prim and op.full to make one of it")
+    if isinstance(operand, Expr | SSAValue | Operation):
+        return as_value(builder, operand)
+    if isinstance(operand, int | float):
+        return constant(builder, operand, _dtype_of_number(operand, dtype)).result
+    return constant(builder, operand).result
+
+
+def as_shape(builder: Emitter, shape: Value | Iterable[DimLike]) -> SSAValue:
+    """A shape value, made of dimensions unless it is one."""
+    if isinstance(shape, Expr | SSAValue | Operation):
+        return as_value(builder, shape)
+    return builder.insert(ShapeOp(list(shape))).result
+
+
+def as_prim(builder: Emitter, value: Value | DimLike | float, dtype: Attribute | None = None) -> SSAValue:
+    """A prim value; integers and dimensions are `i64` unless a dtype is given, other numbers `f32`."""
+    if isinstance(value, Expr | SSAValue | Operation):
+        return as_value(builder, value)
+    return builder.insert(PrimOp(_scalar(value, dtype))).result
+
+
+def _scalar(value: DimLike | float, dtype: Attribute | None) -> Dim | IntegerAttr | FloatAttr | int | str:
+    if isinstance(value, Dim | str):
+        return value
+    kind = dtype or (i1 if isinstance(value, bool) else i64 if isinstance(value, int) else f32)
+    if isinstance(kind, AnyFloat):
+        return FloatAttr(float(value), kind)
+    if not isa(kind, IntegerType) or isinstance(value, float):
+        raise TypeError(f"the number {value} is no {kind}")
+    return IntegerAttr(int(value), kind)
+
+
+def constant(builder: Emitter, data: Any, dtype: DTypeLike | None = None) -> ConstantOp:
+    """Emits a constant tensor of a number, nested lists, or an array of any DLPack library."""
+    return builder.insert(ConstantOp(elements(data, None if dtype is None else as_dtype(dtype))))
+
+
+def elements(data: Any, dtype: Attribute | None = None) -> DenseIntOrFPElementsAttr:
+    """Elements with shape and dtype; without a dtype Python's floats are `f32`, and arrays keep theirs."""
+    import numpy as np
+
+    if isinstance(data, int | float | Sequence):
+        array: NDArray[Any] = np.asarray(data)
+        known: ElementType = f32 if array.dtype == np.float64 else from_numpy(array.dtype)
+    else:
+        array = cast("NDArray[Any]", data) if isinstance(data, np.ndarray) else np.from_dlpack(data)
+        known = from_numpy(array.dtype)
+    kind = known if dtype is None else lookup(dtype).type
+    return _dense(array.astype(numpy_dtype(kind)), kind)
+
+
+def _dense(array: NDArray[Any], dtype: ElementType) -> DenseIntOrFPElementsAttr:
+    values = array.reshape(-1).tolist()
+    if isinstance(dtype, AnyFloat):
+        return DenseIntOrFPElementsAttr.from_list(ElementsType(dtype, array.shape), values)
+    return DenseIntOrFPElementsAttr.from_list(ElementsType(dtype, array.shape), values)
+
+
+def _dtype_of_number(number: float, dtype: Attribute | None) -> Attribute:
+    """The dtype of a number beside a tensor of `dtype`; `TypeError` where the number would change."""
+    if dtype is None:
+        raise TypeError(f"the number {number} needs a dtype, as the other side's is not known: use bb.const")
+    if isinstance(number, bool) != is_bool(dtype) or (isinstance(number, float) and not is_float(dtype)):
+        raise TypeError(f"the number {number} is no {dtype}; convert one side with astype")
+    return dtype

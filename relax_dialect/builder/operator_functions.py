@@ -1,0 +1,174 @@
+"""Functions that emit one op each, made from the op classes: the parameters are those of the constructor.
+
+Where the constructor takes a value, the function takes what stands for one: numbers and arrays for tensors, dimensions
+for prim values, sequences of dimensions for shapes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, cast
+
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import IRDLOperation, OpDef, OperandDef, RangeLengthConstraint, RangeOf, VariadicDef
+
+from relax_dialect.builder.convert import as_prim, as_shape, as_tensor, as_value
+from relax_dialect.builder.emitter import Emitter
+from relax_dialect.builder.expr import Expr
+from relax_dialect.builder.types import as_dtype
+from relax_dialect.dialect import family_ops
+from relax_dialect.ops.operator import Operator
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+
+
+class Kind(Enum):
+    """What a parameter stands for."""
+
+    TENSOR = "tensor"
+    SHAPE = "shape"
+    PRIM = "prim"
+    SCALAR = "tensor or prim"
+    VALUE = "any value"
+    DTYPE = "dtype"
+    DATA = "a property, as the constructor takes it"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of an op's constructor."""
+
+    source: inspect.Parameter
+    kind: Kind
+    several: bool
+    """Whether it is a sequence of values."""
+
+
+FAMILIES_WITHOUT_OPERATORS = ("effects", "shapes", "values")
+"""Modules of ops that are made from values and properties like operators, without being operators."""
+
+
+@cache
+def operator_classes() -> Mapping[str, type[IRDLOperation]]:
+    """The ops that have a function, by name."""
+    from relax_dialect.dialect import FAMILIES
+
+    found: dict[str, type[IRDLOperation]] = {}
+    for family in FAMILIES:
+        for each in family_ops(family):
+            if issubclass(each, Operator) or (family in FAMILIES_WITHOUT_OPERATORS and issubclass(each, IRDLOperation)):
+                found[each.name] = each
+    return found
+
+
+@cache
+def parameters_of(cls: type[IRDLOperation]) -> tuple[Parameter, ...]:
+    """The parameters of the constructor, without `self`."""
+    definition = cls.get_irdl_definition()
+    _, *sources = inspect.signature(cls.__init__).parameters.values()
+    return tuple(_parameter(source, definition) for source in sources)
+
+
+def _parameter(source: inspect.Parameter, definition: OpDef) -> Parameter:
+    operand = dict(definition.operands).get(source.name)
+    if operand is not None:
+        return Parameter(source, _kind(operand), isinstance(operand, VariadicDef))
+    is_dtype = source.annotation in ("Attribute", "Attribute | None")
+    return Parameter(source, Kind.DTYPE if is_dtype else Kind.DATA, False)
+
+
+_KINDS: dict[frozenset[type[Attribute]], Kind] = {
+    frozenset({TensorType}): Kind.TENSOR,
+    frozenset({ShapeType}): Kind.SHAPE,
+    frozenset({PrimType}): Kind.PRIM,
+    frozenset({TensorType, PrimType}): Kind.SCALAR,
+}
+
+
+def _kind(operand: OperandDef) -> Kind:
+    constraint = operand.constr
+    if isinstance(constraint, RangeLengthConstraint):
+        constraint = constraint.constraint
+    bases = constraint.constr.get_bases() if isinstance(constraint, RangeOf) else None
+    return _KINDS.get(frozenset(bases or ()), Kind.VALUE)
+
+
+def has_one_result(cls: type[IRDLOperation]) -> bool:
+    """Whether the op always has exactly one result."""
+    results = cls.get_irdl_definition().results
+    return len(results) == 1 and not isinstance(results[0][1], VariadicDef)
+
+
+def has_no_result(cls: type[IRDLOperation]) -> bool:
+    """Whether the op never has a result."""
+    return not cls.get_irdl_definition().results
+
+
+def function_of(cls: type[IRDLOperation]) -> Callable[..., Any]:
+    """The function that emits an op of the class; gives its result, or a tuple of its results."""
+    parameters = parameters_of(cls)
+    signature = inspect.Signature([parameter.source for parameter in parameters])
+
+    def emit(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        builder = builder_of(given.arguments.values())
+        dtype = _dtype_of_numbers(given.arguments)
+        for parameter in parameters:
+            if parameter.source.name in given.arguments:
+                value = given.arguments[parameter.source.name]
+                given.arguments[parameter.source.name] = _convert(builder, parameter, value, dtype)
+        made = builder.insert(cls(*given.args, **given.kwargs))
+        if has_no_result(cls):
+            return None
+        return builder.results(made)[0] if has_one_result(cls) else builder.results(made)
+
+    emit.__name__ = emit.__qualname__ = cls.name.rpartition(".")[2]
+    emit.__doc__ = cls.__doc__
+    return emit
+
+
+def builder_of(arguments: Any) -> Emitter:
+    """The builder of the first expression among the arguments, else the one whose function is open."""
+    for expr in _expressions(arguments):
+        return expr.builder
+    return Emitter.current()
+
+
+def _expressions(arguments: Any) -> Iterator[Expr]:
+    for argument in arguments:
+        if isinstance(argument, Expr):
+            yield argument
+        elif isinstance(argument, list | tuple):
+            yield from _expressions(cast("Sequence[Any]", argument))
+
+
+def _convert(builder: Emitter, parameter: Parameter, argument: Any, dtype: Attribute | None) -> Any:
+    if parameter.kind is Kind.DATA or argument is None:
+        return argument
+    if parameter.kind is Kind.DTYPE:
+        return as_dtype(argument)
+    if parameter.several:
+        return [_value(builder, parameter.kind, each, dtype) for each in argument]
+    return _value(builder, parameter.kind, argument, dtype)
+
+
+def _value(builder: Emitter, kind: Kind, argument: Any, dtype: Attribute | None) -> SSAValue:
+    if kind is Kind.TENSOR:
+        return as_tensor(builder, argument, dtype)
+    if kind is Kind.SHAPE:
+        return as_shape(builder, argument)
+    if kind is Kind.PRIM:
+        return as_prim(builder, argument)
+    return as_prim(builder, argument, dtype) if kind is Kind.SCALAR else as_value(builder, argument)
+
+
+def _dtype_of_numbers(arguments: Mapping[str, Any]) -> Attribute | None:
+    """The dtype that numbers take: the one asked for, that of `x` or `y`, or that of any other tensor."""
+    if (asked := arguments.get("dtype")) is not None:
+        return as_dtype(asked)
+    ordered = (arguments.get("x"), arguments.get("y"), *arguments.values())
+    dtypes = (expr.type.dtype for expr in _expressions(ordered) if isinstance(expr.type, TensorType))
+    return next((dtype for dtype in dtypes if dtype is not None), None)
