@@ -80,9 +80,14 @@ def erase_nest(op: Operation) -> None:
     """Erases an op and the loops around it that do nothing without it."""
     parent = op.parent_op()
     Rewriter.erase_op(op)
+    erase_idle(parent)
+
+
+def erase_idle(parent: Operation | None) -> None:
+    """Erases a loop or branch that does nothing, then those around it."""
     while isinstance(parent, ForOp | IfOp) and not any(statements(region.block) for region in parent.regions):
-        parent, empty = parent.parent_op(), parent
-        Rewriter.erase_op(empty)
+        parent, idle = parent.parent_op(), parent
+        Rewriter.erase_op(idle)
 
 
 def after_removal(op: Operation) -> InsertPoint:

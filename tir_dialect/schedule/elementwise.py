@@ -67,8 +67,8 @@ def own_allocation(self: ScheduleState, buffer: SSAValue) -> AllocBufferOp:
 def iterators_of_indices(block: BlockOp, indices: Sequence[SSAValue]) -> list[int | None] | None:
     """Per index the number of the iterator that it is, or `None` for the constant 0.
 
-    `None` for all if some index is something else, or an iterator comes twice, or one of more than one value is
-    missing.
+    `None` for all if some index is something else, or an iterator comes twice, or a spatial one of more than one value
+    is missing.
     """
     space = IndexSpace(block)
     symbols = [space.variable(value).dim for value in block.body.block.args]
@@ -82,7 +82,7 @@ def iterators_of_indices(block: BlockOp, indices: Sequence[SSAValue]) -> list[in
         else:
             return None
     known = [position for position in positions if position is not None]
-    missing = [number for number in range(len(symbols)) if number not in known]
-    units = [space.dim_of(block.extents[number]) for number in missing]
+    spatial = [number for number, it in enumerate(block.iterators) if it.kind is IteratorKind.SPATIAL]
+    units = [space.dim_of(block.extents[number]) for number in spatial if number not in known]
     complete = all(extent is not None and extent.constant_value == 1 for extent in units)
     return positions if complete and len(set(known)) == len(known) else None

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tir_dialect.schedule.primitives import fusing, inlining, kinds, ordering, queries, splitting
+from tir_dialect.schedule.primitives import (
+    computing_at,
+    fusing,
+    inlining,
+    kinds,
+    ordering,
+    queries,
+    reverse_computing_at,
+    splitting,
+)
 from tir_dialect.schedule.state import ScheduleState
 
 
@@ -40,3 +49,5 @@ class Schedule(ScheduleState):
 
     compute_inline = inlining.compute_inline
     reverse_compute_inline = inlining.reverse_compute_inline
+    compute_at = computing_at.compute_at
+    reverse_compute_at = reverse_computing_at.reverse_compute_at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -61,8 +61,16 @@ class ScheduleState:
         return self.space.variable(loop.induction_var).lower or constant(0)
 
     def changed(self) -> None:
-        """Says that the function is another one now."""
+        """Says that the function is another one now: the symbols of its loops are, too."""
         self._space = None
+
+    def carry(self, dims: Sequence[Dim]) -> list[Dim]:
+        """Says that the function is another one now; the same dimensions in its new symbols."""
+        before = self.space
+        self._space = after = IndexSpace(self.func)
+        names = {name for dim in dims for name in dim.symbols if name in before.variables}
+        symbols = {name: after.variable(before.variables[name].value).dim for name in names}
+        return [dim.substitute(symbols) for dim in dims]
 
     def loop(self, op: ForOp) -> Loop:
         """The handle of a loop."""

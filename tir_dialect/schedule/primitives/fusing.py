@@ -44,7 +44,8 @@ def fuse(self: ScheduleState, *loops: Loop) -> Loop:
             if loop.op is inner or not isinstance(op, ForOp):
                 op.detach()
                 body.add_op(op)
-    self.changed()
+    carried = self.carry([*lowers, *extents])
+    lowers, extents = carried[: len(loops)], carried[len(loops) :]
     index = self.symbol(fused)
     for position, (loop, lower) in enumerate(zip(loops, lowers, strict=True)):
         value = floordiv(index, product(extents[position + 1 :]))

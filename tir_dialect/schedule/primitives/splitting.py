@@ -93,10 +93,10 @@ def _build_nest(self: ScheduleState, loop: ForOp, extents: Sequence[Dim]) -> lis
 
 
 def _bind_split(self: ScheduleState, loop: ForOp, ops: Sequence[ForOp], extents: Sequence[Dim], exact: bool) -> None:
-    index = self.lower(loop)
+    lower = self.lower(loop)
     body = ops[-1].body.block
     move_ops(loop.body.block, body)
-    self.changed()
+    index, *extents = self.carry([lower, *extents])
     for position, op in enumerate(ops):
         index = index + self.symbol(op) * product(extents[position + 1 :])
     targets = [] if exact else guarded_ops(body)

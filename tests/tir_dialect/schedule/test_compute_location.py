@@ -1,0 +1,244 @@
+"""compute_at and reverse_compute_at."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, scheduled
+from tests.tir_dialect.schedule.test_loops import refuses
+from tir_dialect import te
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.schedule import Schedule
+
+A = te.placeholder((n, m), "i32", "A")
+
+
+def home(sch, name):
+    """The loop in which a buffer is allocated, `None` for the function."""
+    op = next(op for op in sch.func.walk() if isinstance(op, AllocBufferOp) and op.buffer.name_hint == name)
+    parent = op.parent_op()
+    return parent.induction_var.name_hint if isinstance(parent, ForOp) else None
+
+
+def matmul_with_epilogue():
+    b = te.placeholder((m, k), "i32", "B")
+    r = te.reduce_axis(m, "r")
+    c = te.compute((n, k), lambda i, j: te.sum(A[i, r] * b[r, j], r), name="C")
+    d = te.compute((n, k), lambda i, j: te.maximum(c[i, j], 0), name="D")
+    return te.create_prim_func([A, b, d], name="matmul_relu")
+
+
+def blur():
+    """A stencil of a stencil: neighbours need the same elements."""
+    x = te.placeholder((n + 4, m), "i32", "X")
+    b = te.compute((n + 2, m), lambda i, j: x[i, j] + x[i + 1, j] + x[i + 2, j], name="B")
+    c = te.compute((n, m), lambda i, j: b[i, j] + b[i + 1, j] + b[i + 2, j], name="C")
+    return te.create_prim_func([x, c], name="blur")
+
+
+def softmax():
+    q = te.reduce_axis(m, "q")
+    top = te.compute((n,), lambda i: te.max(A[i, q], q), name="top")
+    shifted = te.compute((n, m), lambda i, j: A[i, j] - top[i], name="shifted")
+    total = te.compute((n,), lambda i: te.sum(shifted[i, q] * shifted[i, q], q), name="total")
+    out = te.compute((n, m), lambda i, j: shifted[i, j] * total[i], name="out")
+    return te.create_prim_func([A, out], name="softmax_like")
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_compute_at_a_loop_of_the_consumer(position):
+    def transform(sch):
+        sch.compute_at(sch.get_block("B"), sch.get_loops(sch.get_block("C"))[position])
+
+    sch = scheduled(elementwise(), transform)
+    assert home(sch, "B") == "ij"[position]
+
+
+@settings(max_examples=12)
+@given(st.sampled_from([2, 4, 8]), st.sampled_from([2, 8]), st.integers(0, 3))
+def test_compute_at_a_tile_of_the_consumer(rows, columns, position):
+    def transform(sch):
+        i, j = sch.get_loops(sch.get_block("C"))
+        sch.compute_at(sch.get_block("B"), sch.tile(i, j, [rows, columns])[position])
+
+    scheduled(elementwise(), transform)
+
+
+@pytest.mark.parametrize("factor", [None, 4])
+def test_compute_at_with_overlapping_needs(factor):
+    def transform(sch):
+        i, _ = sch.get_loops(sch.get_block("C"))
+        if factor is not None:
+            i, _ = sch.split(i, [None, factor])
+        sch.compute_at(sch.get_block("B"), i)
+        sch.parallel(i)
+
+    sch = scheduled(blur(), transform)
+    extents = [str(sch.extent(loop.op)) for loop in sch.get_loops(sch.get_block("B"))[1:]]
+    assert extents == (["3", "m"] if factor is None else ["6", "m"])
+
+
+def test_compute_at_of_a_reduction():
+    def transform(sch):
+        i, j = sch.get_loops(sch.get_block("D"))
+        _, _, i1, _ = sch.tile(i, j, [4, 8])
+        sch.compute_at(sch.get_block("C"), i1)
+
+    scheduled(matmul_with_epilogue(), transform)
+
+
+def test_compute_at_of_a_chain_makes_rows_independent():
+    def transform(sch):
+        i, _ = sch.get_loops(sch.get_block("out"))
+        sch.compute_at(sch.get_block("total"), i)
+        sch.compute_at(sch.get_block("shifted"), i)
+        sch.compute_at(sch.get_block("top"), i)
+        sch.parallel(i)
+
+    sch = scheduled(softmax(), transform)
+    assert [home(sch, name) for name in ("top", "shifted", "total")] == ["i", "i", "i"]
+
+
+def test_compute_at_of_a_part_that_a_guard_needs():
+    padded = te.compute((n, m + 2), lambda i, j: te.if_then_else((j >= 1) & (j <= m), A[i, j - 1], 0), name="P")
+    out = te.compute((n, m), lambda i, j: padded[i, j] + padded[i, j + 2], name="C")
+
+    def transform(sch):
+        _, j = sch.get_loops(sch.get_block("C"))
+        j0, _ = sch.split(j, [None, 4])
+        sch.compute_at(sch.get_block("P"), j0)
+
+    scheduled(te.create_prim_func([A, out]), transform)
+
+
+def test_compute_at_where_the_need_depends_on_data():
+    at = te.placeholder((n,), "i32", "at")
+    b = te.compute((4, m), lambda i, j: te.cast(i + j, "i32"), name="B")
+    c = te.compute((n, m), lambda i, j: b[te.minimum(te.maximum(at[i], 0), 3), j] + A[i, j], name="C")
+    func = te.create_prim_func([A, at, c])
+    scheduled(func, lambda sch: sch.compute_at(sch.get_block("B"), sch.get_loops(sch.get_block("C"))[1]))
+
+
+def test_compute_at_refusals():
+    sch = Schedule(elementwise())
+    b, c = sch.get_block("B"), sch.get_block("C")
+    refuses(sch, 'buffer "C" is a parameter or a view', "compute_at", c, sch.get_loops(b)[0])
+    refuses(sch, 'block "B" is already inside of loop "i"', "compute_at", b, sch.get_loops(b)[0])
+    sch.parallel(sch.get_loops(c)[0])
+    refuses(sch, 'expected serial loops, got parallel loop "i"', "compute_at", b, sch.get_loops(c)[1])
+
+
+def test_compute_at_refuses_consumers_elsewhere():
+    b = te.compute((n, m), lambda i, j: A[i, j] * 2, name="B")
+    c = te.compute((n, m), lambda i, j: b[i, j] + 1, name="C")
+    d = te.compute((n, m), lambda i, j: b[i, j] + 2, name="D")
+    sch = Schedule(te.create_prim_func([A, c, d]))
+    loop = sch.get_loops(sch.get_block("C"))[0]
+    refuses(sch, 'block "D" reads buffer "B" outside of loop "i"', "compute_at", sch.get_block("B"), loop)
+    b = te.compute((n, m), lambda i, j: A[i, j] * 2, name="B")
+    sch = Schedule(te.create_prim_func([A, te.compute((n, m), lambda i, j: b[i, j] + 1, name="C")]))
+
+
+def test_compute_at_refuses_inputs_that_change():
+    def body(b, ins, outs):
+        (x,), (y,) = ins, outs
+        t = b.alloc((n,), "i32", "T")
+        with b.block("Y", ("spatial", n, "i")) as (i,):
+            b.store(y, i, x[i, 0])
+        with b.block("T", ("spatial", n, "i")) as (i,):
+            b.store(t, i, y[i])
+        with b.block("Y2", ("spatial", n, "i")) as (i,):
+            b.store(y, i, t[n - 1 - i])
+
+    (y,) = te.extern([((n,), "i32")], [A], body, name="E")
+    sch = Schedule(te.create_prim_func([A, y]))
+    loop = sch.get_loops(sch.get_block("Y2"))[0]
+    refuses(sch, 'block "Y2" writes an input of block "T" before it would run', "compute_at", sch.get_block("T"), loop)
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_reverse_compute_at_a_loop_of_the_producer(position):
+    def transform(sch):
+        sch.reverse_compute_at(sch.get_block("C"), sch.get_loops(sch.get_block("B"))[position])
+
+    sch = scheduled(elementwise(), transform)
+    assert home(sch, "B") == "ij"[position]
+
+
+@settings(max_examples=12)
+@given(st.sampled_from([2, 4, 8]), st.sampled_from([2, 8]), st.integers(0, 3))
+def test_epilogue_at_a_tile_of_a_matmul(rows, columns, position):
+    def transform(sch):
+        i, j, r = sch.get_loops(sch.get_block("C"))
+        nest = sch.tile(i, j, [rows, columns])
+        sch.split(r, [None, 4])
+        sch.reverse_compute_at(sch.get_block("D"), nest[position])
+
+    scheduled(matmul_with_epilogue(), transform)
+
+
+def test_reverse_compute_at_of_broadcast_and_transposed_reads():
+    b = te.compute((n, m), lambda i, j: A[i, j] * 2, name="B")
+    c = te.compute((m, k, n), lambda j, p, i: b[i, j] + te.cast(p, "i32"), name="C")
+    func = te.create_prim_func([A, c])
+    for position in (0, 1):
+        scheduled(
+            func,
+            lambda sch, p=position: sch.reverse_compute_at(sch.get_block("C"), sch.get_loops(sch.get_block("B"))[p]),
+        )
+
+
+def test_reverse_compute_at_of_a_reduction_over_what_is_complete():
+    def transform(sch):
+        i, _ = sch.get_loops(sch.get_block("shifted"))
+        sch.reverse_compute_at(sch.get_block("total"), i)
+        sch.reverse_compute_at(sch.get_block("out"), i)
+
+    scheduled(softmax(), transform)
+
+
+def test_reverse_compute_at_refusals():
+    sch = Schedule(matmul_with_epilogue())
+    c, d = sch.get_block("C"), sch.get_block("D")
+    i, j, r = sch.get_loops(c)
+    refuses(sch, 'buffer "C" is complete only after loop "r"', "reverse_compute_at", d, r)
+    refuses(sch, 'block "C" comes before loop "i"', "reverse_compute_at", c, sch.get_loops(d)[0])
+    sch.reorder(r, i, j)
+    refuses(sch, 'which drives a reduce iterator of block "C"', "reverse_compute_at", d, j)
+
+
+def test_reverse_compute_at_refuses_needs_of_other_iterations():
+    sch = Schedule(blur())
+    loop = sch.get_loops(sch.get_block("B"))[0]
+    refuses(
+        sch,
+        'block "C" reads elements of buffer "B" that other iterations of loop "i" write',
+        "reverse_compute_at",
+        sch.get_block("C"),
+        loop,
+    )
+    sch = Schedule(softmax())
+    loop = sch.get_loops(sch.get_block("shifted"))[1]
+    refuses(
+        sch,
+        'reads elements of buffer "shifted" that other iterations',
+        "reverse_compute_at",
+        sch.get_block("total"),
+        loop,
+    )
+
+
+def test_reverse_compute_at_refuses_values_used_in_between():
+    sch = Schedule(softmax())
+    loop = sch.get_loops(sch.get_block("shifted"))[0]
+    refuses(
+        sch, 'block "total" writes an input of block "out" before it', "reverse_compute_at", sch.get_block("out"), loop
+    )
+
+
+def test_unused_producer():
+    sch = Schedule(matmul())
+    assert sch.get_child_blocks(sch.get_loops(sch.get_block("C"))[0]) == (sch.get_block("C"),)

@@ -1,0 +1,72 @@
+"""What moving a block under a loop needs in either direction."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+
+from tir_dialect.analysis.structure import ancestors
+from tir_dialect.dims import Dim
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.accesses import read_buffers, written_buffers
+from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions
+from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.types import BufferType, IteratorKind, LoopKind
+
+
+def loops_without(block: BlockOp, loop: ForOp) -> list[ForOp]:
+    """`loop` and the loops around it that do not hold the block, outermost first."""
+    found = [loop]
+    for op in ancestors(loop):
+        if is_inside(block, op):
+            break
+        if isinstance(op, ForOp):
+            found.insert(0, op)
+    return found
+
+
+def check_movable(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
+    """Refuses blocks and loops that no move is made for."""
+    name, target = block.block_name.data, loop.induction_var.name_hint
+    if is_inside(block, loop):
+        raise self.error(f'block "{name}" is already inside of loop "{target}"')
+    for iterator in block.iterators:
+        if iterator.kind not in (IteratorKind.SPATIAL, IteratorKind.REDUCE):
+            raise self.error(
+                f'block "{name}" has a {iterator.kind.value} iterator, expected spatial and reduce iterators only'
+            )
+    if block.init is None and not read_buffers(block).isdisjoint(written_buffers(block)):
+        raise self.error(f'block "{name}" updates what it reads, so it may not run more often')
+    for op in ancestors(loop):
+        if is_inside(block, op):
+            break
+        if isinstance(op, IfOp | BlockOp):
+            raise self.error(f'loop "{target}" stands in a \'{op.name}\' without block "{name}"')
+    for op in loops_without(block, loop):
+        if op.kind.data is not LoopKind.SERIAL:
+            raise self.error(
+                f'expected serial loops, got {op.kind.data.value} loop "{op.induction_var.name_hint}"; '
+                "move blocks before loops get another kind"
+            )
+    check_no_branch(self, block)
+    check_plain_conditions(self, block)
+
+
+def comes_before(self: ScheduleState, first: Operation, second: Operation) -> bool:
+    """Whether `first` starts before `second` in the text."""
+    return next(op for op in self.func.walk() if op is first or op is second) is first
+
+
+def shape_of(buffer: SSAValue) -> tuple[Dim, ...]:
+    """The extents of a buffer."""
+    return buffer.type.shape if isinstance(buffer.type, BufferType) else ()
+
+
+def iterator_extent(self: ScheduleState, block: BlockOp, number: int) -> Dim:
+    """The extent of an iterator; refuses one that is no expression of sizes."""
+    extent = self.space.dim_of(block.extents[number])
+    if extent is None:
+        raise self.error(f'an extent of block "{block.block_name.data}" is not an expression of sizes')
+    return extent

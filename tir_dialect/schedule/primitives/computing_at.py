@@ -1,0 +1,125 @@
+"""Moving a block under a loop of its consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint
+
+from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.dims import constant
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import StoreOp
+from tir_dialect.schedule.accesses import Access, accesses_in, read_buffers, written_buffers
+from tir_dialect.schedule.boxes import box_in, join
+from tir_dialect.schedule.edits import ancestor_in
+from tir_dialect.schedule.elementwise import iterators_of_indices, own_allocation
+from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.moves import check_movable, comes_before, iterator_extent, loops_without, shape_of
+from tir_dialect.schedule.program_order import describe, runs_between, touches
+from tir_dialect.schedule.renest import move_with_new_loops, sink_allocations
+from tir_dialect.schedule.state import ScheduleState, primitive
+
+Positions = Mapping[SSAValue, Sequence[int | None]]
+"""Per buffer, which iterator of the block each index is; `None` is the constant 0."""
+
+
+@primitive
+def compute_at(self: ScheduleState, block: Block, loop: Loop) -> None:
+    """Computes in each iteration of a loop of the consumers what that iteration needs.
+
+    rewrite:
+        for i: for j: B[i, j] = f(A[i, j])
+        for i: for j: C[i, j] = B[i, j]
+        -> for i:
+             for j: B[i, j] = f(A[i, j])
+             for j: C[i, j] = B[i, j]
+
+    The buffers that the block writes are allocated in the loop. Elements that several iterations need are computed
+    several times.
+
+    Refuses blocks that write parameters, or at other indices than their iterators; consumers outside of the loop;
+    inputs that change before the block would run; and loops that are not serial.
+    """
+    op, target = block.op, loop.op
+    check_movable(self, op, target)
+    positions = _store_positions(self, op)
+    for buffer in positions:
+        own_allocation(self, buffer)
+    reads = _consumer_accesses(self, op, target, positions.keys())
+    _check_inputs(self, op, target)
+    ranges = _needed(self, op, target, reads, positions)
+    tops = [ancestor_in(target.body.block, access.op) for access in reads]
+    first = min((top for top in tops if top is not None), key=target.body.block.get_operation_index)
+    move_with_new_loops(self, op, ranges, InsertPoint.before(first))
+    sink_allocations(positions)
+
+
+def _store_positions(self: ScheduleState, block: BlockOp) -> dict[SSAValue, list[int | None]]:
+    name = block.block_name.data
+    found: dict[SSAValue, list[int | None]] = {}
+    for op in block.body.walk():
+        if not isinstance(op, StoreOp):
+            continue
+        positions = None if op.lanes is not None else iterators_of_indices(block, op.indices)
+        if positions is None or found.setdefault(op.buffer, positions) != positions:
+            buffer = op.buffer.name_hint
+            raise self.error(
+                f'block "{name}" stores to buffer "{buffer}" at other indices than its iterators, each once'
+            )
+    if found.keys() != written_buffers(block):
+        raise self.error(f'block "{name}" writes through a view or a call')
+    return found
+
+
+def _consumer_accesses(
+    self: ScheduleState, block: BlockOp, target: ForOp, buffers: AbstractSet[SSAValue]
+) -> list[Access]:
+    found: list[Access] = []
+    loop = target.induction_var.name_hint
+    for access in accesses_in(self.space, self.func):
+        if access.buffer not in buffers or is_inside(access.op, block):
+            continue
+        name = access.buffer.name_hint
+        if access.is_store:
+            raise self.error(f'buffer "{name}" is also written by {describe(access.op)}')
+        if not is_inside(access.op, target):
+            raise self.error(f'{describe(access.op)} reads buffer "{name}" outside of loop "{loop}"')
+        found.append(access)
+    if not found:
+        raise self.error(f'nothing in loop "{loop}" reads what block "{block.block_name.data}" writes')
+    return found
+
+
+def _check_inputs(self: ScheduleState, block: BlockOp, target: ForOp) -> None:
+    inputs = read_buffers(block) - written_buffers(block)
+    top = loops_without(block, target)[0]
+    writer = runs_between(self, block, [top], inputs, writes_only=True)
+    writer = writer or next((op for op in top.walk() if touches(op, inputs, writes_only=True)), None)
+    name = block.block_name.data
+    if writer is not None:
+        raise self.error(f'{describe(writer)} writes an input of block "{name}" before it would run')
+    if not comes_before(self, block, top):
+        raise self.error(f'block "{name}" comes after loop "{target.induction_var.name_hint}"')
+
+
+def _needed(
+    self: ScheduleState, block: BlockOp, target: ForOp, reads: Sequence[Access], positions: Positions
+) -> list[AxisRange]:
+    """The values of the block's iterators that one iteration of the loop needs."""
+    needed: dict[int, list[AxisRange]] = {}
+    for buffer, numbers in positions.items():
+        own = [access for access in reads if access.buffer is buffer]
+        box = box_in(self, own, target, shape_of(buffer)) if own else []
+        for number, axis in zip(numbers, box, strict=False):
+            if number is not None:
+                needed.setdefault(number, []).append(axis)
+    return [
+        join(self.space.prover, needed[number])
+        if number in needed
+        else AxisRange(constant(0), iterator_extent(self, block, number))
+        for number in range(len(block.iterators))
+    ]

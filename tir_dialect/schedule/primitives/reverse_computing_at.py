@@ -1,0 +1,168 @@
+"""Moving a block under a loop of its producers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.structure import enclosing_block
+from tir_dialect.analysis.structure import is_inside as is_defined_inside
+from tir_dialect.dims import constant
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.accesses import Access, accesses_in, read_buffers, written_buffers
+from tir_dialect.schedule.boxes import box_in, is_dense
+from tir_dialect.schedule.conflicts import conflicting_buffers
+from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.moves import check_movable, comes_before, iterator_extent, loops_without, shape_of
+from tir_dialect.schedule.program_order import describe, runs_between, touches
+from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions, move_with_new_loops, sink_allocations
+from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.types import IteratorKind
+
+Writes = Mapping[SSAValue, Sequence[Access]]
+"""The stores inside of the loop, by buffer."""
+
+
+@primitive
+def reverse_compute_at(self: ScheduleState, block: Block, loop: Loop) -> None:
+    """Runs a block in each iteration of a loop of its producers, on what that iteration has produced.
+
+    rewrite:
+        for i: for j: B[i, j] = f(A[i, j])
+        for i: for j: C[i, j] = B[i, j]
+        -> for i:
+             for j: B[i, j] = f(A[i, j])
+             for j: C[i, j] = B[i, j]
+
+    Buffers that are then used in the loop only are allocated there.
+
+    Refuses blocks whose inputs are not complete after an iteration, or are read at indices that need other iterations;
+    inputs and outputs that others use in between; and loops that are not serial.
+    """
+    op, target = block.op, loop.op
+    check_movable(self, op, target)
+    if not comes_before(self, target, op):
+        raise self.error(f'block "{block.name}" comes before loop "{loop.name}"')
+    writes = _produced(self, op, target)
+    _check_complete(self, op, target, writes)
+    _check_others(self, op, target, writes)
+    _check_outside_values(self, op, target)
+    ranges = _available(self, op, target, writes)
+    inputs = read_buffers(op)
+    move_with_new_loops(self, op, ranges, InsertPoint.at_end(target.body.block))
+    sink_allocations(inputs)
+
+
+def _produced(self: ScheduleState, block: BlockOp, target: ForOp) -> dict[SSAValue, list[Access]]:
+    inputs = read_buffers(block)
+    found: dict[SSAValue, list[Access]] = {}
+    for access in accesses_in(self.space, target):
+        if access.is_store and access.buffer in inputs:
+            found.setdefault(access.buffer, []).append(access)
+    if not found:
+        name = target.induction_var.name_hint
+        raise self.error(f'nothing in loop "{name}" writes what block "{block.block_name.data}" reads')
+    return found
+
+
+def _check_complete(self: ScheduleState, block: BlockOp, target: ForOp, writes: Writes) -> None:
+    """Refuses buffers that an iteration does not leave complete in the box that it writes."""
+    around = loops_without(block, target)
+    variables = {loop.induction_var for loop in around}
+    dependence = Dependence(is_loop_variable)
+    for buffer, accesses in writes.items():
+        for access in accesses:
+            writer = enclosing_block(access.op)
+            if writer is None:
+                raise self.error(f"buffer \"{buffer.name_hint}\" is written by a '{access.op.name}' outside of a block")
+            check_no_branch(self, writer)
+            check_plain_conditions(self, writer)
+            for iterator in writer.iterators:
+                late = dependence.of(iterator.binding) & variables
+                if late and iterator.kind is not IteratorKind.SPATIAL:
+                    raise self.error(
+                        f'buffer "{buffer.name_hint}" is complete only after loop "{min(map(_name, late))}", '
+                        f'which drives a {iterator.kind.value} iterator of block "{writer.block_name.data}"'
+                    )
+        _check_other_writers(self, block, buffer, around)
+
+
+def _name(value: SSAValue) -> str:
+    return value.name_hint or "loop"
+
+
+def _check_other_writers(self: ScheduleState, block: BlockOp, buffer: SSAValue, around: Sequence[ForOp]) -> None:
+    target, name = around[-1], buffer.name_hint
+    order = {op: position for position, op in enumerate(self.func.walk())}
+    for op in order:
+        if not touches(op, {buffer}, writes_only=True) or is_inside(op, target):
+            continue
+        if order[target] < order[op] < order[block]:
+            raise self.error(f'{describe(op)} writes buffer "{name}" before block "{block.block_name.data}"')
+        if any(is_inside(op, loop) and buffer in conflicting_buffers(self.space, loop) for loop in around):
+            raise self.error(f'{describe(op)} writes elements of buffer "{name}" again in another iteration')
+
+
+def _check_others(self: ScheduleState, block: BlockOp, target: ForOp, writes: Writes) -> None:
+    """Refuses if what else the block reads, or what it writes, is touched until it would have run."""
+    top, name = loops_without(block, target)[0], block.block_name.data
+    outputs = written_buffers(block)
+    inputs = read_buffers(block) - writes.keys() - outputs
+    writer = runs_between(self, top, [block], inputs, writes_only=True)
+    writer = writer or next((op for op in top.walk() if touches(op, inputs, writes_only=True)), None)
+    if writer is not None:
+        raise self.error(f'{describe(writer)} writes an input of block "{name}" before it')
+    user = runs_between(self, top, [block], outputs, writes_only=False)
+    user = user or next((op for op in top.walk() if touches(op, outputs, writes_only=False)), None)
+    if user is not None:
+        raise self.error(f'{describe(user)} uses an output of block "{name}" before it')
+
+
+def _check_outside_values(self: ScheduleState, block: BlockOp, target: ForOp) -> None:
+    """Refuses a block that uses a value that is computed after the loop."""
+    for op in block.body.walk():
+        for operand in op.operands:
+            owner = operand.owner
+            if is_defined_inside(operand, block) or not isinstance(owner, Operation):
+                continue
+            if isinstance(owner.parent_op(), PrimFuncOp) and comes_before(self, owner, target):
+                continue
+            raise self.error(
+                f"block \"{block.block_name.data}\" uses a value of '{owner.name}' that is computed after loop "
+                f'"{target.induction_var.name_hint}"'
+            )
+
+
+def _available(self: ScheduleState, block: BlockOp, target: ForOp, writes: Writes) -> list[AxisRange]:
+    """The values of the block's iterators for which an iteration of the loop has produced the inputs."""
+    space, loop = IndexSpace(block), target.induction_var.name_hint
+    numbers = {space.variable(value).dim: number for number, value in enumerate(block.body.block.args)}
+    ranges: dict[int, AxisRange] = {}
+    for access in accesses_in(space, block):
+        if access.is_store or access.buffer not in writes:
+            continue
+        name, shape = access.buffer.name_hint, shape_of(access.buffer)
+        box = box_in(self, writes[access.buffer], target, shape)
+        if not is_dense(self, writes[access.buffer], target, box):
+            raise self.error(f'an iteration of loop "{loop}" writes scattered elements of buffer "{name}"')
+        for axis, produced, extent in zip(access.axes, box, shape, strict=True):
+            number = None if axis.low is None else numbers.get(axis.low)
+            spatial = number is not None and block.iterators[number].kind is IteratorKind.SPATIAL
+            if number is not None and spatial and ranges.setdefault(number, produced) == produced:
+                continue
+            if produced != AxisRange(constant(0), extent):
+                raise self.error(
+                    f'block "{block.block_name.data}" reads elements of buffer "{name}" that other iterations of '
+                    f'loop "{loop}" write'
+                )
+    return [
+        ranges.get(number, AxisRange(constant(0), iterator_extent(self, block, number)))
+        for number in range(len(block.iterators))
+    ]
