@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     VectorType,
     i1,
+    i64,
 )
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -140,10 +141,17 @@ class Code:
 
     @contextmanager
     def loop(
-        self, upper: SSAValue, name: str, *, lower: SSAValue | None = None, kind: LoopKind = LoopKind.SERIAL
+        self,
+        upper: SSAValue,
+        name: str,
+        *,
+        lower: SSAValue | None = None,
+        kind: LoopKind = LoopKind.SERIAL,
+        grain: int = 1,
     ) -> Generator[SSAValue]:
-        """What happens for each value; gives the value."""
-        op = ForOp(upper, lower=lower, kind=kind, name_hint=name)
+        """What happens for each value; gives the value. A thread of a parallel loop gets `grain` of them or more."""
+        annotations = {"grain": IntegerAttr(grain, i64)} if grain > 1 else None
+        op = ForOp(upper, lower=lower, kind=kind, annotations=annotations, name_hint=name)
         self.emit(op)
         with self._inside(op.body.block):
             yield op.induction_var

@@ -15,11 +15,15 @@ from xdsl.ir import Block, Region, SSAValue
 
 from lowering.schedule.cpu.code import Code
 from lowering.schedule.cpu.contraction import Contraction, Operand
-from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum, product
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import LoopKind
 from tir_dialect.target import Target
+
+PRODUCTS_PER_THREAD = 1 << 20
+"""So few take some ten microseconds; to wake a thread for less does not pay."""
+PANELS_PER_THREAD = 8
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,7 @@ class _Matmul:
             start = code.mul(turn, tiles.depth)
             length = code.minimum(code.sub(k, start), tiles.depth)
             first = code.compare("eq", turn, 0)
-            with code.loop(panels, "panel", kind=_parallel(self.n)) as panel:
+            with code.loop(panels, "panel", kind=_parallel(self.n), grain=PANELS_PER_THREAD) as panel:
                 self._pack_columns(at, panel, start, length, n)
             with code.loop(code.dim(tasks), "task", kind=_parallel(tasks)) as task:
                 top = code.mul(task, code.dim(height))
@@ -126,11 +130,13 @@ class _Matmul:
                 self._tiles(at, packed, top, rows, length, first, panels, m, n)
 
     def _tasks(self) -> tuple[Dim, Dim]:
-        """How many blocks of rows there are, a multiple of the cores if possible, and their height."""
-        tiles, cores = self.tiles, constant(self.cores)
+        """How many blocks of rows there are, a multiple of the threads if possible, and their height."""
+        tiles = self.tiles
+        worthwhile = floordiv(self.m * self.n * self.k, constant(PRODUCTS_PER_THREAD))
+        threads = maximum(minimum(worthwhile, constant(self.cores)), constant(1))
         strips = ceildiv(self.m, constant(tiles.rows))
-        rounds = ceildiv(self.m, cores * tiles.height)
-        height = tiles.rows * maximum(ceildiv(strips, maximum(cores * rounds, constant(1))), constant(1))
+        rounds = maximum(ceildiv(self.m, threads * tiles.height), constant(1))
+        height = tiles.rows * maximum(ceildiv(strips, threads * rounds), constant(1))
         return ceildiv(self.m, height), height
 
     # Packing
