@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i64
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    ArrayAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    UnitAttr,
+    f64,
+    i64,
+)
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
@@ -30,6 +41,11 @@ def integer(value: int) -> IntegerAttr:
 def integers(values: Iterable[int]) -> DenseArrayBase:
     """The property value of a list of integers."""
     return DenseArrayBase.from_list(i64, list(values))
+
+
+def numbers(values: Iterable[float]) -> DenseArrayBase:
+    """The property value of a list of floating-point numbers."""
+    return DenseArrayBase.from_list(f64, [float(value) for value in values])
 
 
 def optional_integers(values: Iterable[int] | None) -> DenseArrayBase | None:
@@ -82,10 +98,14 @@ def _print_string(printer: Printer, value: Attribute) -> None:
         printer.print_string_literal(value.data)
 
 
-def _print_integers(printer: Printer, value: Attribute) -> None:
-    if isinstance(value, DenseArrayBase):
-        with printer.in_square_brackets():
-            printer.print_list(value.get_values(), lambda element: printer.print_string(str(element)))
+def _print_numbers(printer: Printer, value: Attribute) -> None:
+    if isa(value, DenseArrayBase[IntegerType]):
+        texts = [str(element) for element in value.get_values()]
+    elif isa(value, DenseArrayBase[AnyFloat]):
+        texts = [format_number(element) for element in value.get_values()]
+    else:
+        raise TypeError(f"expected a list of numbers, got {value}")
+    printer.print_string(f"[{', '.join(texts)}]")
 
 
 def _print_dims(printer: Printer, value: Attribute) -> None:
@@ -106,15 +126,18 @@ class Field:
     print: Callable[[Printer, Attribute], None]
 
 
-def _parse_integers(parser: Parser) -> DenseArrayBase:
-    return integers(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer))
+def _parse_numbers(parser: Parser) -> DenseArrayBase:
+    """Parses `[1, 2]` or `[0.5, 1.0]`: with a point, all elements are floating-point numbers."""
+    values = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_number)
+    whole = [value for value in values if isinstance(value, int)]
+    return integers(whole) if len(whole) == len(values) else numbers(values)
 
 
 _FIELDS: dict[type[Attribute], Field] = {
     IntegerAttr: Field(lambda parser: integer(parser.parse_integer(allow_boolean=False)), _print_integer),
     FloatAttr: Field(lambda parser: number(parse_number(parser)), _print_number),
     StringAttr: Field(lambda parser: StringAttr(parser.parse_str_literal()), _print_string),
-    DenseArrayBase: Field(_parse_integers, _print_integers),
+    DenseArrayBase: Field(_parse_numbers, _print_numbers),
     ArrayAttr: Field(lambda parser: dims(parse_dim_list(parser)), _print_dims),
     DimAttr: Field(lambda parser: DimAttr(parse_dim_expr(parser)), _print_dim),
 }

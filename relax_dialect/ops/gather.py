@@ -10,11 +10,24 @@ from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
+from relax_dialect.struct_info.base import known_dims
 from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dims import DimLike
+from tir_dialect.dims import DimLike, product
 
 REDUCTIONS = ("update", "add", "mul", "max", "min")
+
+
+def _require_within(inference: Inference, axis: int) -> None:
+    """Leaves checks that the indices, operand 1, are no larger than operand 0 but along the axis, if there are any."""
+    x, places = inference.tensor(0), inference.tensor(1)
+    known = known_dims(places.dims)
+    for at, (length, count) in enumerate(zip(x.dims or (), places.dims or (), strict=False)):
+        if at != axis:
+            inference.require_at_most(count, length, "indices within the tensor along the other axes")
+        elif length is not None and known is not None:
+            needed = product(known)
+            inference.require_at_most(needed, needed * length, "an axis with elements to index")
 
 
 def _require_reduction(inference: Inference) -> None:
@@ -32,6 +45,7 @@ class GatherElementsOp(Operator):
 
     C1: the indices are integers.
     C2: the ranks are equal and the axis is within them.
+    C3: along the other axes the indices are no larger than the tensor; where there is an index, the axis has a place.
     """
 
     name = "relax.gather_elements"
@@ -49,7 +63,7 @@ class GatherElementsOp(Operator):
         inference.require_domain(1, Domain.INTEGER)  # C1
         rank = inference.require_same_rank((0, 1))  # C2
         if rank is not None:
-            inference.axis(inference.integer("axis"), rank)  # C2
+            _require_within(inference, inference.axis(inference.integer("axis"), rank))  # C2, C3
         return (inference.tensor(0).with_shape(inference.tensor(1).dims),)
 
 
@@ -67,6 +81,7 @@ class GatherNDOp(Operator):
     C2: `batch_dims` is within both ranks, the indices having one dimension more.
     C3: the number of coordinates is a constant and at most the rank without batch dimensions.
     C4: the batch dimensions are equal.
+    C5: where there are coordinates, each of their dimensions has a place.
     """
 
     name = "relax.gather_nd"
@@ -96,6 +111,11 @@ class GatherNDOp(Operator):
             inference.fail(f"expected at most {len(x.dims) - batch} coordinates, got {count}")  # C3
         for pair in zip(x.dims[:batch], places.dims[:batch], strict=True):
             inference.require_equal(*pair, "equal batch dimensions")  # C4
+        known = known_dims(places.dims[:-1])
+        for dim in x.dims[batch : batch + count]:
+            if known is not None and dim is not None:
+                needed = product(known)
+                inference.require_at_most(needed, needed * dim, "dimensions with elements to index")  # C5
         return (x.with_shape((*places.dims[:-1], *x.dims[batch + count :])),)
 
 

@@ -12,9 +12,10 @@ from relax_dialect.inference import DEFAULT_PROVER, Inference
 from relax_dialect.ops.fields import dims, flag, integer, integers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
+from relax_dialect.struct_info.base import known_dims
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dims import Dim, DimLike, ceildiv, constant, maximum, minimum
+from tir_dialect.dims import Dim, DimLike, ceildiv, constant, maximum, minimum, product
 
 TAKE_MODES = ("fast", "wrap", "clip")
 
@@ -28,12 +29,13 @@ class TakeOp(Operator):
     ```
 
     The indices' dimensions stand where the axis was. Without an axis the tensor has to have rank 1. What an index out
-    of range means is the mode: `fast` an undefined element (an error when interpreted), `wrap` modulo, `clip` the
-    nearest place.
+    of range means is the mode: `fast` some element (an error when interpreted), a negative index counting from the
+    back; `wrap` modulo; `clip` the nearest place.
 
     C1: the indices are integers.
     C2: the axis is within the rank; without an axis the rank is 1.
     C3: the mode is one of the three.
+    C4: where there is an index, the axis has a place.
     """
 
     name = "relax.take"
@@ -60,6 +62,10 @@ class TakeOp(Operator):
         if x.dims is None or places.dims is None:
             return (x.with_shape(places.dims if given is None else None),)
         axis = inference.axis(given or 0, len(x.dims))  # C2
+        length, count = x.dims[axis], known_dims(places.dims)
+        if length is not None and count is not None:
+            needed = product(count)
+            inference.require_at_most(needed, needed * length, "an axis with elements to take")  # C4
         return (x.with_shape((*x.dims[:axis], *places.dims, *x.dims[axis + 1 :])),)
 
 
@@ -79,6 +85,7 @@ class StridedSliceOp(Operator):
     C1: the axes are within the rank, each once.
     C2: there are as many begins, ends and strides as axes; strides may be absent and are then 1.
     C3: no stride is 0.
+    C4: with `assume_inbound`, begins and ends are places of the dimension, in the order of the stride.
     """
 
     name = "relax.strided_slice"
@@ -126,8 +133,18 @@ class StridedSliceOp(Operator):
         shape = list(x.dims)
         inbound = inference.flag("assume_inbound")
         for at, axis in enumerate(inference.axes(given, len(shape))):  # C1
+            if inbound:
+                _require_inbound(inference, shape[axis], begin[at], end[at], strides[at])  # C4
             shape[axis] = slice_length(shape[axis], begin[at], end[at], strides[at], inbound)
         return (x.with_shape(shape),)
+
+
+def _require_inbound(inference: Inference, length: Dim | None, begin: Dim, end: Dim, stride: int) -> None:
+    """Leaves checks that a slice stays within a dimension and does not run backwards."""
+    low, high = (constant(0), length) if stride > 0 else (constant(-1), None if length is None else length - 1)
+    first, last = (begin, end) if stride > 0 else (end, begin)
+    for left, right in ((low, first), (first, last), (last, high)):
+        inference.require_at_most(left, right, "places within the dimension, in the order of the stride")
 
 
 FAR = 1 << 31

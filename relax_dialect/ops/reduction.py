@@ -29,6 +29,13 @@ def reduced_shape(inference: Inference, shape: Shape, axes: Sequence[int] | None
     return tuple(dim for axis, dim in enumerate(shape) if axis not in gone)
 
 
+def require_elements(inference: Inference, shape: Shape, axes: Sequence[int] | None) -> None:
+    """Fails if a dimension at `axes` (all of them if `None`) is 0, or leaves a check for run time."""
+    for axis, dim in enumerate(shape or ()):
+        if axes is None or axis in inference.axes(axes, len(shape or ())):
+            inference.require_at_most(ONE, dim, "at least one element along each reduced axis")
+
+
 class ReductionOp(Operator, ABC):
     """Combines the elements along axes, all of them if none are given: `%0 = relax.sum %x axes = [0, 1] keepdims`.
 
@@ -36,12 +43,14 @@ class ReductionOp(Operator, ABC):
 
     C1: the dtype is in the function's domain.
     C2: the axes are within the rank, each once.
+    C3: the greatest and the least element need at least one.
     """
 
     EVALUATE: ClassVar[Callable[..., Any]]
     """The NumPy function, called with the array, `axis` and `keepdims`."""
 
     DOMAIN: ClassVar[Domain] = Domain.NUMERIC
+    NEEDS_ELEMENTS: ClassVar[bool] = False
 
     axes = opt_prop_def(DenseArrayBase.constr(i64))
     keepdims = opt_prop_def(UnitAttr)
@@ -56,7 +65,10 @@ class ReductionOp(Operator, ABC):
         x = inference.tensor(0)
         inference.require_domain(0, cls.DOMAIN)  # C1
         axes = inference.optional_integers("axes")
-        return (x.with_shape(reduced_shape(inference, x.dims, axes, inference.flag("keepdims"))),)  # C2
+        shape = reduced_shape(inference, x.dims, axes, inference.flag("keepdims"))  # C2
+        if cls.NEEDS_ELEMENTS:
+            require_elements(inference, x.dims, axes)  # C3
+        return (x.with_shape(shape),)
 
 
 @irdl_op_definition
@@ -81,6 +93,7 @@ class MaxOp(ReductionOp):
 
     name = "relax.max"
     EVALUATE: ClassVar[Callable[..., Any]] = staticmethod(ufunc("max"))
+    NEEDS_ELEMENTS: ClassVar[bool] = True
 
 
 @irdl_op_definition
@@ -89,6 +102,7 @@ class MinOp(ReductionOp):
 
     name = "relax.min"
     EVALUATE: ClassVar[Callable[..., Any]] = staticmethod(ufunc("min"))
+    NEEDS_ELEMENTS: ClassVar[bool] = True
 
 
 @irdl_op_definition

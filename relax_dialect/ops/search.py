@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, integer
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.reduction import reduced_shape
+from relax_dialect.ops.reduction import reduced_shape, require_elements
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
 
@@ -55,6 +55,7 @@ class ArgReductionOp(Operator, ABC):
 
     C1: the dtype is numeric.
     C2: the axis is within the rank.
+    C3: there is at least one element.
     """
 
     NUMPY_NAME: ClassVar[str]
@@ -71,7 +72,9 @@ class ArgReductionOp(Operator, ABC):
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         x, axis = inference.tensor(0), inference.optional_integer("axis")
         inference.require_domain(0, Domain.NUMERIC)  # C1
-        shape = reduced_shape(inference, x.dims, None if axis is None else (axis,), inference.flag("keepdims"))  # C2
+        axes = None if axis is None else (axis,)
+        shape = reduced_shape(inference, x.dims, axes, inference.flag("keepdims"))  # C2
+        require_elements(inference, x.dims, axes)  # C3
         return (TensorType(shape, i64, x.device),)
 
 

@@ -24,7 +24,7 @@ relax.func @nn_conv2d_c3[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.te
 
 // -----
 
-// CHECK: NO ERROR
+// CHECK: 'relax.nn.conv2d' op padding expected 4 numbers, got 2
 relax.func @nn_conv2d_c4[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
   %0 = relax.nn.conv2d %x, %w padding = [1, 1]
   relax.return %x
@@ -56,7 +56,7 @@ relax.func @nn_conv2d_c5[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.te
 
 // -----
 
-// CHECK: 'relax.nn.conv2d' op expected 1 times the kernel's input channels, got 3 and 4
+// CHECK: 'relax.nn.conv2d' op expected channels that are 1 times the kernel's, got 3 and 4
 relax.func @nn_conv2d_c6[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 4, 3, 3], f32>) -> !relax.object {
   %0 = relax.nn.conv2d %x, %w
   relax.return %x
@@ -80,7 +80,7 @@ relax.func @nn_conv2d_transpose_c5[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w:
 
 // -----
 
-// CHECK: 'relax.nn.conv2d_transpose' op expected the kernel's input channels, got 3 and 4
+// CHECK: 'relax.nn.conv2d_transpose' op expected the channels of the kernel, got 3 and 4
 relax.func @nn_conv2d_transpose_c6[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
   %0 = relax.nn.conv2d_transpose %x, %w
   relax.return %x

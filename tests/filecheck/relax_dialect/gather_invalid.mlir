@@ -149,3 +149,27 @@ relax.func @one_hot_c3[%n](%x: !relax.tensor<[n], i64>, %p: !relax.prim<f32>) ->
   %0 = relax.one_hot %x, %p, %p depth = 2 axis = 2
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.gather_elements' op expected indices within the tensor along the other axes, got 5 and 4
+relax.func @gather_elements_c3[%n](%x: !relax.tensor<[n, 4], f32>, %i: !relax.tensor<[2, 5], i64>) -> !relax.object {
+  %0 = relax.gather_elements %x, %i
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.gather_elements' op expected an axis with elements to index, got 8 and 0
+relax.func @gather_elements_c3(%x: !relax.tensor<[0, 4], f32>, %i: !relax.tensor<[2, 4], i64>) -> !relax.object {
+  %0 = relax.gather_elements %x, %i
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.gather_nd' op expected dimensions with elements to index, got 3 and 0
+relax.func @gather_nd_c5(%x: !relax.tensor<[0], f32>, %i: !relax.tensor<[3, 1], i64>) -> !relax.object {
+  %0 = relax.gather_nd %x, %i
+  relax.return %x
+}

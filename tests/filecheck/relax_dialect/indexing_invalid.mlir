@@ -77,3 +77,19 @@ relax.func @dynamic_strided_slice_c2[%n](%x: !relax.tensor<[n, 4], f32>, %i: !re
   %0 = relax.dynamic_strided_slice %x, %i, %i, %i
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.take' op expected an axis with elements to take, got 3 and 0
+relax.func @take_c4(%x: !relax.tensor<[0], f32>, %i: !relax.tensor<[3], i64>) -> !relax.object {
+  %0 = relax.take %x, %i
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.strided_slice' op expected places within the dimension, in the order of the stride, got 5 and 4
+relax.func @strided_slice_c4(%x: !relax.tensor<[4], f32>) -> !relax.object {
+  %0 = relax.strided_slice %x axes = [0] begin = [2] end = [5] assume_inbound
+  relax.return %x
+}

@@ -44,3 +44,33 @@ relax.func @matmul_unknown[%n, %k, %m](%x: !relax.tensor<[n, k], f32>, %y: !rela
   %2 = relax.matmul %x, %v
   relax.return %x
 }
+
+// CHECK-LABEL: relax.func @outer[
+// CHECK-NEXT:      %0 = relax.outer %x, %y
+// CHECK-NEXT:      relax.return %0
+// TYPES-LABEL: sym_name = "outer"
+// TYPES: "relax.outer"{{.*}} -> !relax.tensor<[n, m], f32>
+relax.func @outer[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m], f32>) -> !relax.object {
+  %0 = relax.outer %x, %y
+  relax.return %0
+}
+
+// Letters that are not in the result are summed over.
+// CHECK-LABEL: relax.func @einsum[
+// CHECK-NEXT:      %0 = relax.einsum %x, %y subscripts = "bij,bjk->bik"
+// CHECK-NEXT:      %1 = relax.einsum %s subscripts = "ii->i"
+// CHECK-NEXT:      %2 = relax.einsum %s subscripts = "ii"
+// CHECK-NEXT:      %3 = relax.einsum %x, %y subscripts = "bij,bjk"
+// CHECK-NEXT:      relax.return %0
+// TYPES-LABEL: sym_name = "einsum"
+// TYPES: "relax.einsum"{{.*}} -> !relax.tensor<[b, n, 4], f32>
+// TYPES: "relax.einsum"{{.*}} -> !relax.tensor<[n], f32>
+// TYPES: "relax.einsum"{{.*}} -> !relax.tensor<[], f32>
+// TYPES: "relax.einsum"{{.*}} -> !relax.tensor<[n, 4], f32>
+relax.func @einsum[%b, %n, %k](%x: !relax.tensor<[b, n, k], f32>, %y: !relax.tensor<[b, k, 4], f32>, %s: !relax.tensor<[n, n], f32>) -> !relax.object {
+  %0 = relax.einsum %x, %y subscripts = "bij,bjk->bik"
+  %1 = relax.einsum %s subscripts = "ii->i"
+  %2 = relax.einsum %s subscripts = "ii"
+  %3 = relax.einsum %x, %y subscripts = "bij,bjk"
+  relax.return %0
+}

@@ -45,3 +45,11 @@ relax.func @cumsum_c2[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %0 = relax.cumsum %x axis = 1
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.max' op expected at least one element along each reduced axis, got 1 and 0
+relax.func @max_c3[%n](%x: !relax.tensor<[n, 0], f32>) -> !relax.object {
+  %0 = relax.max %x axes = [1]
+  relax.return %x
+}

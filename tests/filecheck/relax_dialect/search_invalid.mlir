@@ -53,3 +53,11 @@ relax.func @bucketize_c2[%m, %n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<
   %0 = relax.bucketize %x, %y
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.argmax' op expected at least one element along each reduced axis, got 1 and 0
+relax.func @argmax_c3[%n](%x: !relax.tensor<[n, 0], f32>) -> !relax.object {
+  %0 = relax.argmax %x
+  relax.return %x
+}

@@ -1,0 +1,151 @@
+"""Scaled dot-product attention."""
+
+from __future__ import annotations
+
+from abc import ABC
+
+from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, result_def
+
+from relax_dialect.inference import Inference
+from relax_dialect.ops.fields import integer, number
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.scalars import Domain
+from relax_dialect.ops.windows import require_rank
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim
+
+CAUSAL_MASKS = ("TopLeft", "BottomRight")
+
+
+class AttentionBase(Operator, ABC):
+    """`softmax(q @ transpose(k) * scale + bias) @ v` for every batch and head.
+
+    Operands have the dimensions batch, sequence, head, feature. Where there are fewer heads of keys and values, each
+    serves as many consecutive heads of queries. The scale is `1 / sqrt(features)` if nothing is said. A causal mask
+    lets a query see the keys up to its own place, counted from the start (`TopLeft`) or from the end (`BottomRight`)
+    of both sequences; with `window_size` only the last so many of them. Mirrors TVM `relax.nn.attention`.
+
+    C1: the dtypes are equal and floating-point.
+    C2: queries, keys and values have rank 4.
+    C3: batches are equal; keys and values have equal lengths and heads; queries and keys have equal features.
+    C4: the heads of queries are a multiple of those of keys.
+    C5: the causal mask is `TopLeft` or `BottomRight`.
+    C6: a window size is at least 1 and comes with a causal mask.
+    """
+
+    scale = opt_prop_def(FloatAttr[Float64Type])
+    causal_mask = opt_prop_def(StringAttr)
+    window_size = opt_prop_def(IntegerAttr[I64])
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        inference.common_dtype(range(len(inference.operand_types)))  # C1
+        inference.require_domain(0, Domain.FLOAT)  # C1
+        q, k, v = (require_rank(inference, index, 4) for index in range(3))  # C2
+        batch = inference.common_dim((q[0], k[0], v[0]), "equal batches")  # C3
+        inference.require_equal(k[1], v[1], "keys and values of equal lengths")  # C3
+        inference.require_equal(k[2], v[2], "keys and values with equal heads")  # C3
+        inference.require_equal(q[3], k[3], "queries and keys with equal features")  # C3
+        _require_heads(inference, q[2], k[2])  # C4
+        _require_mask(inference)  # C5, C6
+        return (inference.tensor(0).with_shape((batch, q[1], q[2], v[3])),)
+
+
+def _require_heads(inference: Inference, queries: Dim | None, keys: Dim | None) -> None:
+    count = None if keys is None else keys.constant_value
+    if count is not None and count > 0:
+        inference.require_divisible(queries, count, f"heads of queries in multiples of {count}")
+    else:
+        inference.require_equal(queries, keys, "equal heads of queries and keys")
+
+
+def _require_mask(inference: Inference) -> None:
+    mask, size = inference.optional_string("causal_mask"), inference.optional_integer("window_size")
+    if mask is not None and mask not in CAUSAL_MASKS:
+        inference.fail(f"causal_mask expected one of {', '.join(CAUSAL_MASKS)}, got {mask}")
+    if size is not None and (size < 1 or mask is None):
+        inference.fail(f"expected a window size of at least 1 with a causal mask, got {size}")
+
+
+def _properties(scale: float | None, causal_mask: str | None, window_size: int | None) -> dict[str, Attribute | None]:
+    return {
+        "scale": None if scale is None else number(scale),
+        "causal_mask": None if causal_mask is None else StringAttr(causal_mask),
+        "window_size": None if window_size is None else integer(window_size),
+    }
+
+
+@irdl_op_definition
+class AttentionOp(AttentionBase):
+    """Attention without bias.
+
+    ```mlir
+    %0 = relax.nn.attention %q, %k, %v scale = 0.125 causal_mask = "TopLeft"
+    ```
+    """
+
+    name = "relax.nn.attention"
+
+    q = operand_def(TensorType)
+    k = operand_def(TensorType)
+    v = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        q: SSAValue | Operation,
+        k: SSAValue | Operation,
+        v: SSAValue | Operation,
+        *,
+        scale: float | None = None,
+        causal_mask: str | None = None,
+        window_size: int | None = None,
+    ):
+        super().__init__([q, k, v], _properties(scale, causal_mask, window_size))
+
+
+@irdl_op_definition
+class AttentionBiasOp(AttentionBase):
+    """Attention with a bias, whose dimensions broadcast to batch, head, query and key.
+
+    ```mlir
+    %0 = relax.nn.attention_bias %q, %k, %v, %bias
+    ```
+
+    C1: the bias broadcasts to batch, heads, length of queries and length of keys.
+    """
+
+    name = "relax.nn.attention_bias"
+
+    q = operand_def(TensorType)
+    k = operand_def(TensorType)
+    v = operand_def(TensorType)
+    bias = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        q: SSAValue | Operation,
+        k: SSAValue | Operation,
+        v: SSAValue | Operation,
+        bias: SSAValue | Operation,
+        *,
+        scale: float | None = None,
+        causal_mask: str | None = None,
+        window_size: int | None = None,
+    ):
+        super().__init__([q, k, v, bias], _properties(scale, causal_mask, window_size))
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        (result,) = super().infer(inference)
+        bias, q, k = inference.tensor(3), require_rank(inference, 0, 4), require_rank(inference, 1, 4)
+        if bias.dims is not None:
+            if len(bias.dims) > 4:
+                inference.fail(f"operand #3 expected rank 4 or less, got {bias}")  # C1
+            target = (q[0], q[2], q[1], k[1])
+            for old, new in zip(reversed(bias.dims), reversed(target), strict=False):
+                inference.require_expands(old, new)  # C1
+        return (result,)

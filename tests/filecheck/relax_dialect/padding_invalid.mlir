@@ -1,0 +1,31 @@
+// RUN: RELAX_INVALID
+
+// CHECK: 'relax.nn.pad' op expected 4 pad widths, got 2
+relax.func @nn_pad_c1[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [1, 1]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.pad' op mode expected one of constant, reflect, replicate, circular, got edge
+relax.func @nn_pad_c2[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [1, 1] mode = "edge"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.pad' op expected pad widths that are not negative for mode reflect, got [-1, 0]
+relax.func @nn_pad_c3[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [-1, 0] mode = "reflect"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.pad' op expected a dimension that does not become negative, got 0 and -1
+relax.func @nn_pad_c3(%x: !relax.tensor<[2], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [-1, -2]
+  relax.return %x
+}

@@ -1,0 +1,22 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+// RUN: relax-opt %s --print-op-generic | filecheck %s --check-prefix TYPES
+
+// CHECK-LABEL: relax.func @quantization[
+// CHECK-NEXT:      %0 = relax.quantize %x, %s, %z dtype = i8
+// CHECK-NEXT:      %1 = relax.quantize %x, %t, %y dtype = ui8 axis = 0
+// CHECK-NEXT:      %2 = relax.dequantize %i, %t, %y dtype = f32
+// CHECK-NEXT:      %3 = relax.dequantize %0, %s, %z dtype = f16 axis = 1
+// CHECK-NEXT:      relax.return %x
+// TYPES-LABEL: sym_name = "quantization"
+// TYPES: "relax.quantize"{{.*}} -> !relax.tensor<[n, 4], i8>
+// TYPES: "relax.quantize"{{.*}} -> !relax.tensor<[n, 4], ui8>
+// TYPES: "relax.dequantize"{{.*}} -> !relax.tensor<[n, 4], f32>
+// TYPES: "relax.dequantize"{{.*}} -> !relax.tensor<[n, 4], f16>
+relax.func @quantization[%n](%x: !relax.tensor<[n, 4], f32>, %s: !relax.tensor<[4], f32>, %z: !relax.tensor<[4], i8>, %t: !relax.tensor<[], f32>, %i: !relax.tensor<[n, 4], ui8>, %y: !relax.tensor<[], ui8>) -> !relax.object {
+  %0 = relax.quantize %x, %s, %z dtype = i8
+  %1 = relax.quantize %x, %t, %y axis = 0 dtype = ui8
+  %2 = relax.dequantize %i, %t, %y dtype = f32
+  %3 = relax.dequantize %0, %s, %z axis = 1 dtype = f16
+  relax.return %x
+}
