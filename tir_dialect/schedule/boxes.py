@@ -15,8 +15,12 @@ from tir_dialect.schedule.digits import ONE, as_sum, digit_range
 from tir_dialect.schedule.state import ScheduleState
 
 
-def box_in(self: ScheduleState, accesses: Iterable[Access], loop: ForOp, shape: Sequence[Dim]) -> list[AxisRange]:
+def box_in(
+    self: ScheduleState, accesses: Iterable[Access], loop: ForOp | None, shape: Sequence[Dim]
+) -> list[AxisRange]:
     """The least box with what the accesses, all inside of `loop`, touch in one of its iterations.
+
+    Without a loop, in the whole function.
 
     An index that is no expression of loop variables stands for the whole dimension.
     """
@@ -24,7 +28,7 @@ def box_in(self: ScheduleState, accesses: Iterable[Access], loop: ForOp, shape: 
     return [_union(self.space.prover, column, dim) for column, dim in zip(zip(*rows, strict=True), shape, strict=True)]
 
 
-def _range(self: ScheduleState, access: Access, axis: Axis, loop: ForOp) -> AxisRange | None:
+def _range(self: ScheduleState, access: Access, axis: Axis, loop: ForOp | None) -> AxisRange | None:
     inner = [self.space.variable(op.induction_var) for op in loops_between(access, loop)]
     return None if axis.low is None else range_of(self.space.prover, axis, inner)
 
@@ -37,8 +41,8 @@ def range_of(prover: Prover, axis: Axis, variables: Sequence[Variable]) -> AxisR
     return AxisRange(prover.simplify(found.low), prover.simplify(found.high - found.low + axis.width))
 
 
-def loops_between(access: Access, loop: ForOp) -> list[ForOp]:
-    """The loops around an access inside of `loop`, outermost first."""
+def loops_between(access: Access, loop: ForOp | None) -> list[ForOp]:
+    """The loops around an access, inside of `loop` if there is one, outermost first."""
     found: list[ForOp] = []
     for op in ancestors(access.op):
         if op is loop:
@@ -71,7 +75,7 @@ def join(prover: Prover, ranges: Sequence[AxisRange]) -> AxisRange:
     return AxisRange(lower, prover.simplify(upper - lower))
 
 
-def is_dense(self: ScheduleState, accesses: Sequence[Access], loop: ForOp, box: Sequence[AxisRange]) -> bool:
+def is_dense(self: ScheduleState, accesses: Sequence[Access], loop: ForOp | None, box: Sequence[AxisRange]) -> bool:
     """Whether the accesses touch, in an iteration of `loop`, all elements of their common box."""
     shape = [axis.lower + axis.extent for axis in box]
     return any(

@@ -93,7 +93,7 @@ def _bind(self: ScheduleState, block: BlockOp, ranges: Sequence[AxisRange], loop
 def _hint(value: SSAValue) -> str:
     """A name for the loop of an iterator: `i` for `vi`."""
     name = value.name_hint or "i"
-    return name[1:] if len(name) > 1 and name.startswith("v") else name
+    return name[1:] if name.startswith("v") and name[1:].isidentifier() else name
 
 
 def sink_allocations(buffers: Iterable[SSAValue]) -> None:

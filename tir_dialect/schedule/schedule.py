@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from tir_dialect.schedule.primitives import (
+    caching,
     computing_at,
     fusing,
     inlining,
     kinds,
     ordering,
     queries,
+    reductions,
     reverse_computing_at,
     splitting,
+    storage,
 )
 from tir_dialect.schedule.state import ScheduleState
 
@@ -51,3 +54,10 @@ class Schedule(ScheduleState):
     reverse_compute_inline = inlining.reverse_compute_inline
     compute_at = computing_at.compute_at
     reverse_compute_at = reverse_computing_at.reverse_compute_at
+
+    cache_read = caching.cache_read
+    cache_write = caching.cache_write
+    set_scope = storage.set_scope
+    storage_align = storage.storage_align
+
+    decompose_reduction = reductions.decompose_reduction

@@ -1,0 +1,100 @@
+"""decompose_reduction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tir_dialect.schedule.support import SIZES, elementwise, m, matmul, n, row_sum, run, scheduled
+from tests.tir_dialect.schedule.test_loops import refuses
+from tir_dialect import te
+from tir_dialect.schedule import Schedule
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_decompose_at_any_loop_outside_the_reduction(position):
+    def transform(sch):
+        block = sch.get_block("C")
+        init = sch.decompose_reduction(block, sch.get_loops(block)[position])
+        assert init.name == "C_init"
+        assert block.op.init is None
+
+    scheduled(matmul(), transform)
+
+
+@settings(max_examples=12)
+@given(st.permutations([0, 1, 2, 3, 4, 5]))
+def test_decompose_in_any_order_of_split_loops(order):
+    def transform(sch):
+        block = sch.get_block("C")
+        i, j, r = sch.get_loops(block)
+        nest = [*sch.split(i, [None, 4]), *sch.split(j, [None, 8]), *sch.split(r, [None, 2])]
+        sch.reorder(*(nest[position] for position in order))
+        first_reduced = min(order.index(4), order.index(5))
+        sch.vectorize(nest[3])
+        sch.decompose_reduction(block, sch.get_loops(block)[first_reduced])
+
+    scheduled(matmul(), transform)
+
+
+def test_decomposed_reduction_over_nothing():
+    sch = Schedule(matmul("i32"))
+    block = sch.get_block("C")
+    sch.decompose_reduction(block, sch.get_loops(block)[0])
+    result = run(sch.func, {"n": 3, "m": 4, "k": 0})[2]
+    np.testing.assert_array_equal(result, np.zeros((3, 4)))
+
+
+def test_decompose_of_an_arg_reduction():
+    a = te.placeholder((n, m), "i32", "A")
+    r = te.reduce_axis(m, "r")
+    argmax = te.comm_reducer(
+        lambda x, y: (te.maximum(x[0], y[0]), te.select(x[0] >= y[0], x[1], y[1])),
+        lambda value, index: (te.min_value(value), 0),
+    )
+    outs = te.compute((n,), lambda i: argmax((a[i, r], te.cast(r, "i64")), r), name="B")
+    func = te.create_prim_func([a, *outs])
+    scheduled(func, lambda sch: sch.decompose_reduction(sch.get_block("B"), sch.get_loops(sch.get_block("B"))[1]))
+
+
+def test_decompose_refusals():
+    sch = Schedule(elementwise())
+    refuses(
+        sch, 'block "B" has no init', "decompose_reduction", sch.get_block("B"), sch.get_loops(sch.get_block("B"))[0]
+    )
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    i, j, r = sch.get_loops(block)
+    r0, r1 = sch.split(r, [None, 2])
+    refuses(sch, 'loop "r1" is inside of loop "r0", which is reduced over', "decompose_reduction", block, r1)
+    sch.fuse(j, r0)
+    refuses(sch, 'drives spatial and reduce iterators of block "C"', "decompose_reduction", block, i)
+
+
+def test_decompose_needs_a_loop_around_the_block():
+    a = te.placeholder((n, m), "i32", "A")
+    r = te.reduce_axis(m, "r")
+    b = te.compute((n,), lambda i: te.sum(a[i, r], r), name="B")
+    c = te.compute((n,), lambda i: b[i] * 2, name="C")
+    sch = Schedule(te.create_prim_func([a, c]))
+    block = sch.get_block("B")
+    loop = sch.get_loops(sch.get_block("C"))[0]
+    refuses(sch, 'loop "i" is not around block "B"', "decompose_reduction", block, loop)
+    sch.compute_at(block, loop)
+    refuses(sch, 'buffer "B" is allocated in loop "i"', "decompose_reduction", block, loop)
+    sch.decompose_reduction(block, sch.get_loops(block)[1])
+
+
+def test_updates_may_not_run_more_often():
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    copy = sch.cache_write(block, 0)
+    sch.decompose_reduction(block, sch.get_loops(block)[2])
+    refuses(sch, 'block "C" updates what it reads', "compute_at", block, sch.get_loops(copy)[0])
+
+
+def test_row_sums():
+    scheduled(row_sum(), lambda sch: sch.decompose_reduction(sch.get_block("B"), sch.get_loops(sch.get_block("B"))[0]))
+    assert len(SIZES) == 4

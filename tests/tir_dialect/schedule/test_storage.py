@@ -1,0 +1,154 @@
+"""cache_read, cache_write, set_scope, storage_align."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, row_sum, scheduled
+from tests.tir_dialect.schedule.test_loops import refuses
+from tir_dialect import te
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.schedule import Schedule
+
+A = te.placeholder((n, m), "i32", "A")
+
+
+def allocations(sch):
+    return {op.buffer.name_hint: str(op.buffer.type) for op in sch.func.walk() if isinstance(op, AllocBufferOp)}
+
+
+@pytest.mark.parametrize("which", [0, 1, "A", "B"])
+def test_cache_read(which):
+    def transform(sch):
+        copy = sch.cache_read(sch.get_block("C"), which, "local")
+        assert copy.name == ("A_local" if which in (0, "A") else "B_local")
+
+    scheduled(matmul(), transform)
+
+
+@settings(max_examples=10)
+@given(st.sampled_from([2, 4]), st.sampled_from([2, 8]), st.integers(0, 2))
+def test_packing_a_tile_of_a_matmul(rows, columns, position):
+    def transform(sch):
+        block = sch.get_block("C")
+        i, j, r = sch.get_loops(block)
+        i0, j0, i1, j1 = sch.tile(i, j, [rows, columns])
+        sch.reorder(i0, j0, r, i1, j1)
+        loop = (i0, j0, r)[position]
+        for which in ("A", "B"):
+            sch.compute_at(sch.cache_read(block, which), loop)
+
+    sch = scheduled(matmul(), transform)
+    assert set(allocations(sch)) == {"A_global", "B_global"}
+
+
+@pytest.mark.parametrize("position", [None, 0, 1])
+def test_cache_write(position):
+    def transform(sch):
+        block = sch.get_block("C")
+        copy = sch.cache_write(block, 0, "local")
+        if position is not None:
+            sch.reverse_compute_at(copy, sch.get_loops(block)[position])
+
+    sch = scheduled(matmul(), transform)
+    assert list(allocations(sch)) == ["C_local"]
+
+
+def test_accumulating_a_tile_in_local_memory():
+    def transform(sch):
+        block = sch.get_block("C")
+        copy = sch.cache_write(block, "C", "local")
+        i, j, r = sch.get_loops(block)
+        i0, j0, i1, j1 = sch.tile(i, j, [4, 8])
+        sch.reorder(i0, j0, r, i1, j1)
+        sch.reverse_compute_at(copy, j0)
+        sch.decompose_reduction(block, r)
+        sch.parallel(i0)
+
+    scheduled(matmul(), transform)
+
+
+def test_cache_of_an_intermediate():
+    def transform(sch):
+        sch.cache_read(sch.get_block("C"), "B", "local")
+        sch.cache_write(sch.get_block("B"), 0, "local")
+
+    scheduled(elementwise(), transform)
+
+
+def test_cache_write_of_a_part_of_the_buffer():
+    def body(b, ins, outs):
+        (x,), (y,) = ins, outs
+        with b.block("rest", ("spatial", n, "i")) as (i,):
+            b.store(y, i, 7)
+        with b.block("part", ("spatial", n // 2, "i")) as (i,):
+            b.store(y, i, x[i, 0])
+
+    (y,) = te.extern([((n,), "i32")], [A], body, name="Y")
+    sch = Schedule(te.create_prim_func([A, y]))
+    refuses(sch, 'block "rest" writes buffer "Y", too', "cache_write", sch.get_block("part"), 0)
+
+
+def test_cache_write_of_half_of_a_buffer():
+    half = te.compute((n, m), lambda i, j: A[i, j] * 2, name="H")
+    func = te.create_prim_func([A, half])
+    scheduled(func, lambda sch: sch.cache_write(sch.get_block("H"), "H", "local"))
+
+
+def test_cache_refusals():
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    refuses(sch, 'expected a buffer that block "C" reads, got 2; it reads "A", "B"', "cache_read", block, 2)
+    refuses(sch, 'expected a buffer that block "C" writes, got \'A\'; it writes "C"', "cache_write", block, "A")
+    at = te.placeholder((n,), "i32", "at")
+
+    def body(b, ins, outs):
+        (x, where), (y,) = ins, outs
+        with b.block("scatter", ("spatial", n, "i")) as (i,):
+            b.store(y, where[i], x[i, 0])
+
+    (y,) = te.extern([((m,), "i32")], [A, at], body)
+    sch = Schedule(te.create_prim_func([A, at, y]))
+    refuses(sch, 'block "scatter" writes scattered elements', "cache_write", sch.get_block("scatter"), 0)
+
+
+def test_cache_read_of_a_buffer_that_changes():
+    def body(b, ins, outs):
+        (x,), (y,) = ins, outs
+        with b.for_range(0, n, name="i"), b.block("step", ("scan", n, "j")) as (j,):
+            b.store(y, j, te.if_then_else(j > 0, y[j - 1], 0) + x[j, 0])
+
+    (y,) = te.extern([((n,), "i32")], [A], body)
+    sch = Schedule(te.create_prim_func([A, y]))
+    refuses(sch, 'block "step" writes buffer "extern"', "cache_read", sch.get_block("step"), "extern")
+
+
+def test_set_scope():
+    sch = scheduled(elementwise(), lambda sch: sch.set_scope(sch.get_block("B"), 0, "local"))
+    assert allocations(sch) == {"B": '!tir.buffer<[n, m], i32, scope = "local">'}
+    sch = scheduled(elementwise(), lambda sch: sch.set_scope(sch.get_block("C"), "B", "shared"))
+    assert allocations(sch) == {"B": '!tir.buffer<[n, m], i32, scope = "shared">'}
+    refuses(sch, 'buffer "C" is a parameter or a view', "set_scope", sch.get_block("C"), 0, "local")
+
+
+def test_storage_align():
+    sch = scheduled(elementwise(), lambda sch: sch.storage_align(sch.get_block("B"), 0, 0, 16, 1))
+    assert allocations(sch) == {"B": "!tir.buffer<[n, m], i32, strides = [16 * floordiv(m + 14, 16) + 1, 1]>"}
+    block = sch.get_block("B")
+    refuses(sch, "expected an axis of 0 to 0, got 1", "storage_align", block, 0, 1, 16)
+    refuses(
+        sch, "expected a factor of at least 1 and an offset below it, got 4 and 4", "storage_align", block, 0, 0, 4, 4
+    )
+
+
+def test_storage_align_keeps_inner_strides():
+    b = te.compute((n, k, m), lambda i, p, j: A[i, j] * 2, name="B")
+    c = te.compute((n, k, m), lambda i, p, j: b[i, p, j] + 1, name="C")
+    sch = scheduled(te.create_prim_func([A, c]), lambda sch: sch.storage_align(sch.get_block("B"), 0, 0, 8))
+    assert allocations(sch) == {"B": "!tir.buffer<[n, k, m], i32, strides = [8 * floordiv(k * m + 7, 8), m, 1]>"}
+
+
+def test_row_sum_is_unchanged():
+    assert Schedule(row_sum()).get_block("B").name == "B"

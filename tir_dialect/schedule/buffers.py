@@ -1,0 +1,78 @@
+"""Naming the buffers of a block, and changing their types."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from tir_dialect.analysis.regions import block_regions
+from tir_dialect.analysis.structure import root_buffer
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.types import BufferType
+
+Which: TypeAlias = "int | str"
+"""A buffer by its number among those that a block reads or writes, or by its name."""
+
+
+def read_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
+    """A buffer that the block reads; accumulators of a reduction do not count."""
+    return _find(self, block, which, [region.buffer for region in block_regions(block).reads], "reads")
+
+
+def written_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
+    """A buffer that the block writes."""
+    return _find(self, block, which, [region.buffer for region in block_regions(block).writes], "writes")
+
+
+def any_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
+    """A buffer that the block writes, or, by name, one that it reads."""
+    regions = block_regions(block)
+    writes = [region.buffer for region in regions.writes]
+    names = [] if isinstance(which, int) else [region.buffer for region in regions.reads]
+    return _find(self, block, which, [*writes, *names], "uses")
+
+
+def _find(self: ScheduleState, block: BlockOp, which: Which, buffers: list[SSAValue], verb: str) -> SSAValue:
+    found = None
+    if isinstance(which, int):
+        found = buffers[which] if 0 <= which < len(buffers) else None
+    else:
+        found = next((buffer for buffer in buffers if buffer.name_hint == which), None)
+    if found is None:
+        names = ", ".join(f'"{buffer.name_hint}"' for buffer in buffers) or "none"
+        raise self.error(
+            f'expected a buffer that block "{block.block_name.data}" {verb}, got {which!r}; it {verb} {names}'
+        )
+    return root_buffer(found)
+
+
+def redirect(self: ScheduleState, block: BlockOp, source: SSAValue, target: SSAValue) -> None:
+    """Lets the loads and stores of a block use another buffer; `check_plain_uses` first."""
+    for op in block.body.walk():
+        if isinstance(op, LoadOp) and op.buffer is source:
+            op.operands[0] = target
+        elif isinstance(op, StoreOp) and op.buffer is source:
+            op.operands[1] = target
+
+
+def check_plain_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> None:
+    """Refuses a block that uses a buffer otherwise than by loads and stores."""
+    for op in block.body.walk():
+        if buffer in op.operands and not isinstance(op, LoadOp | StoreOp):
+            raise self.error(
+                f'block "{block.block_name.data}" uses buffer "{buffer.name_hint}" in \'{op.name}\', '
+                "expected loads and stores only"
+            )
+
+
+def retype(value: SSAValue, kind: BufferType) -> None:
+    """Gives a buffer another type, and views of it the same scope."""
+    new = Rewriter.replace_value_with_new_type(value, kind)
+    for use in list(new.uses):
+        if isinstance(use.operation, MatchBufferOp):
+            retype(use.operation.view, use.operation.view_type.with_(scope=kind.scope))

@@ -1,0 +1,171 @@
+"""Separating the start of a reduction from its updates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.structure import enclosing_loops
+from tir_dialect.analysis.structure import is_inside as is_defined_inside
+from tir_dialect.dims import Dim
+from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.accesses import written_buffers
+from tir_dialect.schedule.edits import rebuild_block, unique_block_name
+from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.normalize import Less, conditions_of, emit_conditions
+from tir_dialect.schedule.program_order import describe, touches
+from tir_dialect.schedule.renest import check_no_branch
+from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.types import IteratorKind
+
+
+@primitive
+def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
+    """Runs the init of a reduction in a block and loops of its own, in front of a loop around the reduction.
+
+    rewrite:
+        for i: for r: block(init: C[i] = 0; C[i] += A[i, r])
+        -> for i: C[i] = 0
+           for i: for r: C[i] += A[i, r]
+
+    Gives the block of the init. It runs also where there is nothing to reduce.
+
+    Refuses blocks without init, loops inside of a loop that is reduced over, loops that drive reduce and spatial
+    iterators, and loops in which others write the result.
+    """
+    init = block.op.init
+    if init is None:
+        raise self.error(f'block "{block.name}" has no init')
+    chain = _chain(self, block.op, loop.op)
+    drives = _kinds(block.op)
+    _check_loops(self, block.op, loop.op, drives)
+    _check_result(self, block.op, loop.op)
+    check_no_branch(self, block.op)
+    copied = [op for op in chain if IteratorKind.SPATIAL in drives.get(op.induction_var, set())]
+    conditions = _spatial_conditions(self, block.op, drives)
+    made = _init_block(self, block.op, init)
+    _nest(self, made, block.op, copied, InsertPoint.before(loop.op), conditions)
+    return self.block(made)
+
+
+def _chain(self: ScheduleState, block: BlockOp, loop: ForOp) -> list[ForOp]:
+    loops = enclosing_loops(block)
+    if loop not in loops:
+        name = loop.induction_var.name_hint
+        raise self.error(f'loop "{name}" is not around block "{block.block_name.data}"')
+    return list(loops[loops.index(loop) :])
+
+
+def _kinds(block: BlockOp) -> dict[SSAValue, set[IteratorKind]]:
+    """Which kinds of iterators each loop variable drives."""
+    dependence = Dependence(is_loop_variable)
+    found: dict[SSAValue, set[IteratorKind]] = {}
+    for iterator in block.iterators:
+        for variable in dependence.of(iterator.binding):
+            found.setdefault(variable, set()).add(iterator.kind)
+    return found
+
+
+def _check_loops(
+    self: ScheduleState, block: BlockOp, loop: ForOp, drives: Mapping[SSAValue, set[IteratorKind]]
+) -> None:
+    for op in enclosing_loops(block):
+        kinds = drives.get(op.induction_var, set())
+        name = op.induction_var.name_hint
+        if len(kinds) > 1:
+            raise self.error(f'loop "{name}" drives spatial and reduce iterators of block "{block.block_name.data}"')
+        if kinds - {IteratorKind.SPATIAL} and not is_inside(op, loop):
+            raise self.error(f'loop "{loop.induction_var.name_hint}" is inside of loop "{name}", which is reduced over')
+
+
+def _check_result(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
+    for buffer in written_buffers(block):
+        if is_defined_inside(buffer, loop):
+            raise self.error(f'buffer "{buffer.name_hint}" is allocated in loop "{loop.induction_var.name_hint}"')
+        for op in loop.walk():
+            if touches(op, {buffer}, writes_only=True) and not is_inside(op, block):
+                raise self.error(f'{describe(op)} writes buffer "{buffer.name_hint}", too')
+
+
+def _spatial_conditions(
+    self: ScheduleState, block: BlockOp, drives: Mapping[SSAValue, set[IteratorKind]]
+) -> list[Less]:
+    """The conditions that are about spatial iterators; those about reduce iterators do not concern the init."""
+    reduced = {
+        self.space.variable(op.induction_var).dim.as_symbol or ""
+        for op in enclosing_loops(block)
+        if drives.get(op.induction_var, set()) - {IteratorKind.SPATIAL}
+    }
+    found: list[Less] = []
+    for condition in conditions_of(self.space, block):
+        if not isinstance(condition, Less):
+            raise self.error(f'block "{block.block_name.data}" has a condition that is no comparison of indices')
+        used = (condition.lhs.symbols | condition.rhs.symbols) & reduced
+        spatial = (condition.lhs.symbols | condition.rhs.symbols) & self.space.variables.keys() - reduced
+        if used and spatial:
+            raise self.error(
+                f'block "{block.block_name.data}" has a condition on spatial and reduce iterators together'
+            )
+        if not used:
+            found.append(condition)
+    return found
+
+
+def _init_block(self: ScheduleState, block: BlockOp, init: InitOp) -> BlockOp:
+    """A block with the spatial iterators and the init of a reduction, which loses it; not yet in the function."""
+    spatial = [it for it in block.iterators if it.kind is IteratorKind.SPATIAL]
+    name = unique_block_name(self.func, f"{block.block_name.data}_init")
+    hints = [it.value.name_hint for it in spatial]
+    made = BlockOp(name, [(it.kind, it.extent, it.extent) for it in spatial], name_hints=hints)
+    made.location = block.location
+    mapping: dict[SSAValue, SSAValue] = {
+        it.value: value for it, value in zip(spatial, made.body.block.args, strict=True)
+    }
+    for op in init.body.block.ops:
+        made.body.block.add_op(op.clone(mapping))
+    Rewriter.erase_op(init)
+    return made
+
+
+def _nest(
+    self: ScheduleState,
+    made: BlockOp,
+    block: BlockOp,
+    copied: Sequence[ForOp],
+    point: InsertPoint,
+    conditions: Sequence[Less],
+) -> None:
+    """Puts `made` at `point` in copies of loops, with the spatial bindings of `block` in terms of those."""
+    loops: list[ForOp] = []
+    symbols: dict[str, Dim] = {}
+    place = point
+    for old in copied:
+        emitter = Materializer(self.func, self.space, place)
+        upper, lower = self.space.dim_of(old.upper), None if old.lower is None else self.space.dim_of(old.lower)
+        loop = ForOp(
+            old.upper if upper is None else emitter.emit(upper.substitute(symbols)),
+            lower=None if lower is None else emitter.emit(lower.substitute(symbols)),
+            kind=old.kind.data,
+            thread_tag=None if old.thread_tag is None else old.thread_tag.data,
+            name_hint=old.induction_var.name_hint,
+        )
+        loop.location = old.location
+        Rewriter.insert_op(loop, place)
+        symbols[self.symbol(old).as_symbol or ""] = self.symbol(loop)
+        place = InsertPoint.at_end(loop.body.block)
+        loops.append(loop)
+    Rewriter.insert_op(made, place)
+    emitter = Materializer(self.func, self.space, InsertPoint.before(made))
+    spatial = [it for it in block.iterators if it.kind is IteratorKind.SPATIAL]
+    bindings = [self.space.dim_of(it.binding) for it in spatial]
+    iterators = [
+        (it.kind, it.binding if dim is None else emitter.emit(dim.substitute(symbols)), it.extent)
+        for it, dim in zip(spatial, bindings, strict=True)
+    ]
+    local = [Less(c.lhs.substitute(symbols), c.rhs.substitute(symbols)) for c in conditions]
+    rebuild_block(made, iterators, emit_conditions(emitter, list(local)))

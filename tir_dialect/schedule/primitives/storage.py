@@ -1,0 +1,64 @@
+"""Where and how allocated buffers are stored."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.schedule.buffers import Which, any_buffer, retype
+from tir_dialect.schedule.elementwise import own_allocation
+from tir_dialect.schedule.handles import Block
+from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.types import BufferType
+
+
+@primitive
+def set_scope(self: ScheduleState, block: Block, buffer: Which, scope: str) -> None:
+    """Puts an allocated buffer into another kind of memory.
+
+    rewrite:
+        B = alloc [n]
+        -> B = alloc [n] in "local"
+
+    Refuses parameters.
+    """
+    value = any_buffer(self, block.op, buffer)
+    allocation = own_allocation(self, value)
+    retype(allocation.buffer, allocation.buffer_type.with_(scope=scope))
+
+
+@primitive
+def storage_align(self: ScheduleState, block: Block, buffer: Which, axis: int, factor: int, offset: int = 0) -> None:
+    """Pads the rows of an allocated buffer so that the stride of an axis is `factor * k + offset`.
+
+    rewrite:
+        B = alloc [n, 30]
+        -> B = alloc [n, 30] with strides [32, 1]
+
+    Refuses parameters, buffers with views, axes that are not there, the last axis, and factors below 1.
+    """
+    value = any_buffer(self, block.op, buffer)
+    kind = own_allocation(self, value).buffer_type
+    if not 0 <= axis < kind.rank - 1:
+        raise self.error(f"expected an axis of 0 to {kind.rank - 2}, got {axis}")
+    if factor < 1 or not 0 <= offset < factor:
+        raise self.error(f"expected a factor of at least 1 and an offset below it, got {factor} and {offset}")
+    if any(isinstance(use.operation, MatchBufferOp) for use in value.uses):
+        raise self.error(f'buffer "{value.name_hint}" has views, align it before they are made')
+    _set_strides(value, kind, _aligned(kind, axis, factor, offset))
+
+
+def _aligned(kind: BufferType, axis: int, factor: int, offset: int) -> list[Dim]:
+    strides: list[Dim] = list(kind.strides)
+    step = constant(1) if not strides else strides[-1]
+    for position in reversed(range(kind.rank)):
+        if position == axis:
+            step = ceildiv(step - offset, factor) * factor + offset
+        strides[position] = step if position <= axis else strides[position]
+        step = strides[position] * kind.shape[position]
+    return strides
+
+
+def _set_strides(value: SSAValue, kind: BufferType, strides: list[Dim]) -> None:
+    retype(value, BufferType(kind.shape, kind.dtype, strides=strides, scope=kind.scope, align=kind.align))
