@@ -89,11 +89,14 @@ def elements(data: Any, dtype: Attribute | None = None) -> DenseIntOrFPElementsA
     """Elements with shape and dtype; without a dtype Python's floats are `f32`, and arrays keep theirs."""
     import numpy as np
 
-    if isinstance(data, int | float | Sequence):
-        array: NDArray[Any] = np.asarray(data)
-        known: ElementType = f32 if array.dtype == np.float64 else from_numpy(array.dtype)
+    if isinstance(data, np.ndarray | np.generic):
+        array: NDArray[Any] = np.asarray(cast("NDArray[Any]", data))
+        known: ElementType = from_numpy(array.dtype)
+    elif isinstance(data, int | float | Sequence):
+        array = np.asarray(data)
+        known = f32 if array.dtype == np.float64 else from_numpy(array.dtype)
     else:
-        array = cast("NDArray[Any]", data) if isinstance(data, np.ndarray) else np.from_dlpack(data)
+        array = np.from_dlpack(data)
         known = from_numpy(array.dtype)
     kind = known if dtype is None else lookup(dtype).type
     return _dense(array.astype(numpy_dtype(kind)), kind)

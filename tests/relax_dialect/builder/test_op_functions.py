@@ -1,0 +1,110 @@
+"""Operators as functions: every operator has one, and a signature for editors."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import relax_dialect.builder
+from relax_dialect import BlockBuilder
+from relax_dialect.builder import Expr, op, tensor
+from relax_dialect.builder.operator_functions import operator_classes
+from relax_dialect.builder.stubs import stub_text
+from relax_dialect.dialect import Relax
+from relax_dialect.interpreter import run
+from relax_dialect.ops.operator import Operator
+from relax_dialect.struct_info.types import PrimType
+
+
+def test_every_operator_has_a_function():
+    operators = [each for each in Relax.operations if issubclass(each, Operator)]
+    assert operators
+    for each in operators:
+        space: Any = op
+        for part in each.name.split(".")[1:]:
+            assert part in dir(space)
+            space = getattr(space, part)
+        assert callable(space)
+        assert space.__doc__ == each.__doc__
+
+
+def test_structure_is_no_operator():
+    for name in ("func", "if", "for", "while", "closure", "dataflow", "return", "yield", "output", "kill"):
+        assert f"relax.{name}" not in operator_classes()
+
+
+def test_stub_is_current():
+    stub = Path(relax_dialect.builder.__file__).with_name("op.pyi")
+    assert stub.read_text() == stub_text(), "run make docs"
+
+
+def test_near_misses_are_named():
+    with pytest.raises(AttributeError, match=r"no operator relax\.matmull; did you mean relax\.matmul"):
+        _ = op.matmull
+    with pytest.raises(AttributeError, match=r"no operator relax\.nn\.rellu; did you mean relax\.nn\.relu"):
+        _ = op.nn.rellu
+
+
+def built(body: Any, **params: Any) -> Any:
+    bb = BlockBuilder()
+    with bb.function("main", params) as values:
+        bb.emit_func_output(body(*values))
+    return bb
+
+
+def test_arguments_become_values():
+    def body(x: Expr) -> Expr:
+        grown = op.broadcast_to(op.reshape(x, [1, "n"]), [2, "n"])
+        filled = op.full([2, "n"], 3.0, "f32")
+        chosen = op.where(grown > 1, grown, 0)
+        counted = op.arange(0, "n", 1).astype("f32")
+        return op.concat([grown, filled, chosen, op.stack([counted, counted])], axis=0)
+
+    result = run(built(body, x=("n",)).get(), "main", [np.array([0, 2, 4], np.float32)])
+    rows = [[0, 2, 4]] * 2 + [[3, 3, 3]] * 2 + [[0, 2, 4]] * 2 + [[0, 1, 2]] * 2
+    np.testing.assert_array_equal(np.asarray(result), rows)
+
+
+def test_several_results_are_a_tuple():
+    def body(x: Expr) -> Expr:
+        first, second = op.split(x, sections=2)
+        values, places = op.topk(x, 1)
+        assert isinstance(op.unique(x), tuple)
+        return op.tuple(first, second, values, places)
+
+    result = run(built(body, x=(4,)).get(), "main", [np.array([3, 1, 4, 1], np.float32)])
+    assert isinstance(result, tuple)
+    np.testing.assert_array_equal(np.asarray(result[2]), [4])
+
+
+def test_effects_and_keywords():
+    check = op.assert_
+    bb = BlockBuilder()
+    with bb.function("main", {"x": ("n",), "c": tensor((), "i1")}, pure=False) as (x, c):
+        assert check(c, "wrong") is None
+        assert op.print("{}", [x]) is None
+        bb.emit_func_output(x)
+    assert 'relax.assert %c, "wrong"()' in str(bb.get())
+
+
+def test_functions_without_expressions_use_the_open_function():
+    outer, inner = BlockBuilder(), BlockBuilder()
+    with outer.function("main"):
+        with inner.function("main"):
+            inner.emit_func_output(op.zeros([2], "f32"))
+        outer.emit_func_output((op.ones([3], "i64"), op.prim(4)))
+    assert "relax.zeros" in str(inner.get())
+    assert "relax.ones" in str(outer.get())
+
+
+def test_numbers_beside_tensors():
+    def body(x: Expr, c: Expr) -> Expr:
+        chosen = op.where(c, x, 1)
+        assert chosen.dtype == x.dtype
+        assert op.prim(4).type == PrimType(value=4)
+        return op.maximum(chosen, 0)
+
+    text = str(built(body, x=tensor(("n",), "f16"), c=tensor(("n",), "i1")).get())
+    assert "dense<1.000000e+00> : tensor<f16>" in text
+    assert "dense<0.000000e+00> : tensor<f16>" in text
