@@ -87,19 +87,27 @@ def attribute_symbols(attribute: Attribute) -> Iterator[str]:
 
 def bounds_at(op: Operation) -> Bounds:
     """What the enclosing functions and loops say about the values of their symbols."""
-    entries: dict[str, tuple[int | None, int | None]] = {}
-    parent = op.parent_op()
-    while parent is not None:
-        if isinstance(parent, BindsBlockSymbols):
-            for symbol in parent.symbols:
-                entries.setdefault(symbol.symbol.data, symbol.interval)
-        parent = parent.parent_op()
-    return Bounds(entries)
+    return prover_at(op).bounds
 
 
 def prover_at(op: Operation) -> Prover:
     """A prover that knows the bounds of the symbols visible at `op`; shared by all ops with the same bounds."""
-    return prover_for(bounds_at(op))
+    binders: list[tuple[SymbolAttr, ...]] = []
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, BindsBlockSymbols):
+            binders.append(tuple(parent.symbols))
+        parent = parent.parent_op()
+    return _prover_inside(tuple(binders))
+
+
+@lru_cache(maxsize=1024)
+def _prover_inside(binders: tuple[tuple[SymbolAttr, ...], ...]) -> Prover:
+    """The prover inside of ops that bind these symbols, the innermost first."""
+    entries: dict[str, tuple[int, int | None]] = {}
+    for symbol in (symbol for symbols in binders for symbol in symbols):
+        entries.setdefault(symbol.symbol.data, symbol.interval)
+    return prover_for(Bounds(entries))
 
 
 @lru_cache(maxsize=256)
