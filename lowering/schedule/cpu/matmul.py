@@ -14,8 +14,10 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Region, SSAValue
 
 from lowering.schedule.cpu.code import Code
-from lowering.schedule.cpu.contraction import Contraction, Operand
-from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
+from lowering.schedule.cpu.contraction import Contraction
+from lowering.schedule.cpu.few_rows import MAX_ROWS, emit_few_rows, is_wanted
+from lowering.schedule.cpu.product import Product
+from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import LoopKind
@@ -63,7 +65,8 @@ def emit_matmul(func: PrimFuncOp, contraction: Contraction, target: Target) -> N
     for before, after in zip(old.args, body.args, strict=True):
         replaced[before] = after
         after.name_hint = before.name_hint
-    kernel = _Matmul(Code(body, func.location), contraction, tiles, target.cores, replaced)
+    product = Product(Code(body, func.location), contraction, target.cores, replaced)
+    kernel = _Matmul(product, tiles)
     kernel.emit()
     func.detach_region(func.body)
     func.add_region(Region(body))
@@ -78,39 +81,50 @@ def _parallel(count: Dim) -> LoopKind:
 class _Matmul:
     """Emits the code of one contraction."""
 
-    def __init__(
-        self, code: Code, contraction: Contraction, tiles: Tiling, cores: int, arguments: dict[SSAValue, SSAValue]
-    ):
-        self.code = code
-        self.what = contraction
+    def __init__(self, product: Product, tiles: Tiling):
+        self.product = product
+        self.code = product.code
+        self.what = product.what
         self.tiles = tiles
-        self.cores = cores
-        self.arguments = arguments
-        extents = contraction.extents
-        self.m = product(extents[axis] for axis in contraction.row)
-        self.n = extents[contraction.column[0]]
-        self.k = extents[contraction.reduced[0]]
+        self.m, self.n, self.k = product.m, product.n, product.k
 
     def emit(self) -> None:
         """The loops over batches, then one product after the other."""
+        if self._never_packed:
+            self._batches(list(self.what.batch), {})
+            return
         code, tiles = self.code, self.tiles
-        depth = minimum(self.k, constant(tiles.depth))
-        self.panels = code.alloc(
-            [maximum(ceildiv(self.n, constant(tiles.width)), constant(1)), maximum(depth, constant(1)), tiles.width],
-            self.what.dtype,
-            "packed_columns",
-        )
-        self.depth = maximum(depth, constant(1))
+        self.depth = maximum(minimum(self.k, constant(tiles.depth)), constant(1))
+        count = maximum(ceildiv(self.n, constant(tiles.width)), constant(1))
+        self.panels = code.alloc([count, self.depth, tiles.width], self.what.dtype, "packed_columns")
         self._batches(list(self.what.batch), {})
+
+    @property
+    def _never_packed(self) -> bool:
+        """Whether the rows are known to be few."""
+        return is_wanted(self.product) and self.m.constant_value is not None
 
     def _batches(self, axes: list[int], at: dict[int, SSAValue]) -> None:
         if not axes:
-            self._product(at)
+            self._one_product(at)
             return
         with self.code.loop(self.code.dim(self.what.extents[axes[0]]), "b") as index:
             self._batches(axes[1:], {**at, axes[0]: index})
 
-    def _product(self, at: dict[int, SSAValue]) -> None:
+    def _one_product(self, at: dict[int, SSAValue]) -> None:
+        """The product at one place of the batch axes, by the way that suits the number of rows."""
+        code = self.code
+        if self._never_packed:
+            emit_few_rows(self.product, at, self.tiles.lanes)
+        elif is_wanted(self.product):
+            with code.when(code.compare("sle", code.dim(self.m, "m"), MAX_ROWS)) as branch:
+                emit_few_rows(self.product, at, self.tiles.lanes)
+            with code.otherwise(branch):
+                self._packed(at)
+        else:
+            self._packed(at)
+
+    def _packed(self, at: dict[int, SSAValue]) -> None:
         code, tiles = self.code, self.tiles
         m, n, k = code.dim(self.m, "m"), code.dim(self.n, "n"), code.dim(self.k, "k")
         panels = code.dim(ceildiv(self.n, constant(tiles.width)), "panels")
@@ -132,8 +146,7 @@ class _Matmul:
     def _tasks(self) -> tuple[Dim, Dim]:
         """How many blocks of rows there are, a multiple of the threads if possible, and their height."""
         tiles = self.tiles
-        worthwhile = floordiv(self.m * self.n * self.k, constant(PRODUCTS_PER_THREAD))
-        threads = maximum(minimum(worthwhile, constant(self.cores)), constant(1))
+        threads = self.product.threads(PRODUCTS_PER_THREAD)
         strips = ceildiv(self.m, constant(tiles.rows))
         rounds = maximum(ceildiv(self.m, threads * tiles.height), constant(1))
         height = tiles.rows * maximum(ceildiv(strips, threads * rounds), constant(1))
@@ -154,7 +167,7 @@ class _Matmul:
             with code.loop(length, "r") as r:
                 row = {**at, self.what.reduced[0]: code.add(start, r)}
                 for v, (place, mask) in enumerate(zip(places, masks, strict=True)):
-                    part = self._load(operand, {**row, self.what.column[0]: place}, tiles.lanes, mask)
+                    part = self.product.load(operand, {**row, self.what.column[0]: place}, tiles.lanes, mask)
                     code.store(part, self.panels, [panel, r, code.index(v * tiles.lanes)])
             return
         last = code.sub(n, 1)
@@ -162,7 +175,7 @@ class _Matmul:
             column = code.minimum(code.add(left, j), last)
             with code.loop(length, "r") as r:
                 place = {**at, self.what.column[0]: column, self.what.reduced[0]: code.add(start, r)}
-                code.store(self._load(operand, place), self.panels, [panel, r, j])
+                code.store(self.product.load(operand, place), self.panels, [panel, r, j])
 
     def _pack_rows(
         self,
@@ -184,32 +197,14 @@ class _Matmul:
             code.loop(code.index(tiles.rows), "i") as i,
         ):
             row = code.minimum(code.add(code.add(top, code.mul(strip, tiles.rows)), i), last)
-            place = {**at, **self._row_place(row)}
+            place = {**at, **self.product.row_place(row)}
             with code.loop(length, "r") as r:
                 place[self.what.reduced[0]] = code.add(start, r)
-                code.store(self._load(self.what.rows, place), packed, [strip, r, i])
+                code.store(self.product.load(self.what.rows, place), packed, [strip, r, i])
         return packed
 
     def _strips(self, rows: SSAValue) -> SSAValue:
         return self.code.divide(self.code.add(rows, self.tiles.rows - 1), self.tiles.rows)
-
-    def _row_place(self, row: SSAValue) -> dict[int, SSAValue]:
-        """The indices along the row axes for the number of a row."""
-        place: dict[int, SSAValue] = {}
-        rest = row
-        for axis in reversed(self.what.row[1:]):
-            extent = self.code.dim(self.what.extents[axis])
-            place[axis] = self.code.remainder(rest, extent)
-            rest = self.code.divide(rest, extent)
-        if self.what.row:
-            place[self.what.row[0]] = rest
-        return place
-
-    def _load(
-        self, operand: Operand, place: dict[int, SSAValue], lanes: int | None = None, mask: SSAValue | None = None
-    ) -> SSAValue:
-        indices = [place[axis] for axis in operand.axes]
-        return self.code.load(self.arguments[operand.buffer], indices, lanes, mask)
 
     # The product
 
@@ -270,17 +265,16 @@ class _Matmul:
     ) -> None:
         """One row of a tile, added to what earlier turns have left there."""
         code, tiles = self.code, self.tiles
-        output = self.arguments[self.what.output.buffer]
         with code.when(code.compare("slt", row, m)):
-            place = {**at, **self._row_place(row)}
+            here = {**at, **self.product.row_place(row)}
+            targets = [{**here, self.what.column[0]: place} for place in places]
             values = [
                 code.load(sums, [code.index(i), code.index(v * tiles.lanes)], tiles.lanes) for v in range(len(places))
             ]
-            targets = [[{**place, self.what.column[0]: p}[axis] for axis in self.what.output.axes] for p in places]
             with code.when(first) as branch:
                 for value, target, mask in zip(values, targets, masks, strict=True):
-                    code.store(value, output, target, mask)
+                    self.product.store(value, target, mask)
             with code.otherwise(branch):
                 for value, target, mask in zip(values, targets, masks, strict=True):
-                    old = code.load(output, target, tiles.lanes, mask)
-                    code.store(code.value(arith.AddfOp(value, old)), output, target, mask)
+                    old = self.product.load(self.what.output, target, tiles.lanes, mask)
+                    self.product.store(code.value(arith.AddfOp(value, old)), target, mask)

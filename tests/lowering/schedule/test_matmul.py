@@ -31,7 +31,18 @@ PROGRAMS = {
     "double": ("[%m, %n, %k](%x: !relax.tensor<[m, k], f64>, %y: !relax.tensor<[k, n], f64>)", "relax.matmul %x, %y"),
     "row vector": ("[%n, %k](%x: !relax.tensor<[k], f32>, %y: !relax.tensor<[k, n], f32>)", "relax.matmul %x, %y"),
 }
-SIZES = ((0, 3, 2), (3, 0, 2), (3, 4, 0), (1, 1, 1), (5, 33, 7), (14, 32, 512), (31, 65, 130), (64, 64, 1030))
+SIZES = (
+    (0, 3, 2),
+    (3, 0, 2),
+    (3, 4, 0),
+    (7, 4, 0),
+    (1, 1, 1),
+    (4, 129, 9),
+    (5, 33, 7),
+    (14, 32, 512),
+    (31, 65, 130),
+    (64, 64, 1030),
+)
 
 
 def text(name: str) -> str:

@@ -1,14 +1,19 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=x86-64-v3}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=x86-64-v3},schedule-cpu{target=x86-64-v3}" | filecheck %s
 
-// Columns are packed in parallel, then blocks of rows are multiplied in parallel, with a tile of sums of constant size.
+// With few rows, the columns are used from where they are. Otherwise they are packed in parallel, then blocks of rows are multiplied in parallel, with a tile of sums of constant size.
 // CHECK-LABEL: tir.prim_func @anything
 // CHECK:         %packed_columns = tir.alloc_buffer
+// CHECK:         arith.cmpi sle
+// CHECK:         tir.if
+// CHECK:           tir.for parallel (%part)
+// CHECK:             %sums = tir.alloc_buffer : !tir.buffer<[64], f32, scope = "local", align = 64>
+// CHECK:             tir.load %B[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:         tir.for parallel (%panel)
 // CHECK:           tir.load %B[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:         tir.for parallel (%task)
 // CHECK:           %packed_rows = tir.alloc_buffer
-// CHECK:           %sums = tir.alloc_buffer : !tir.buffer<[6, 16], f32, scope = "local", align = 64>
+// CHECK:           %sums{{.*}} = tir.alloc_buffer : !tir.buffer<[6, 16], f32, scope = "local", align = 64>
 // CHECK:           math.fma
 // CHECK:           tir.store {{.*}}, %C[{{.*}}] mask
 tir.prim_func @anything[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[k, n], f32>, %C: !tir.buffer<[m, n], f32>) {
