@@ -41,10 +41,11 @@ class ToNonDataflowPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Dissolves every region; they do not nest."""
         for dataflow in [inner for inner in op.walk() if isinstance(inner, DataflowOp)]:
-            _dissolve(dataflow)
+            dissolve(dataflow)
 
 
-def _dissolve(dataflow: DataflowOp) -> None:
+def dissolve(dataflow: DataflowOp) -> None:
+    """Puts the ops of one region in its place, and its outputs in that of its results."""
     output = dataflow.output
     values = output.values
     for result, value in zip(dataflow.results, values, strict=True):

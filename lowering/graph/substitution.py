@@ -1,0 +1,81 @@
+"""Symbols of a function replaced everywhere in its ops: in types, properties and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+from xdsl.utils.hints import isa
+
+from relax_dialect.scope import block_symbols_used, symbols_used, symbols_witnessed
+from relax_dialect.struct_info.base import PartialShapeAttr, StructInfo
+from relax_dialect.struct_info.symbols import substitute, substitute_shape
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Dim
+from tir_dialect.types import SymbolAttr
+
+
+def bound_symbols(op: Operation) -> dict[str, None]:
+    """The symbols that are witnessed by ops and blocks inside `op`, in program order, those of its entry first."""
+    found: dict[str, None] = {}
+    for inner in op.walk():
+        found |= dict.fromkeys(symbols_witnessed(inner))
+        for region in inner.regions:
+            for block in region.blocks:
+                found |= dict.fromkeys(symbols_witnessed(block))
+    return found
+
+
+def all_symbols(op: Operation) -> set[str]:
+    """The symbols that are used or witnessed anywhere inside `op`."""
+    found = set(bound_symbols(op))
+    for inner in op.walk():
+        found |= symbols_used(inner)
+        for region in inner.regions:
+            for block in region.blocks:
+                found |= block_symbols_used(block)
+    return found
+
+
+def substitute_in(ops: Iterable[Operation], mapping: Mapping[str, Dim]) -> None:
+    """Replaces symbols at once in `ops` and everything inside them.
+
+    A symbol that one of the ops binds may only become another symbol; one that a closure binds is not in `mapping`.
+    """
+    if not mapping:
+        return
+    for op in [inner for each in ops for inner in each.walk()]:
+        op.properties = {name: _substitute(attribute, mapping) for name, attribute in op.properties.items()}
+        op.attributes = {name: _substitute(attribute, mapping) for name, attribute in op.attributes.items()}
+        values: list[SSAValue] = [
+            *op.results,
+            *(arg for region in op.regions for block in region.blocks for arg in block.args),
+        ]
+        for value in values:
+            substitute_in_value(value, mapping)
+
+
+def substitute_in_value(value: SSAValue, mapping: Mapping[str, Dim]) -> SSAValue:
+    """Replaces symbols in the type of a value; gives the value that takes its place."""
+    info = _substitute(value.type, mapping)
+    return value if info == value.type else Rewriter.replace_value_with_new_type(value, info)
+
+
+def _substitute(attribute: Attribute, mapping: Mapping[str, Dim]) -> Attribute:
+    if isinstance(attribute, StructInfo):
+        return substitute(attribute, mapping)
+    if isinstance(attribute, DimAttr):
+        return DimAttr(attribute.data.substitute(mapping))
+    if isinstance(attribute, PartialShapeAttr):
+        return PartialShapeAttr(substitute_shape(attribute.data, mapping))
+    if isinstance(attribute, SymbolAttr):
+        new = mapping.get(attribute.symbol.data)
+        name = None if new is None else new.as_symbol
+        return attribute if name is None else SymbolAttr(name, *attribute.interval)
+    if isa(attribute, ArrayAttr[Attribute]):
+        return ArrayAttr(_substitute(each, mapping) for each in attribute)
+    if isinstance(attribute, DictionaryAttr):
+        return DictionaryAttr({name: _substitute(each, mapping) for name, each in attribute.data.items()})
+    return attribute
