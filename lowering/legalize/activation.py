@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axis_of, without
+from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import is_float_expr, narrow, number, widen
 from lowering.legalize.unary import elementwise
 from relax_dialect.ops import activation

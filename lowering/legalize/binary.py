@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lowering.legalize.broadcasting import broadcast_load
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
+from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import apply
 from relax_dialect.ops import binary
 from relax_dialect.ops.binary import BinaryOp, BroadcastOp

@@ -1,45 +1,48 @@
-"""What a legalisation sees of an op, and how it hands over the kernel that computes it."""
+"""The tables of legalisations, which the files of the families fill."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar, cast
 
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import Operation, SSAValue
 
-from lowering.diagnostics import fail
-from lowering.legalize.kernel_dims import KernelDims
-from lowering.legalize.operands import dims_in, dims_of, is_runtime_prim, literal
-from lowering.locations import inherit_location
-from relax_dialect.ops.call_tir import CallTIROp
-from relax_dialect.ops.prim_func import explicit_symbols
-from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.struct_info.types import PrimType, TensorType
-from relax_dialect.symbols import symbol_name
+from lowering.legalize.kernel import Kernel
 from tir_dialect import te
-from tir_dialect.dims import Dim, symbol
-from tir_dialect.ops.function import PrimFuncOp
 
 OpT = TypeVar("OpT", bound=Operation)
-Outputs: TypeAlias = "te.Tensor | Sequence[te.Tensor]"
-Rule: TypeAlias = "Callable[[Kernel, OpT], Outputs]"
+Rule: TypeAlias = "Callable[[Kernel, OpT], te.Tensor | Sequence[te.Tensor]]"
 Rewrite: TypeAlias = "Callable[[OpT], Sequence[SSAValue] | None]"
 
 KERNELS: dict[type[Operation], Rule[Operation]] = {}
 """Ops that become one kernel."""
 
+SIZES: dict[type[Operation], Rule[Operation]] = {}
+"""Ops with results whose sizes are data: the kernels that find them out."""
+
 REWRITES: dict[type[Operation], Rewrite[Operation]] = {}
 """Ops that become other ops, or stay what they are."""
 
 
-def legalizes(op_type: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
-    """Registers the tensor expression of an op."""
+def legalizes(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers the tensor expression of ops: one tensor for each result."""
 
     def register(rule: Rule[OpT]) -> Rule[OpT]:
-        KERNELS[op_type] = cast("Rule[Operation]", rule)
+        KERNELS.update(dict.fromkeys(op_types, cast("Rule[Operation]", rule)))
+        return rule
+
+    return register
+
+
+def sizes(*op_types: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
+    """Registers a tensor expression that is evaluated before that of the op, if dimensions of its results are unknown.
+
+    The first tensor, of rank 1 and `i64`, has these dimensions in order, or one that stands for all of them. What
+    follows is kept for the kernel of the op: `Kernel.kept`.
+    """
+
+    def register(rule: Rule[OpT]) -> Rule[OpT]:
+        SIZES.update(dict.fromkeys(op_types, cast("Rule[Operation]", rule)))
         return rule
 
     return register
@@ -55,142 +58,3 @@ def rewrites(op_type: type[OpT]) -> Callable[[Rewrite[OpT]], Rewrite[OpT]]:
         return rule
 
     return register
-
-
-@dataclass(frozen=True)
-class Made:
-    """A kernel that has been made, and its symbols in the order of `Kernel.symbols`."""
-
-    func: PrimFuncOp
-    symbols: tuple[str, ...]
-
-
-@dataclass
-class Kernels:
-    """The PrimFuncs of a module that legalisation has made; equal kernels are made once."""
-
-    module: ModuleOp
-    _made: dict[Hashable, Made] = field(default_factory=dict[Hashable, Made])
-    _names: set[str] = field(default_factory=set[str])
-    _last: PrimFuncOp | None = None
-
-    def __post_init__(self) -> None:
-        self._names.update(name for op in self.module.ops if (name := symbol_name(op)) is not None)
-
-    def call(self, kernel: Kernel, outputs: Callable[[], Outputs], name: str) -> CallTIROp:
-        """The call of the PrimFunc that computes `outputs`; they are asked for if there is no equal kernel yet."""
-        found = self._made.get(kernel.key)
-        if found is None:
-            unique = fresh_name(name, self._names)
-            self._names.add(unique)
-            found = self._made[kernel.key] = Made(kernel.build(outputs(), unique), kernel.symbols)
-            block = self.module.body.block
-            place = InsertPoint.at_start(block) if self._last is None else InsertPoint.after(self._last)
-            Rewriter.insert_op(found.func, place)
-            self._last = found.func
-        return kernel.call(found)
-
-
-class Kernel:
-    """The op that is legalised, with its operands as parameters of a kernel."""
-
-    def __init__(self, op: Operation):
-        """Fails at the op if a shape or dtype is not known."""
-        self._op = op
-        operands = dict.fromkeys(op.operands)
-        self._parameters = [value for value in operands if isinstance(value.type, TensorType) or is_runtime_prim(value)]
-        self._results = [value for value in op.results if isinstance(value.type, TensorType)]
-        buffers = [value for value in (*self._parameters, *self._results) if isinstance(value.type, TensorType)]
-        self._shapes = {value: self._known(value) for value in buffers}
-        self._others = tuple(dims_of(op))
-        self._dims = KernelDims.of(self._shapes.values(), self._others)
-        self._placeholders: dict[SSAValue, te.Tensor] = {}
-        self._scalars: dict[SSAValue, te.Expr] = {}
-
-    def tensor(self, value: SSAValue) -> te.Tensor:
-        """The placeholder of a tensor operand."""
-        found = self._placeholders.get(value)
-        if found is None:
-            found = te.placeholder(self.shape(value), str(self.dtype(value)), self._name(value))
-            self._placeholders[value] = found
-        return found
-
-    def scalar(self, value: SSAValue) -> te.Expr:
-        """A prim operand: a constant or dimension if it is one, else a parameter."""
-        info = value.type
-        if not isinstance(info, PrimType):
-            fail(self._op, f"expected a prim value, got {info}")
-        dtype = str(info.dtype)
-        if info.value is not None:
-            return te.cast(te.cast(info.value, "index"), dtype)
-        number = literal(value)
-        if number is not None:
-            return te.const(number, dtype)
-        if value not in self._scalars:
-            self._scalars[value] = te.scalar(self._name(value), dtype)
-        return self._scalars[value]
-
-    def shape(self, value: SSAValue) -> tuple[Dim, ...]:
-        """The shape of a tensor operand or result in the kernel's symbols."""
-        return self._dims.shape(self._shapes[value])
-
-    def dtype(self, value: SSAValue) -> Attribute:
-        """The element type of a tensor operand or result."""
-        info = value.type
-        if not isinstance(info, TensorType) or info.dtype is None:
-            fail(self._op, f"expected a tensor of known dtype, got {info}")
-        return info.dtype
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """The symbols that the kernel may use; equal kernels have them in the same order."""
-        return self._dims.symbols(self._shapes.values(), self._others)
-
-    @property
-    def key(self) -> Hashable:
-        """Equal for ops that have the same kernel."""
-        numbers = {name: symbol(f"k{index}") for index, name in enumerate(self.symbols)}
-        shapes = [self.shape(value) for value in self._shapes]
-        dims = tuple(tuple(str(dim.substitute(numbers)) for dim in shape) for shape in (*shapes, self._others))
-        dtypes = tuple(self.dtype(value) for value in self._shapes)
-        places = tuple(self._place(value) for value in self._op.operands)
-        properties = sorted(self._op.properties.items(), key=lambda item: item[0])
-        fixed = tuple((name, value) for name, value in properties if not any(dims_in(value)))
-        return (type(self._op), fixed, places, dtypes, dims)
-
-    def build(self, outputs: Outputs, name: str) -> PrimFuncOp:
-        """The PrimFunc over all operands and the outputs."""
-        tensors = [outputs] if isinstance(outputs, te.Tensor) else list(outputs)
-        parameters = [
-            self.tensor(value) if isinstance(value.type, TensorType) else self.scalar(value)
-            for value in self._parameters
-        ]
-        func = te.create_prim_func([*parameters, *tensors], name=name)
-        inherit_location(self._op, func)
-        return func
-
-    def call(self, made: Made) -> CallTIROp:
-        """The call that takes the op's place."""
-        own = dict(zip(made.symbols, self.symbols, strict=True))
-        tir_vars = [symbol(own[name]) for name in explicit_symbols(made.func)]
-        results = [value.type for value in self._results if isinstance(value.type, TensorType)]
-        return CallTIROp(SymbolRefAttr(made.func.sym_name.data), self._parameters, results, tir_vars=tir_vars)
-
-    def _known(self, value: SSAValue) -> tuple[Dim, ...]:
-        info = value.type
-        if not isinstance(info, TensorType) or info.known_dims is None or info.dtype is None:
-            fail(
-                self._op,
-                f"expected known dtypes and dimensions to make a kernel, got {info}",
-                "run 'bind-unknown-dims' first, or refine the value with 'relax.match_cast'",
-            )
-        return info.known_dims
-
-    def _name(self, value: SSAValue) -> str:
-        return value.name_hint or f"X{self._parameters.index(value)}"
-
-    def _place(self, value: SSAValue) -> Hashable:
-        """Which parameter an operand is, or which constant."""
-        if value in self._parameters:
-            return self._parameters.index(value)
-        return (value.type.dtype, repr(literal(value))) if isinstance(value.type, PrimType) else None

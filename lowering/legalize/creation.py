@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes, sizes
+from lowering.legalize.kernel import Kernel
+from lowering.legalize.scalars import is_float_expr
 from relax_dialect.ops.creation import (
+    ArangeOp,
     EyeLikeOp,
     EyeOp,
     FilledLikeOp,
@@ -53,6 +56,32 @@ def filled(kernel: Kernel, op: FilledOp | FilledLikeOp) -> te.Tensor:
 
 for _op in (ZerosOp, OnesOp, ZerosLikeOp, OnesLikeOp):
     legalizes(_op)(filled)
+
+
+@sizes(ArangeOp)
+def arange_length(kernel: Kernel, op: ArangeOp) -> te.Tensor:
+    """How many numbers there are. A step of 0 gives a size that no shape has."""
+    start, stop, step = (exact(kernel.scalar(operand)) for operand in op.operands)
+    divisor = te.select(step == 0, 1, step)
+    # The quotient rounded up.
+    count = te.ceil((stop - start) / divisor) if is_float_expr(step) else -((start - stop) // divisor)
+    length = te.select(step == 0, -1, te.maximum(te.cast(count, "i64"), 0))
+    return te.compute((1,), lambda *i: length, name="arange_length")
+
+
+def exact(x: te.Expr) -> te.Expr:
+    """A number in the widest dtype of its kind."""
+    return te.cast(x, "f64" if is_float_expr(x) else "i64")
+
+
+@legalizes(ArangeOp)
+def arange(kernel: Kernel, op: ArangeOp) -> te.Tensor:
+    """`start + i * step`."""
+    start, step = exact(kernel.scalar(op.start)), exact(kernel.scalar(op.step))
+    dtype = str(kernel.dtype(op.result))
+    return te.compute(
+        kernel.shape(op.result), lambda *i: te.cast(start + te.cast(i[0], start.dtype) * step, dtype), name="arange"
+    )
 
 
 @legalizes(TrilOp)

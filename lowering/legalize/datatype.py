@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
+from lowering.legalize.kernel import Kernel
 from relax_dialect.ops.datatype import AstypeOp
 from tir_dialect import te
 

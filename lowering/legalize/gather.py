@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axes, axis_of, clamped, from_front, without
+from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import narrow, widen
 from relax_dialect.ops.gather import GatherElementsOp, GatherNDOp, OneHotOp, ScatterElementsOp, ScatterNDOp
 from tir_dialect import te

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from lowering.legalize.context import Kernel, legalizes
+from collections.abc import Sequence
+
+from lowering.legalize.context import legalizes, sizes
 from lowering.legalize.indices import axes_of, axis_of, clamped, from_front
-from relax_dialect.ops.indexing import StridedSliceOp, TakeOp, slice_place
+from lowering.legalize.kernel import Kernel
+from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp, TakeOp, slice_place
 from tir_dialect import te
 
 
@@ -46,3 +49,40 @@ def strided_slice(kernel: Kernel, op: StridedSliceOp) -> te.Tensor:
     return te.compute(
         kernel.shape(op.result), lambda *i: x[tuple(place(*each) for each in enumerate(i))], name="strided_slice"
     )
+
+
+@sizes(DynamicStridedSliceOp)
+def dynamic_slice_sizes(kernel: Kernel, op: DynamicStridedSliceOp) -> Sequence[te.Tensor]:
+    """The number of elements along each axis; kept: the first places. A stride of 0 gives a size that no shape has."""
+    x, begin, end, strides = (kernel.tensor(operand) for operand in op.operands)
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        for axis, extent in enumerate(x.shape):
+            size = b.let(te.cast(te.cast(extent, "index"), "i64"), "size")
+            stride = b.let(strides[axis], "stride")
+            first, last = (b.let(_clipped(place[axis], size, stride), "place") for place in (begin, end))
+            span = te.select(stride > 0, last - first, first - last)
+            step = te.select(stride == 0, 1, te.abs(te.maximum(stride, -(1 << 62))))
+            count = te.maximum((span + step - 1) // step, 0)
+            b.store(outs[0], axis, te.select(stride == 0, -1, count))
+            b.store(outs[1], axis, first)
+
+    vector = ((x.ndim,), "i64")
+    return te.extern([vector, vector], [x, begin, end, strides], body, name="slice_sizes")
+
+
+def _clipped(place: te.Expr, size: te.Expr, stride: te.Expr) -> te.Expr:
+    """A place counted from the front and within reach, as Python's slices have it."""
+    low = te.select(stride < 0, te.const(-1, "i64"), 0)
+    return te.maximum(te.minimum(te.select(place < 0, place + size, place), size + low), low)
+
+
+@legalizes(DynamicStridedSliceOp)
+def dynamic_strided_slice(kernel: Kernel, op: DynamicStridedSliceOp) -> te.Tensor:
+    """The elements at the first place, one stride further, ..."""
+    x, strides, first = kernel.tensor(op.x), kernel.tensor(op.strides), kernel.kept(0)
+
+    def element(*i: te.Expr) -> te.Expr:
+        return x[tuple(first[axis] + te.cast(index, "i64") * strides[axis] for axis, index in enumerate(i))]
+
+    return te.compute(kernel.shape(op.result), element, name="dynamic_strided_slice")

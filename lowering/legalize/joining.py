@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axes, axis_of, unravel
+from lowering.legalize.kernel import Kernel
 from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, minimum

@@ -38,6 +38,11 @@ class KernelDims:
         """The shape of a buffer in the kernel's symbols."""
         return tuple(self._renamed.get(dim, dim) for dim in dims)
 
+    def original(self, dim: Dim) -> Dim:
+        """The caller's dimension for one in the kernel's symbols."""
+        names = {new.as_symbol: old for old, new in self._renamed.items()}
+        return dim.substitute({name: old for name, old in names.items() if name is not None})
+
     def symbols(self, shapes: Iterable[Sequence[Dim]], others: Sequence[Dim] = ()) -> tuple[str, ...]:
         """The kernel's symbols in an order that does not depend on their names."""
         used = [*(self.shape(dims) for dims in shapes), others]

@@ -12,8 +12,11 @@ from xdsl.rewriter import Rewriter
 
 from lowering.diagnostics import Finding, InvalidModule, refuse
 from lowering.legalize import families
-from lowering.legalize.context import KERNELS, REWRITES, Kernel, Kernels
-from lowering.locations import inherit_location
+from lowering.legalize.context import KERNELS, REWRITES
+from lowering.legalize.kernel import Kernel
+from lowering.legalize.kernels import Kernels
+from lowering.legalize.measure import measure, stem
+from lowering.shapes.fresh import FreshSymbols
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.structure import FuncOp
 
@@ -36,8 +39,10 @@ class LegalizeOpsPass(ModulePass):
     %y = relax.call_tir @exp(%x) : !relax.tensor<[n], f32>
     ```
 
-    Equal kernels are made once. Ops that only look at memory in another way (`relax.reshape` and its kin) stay. All
-    operators that have no legalisation, or whose shapes are not known, are reported at once. Idempotent.
+    Equal kernels are made once. An op whose result has a size that depends on data (`relax.unique`) becomes two calls:
+    the first finds out the sizes, which are bound to new symbols. Ops that only look at memory in another way
+    (`relax.reshape` and its kin) stay. All operators that have no legalisation, or whose shapes are not known, are
+    reported at once. Idempotent.
     """
 
     name = "legalize-ops"
@@ -48,29 +53,27 @@ class LegalizeOpsPass(ModulePass):
         kernels = Kernels(op)
         findings: list[Finding] = []
         for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
+            names = FreshSymbols(func)
             for inner in list(func.walk()):
                 try:
-                    _legalize(inner, kernels)
+                    _legalize(inner, kernels, names)
                 except InvalidModule as error:
                     findings += error.findings
         refuse(findings)
 
 
-def _legalize(op: Operation, kernels: Kernels) -> None:
+def _legalize(op: Operation, kernels: Kernels, names: FreshSymbols) -> None:
     rewrite = REWRITES.get(type(op))
-    if rewrite is not None:
-        values = rewrite(op)
-        if values is not None:
-            Rewriter.replace_op(op, [], values)
+    values = None if rewrite is None else rewrite(op)
+    if values is not None:
+        Rewriter.replace_op(op, [], values)
         return
     rule = KERNELS.get(type(op))
     if rule is None:
         return
-    kernel = Kernel(op)
-    stem = op.name.removeprefix("relax.").replace(".", "_")
-    call = kernels.call(kernel, lambda: rule(kernel, op), stem)
-    inherit_location(op, call)
-    Rewriter.replace_op(op, call)
+    kept = measure(op, kernels, names)  # which gives the op new results
+    kernel = Kernel(op, op.results, kept)
+    Rewriter.replace_op(op, kernels.call(kernel, lambda: rule(kernel, op), stem(op)))
 
 
 def is_legal(op: Operation) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lowering.legalize.broadcasting import broadcast_index
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
+from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import widen
 from relax_dialect.ops.linear_algebra import MatmulOp
 from tir_dialect import te

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lowering.legalize.broadcasting import broadcast_load
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axes_of, axis_of
+from lowering.legalize.kernel import Kernel
 from relax_dialect.ops.manipulation import BroadcastToOp, FlipOp, PermuteDimsOp
 from tir_dialect import te
 

@@ -13,22 +13,27 @@ from tir_dialect import te
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import is_bool
 
-Order: TypeAlias = Callable[[te.Expr, te.Expr], te.Expr]
-"""Whether the second of two elements has to come before the first."""
+Order: TypeAlias = Callable[[te.ExternBuilder, te.Expr, te.Expr], te.Expr]
+"""Whether the second of two elements has to come before the first; statements that find out go to the builder."""
 
 
-def ascending(a: te.Expr, b: te.Expr) -> te.Expr:
-    """Whether `b` is less than `a`; NaN is greater than every number."""
-    if not isinstance(a.dtype, IndexType) and is_bool(a.dtype):
-        return te.logical_and(a, te.logical_not(b))
-    if is_float_expr(a):
-        return te.logical_or(b < a, te.logical_and(te.isnan(a), te.logical_not(te.isnan(b))))
-    return b < a
+def ascending(b: te.ExternBuilder, first: te.Expr, second: te.Expr) -> te.Expr:
+    """Whether the second is less than the first."""
+    return less(second, first)
 
 
-def descending(a: te.Expr, b: te.Expr) -> te.Expr:
-    """Whether `b` is greater than `a`; NaN is greater than every number."""
-    return ascending(b, a)
+def descending(b: te.ExternBuilder, first: te.Expr, second: te.Expr) -> te.Expr:
+    """Whether the second is greater than the first."""
+    return less(first, second)
+
+
+def less(x: te.Expr, y: te.Expr) -> te.Expr:
+    """Whether `x` is less than `y`; NaN is greater than every number."""
+    if not isinstance(x.dtype, IndexType) and is_bool(x.dtype):
+        return te.logical_and(y, te.logical_not(x))
+    if is_float_expr(x):
+        return te.logical_or(x < y, te.logical_and(te.isnan(y), te.logical_not(te.isnan(x))))
+    return x < y
 
 
 @dataclass(frozen=True)
@@ -82,19 +87,14 @@ def _merge(b: te.ExternBuilder, lane: Lane, start: te.Expr, middle: te.Expr, end
     """Merges two runs that lie side by side into the other half of the buffers."""
     side = lane.side[()]
     left, right = b.alloc((), "i64", "left"), b.alloc((), "i64", "right")
+    takes_right = b.alloc((), "i1", "takes_right")
     b.store(left, (), start)
     b.store(right, (), middle)
     with b.for_range(start, end, "rank") as rank:
-        takes_right = te.if_then_else(
-            right[()] >= end,
-            False,
-            te.if_then_else(
-                left[()] >= middle,
-                te.const(True, "i1"),
-                order(lane.keys[side, left[()]], lane.keys[side, right[()]]),
-            ),
-        )
-        with b.if_(takes_right):
+        b.store(takes_right, (), left[()] >= middle)
+        with b.if_(te.logical_and(left[()] < middle, right[()] < end)):
+            b.store(takes_right, (), order(b, lane.keys[side, left[()]], lane.keys[side, right[()]]))
+        with b.if_(takes_right[()]):
             _move(b, lane, right, rank)
         with b.else_():
             _move(b, lane, left, rank)
@@ -123,10 +123,10 @@ def select_first(
     b.store(found, (), 0)
     with b.for_range(0, length, "i") as i:
         key = b.let(load(i), "key")
-        belongs = te.if_then_else(found[()] < count, te.const(True, "i1"), order(keys[0, count - 1], key))
+        belongs = te.if_then_else(found[()] < count, te.const(True, "i1"), order(b, keys[0, count - 1], key))
         with b.if_(belongs):
             b.store(at, (), te.minimum(found[()], count - 1))
-            with b.while_(te.if_then_else(at[()] > 0, order(keys[0, at[()] - 1], key), False)):
+            with b.while_(te.if_then_else(at[()] > 0, order(b, keys[0, at[()] - 1], key), False)):
                 _shift(b, lane, at[()])
                 b.store(at, (), at[()] - 1)
             _put(b, lane, at[()], key, te.cast(i, "i64"))

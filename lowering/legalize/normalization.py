@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axes_of, axis_of, without
+from lowering.legalize.kernel import Kernel
 from lowering.legalize.reduction import Element, mean_of, variance_of
 from lowering.legalize.scalars import narrow, number, widen
 from relax_dialect.ops.normalization import BatchNormOp, GroupNormOp, InstanceNormOp, LayerNormOp, RMSNormOp

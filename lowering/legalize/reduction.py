@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axes as blocks
 from lowering.legalize.indices import axes_of, axis_of, put, unravel, without
+from lowering.legalize.kernel import Kernel
+from lowering.legalize.merge_sort import ascending, merge_sort
 from lowering.legalize.scalars import narrow, number, widen
 from relax_dialect.ops.reduction import (
     CumprodOp,
     CumsumOp,
     MaxOp,
     MeanOp,
+    MedianOp,
     MinOp,
     ProdOp,
     ReductionOp,
@@ -127,6 +131,27 @@ def variance_of(shape: Sequence[Dim], axes: Sequence[int], element: Element) -> 
         return distance * distance
 
     return means, mean_of(shape, axes, square, "variances")
+
+
+@legalizes(MedianOp)
+def median(kernel: Kernel, op: MedianOp) -> te.Tensor:
+    """The middle of the sorted elements; NaN if there is one, or none at all."""
+    x = kernel.tensor(op.x)
+    axes = axes_of(op.axes, x.ndim)
+    outer, inner = without(x.shape, *axes), [x.shape[axis] for axis in axes]
+    count, wide = product(inner), widen(te.const(0, x.dtype))
+    nan = te.const(math.nan, wide.dtype)
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        with b.block("median", *blocks(outer)) as i:
+            lane = merge_sort(b, count, lambda r: widen(x[put(i, axes, unravel(r, inner))]), ascending, places=False)
+            size = te.cast(count, "index")
+            middle = (lane.key((size - 1) // 2) + lane.key(size // 2)) / 2
+            last = te.if_then_else(size > 0, lane.key(size - 1), nan)
+            b.store(outs[0], i, te.if_then_else(te.isnan(last), nan, middle))
+
+    (medians,) = te.extern([(outer, wide.dtype)], [x], body, name="medians")
+    return result(kernel, op, axes, lambda i: medians[i], "median")
 
 
 @legalizes(CumsumOp)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from lowering.legalize.broadcasting import broadcast_load
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axes, axis_of, put, ravel, without
+from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import is_float_expr, widen
 from relax_dialect.ops.search import ArgmaxOp, ArgminOp, ArgReductionOp, BucketizeOp, WhereOp
 from tir_dialect import te

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axes, axis_of, without
+from lowering.legalize.kernel import Kernel
 from lowering.legalize.merge_sort import Lane, ascending, descending, merge_sort, select_first
 from relax_dialect.ops.sorting import ArgsortOp, SortOp, TopkOp
 from tir_dialect import te

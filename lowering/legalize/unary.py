@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lowering.legalize.context import Kernel, legalizes
+from lowering.legalize.context import legalizes
+from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import apply
 from relax_dialect.ops import unary
 from relax_dialect.ops.unary import UnaryOp

@@ -17,13 +17,14 @@ from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import prover_at
-from relax_dialect.struct_info.types import TensorType
+from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import symbol
 
 
 @dataclass(frozen=True)
 class BindUnknownDimsPass(ModulePass):
-    """Binds every unknown dimension of a tensor of known rank to a new symbol where the tensor is used by an operator.
+    """Binds every unknown dimension of a tensor or shape of known rank to a new symbol where the value is used by an
+    operator.
 
     Before:
 
@@ -40,7 +41,7 @@ class BindUnknownDimsPass(ModulePass):
     %z = relax.exp %y_1 : !relax.tensor<[s0], f32>
     ```
 
-    Results are inferred anew on the way, so that what becomes known is known to all later ops. A tensor of unknown rank
+    Results are inferred anew on the way, so that what becomes known is known to all later ops. A value of unknown rank
     is left alone. Idempotent.
     """
 
@@ -81,14 +82,15 @@ def _is_unknown(value: SSAValue) -> bool:
 
 def _bind(value: SSAValue, place: InsertPoint, source: Operation | None, symbols: FreshSymbols) -> None:
     info = value.type
-    if not isinstance(info, TensorType) or info.dims is None or info.known_dims is not None:
+    if not isinstance(info, TensorType | ShapeType) or info.dims is None or info.known_dims is not None:
         return
     if not any(isinstance(use.operation, InfersResultTypes) for use in value.uses):
         return
     names = iter(symbols.take(sum(dim is None for dim in info.dims)))
     dims = [symbol(next(names)) if dim is None else dim for dim in info.dims]
     new = [dim.as_symbol for dim, old in zip(dims, info.dims, strict=True) if old is None]
-    cast = MatchCastOp(value, info.with_shape(dims), [name for name in new if name is not None])
+    refined = info.with_shape(dims) if isinstance(info, TensorType) else ShapeType(dims)
+    cast = MatchCastOp(value, refined, [name for name in new if name is not None])
     cast.result.name_hint = value.name_hint
     if source is not None:
         inherit_location(source, cast)

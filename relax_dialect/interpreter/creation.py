@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from xdsl.ir import Attribute
 
 from relax_dialect.interpreter.operators import DimValues, computes, computes_in, result_dtype
 from relax_dialect.interpreter.runtime_values import Array, Shape
@@ -24,19 +25,26 @@ from relax_dialect.ops.creation import (
     ZerosLikeOp,
     ZerosOp,
 )
+from relax_dialect.struct_info.types import PrimType
+from tir_dialect.dtypes import numpy_dtype
 
 
 @computes(FullOp)
 def full(op: FullOp, shape: Shape, value: Array | float) -> Array:
     """One value everywhere."""
-    found = np.asarray(value)
+    found = _scalar(value, op.value.type)
     return np.full(shape, found.astype(result_dtype(op, found)))
 
 
 @computes(FullLikeOp)
 def full_like(op: FullLikeOp, x: Array, value: Array | float) -> Array:
     """One value everywhere."""
-    return np.full(x.shape, np.asarray(value).astype(result_dtype(op, x)))
+    return np.full(x.shape, _scalar(value, op.value.type).astype(result_dtype(op, x)))
+
+
+def _scalar(value: Array | float, info: Attribute) -> Array:
+    """A scalar tensor, or a number as a prim value of its type holds it."""
+    return np.asarray(value, numpy_dtype(info.dtype) if isinstance(info, PrimType) else None)
 
 
 @computes(ZerosOp, OnesOp)
@@ -54,15 +62,13 @@ def filled_like(op: FilledLikeOp, x: Array) -> Array:
 @computes(ArangeOp)
 def arange(op: ArangeOp, start: float, stop: float, step: float) -> Array:
     """`start + i * step`, in `i64` or `f64`, converted at the end; `ValueError` for a step of 0."""
-    return arange_values(start, stop, step).astype(result_dtype(op, np.asarray(start)))
-
-
-def arange_values(start: float, stop: float, step: float) -> Array:
-    """The numbers from `start` before `stop`."""
     if step == 0:
         raise ValueError("'relax.arange' expected a step that is not 0")
-    length = -((start - stop) // step) if isinstance(step, int) else np.ceil((stop - start) / step)
-    return start + np.arange(max(int(length), 0)) * step
+    first, last, each = (
+        _scalar(value, operand.type).item() for value, operand in zip((start, stop, step), op.operands, strict=True)
+    )
+    length = -((first - last) // each) if isinstance(each, int) else np.ceil((last - first) / each)
+    return (first + np.arange(max(int(length), 0)) * each).astype(result_dtype(op, np.asarray(first)))
 
 
 @computes_in(TrilOp, TriuOp)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -15,15 +14,14 @@ from relax_dialect.ops.set import NonzeroOp, UniqueOp
 
 @computes_all(UniqueOp)
 def unique(op: UniqueOp, x: Array) -> Sequence[Array]:
-    """NumPy's `unique`."""
-    found: Any = np.unique_all(x) if op.axis is None else _unique_along(x, integer(op.axis))
+    """NumPy's `unique`: all NaN are one."""
     wanted = (op.return_index, op.return_inverse, op.return_counts)
-    values, *extra = found
+    values, *extra = _unique(x, integer(op.axis))
     parts = [part for part, flag in zip(extra, wanted, strict=True) if flag is not None]
     return [values, *(part.astype(np.int64).reshape(-1) for part in parts)]
 
 
-def _unique_along(x: Array, axis: int | None) -> Any:
+def _unique(x: Array, axis: int | None) -> Sequence[Array]:
     return np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
 
 

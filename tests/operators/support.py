@@ -46,10 +46,9 @@ SIZES = (0, 1, 2, 7)
 
 
 def symbols_of(text: str) -> list[str]:
-    """The symbols that stand alone in shapes and prims of a parameter list, in order."""
-    dims = [dim.strip() for shape in re.findall(r"<\[([^\]]*)\]", text) for dim in shape.split(",")]
-    dims += re.findall(r"prim<i64, (\w+)>", text)
-    return [name for name in dict.fromkeys(dims) if re.fullmatch(r"[a-z]\w*", name)]
+    """The symbols in the shapes and prims of a parameter list, in order."""
+    dims = [*re.findall(r"<\[([^\]]*)\]", text), *re.findall(r"prim<i64, ([^>]*)>", text)]
+    return list(dict.fromkeys(name for dim in dims for name in re.findall(r"[a-z]\w*", dim)))
 
 
 def function(name: str, params: str, body: str) -> str:

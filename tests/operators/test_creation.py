@@ -1,0 +1,113 @@
+"""Tensors made from a shape or a rule, against NumPy, in every mode."""
+
+import numpy as np
+import pytest
+
+from tests.operators.support import DTYPES, MODES, Programs, random
+
+ALL = tuple(DTYPES)
+MATRIX = "%x: !relax.tensor<[n, m], f32>"
+SHAPE = "%s: !relax.shape<[n, 3]>"
+START = "%start: !relax.prim<{0}>, %stop: !relax.prim<{0}>, %step: !relax.prim<{0}>"
+ARANGE = "relax.arange %start, %stop, %step"
+
+
+def _arange(start: str, stop: str, step: str) -> str:
+    return f"%start = relax.prim {start}; %stop = relax.prim {stop}; %step = relax.prim {step}; {ARANGE}"
+
+
+PROGRAMS = Programs(
+    {
+        **{f"ones_{dtype}": (SHAPE, f"relax.ones %s dtype = {dtype}") for dtype in ALL},
+        "zeros": ("%s: !relax.shape<[_, _]>", "relax.zeros %s dtype = f32"),
+        "full": (f"{SHAPE}, %v: !relax.prim<f32>", "relax.full %s, %v"),
+        "full_cast": (f"{SHAPE}, %v: !relax.prim<f64>", "relax.full %s, %v dtype = i32"),
+        "full_tensor": (f"{SHAPE}, %v: !relax.tensor<[], i64>", "relax.full %s, %v"),
+        "full_constant": (SHAPE, "%v = relax.prim f32 2.5; relax.full %s, %v"),
+        "full_dim": (SHAPE, "%v = relax.prim 2 * n + 1; relax.full %s, %v"),
+        "full_like": (f"{MATRIX}, %v: !relax.prim<i64>", "relax.full_like %x, %v"),
+        "zeros_like": (MATRIX, "relax.zeros_like %x"),
+        "ones_like": (MATRIX, "relax.ones_like %x dtype = i8"),
+        "arange_dims": (
+            "%x: !relax.tensor<[n], f32>",
+            _arange("1", "2 * n", "3"),
+        ),
+        "arange_down": (
+            "%x: !relax.tensor<[n], f32>",
+            _arange("n", "-2", "-2") + " dtype = f32",
+        ),
+        "arange_i64": (START.format("i64"), ARANGE),
+        "arange_i32": (START.format("i32"), f"{ARANGE} dtype = f16"),
+        "arange_f32": (START.format("f32"), ARANGE),
+        "tril": (MATRIX, "relax.tril %x"),
+        "triu": ("%x: !relax.tensor<[_, n, m], i32>", "relax.triu %x k = -1"),
+        "tril_symbolic": (f"{MATRIX}, %at: !relax.prim<i64, k>", "relax.tril %x k = k - n"),
+        "eye": ("%x: !relax.tensor<[n], f32>", "relax.eye rows = n columns = 2 * n + 1 k = -1 dtype = f32"),
+        "eye_like": (MATRIX, "relax.eye_like %x k = 1 dtype = i1"),
+    }
+)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_ones(dtype: str):
+    for size in (0, 1, 5):
+        PROGRAMS.check(f"ones_{dtype}", [_shape(size, 3)], np.ones((size, 3), DTYPES[dtype]))
+
+
+def _shape(*dims: int) -> object:
+    import tvm_ffi
+
+    return tvm_ffi.Shape(dims)
+
+
+@pytest.mark.parametrize("size", [0, 1, 5])
+def test_full(size: int):
+    shape = _shape(size, 3)
+    PROGRAMS.check("zeros", [_shape(3, size)], np.zeros((3, size), np.float32))
+    PROGRAMS.check("full", [shape, 0.1], np.full((size, 3), 0.1, np.float32))
+    PROGRAMS.check("full_cast", [shape, -2.75], np.full((size, 3), -2, np.int32))
+    PROGRAMS.check("full_tensor", [shape, np.asarray(7)], np.full((size, 3), 7))
+    PROGRAMS.check("full_constant", [shape], np.full((size, 3), 2.5, np.float32))
+    PROGRAMS.check("full_dim", [shape], np.full((size, 3), 2 * size + 1))
+    x = random("f32", size, 2)
+    PROGRAMS.check("full_like", [x, -3], np.full_like(x, -3))
+    PROGRAMS.check("zeros_like", [x], np.zeros_like(x))
+    PROGRAMS.check("ones_like", [x], np.ones((size, 2), np.int8))
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 9])
+def test_arange_of_dimensions(size: int):
+    x = random("f32", size)
+    PROGRAMS.check("arange_dims", [x], np.arange(1, 2 * size, 3))
+    PROGRAMS.check("arange_down", [x], np.arange(size, -2, -2, np.float32))
+
+
+@pytest.mark.parametrize("bounds", [(0, 5, 1), (5, 0, 1), (-3, 10, 4), (10, -3, -4), (2, 2, 1), (7, 6, -3)])
+def test_arange_of_data(bounds: tuple[int, int, int]):
+    PROGRAMS.check("arange_i64", bounds, np.arange(*bounds))
+    PROGRAMS.check("arange_i32", bounds, np.arange(*bounds).astype(np.float16))
+    start, stop, step = (value / 4 for value in bounds)
+    PROGRAMS.check("arange_f32", [start, stop, step], np.arange(start, stop, step).astype(np.float32))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["arange_i64", "arange_i32"])
+def test_arange_without_a_step(mode: str, name: str):
+    with pytest.raises(ValueError, match="expected"):
+        PROGRAMS.runners[mode](name)(0, 1, 0)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 1), (4, 7), (7, 4)])
+def test_triangles(shape: tuple[int, int]):
+    x = random("f32", *shape, low=1, high=4)
+    PROGRAMS.check("tril", [x], np.tril(x))
+    for k in (0, 2, 9):
+        PROGRAMS.check("tril_symbolic", [x, k], np.tril(x, k - shape[0]))
+    batch = random("i32", 2, *shape, low=1)
+    PROGRAMS.check("triu", [batch], np.triu(batch, -1))
+    PROGRAMS.check("eye_like", [x], np.eye(*shape, 1, np.bool_))
+
+
+@pytest.mark.parametrize("size", [0, 1, 5])
+def test_eye(size: int):
+    PROGRAMS.check("eye", [random("f32", size)], np.eye(size, 2 * size + 1, -1, np.float32))
