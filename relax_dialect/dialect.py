@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 from inspect import isclass
 
+from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.ir import Attribute, Dialect, Operation
 
 from relax_dialect.ops.guard import RelationAttr
+from relax_dialect.ops.materialize import materialize_constant
 from relax_dialect.struct_info.base import PartialShapeAttr
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
@@ -79,4 +81,11 @@ def _is_defined_in(op: type[Operation], module: str) -> bool:
     return op.__module__ == module and "name" in op.__dict__
 
 
-Relax = Dialect("relax", [op for family in FAMILIES for op in family_ops(family)], _ATTRIBUTES)
+class _Constants(ConstantMaterializationInterface):
+    """Makes the op of a value that folding found."""
+
+    def materialize_constant(self, value: Attribute, type: Attribute) -> Operation | None:
+        return materialize_constant(value, type)
+
+
+Relax = Dialect("relax", [op for family in FAMILIES for op in family_ops(family)], _ATTRIBUTES, [_Constants()])

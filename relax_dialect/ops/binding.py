@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr
+from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import OpResult, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -30,7 +31,7 @@ from tir_dialect.types import SymbolAttr
 
 
 @irdl_op_definition
-class MatchCastOp(IRDLOperation, BindsResultSymbols):
+class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
     """Checks that a value has a type, refines it to that type, and binds the symbols that are new in it.
 
     ```mlir
@@ -79,6 +80,10 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols):
         """How the value meets the type: the bindings, and the checks to make at run time. Raises `Mismatch`."""
         (actual,) = as_struct_infos((self.value.type,))
         return match_types([self.result.type], [actual], self.symbols, prover_at(self))
+
+    def fold(self) -> tuple[SSAValue] | None:
+        """A cast to the type that the value has already: `match_cast %x : T  ->  %x`."""
+        return (self.value,) if self.value.type == self.result.type and not self.symbols else None
 
     @classmethod
     def parse(cls, parser: Parser) -> MatchCastOp:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, i64
+from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
 from xdsl.parser import Parser
@@ -58,7 +59,7 @@ class ShapeOp(InfersResultTypes):
 
 
 @irdl_op_definition
-class ShapeOfOp(Operator):
+class ShapeOfOp(Operator, HasFolderInterface):
     """The shape of a tensor.
 
     ```mlir
@@ -78,9 +79,14 @@ class ShapeOfOp(Operator):
     def infer(cls, inference: Inference) -> tuple[ShapeType]:
         return (ShapeType(inference.tensor(0).dims),)
 
+    def fold(self) -> tuple[ArrayAttr[DimAttr]] | None:
+        """A shape that the type knows: `shape_of %x : shape<[n, 4]>  ->  shape [n, 4]`."""
+        known = self.result.type.known_dims
+        return None if known is None else (dims(known),)
+
 
 @irdl_op_definition
-class ShapeGetOp(InfersResultTypes):
+class ShapeGetOp(InfersResultTypes, HasFolderInterface):
     """One dimension of a shape value.
 
     ```mlir
@@ -113,6 +119,10 @@ class ShapeGetOp(InfersResultTypes):
         if index < 0 or (shape is not None and index >= len(shape)):
             inference.fail(f"expected an index within {inference.shape(0)}, got {index}")  # C1
         return (PrimType(i64, None if shape is None else shape[index]),)
+
+    def fold(self) -> tuple[DimAttr] | None:
+        """A dimension that the type knows: `shape_get %s[0] : prim<i64, n>  ->  prim n`."""
+        return fold_dimension(self.result.type)
 
     @classmethod
     def parse(cls, parser: Parser) -> ShapeGetOp:
@@ -178,7 +188,7 @@ class ShapeToTensorOp(Operator):
 
 
 @irdl_op_definition
-class SizeOp(Operator):
+class SizeOp(Operator, HasFolderInterface):
     """The number of elements of a tensor.
 
     ```mlir
@@ -198,6 +208,10 @@ class SizeOp(Operator):
     def infer(cls, inference: Inference) -> tuple[PrimType]:
         known = inference.tensor(0).known_dims
         return (PrimType(i64, None if known is None else product(known)),)
+
+    def fold(self) -> tuple[DimAttr] | None:
+        """A number of elements that the type knows: `size %x : prim<i64, 4 * n>  ->  prim 4 * n`."""
+        return fold_dimension(self.result.type)
 
 
 @irdl_op_definition
@@ -233,7 +247,7 @@ class TupleOp(InfersResultTypes):
 
 
 @irdl_op_definition
-class TupleGetOp(InfersResultTypes):
+class TupleGetOp(InfersResultTypes, HasFolderInterface):
     """A field of a tuple.
 
     ```mlir
@@ -266,6 +280,14 @@ class TupleGetOp(InfersResultTypes):
             inference.fail(f"expected an index within the tuple, got {index} of {info}")  # C1
         return (info.fields[index],)
 
+    def fold(self) -> tuple[SSAValue] | None:
+        """The field of a tuple that is made here: `tuple_get tuple(%x, %y)[1]  ->  %y`."""
+        maker = self.tuple.owner
+        if not isinstance(maker, TupleOp):
+            return None
+        field = maker.fields[self.index.value.data]
+        return (field,) if field.type == self.result.type else None
+
     @classmethod
     def parse(cls, parser: Parser) -> TupleGetOp:
         position = parser.pos
@@ -275,6 +297,11 @@ class TupleGetOp(InfersResultTypes):
     def print(self, printer: Printer) -> None:
         print_indexed(printer, self.tuple, self.index.value.data)
         self.print_inferred(printer)
+
+
+def fold_dimension(info: PrimType) -> tuple[DimAttr] | None:
+    """The value of a prim if its type shows it, for folding."""
+    return None if info.value is None else (DimAttr(info.value),)
 
 
 def parse_indexed(parser: Parser) -> tuple[SSAValue, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import StringAttr, SymbolNameConstraint, UnitAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolNameConstraint, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -87,7 +87,9 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
     force_pure = opt_prop_def(UnitAttr)
     body = region_def("single_block")
 
-    traits = traits_def(IsolatedFromAbove(), SymbolOpInterface(), _FuncCallable(), NoMemoryEffect())
+    traits = traits_def(
+        IsolatedFromAbove(), SymbolOpInterface(), _FuncCallable(), NoMemoryEffect(), HasParent(ModuleOp)
+    )
 
     def __init__(
         self,
