@@ -7,7 +7,7 @@
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if
 // CHECK:           tir.for parallel (%part)
-// CHECK:             %sums = tir.alloc_buffer : !tir.buffer<[64], f32, scope = "local", align = 64>
+// CHECK:             %sums = tir.alloc_buffer : !tir.buffer<[4, 32], f32, scope = "local", align = 64>
 // CHECK:             tir.load %B[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:         tir.for parallel (%panel)
 // CHECK:           tir.load %B[{{.*}}] mask {{.*}} : vector<8xf32>
