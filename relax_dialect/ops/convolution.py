@@ -106,7 +106,7 @@ class ConvolutionOp(Operator, ABC):
         spatial = spatial_letters(cls.RANK)
         batch, channels, *lengths = data.pick(x, "NC" + spatial)
         outer, inner, *sizes = kernel.pick(w, "OI" + spatial)
-        dims = {"N": batch, "C": cls.filters(inference, channels, outer, inner)}
+        dims = {"N": batch, "C": cls.filters(inference, channels, outer, inner)}  # C5, C6
         for axis, letter in enumerate(spatial):
             dims[letter] = cls.extent(inference, windows, axis, lengths[axis], sizes[axis])
         return (TensorType(out.arrange(dims), dtype, inference.common_device()),)

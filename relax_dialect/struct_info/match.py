@@ -157,6 +157,15 @@ class _Matcher:
             raise Mismatch(self.equations[error.source][2], str(error)) from error
 
     def _match(self, declared: StructInfo, actual: StructInfo, place: Place) -> None:
+        """Specification, "Evaluating MatchCast", whose rules are, by the declared type:
+
+        1: of an object nothing is asked.
+        2: a tensor has the declared rank and dtype where they are known, and so has each dimension; an unbound symbol
+        is bound to it. 3: a prim has the declared dtype and value.
+        4: a shape has the declared length and values; an unbound symbol is bound.
+        5: a tuple has as many fields, each of which matches.
+        6: a function is one of the declared kind; what can be said statically is compared as types are.
+        """
         if isinstance(declared, ObjectType):
             return
         if isinstance(actual, ObjectType):

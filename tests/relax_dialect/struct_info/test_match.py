@@ -41,6 +41,47 @@ def test_symbols_are_solved(declared: str, actual: str, symbols: str, bindings: 
     assert texts(match(declared, actual, *symbols)) == bindings
 
 
+MATCH_CAST_RULES = [
+    ("1", "object", "tensor<[n], f32>", Verdict.YES),
+    ("1", "object", "object", Verdict.YES),
+    ("2", "tensor<*, _>", "tensor<[n, 4], f32>", Verdict.YES),
+    ("2", "tensor<[n, 4], f32>", "tensor<[n, 4], f32>", Verdict.YES),
+    ("2", "tensor<[n, 4], f32>", "tensor<[n, _], f32>", Verdict.RUNTIME),
+    ("2", "tensor<[n, 4], f32>", "tensor<*, _>", Verdict.RUNTIME),
+    ("2", "tensor<[n, 4], f32>", "tensor<[n, 5], f32>", Verdict.NEVER),
+    ("2", "tensor<[n, 4], f32>", "tensor<[n], f32>", Verdict.NEVER),
+    ("2", "tensor<[n], f32>", "tensor<[n], i32>", Verdict.NEVER),
+    ("2", "tensor<*, f32>", "shape<*>", Verdict.NEVER),
+    ("3", "prim<i64>", "prim<i64, 4>", Verdict.YES),
+    ("3", "prim<i64, n>", "prim<i64>", Verdict.RUNTIME),
+    ("3", "prim<i64, 5>", "prim<i64, 4>", Verdict.NEVER),
+    ("3", "prim<i32>", "prim<i64>", Verdict.NEVER),
+    ("4", "shape<[_, _]>", "shape<[n, m]>", Verdict.YES),
+    ("4", "shape<[n]>", "shape<*>", Verdict.RUNTIME),
+    ("4", "shape<[n]>", "shape<[m]>", Verdict.RUNTIME),
+    ("4", "shape<[4]>", "shape<[5]>", Verdict.NEVER),
+    ("4", "shape<[_]>", "shape<[_, _]>", Verdict.NEVER),
+    ("5", "tuple<!relax.object, !relax.prim<i64>>", "tuple<!relax.prim<i8>, !relax.prim<i64>>", Verdict.YES),
+    ("5", "tuple<!relax.prim<i64>>", "tuple<!relax.object>", Verdict.RUNTIME),
+    ("5", "tuple<!relax.prim<i64>>", "tuple<!relax.prim<i32>>", Verdict.NEVER),
+    ("5", "tuple<>", "tuple<!relax.object>", Verdict.NEVER),
+    ("6", "func<* -> !relax.object, impure>", "func<() -> !relax.object, pure>", Verdict.YES),
+    ("6", "func<() -> !relax.object, pure>", "object", Verdict.RUNTIME),
+    ("6", "func<() -> !relax.object, pure>", "func<* -> !relax.object, pure>", Verdict.RUNTIME),
+    ("6", "func<* -> !relax.object, impure>", "tensor<*, f32>", Verdict.NEVER),
+]
+
+
+@pytest.mark.parametrize(("rule", "declared", "actual", "verdict"), MATCH_CAST_RULES)
+def test_rule_of_match_cast(rule: str, declared: str, actual: str, verdict: Verdict):
+    """Specification, "Evaluating MatchCast", on types; the interpreter does the same on values."""
+    try:
+        found = match(declared, actual).verdict
+    except Mismatch:
+        found = Verdict.NEVER
+    assert found is verdict
+
+
 def test_a_symbol_binds_where_it_stands_alone_whatever_the_order():
     """Specification, well-formedness 6."""
     found = match("shape<[n * m, m, n]>", "shape<[12, 3, 4]>", "n", "m")
