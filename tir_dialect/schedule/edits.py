@@ -64,6 +64,12 @@ def ancestor_in(block: Block, op: Operation) -> Operation | None:
     return current
 
 
+def nest_of(block: BlockOp) -> Operation:
+    """The op right in the surrounding block or function that holds a block."""
+    found = ancestor_in(scope_of(block).body.block, block)
+    return block if found is None else found
+
+
 def before_all(ops: Sequence[Operation]) -> InsertPoint:
     """The innermost place that dominates all of the ops, at least one."""
     block = ops[0].parent

@@ -12,6 +12,7 @@ from tir_dialect.schedule.primitives import (
     queries,
     reductions,
     reverse_computing_at,
+    rfactor,
     splitting,
     storage,
 )
@@ -61,3 +62,4 @@ class Schedule(ScheduleState):
     storage_align = storage.storage_align
 
     decompose_reduction = reductions.decompose_reduction
+    rfactor = rfactor.rfactor

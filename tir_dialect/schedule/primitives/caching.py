@@ -10,7 +10,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule.accesses import Access, accesses_in
 from tir_dialect.schedule.boxes import box_in, is_dense
 from tir_dialect.schedule.buffers import Which, check_plain_uses, read_buffer, redirect, written_buffer
-from tir_dialect.schedule.edits import ancestor_in, scope_of, unique_block_name
+from tir_dialect.schedule.edits import nest_of, unique_block_name
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.moves import shape_of
 from tir_dialect.schedule.nests import allocate_like, copy_block, whole
@@ -76,12 +76,6 @@ def cache_write(self: ScheduleState, block: Block, buffer: Which, scope: str = "
     redirect(self, op, target, cache)
     copy = copy_block(self, unique_block_name(self.func, name), cache, target, box, InsertPoint.after(nest))
     return self.block(copy)
-
-
-def nest_of(block: BlockOp) -> Operation:
-    """The op right in the surrounding block or function that holds a block."""
-    found = ancestor_in(scope_of(block).body.block, block)
-    return block if found is None else found
 
 
 def _own_stores(self: ScheduleState, block: BlockOp, buffer: SSAValue, nest: Operation) -> list[Access]:

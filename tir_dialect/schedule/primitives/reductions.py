@@ -38,19 +38,30 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     Refuses blocks without init, loops inside of a loop that is reduced over, loops that drive reduce and spatial
     iterators, and loops in which others write the result.
     """
-    init = block.op.init
-    if init is None:
+    if block.op.init is None:
         raise self.error(f'block "{block.name}" has no init')
-    chain = _chain(self, block.op, loop.op)
-    drives = _kinds(block.op)
+    _chain(self, block.op, loop.op)
+    drives = check_pure_loops(self, block.op)
     _check_loops(self, block.op, loop.op, drives)
     _check_result(self, block.op, loop.op)
     check_no_branch(self, block.op)
-    copied = [op for op in chain if IteratorKind.SPATIAL in drives.get(op.induction_var, set())]
     conditions = _spatial_conditions(self, block.op, drives)
-    made = _init_block(self, block.op, init)
-    _nest(self, made, block.op, copied, InsertPoint.before(loop.op), conditions)
-    return self.block(made)
+    return self.block(hoist_init(self, block.op, loop.op, conditions))
+
+
+def hoist_init(self: ScheduleState, block: BlockOp, loop: ForOp, conditions: Sequence[Less]) -> BlockOp:
+    """Moves the init of a block in front of a loop around it, under the conditions; the new block.
+
+    Each loop must drive iterators of one kind.
+    """
+    drives = check_pure_loops(self, block)
+    copied = [op for op in _chain(self, block, loop) if IteratorKind.SPATIAL in drives.get(op.induction_var, set())]
+    init = block.init
+    if init is None:
+        raise self.error(f'block "{block.block_name.data}" has no init')
+    made = _init_block(self, block, init)
+    _nest(self, made, block, copied, InsertPoint.before(loop), conditions)
+    return made
 
 
 def _chain(self: ScheduleState, block: BlockOp, loop: ForOp) -> list[ForOp]:
@@ -61,13 +72,18 @@ def _chain(self: ScheduleState, block: BlockOp, loop: ForOp) -> list[ForOp]:
     return list(loops[loops.index(loop) :])
 
 
-def _kinds(block: BlockOp) -> dict[SSAValue, set[IteratorKind]]:
-    """Which kinds of iterators each loop variable drives."""
+def check_pure_loops(self: ScheduleState, block: BlockOp) -> dict[SSAValue, set[IteratorKind]]:
+    """Which kind of iterators each loop variable drives; refuses a loop that drives several kinds."""
     dependence = Dependence(is_loop_variable)
     found: dict[SSAValue, set[IteratorKind]] = {}
     for iterator in block.iterators:
         for variable in dependence.of(iterator.binding):
             found.setdefault(variable, set()).add(iterator.kind)
+    for variable, kinds in found.items():
+        if len(kinds) > 1:
+            raise self.error(
+                f'loop "{variable.name_hint}" drives spatial and reduce iterators of block "{block.block_name.data}"'
+            )
     return found
 
 
@@ -75,12 +91,11 @@ def _check_loops(
     self: ScheduleState, block: BlockOp, loop: ForOp, drives: Mapping[SSAValue, set[IteratorKind]]
 ) -> None:
     for op in enclosing_loops(block):
-        kinds = drives.get(op.induction_var, set())
-        name = op.induction_var.name_hint
-        if len(kinds) > 1:
-            raise self.error(f'loop "{name}" drives spatial and reduce iterators of block "{block.block_name.data}"')
-        if kinds - {IteratorKind.SPATIAL} and not is_inside(op, loop):
-            raise self.error(f'loop "{loop.induction_var.name_hint}" is inside of loop "{name}", which is reduced over')
+        if drives.get(op.induction_var, set()) - {IteratorKind.SPATIAL} and not is_inside(op, loop):
+            raise self.error(
+                f'loop "{loop.induction_var.name_hint}" is inside of loop "{op.induction_var.name_hint}", '
+                "which is reduced over"
+            )
 
 
 def _check_result(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:

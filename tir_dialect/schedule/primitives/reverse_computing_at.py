@@ -83,7 +83,8 @@ def _check_complete(self: ScheduleState, block: BlockOp, target: ForOp, writes: 
             if writer is None:
                 raise self.error(f"buffer \"{buffer.name_hint}\" is written by a '{access.op.name}' outside of a block")
             check_no_branch(self, writer)
-            check_plain_conditions(self, writer)
+            if any(buffer in conflicting_buffers(self.space, around_loop) for around_loop in around):
+                check_plain_conditions(self, writer)
             for iterator in writer.iterators:
                 late = dependence.of(iterator.binding) & variables
                 if late and iterator.kind is not IteratorKind.SPATIAL:

@@ -1,0 +1,267 @@
+"""Partial reductions side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Block as IRBlock
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.structure import enclosing_loops
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.schedule.clones import Cloner, check_cloneable
+from tir_dialect.schedule.combiner import Combination, combination
+from tir_dialect.schedule.edits import nest_of, rebuild_block, unique_block_name
+from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.moves import iterator_extent, shape_of
+from tir_dialect.schedule.nests import insert_nest
+from tir_dialect.schedule.normalize import Less, conditions_of
+from tir_dialect.schedule.primitives.reductions import check_pure_loops, hoist_init
+from tir_dialect.schedule.program_order import describe, touches
+from tir_dialect.schedule.renest import check_no_branch
+from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.types import BufferType, IteratorKind
+
+SPATIAL, REDUCE = IteratorKind.SPATIAL, IteratorKind.REDUCE
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A reduction and the loop whose iterations get partial results of their own."""
+
+    block: BlockOp
+    init: InitOp
+    loop: ForOp
+    extent: Dim
+    axis: int
+    rest: tuple[ForOp, ...]
+    parts: Combination
+
+    @property
+    def spatial(self) -> list[int]:
+        return [number for number, it in enumerate(self.block.iterators) if it.kind is SPATIAL]
+
+
+@primitive
+def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
+    """Reduces each iteration of a loop into an element of its own, and those in a second step.
+
+    rewrite:
+        for i: for r0: for r1 in 8: B[i] += A[i, 8 * r0 + r1]
+        -> for i: for r0: for r1 in 8: B_rf[r1, i] += A[i, 8 * r0 + r1]
+           for i: for r1 in 8: B[i] += B_rf[r1, i]
+
+    The new dimension of the partial results is `factor_axis`. Gives the block of the partial reduction, which takes the
+    place of the old one; the old block now adds up.
+
+    Refuses loops that are not driving reduce iterators alone of one block with init, extents that depend on loops, and
+    blocks whose combination of values cannot be taken apart.
+    """
+    plan = _plan(self, loop, factor_axis)
+    nest = nest_of(plan.block)
+    starts = bool(plan.rest) and _starts_everywhere(self, plan)
+    kept = _conditions_without(self, plan.block, (plan.loop, *plan.rest))
+    anchor = next(op for op in enclosing_loops(plan.block) if op in (plan.rest or (plan.loop,)))
+    partial = _allocate(plan, InsertPoint.before(nest))
+    made = _partial_block(self, plan, partial)
+    _final_block(self, plan, partial, InsertPoint.after(nest))
+    if not starts:
+        sides = self.carry([side for condition in kept for side in (condition.lhs, condition.rhs)])
+        hoist_init(self, made, anchor, [Less(lhs, rhs) for lhs, rhs in zip(sides[::2], sides[1::2], strict=True)])
+    return self.block(made)
+
+
+def _conditions_without(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> list[Less]:
+    names = {self.symbol(op).as_symbol or "" for op in loops}
+    found: list[Less] = []
+    for condition in conditions_of(self.space, block):
+        if not isinstance(condition, Less):
+            raise self.error(f'block "{block.block_name.data}" has a condition that is no comparison of indices')
+        if names.isdisjoint(condition.lhs.symbols | condition.rhs.symbols):
+            found.append(condition)
+    return found
+
+
+def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
+    block = _block_in(self, loop.op)
+    init = block.init
+    name = block.block_name.data
+    if init is None:
+        raise self.error(f'block "{name}" has no init')
+    drives = check_pure_loops(self, block)
+    if drives.get(loop.op.induction_var) != {REDUCE}:
+        raise self.error(f'loop "{loop.name}" does not drive reduce iterators of block "{name}"')
+    rest = tuple(op for op in enclosing_loops(block) if drives.get(op.induction_var) == {REDUCE} and op is not loop.op)
+    for op in (loop.op, *rest):
+        if self.lower(op).terms or not self.extent(op).symbols <= set(self.func.symbol_names):
+            raise self.error(f'expected loop "{op.induction_var.name_hint}" to run from 0 to a size')
+    parts = combination(self, block)
+    for store in parts.stores:
+        if not 0 <= axis <= len(store.indices):
+            raise self.error(f"expected a factor axis of 0 to {len(store.indices)}, got {axis}")
+        for index in store.indices:
+            check_cloneable(self, block, index)
+    check_no_branch(self, block)
+    _check_result(self, block, parts)
+    return _Plan(block, init, loop.op, self.extent(loop.op), axis, rest, parts)
+
+
+def _block_in(self: ScheduleState, loop: ForOp) -> BlockOp:
+    found = [op for op in loop.walk() if isinstance(op, BlockOp) and loop in enclosing_loops(op)]
+    if len(found) != 1:
+        raise self.error(f'expected one block in loop "{loop.induction_var.name_hint}", got {len(found)}')
+    return found[0]
+
+
+def _check_result(self: ScheduleState, block: BlockOp, parts: Combination) -> None:
+    results = {store.buffer for store in parts.stores}
+    for op in nest_of(block).walk():
+        if touches(op, results, writes_only=False) and not is_inside(op, block):
+            raise self.error(f'{describe(op)} uses the result of block "{block.block_name.data}" in its loops')
+
+
+def _starts_everywhere(self: ScheduleState, plan: _Plan) -> bool:
+    """Whether each partial reduction runs its first instance, whatever the conditions."""
+    first: dict[str, Dim] = {self.symbol(op).as_symbol or "": constant(0) for op in plan.rest}
+    reduced = first.keys() | {self.symbol(plan.loop).as_symbol or ""}
+    for condition in conditions_of(self.space, plan.block):
+        if not isinstance(condition, Less) or reduced.isdisjoint(condition.lhs.symbols | condition.rhs.symbols):
+            continue
+        if self.space.prover.less(condition.lhs.substitute(first), condition.rhs.substitute(first)) is not True:
+            return False
+    return True
+
+
+def _allocate(plan: _Plan, point: InsertPoint) -> dict[SSAValue, SSAValue]:
+    """A buffer for the partial results of each result."""
+    found: dict[SSAValue, SSAValue] = {}
+    for store in plan.parts.stores:
+        shape = list(shape_of(store.buffer))
+        shape.insert(plan.axis, plan.extent)
+        op = AllocBufferOp(BufferType(shape, store.buffer_type.dtype))
+        op.buffer.name_hint = f"{store.buffer.name_hint or 'buffer'}_rf"
+        Rewriter.insert_op(op, point)
+        found[store.buffer] = op.buffer
+    return found
+
+
+def _partial_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, SSAValue]) -> BlockOp:
+    """The block of the partial reduction, in the place of the old one."""
+    block = plan.block
+    spatial = [(it.kind, it.binding, it.extent) for it in block.iterators if it.kind is SPATIAL]
+    factor = (SPATIAL, plan.loop.induction_var, plan.loop.upper)
+    rest = [(REDUCE, op.induction_var, op.upper) for op in plan.rest]
+    hints = [block.body.block.args[number].name_hint for number in plan.spatial]
+    hints += [f"v{op.induction_var.name_hint}" for op in (plan.loop, *plan.rest)]
+    name = unique_block_name(self.func, f"{block.block_name.data}_rf")
+    made = BlockOp(name, [*spatial, factor, *rest], where=block.condition, name_hints=hints)
+    made.location = block.location
+    Rewriter.insert_op(made, InsertPoint.before(block))
+    args = made.body.block.args
+    mapping: dict[SSAValue, SSAValue] = {block.body.block.args[n]: args[p] for p, n in enumerate(plan.spatial)}
+    factor_value = args[len(spatial)]
+    _emit_old_reduce_iterators(self, plan, made, args[len(spatial) :], mapping)
+    insert = _Redirect(partial, plan.axis, factor_value)
+    init = InitOp()
+    Rewriter.insert_op(init, InsertPoint.at_start(made.body.block))
+    insert.clone_into(plan.init.body.block, init.body.block, mapping)
+    insert.clone_into(block.body.block, made.body.block, mapping, skip_init=True)
+    return made
+
+
+def _emit_old_reduce_iterators(
+    self: ScheduleState, plan: _Plan, made: BlockOp, args: Sequence[SSAValue], mapping: dict[SSAValue, SSAValue]
+) -> None:
+    """Computes the reduce iterators of the old block from those of the new one."""
+    space = IndexSpace(made)
+    symbols = {
+        self.symbol(op).as_symbol or "": space.variable(arg).dim
+        for op, arg in zip((plan.loop, *plan.rest), made.body.block.args[len(plan.spatial) :], strict=True)
+    }
+    emitter = Materializer(self.func, space, InsertPoint.at_end(made.body.block))
+    for iterator in plan.block.iterators:
+        if iterator.kind is SPATIAL:
+            continue
+        binding = self.space.dim_of(iterator.binding)
+        if binding is None:
+            raise self.error(f'the binding of iterator "{iterator.value.name_hint}" is no expression of loop variables')
+        mapping[iterator.value] = emitter.emit(binding.substitute(symbols))
+
+
+@dataclass(frozen=True)
+class _Redirect:
+    """Cloning with accesses of the results sent to the partial results."""
+
+    partial: Mapping[SSAValue, SSAValue]
+    axis: int
+    factor: SSAValue
+
+    def clone_into(
+        self, source: IRBlock, target: IRBlock, mapping: Mapping[SSAValue, SSAValue], skip_init: bool = False
+    ) -> None:
+        values = dict(mapping)
+        for op in source.ops:
+            if skip_init and isinstance(op, InitOp):
+                continue
+            if isinstance(op, LoadOp) and op.buffer in self.partial:
+                load = LoadOp(self.partial[op.buffer], self._indices(op, values))
+                load.result.name_hint = op.result.name_hint
+                values[op.result] = load.result
+                target.add_op(load)
+            elif isinstance(op, StoreOp) and op.buffer in self.partial:
+                value = values.get(op.value, op.value)
+                target.add_op(StoreOp(value, self.partial[op.buffer], self._indices(op, values)))
+            else:
+                target.add_op(op.clone(values))
+
+    def _indices(self, op: LoadOp | StoreOp, values: Mapping[SSAValue, SSAValue]) -> list[SSAValue]:
+        found = [values.get(index, index) for index in op.indices]
+        found.insert(self.axis, self.factor)
+        return found
+
+
+def _domain(self: ScheduleState, plan: _Plan) -> list[AxisRange]:
+    extents = [iterator_extent(self, plan.block, number) for number in plan.spatial]
+    return [AxisRange(constant(0), extent) for extent in (*extents, plan.extent)]
+
+
+def _final_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, SSAValue], point: InsertPoint) -> None:
+    """Makes the old block add up the partial results, in loops of its own."""
+    block, old = plan.block, plan.block.body.block
+    domain = _domain(self, plan)
+    new = IRBlock(arg_types=[IndexType()] * (len(plan.spatial) + 1))
+    mapping: dict[SSAValue, SSAValue] = {old.args[n]: new.args[p] for p, n in enumerate(plan.spatial)}
+    for value, number in zip(new.args, plan.spatial, strict=False):
+        value.name_hint = old.args[number].name_hint
+    new.args[-1].name_hint = f"v{plan.loop.induction_var.name_hint}"
+    new.add_op(plan.init.clone(mapping))
+    cloner = Cloner(new, mapping)
+    for load, source, store in zip(plan.parts.accumulators, plan.parts.sources, plan.parts.stores, strict=True):
+        cloner.values([*load.indices])
+        indices = cloner.values([*store.indices])
+        indices.insert(plan.axis, new.args[-1])
+        incoming = LoadOp(partial[store.buffer], indices)
+        incoming.result.name_hint = (partial[store.buffer].name_hint or "b").lower()
+        new.add_op(load.clone(cloner.mapping))
+        new.add_op(incoming)
+        cloner.mapping[source] = incoming.result
+    for op in (*plan.parts.combine, *plan.parts.stores):
+        new.add_op(op.clone(cloner.mapping))
+    extents = [(SPATIAL, block.extents[number]) for number in plan.spatial]
+    iterators = [(kind, extent, extent) for kind, extent in (*extents, (REDUCE, plan.loop.upper))]
+    block.body.detach_block(old)
+    old.erase()
+    block.body.add_block(new)
+    rebuild_block(block, iterators, None)
+    block.detach()
+    hints = [(value.name_hint or "v").removeprefix("v") for value in new.args]
+    insert_nest(self, block, domain, hints, point, block.location)
