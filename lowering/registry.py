@@ -21,6 +21,7 @@ DIALECTS: dict[str, str] = {
 # name -> "module:Class". `canonicalize`, `cse` and `dce` are xDSL's own and follow the effects and patterns on our ops.
 PASSES: dict[str, str] = {
     "inline-functions": "lowering.graph.inline_functions:InlineFunctionsPass",
+    "bind-symbolic-vars": "lowering.graph.bind_symbolic_vars:BindSymbolicVarsPass",
     "to-non-dataflow": "lowering.graph.to_non_dataflow:ToNonDataflowPass",
     "bind-unknown-dims": "lowering.shapes.bind_unknown_dims:BindUnknownDimsPass",
     "insert-guards": "lowering.shapes.insert_guards:InsertGuardsPass",

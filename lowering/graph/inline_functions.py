@@ -45,8 +45,8 @@ class InlineFunctionsPass(ModulePass):
 
     Symbols of the callee become what the arguments say; where only the run time knows, a `relax.match_cast` binds and
     checks them. Inlined ops have the location of the call. These stay calls: recursion, functions between two
-    recursions, `force_pure` functions, functions with a closure that binds symbols, and inside a dataflow region
-    functions with control flow or closures. Idempotent.
+    recursions, `force_pure` functions, functions with a closure that binds symbols, calls bound to
+    fail at run time, and inside a dataflow region functions with control flow or closures. Idempotent.
     """
 
     name = "inline-functions"
@@ -71,8 +71,8 @@ def _inline_into(func: FuncOp, candidates: Mapping[str, FuncOp]) -> set[str]:
         callee = candidates.get(name)
         if callee is not None and can_inline(callee, call):
             taken = all_symbols(func) if taken is None else taken
-            inline_call(call, callee, taken)
-            inlined.add(name)
+            if inline_call(call, callee, taken):
+                inlined.add(name)
     return inlined
 
 

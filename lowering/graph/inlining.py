@@ -7,8 +7,9 @@ from typing import TypeVar
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import VerifyException
 
-from lowering.graph.substitution import all_symbols, bound_symbols, substitute_in
+from lowering.graph.substitution import all_symbols, bound_symbols, settle, substitute_in
 from lowering.graph.to_non_dataflow import dissolve
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.calls import CallOp
@@ -42,13 +43,14 @@ def can_inline(callee: FuncOp, call: CallOp) -> bool:
     return True
 
 
-def inline_call(call: CallOp, callee: FuncOp, taken: set[str]) -> None:
-    """Replaces `call` by a copy of the body of `callee`.
+def inline_call(call: CallOp, callee: FuncOp, taken: set[str]) -> bool:
+    """Replaces `call` by a copy of the body of `callee`; gives whether it did.
 
     `taken` are the symbols of the calling function; those that come with the body are added. What inference left open
-    about the arguments and the result is checked by `relax.match_cast`, as the call would have done.
+    about the arguments and the result is checked by `relax.match_cast`, as the call would have done. A call that is
+    bound to fail when it runs stays, since its body would not be valid.
     """
-    _Inlining(call, callee, taken).run()
+    return _Inlining(call, callee, taken).run()
 
 
 class _Inlining:
@@ -70,8 +72,9 @@ class _Inlining:
         known = {name: dim for name, dim in match.bindings.items() if name not in checked}
         self.mapping: dict[str, Dim] = {**renamed, **known}
 
-    def run(self) -> None:
+    def run(self) -> bool:
         """Arguments, body, result."""
+        before = self.call.prev_op
         arguments, bound = self._arguments()
         block = self.callee.body.clone().block
         substitute_in(block.ops, self.mapping)
@@ -82,8 +85,26 @@ class _Inlining:
         self._place(block.ops)
         terminator = block.last_op
         Rewriter.inline_block(block, InsertPoint.before(self.call), [*witnesses, *arguments])
-        if isinstance(terminator, ReturnOp):
-            self._replace_result(terminator)
+        value = self._result(terminator)
+        try:
+            settle(self._inserted(before))
+        except VerifyException:
+            for op in reversed(self._inserted(before)):
+                Rewriter.erase_op(op)
+            return False
+        value.name_hint = value.name_hint or self.call.result.name_hint
+        self.call.result.replace_all_uses_with(value)
+        Rewriter.erase_op(self.call)
+        return True
+
+    def _inserted(self, before: Operation | None) -> list[Operation]:
+        """The ops between `before` and the call."""
+        ops: list[Operation] = []
+        op = self.call.prev_op
+        while op is not None and op is not before:
+            ops.append(op)
+            op = op.prev_op
+        return ops[::-1]
 
     def _arguments(self) -> tuple[list[SSAValue], dict[str, SSAValue]]:
         """The arguments with the types of the parameters, and the witnesses of the symbols bound from them."""
@@ -118,19 +139,18 @@ class _Inlining:
                 values.append(known[name] if name in known else self._insert(PrimOp(self.mapping[name])).result)
         return values
 
-    def _replace_result(self, terminator: ReturnOp) -> None:
-        value, result = terminator.value, self.call.result
-        (actual,) = as_struct_infos((value.type,))
-        (wanted,) = as_struct_infos((result.type,))
-        declared = substitute(self.callee.function_type.ret, self.mapping)
+    def _result(self, terminator: Operation | None) -> SSAValue:
+        """The value that the body returns, with the type of the call's result; erases the terminator."""
+        if not isinstance(terminator, ReturnOp):
+            raise ValueError(f"'relax.func' op @{self.callee.sym_name.data} has no 'relax.return'")
+        value = terminator.value
         Rewriter.erase_op(terminator)
+        (actual,) = as_struct_infos((value.type,))
+        (wanted,) = as_struct_infos((self.call.result.type,))
+        declared = substitute(self.callee.function_type.ret, self.mapping)
         if is_subtype(actual, declared, self.prover) is not Verdict.YES:
             value = self._cast(value, declared).result
-        if value.type != wanted:
-            value = self._cast(value, wanted).result
-        value.name_hint = value.name_hint or result.name_hint
-        result.replace_all_uses_with(value)
-        Rewriter.erase_op(self.call)
+        return value if value.type == wanted else self._cast(value, wanted).result
 
     def _cast(self, value: SSAValue, info: StructInfo, binds: Sequence[SymbolAttr] = ()) -> MatchCastOp:
         op = self._insert(MatchCastOp(value, info, binds))

@@ -6,11 +6,15 @@ from collections.abc import Iterable, Mapping
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from relax_dialect.scope import block_symbols_used, symbols_used, symbols_witnessed
-from relax_dialect.struct_info.base import PartialShapeAttr, StructInfo
+from lowering.locations import inherit_location
+from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.scope import block_symbols_used, prover_at, symbols_used, symbols_witnessed
+from relax_dialect.struct_info.base import PartialShapeAttr, StructInfo, as_struct_infos
+from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import substitute, substitute_shape
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim
@@ -61,6 +65,35 @@ def substitute_in_value(value: SSAValue, mapping: Mapping[str, Dim]) -> SSAValue
     """Replaces symbols in the type of a value; gives the value that takes its place."""
     info = _substitute(value.type, mapping)
     return value if info == value.type else Rewriter.replace_value_with_new_type(value, info)
+
+
+def settle(ops: Iterable[Operation]) -> None:
+    """Makes ops whose symbols were replaced valid again; raises `VerifyException` if one can never succeed now.
+
+    Where inference, knowing more, chooses another of two dimensions that are equal at run time only, a
+    `relax.match_cast` leads back to the type that the uses expect.
+    """
+    for op in [inner for each in ops for inner in each.walk()]:
+        if isinstance(op, InfersResultTypes):
+            _infer_again(op)
+        op.verify_()
+
+
+def _infer_again(op: InfersResultTypes) -> None:
+    prover = prover_at(op)
+    inferred = op.infer_result_types(op.operand_types, op.properties, prover)
+    for result, info, old in zip(op.results, inferred, as_struct_infos(op.result_types), strict=True):
+        if is_subtype(info, old, prover) is Verdict.RUNTIME:
+            new = Rewriter.replace_value_with_new_type(result, info)
+            cast = MatchCastOp(new, old)
+            cast.result.name_hint = new.name_hint
+            inherit_location(op, cast)
+            Rewriter.insert_op(cast, InsertPoint.after(op))
+            _replace_uses_but_one(new, cast)
+
+
+def _replace_uses_but_one(value: SSAValue, cast: MatchCastOp) -> None:
+    value.replace_uses_with_if(cast.result, lambda use: use.operation is not cast)
 
 
 def _substitute(attribute: Attribute, mapping: Mapping[str, Dim]) -> Attribute:

@@ -71,6 +71,40 @@ relax.func @main[%k](%x: !relax.tensor<[k], f32>) -> !relax.tensor<[_], f32> {
 }
 """
 
+LOOP = """
+relax.func private @double[%n](%x: !relax.tensor<[n, 4], f32>, %times: !relax.prim<i64>) -> !relax.tensor<[_, 4], f32> {
+  %lower = relax.prim 0
+  %r = relax.for %i = %lower to %times [%m](%a: !relax.tensor<[m, 4], f32> = %x) {
+    %0 = relax.concat %a, %a axis = 0
+    relax.yield %0
+  }
+  relax.return %r
+}
+relax.func @main[%m](%x: !relax.tensor<[m, 4], f32>, %times: !relax.prim<i64>) -> !relax.tensor<[_, 4], f32> {
+  %0 = relax.call @double(%x, %times) : !relax.tensor<[_, 4], f32>
+  relax.return %0
+}
+"""
+
+FAILS = """
+relax.func private @sum[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m], f32>) -> !relax.tensor<[m], f32> {
+  %0 = relax.match_cast %x : !relax.tensor<[m], f32>
+  %1 = relax.add %0, %y
+  relax.return %1
+}
+relax.func @main(%x: !relax.tensor<[2], f32>, %y: !relax.tensor<[3], f32>, %c: !relax.prim<i1>)
+    -> !relax.tensor<[3], f32> {
+  %0 = relax.if %c {
+    %1 = relax.call @sum(%x, %y) : !relax.tensor<[3], f32>
+    relax.yield %1
+  } else {
+    %2 = relax.call @sum(%y, %y) : !relax.tensor<[3], f32>
+    relax.yield %2
+  }
+  relax.return %0
+}
+"""
+
 
 def floats(*shape: int) -> np.ndarray:
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape) - 2
@@ -83,8 +117,9 @@ def floats(*shape: int) -> np.ndarray:
         (UNKNOWN, [[floats(n), floats(2 * n)] for n in (0, 1, 5)]),
         (CONTROL_FLOW, [[floats(m), c] for m in (0, 1, 3) for c in (False, True)]),
         (LESS, [[floats(k)] for k in (2, 3, 7)]),
+        (LOOP, [[floats(m, 4), times] for m in (0, 1, 3) for times in (0, 1, 2)]),
     ],
-    ids=["chain", "unknown", "control flow", "less"],
+    ids=["chain", "unknown", "control flow", "less", "loop"],
 )
 def test_results_stay(program: str, inputs: list[list[object]]) -> None:
     module = check_pass(program, "inline-functions", inputs)
@@ -107,3 +142,10 @@ def test_checks_of_the_call_stay(program: str, args: list[object], expected: typ
     run_pipeline(module, "inline-functions")
     with pytest.raises(expected):
         run(module, "main", args)
+
+
+def test_a_call_that_must_fail_stays() -> None:
+    module = check_pass(FAILS, "inline-functions", [[floats(2), floats(3), False]])
+    assert sum(isinstance(op, CallOp) for op in module.walk()) == 1
+    with pytest.raises(ValueError, match="expected m = 3"):
+        run(module, "main", [floats(2), floats(3), True])

@@ -1,0 +1,41 @@
+// RUN: relax-opt %s -p 'bind-symbolic-vars{func=main n=4}' --verify-diagnostics --split-input-file | filecheck %s
+
+// CHECK: 'builtin.module' op expected a 'relax.func' @main, but the module has none
+relax.func @f[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.func' op @main binds k, got a value for n
+relax.func @main[%k](%x: !relax.tensor<[k], f32>) -> !relax.tensor<[k], f32> {
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.func' op @main expected n in [5, _], got 4
+relax.func @main[%n in [5, _]](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.call' op refers to @main, whose signature would change
+// CHECK: hint: run 'inline-functions' first
+relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  relax.return %x
+}
+relax.func @f[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  %0 = relax.call @main(%x) : !relax.tensor<[n], f32>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.match_cast' op can never succeed
+// CHECK: hint: bind other values
+relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[5], f32> {
+  %0 = relax.match_cast %x : !relax.tensor<[5], f32>
+  relax.return %0
+}
