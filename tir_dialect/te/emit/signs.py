@@ -36,7 +36,9 @@ class Signs:
         if dividend is None or divisor is None:
             return False
         if self._prover is None:
-            self._prover = Prover({str(dim): (0, axis.extent - 1) for axis, dim in self._symbols.items()})
+            # An iterator without values has no bounds; what it indexes is not executed.
+            limits = {dim: axis.extent for axis, dim in self._symbols.items() if axis.extent.constant_value != 0}
+            self._prover = Prover({str(dim): (0, extent - 1) for dim, extent in limits.items()})
         return bool(self._prover.less_equal(0, dividend)) and bool(self._prover.less_equal(0, divisor))
 
     def _dim(self, root: Expr) -> Dim | None:

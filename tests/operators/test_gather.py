@@ -1,0 +1,166 @@
+"""Gather and scatter against NumPy, in every mode."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random
+
+MATRIX = "%x: !relax.tensor<[n, m], f32>"
+REDUCTIONS: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+ELEMENTS = f"{MATRIX}, %i: !relax.tensor<[k, l], i64>"
+UPDATES = "%u: !relax.tensor<[k, l], f32>"
+SCATTER = "relax.scatter_elements %x, %i, %u"
+PROGRAMS = Programs(
+    {
+        "elements_0": (ELEMENTS, "relax.gather_elements %x, %i"),
+        "elements_1": (f"{MATRIX}, %i: !relax.tensor<[n, l], i32>", "relax.gather_elements %x, %i axis = -1"),
+        "elements_ui8": ("%x: !relax.tensor<[n], i8>, %i: !relax.tensor<[k], ui8>", "relax.gather_elements %x, %i"),
+        "nd_2": (f"{MATRIX}, %i: !relax.tensor<[k, 2], i64>", "relax.gather_nd %x, %i"),
+        "nd_1": (f"{MATRIX}, %i: !relax.tensor<[k, l, 1], i32>", "relax.gather_nd %x, %i"),
+        "nd_batch": (f"{MATRIX}, %i: !relax.tensor<[n, 1], i64>", "relax.gather_nd %x, %i batch_dims = 1"),
+        "scatter": (f"{ELEMENTS}, {UPDATES}", SCATTER),
+        "scatter_1": (f"{ELEMENTS}, {UPDATES}", f'{SCATTER} axis = 1 reduction = "add"'),
+        **{f"scatter_{name}": (f"{ELEMENTS}, {UPDATES}", f'{SCATTER} reduction = "{name}"') for name in REDUCTIONS},
+        "scatter_bf16": (
+            "%x: !relax.tensor<[n], bf16>, %i: !relax.tensor<[k], i64>, %u: !relax.tensor<[k], bf16>",
+            f'{SCATTER} reduction = "add"',
+        ),
+        "scatter_i32": (
+            "%x: !relax.tensor<[n], i32>, %i: !relax.tensor<[k], i32>, %u: !relax.tensor<[k], i32>",
+            f'{SCATTER} reduction = "max"',
+        ),
+        "scatter_nd": (
+            f"{MATRIX}, %i: !relax.tensor<[k, 1], i64>, %u: !relax.tensor<[k, m], f32>",
+            'relax.scatter_nd %x, %i, %u reduction = "add"',
+        ),
+        "scatter_nd_2": (
+            f"{MATRIX}, %i: !relax.tensor<[k, 2], i64>, %u: !relax.tensor<[k], f32>",
+            "relax.scatter_nd %x, %i, %u",
+        ),
+        "one_hot": (
+            "%x: !relax.tensor<[n], i64>, %on: !relax.prim<f32>, %off: !relax.prim<f32>",
+            "relax.one_hot %x, %on, %off depth = 4",
+        ),
+        "one_hot_front": (
+            "%x: !relax.tensor<[n, m], ui8>, %at: !relax.prim<i64, k>",
+            "%on = relax.prim i8 1; %off = relax.prim i8 0; relax.one_hot %x, %on, %off depth = k axis = 0",
+        ),
+        "one_hot_dims": (
+            "%x: !relax.tensor<[n], i32>",
+            "%on = relax.prim n + 1; %off = relax.prim -1; relax.one_hot %x, %on, %off depth = n axis = 0",
+        ),
+    }
+)
+
+
+def indices(dtype: str, length: int, *shape: int, seed: int = 5) -> np.ndarray:
+    """Places within a length, counted from the front and from the back."""
+    low = 0 if dtype.startswith("u") else -length
+    return random(dtype, *shape, seed=seed, low=low, high=length - 1) if length else np.zeros(shape, DTYPES[dtype])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 7), (7, 4)])
+def test_gather_elements(shape: tuple[int, int]):
+    x = random("f32", *shape)
+    for count in (0, 1, 9):
+        i = indices("i64", shape[0], count, shape[1])
+        PROGRAMS.check("elements_0", [x, i], np.take_along_axis(x, i, 0))
+        j = indices("i32", shape[1], shape[0], count)
+        PROGRAMS.check("elements_1", [x, j], np.take_along_axis(x, j, 1))
+    narrow = indices("i64", shape[0], 3, 1)
+    PROGRAMS.check("elements_0", [x, narrow], np.take_along_axis(x[:, :1], narrow, 0))
+    y = random("i8", 200)
+    PROGRAMS.check("elements_ui8", [y, np.array([0, 199, 128], np.uint8)], y[[0, 199, 128]])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 7), (7, 4)])
+def test_gather_nd(shape: tuple[int, int]):
+    x = random("f32", *shape)
+    rows, columns = indices("i64", shape[0], 9), indices("i64", shape[1], 9, seed=6)
+    PROGRAMS.check("nd_2", [x, np.stack([rows, columns], 1)], x[rows, columns])
+    i = indices("i32", shape[0], 2, 3, 1)
+    PROGRAMS.check("nd_1", [x, i], x[i[..., 0]])
+    j = indices("i64", shape[1], shape[0], 1)
+    PROGRAMS.check("nd_batch", [x, j], x[np.arange(shape[0]), j[:, 0]])
+
+
+def _scatter(x: np.ndarray, places: Any, updates: np.ndarray, combine: Any = None) -> np.ndarray:
+    result = x.copy()
+    for index in np.ndindex(updates.shape):
+        target = places(index)
+        result[target] = updates[index] if combine is None else combine(result[target], updates[index])
+    return result
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 7), (7, 4), (3, 0)])
+@pytest.mark.parametrize("name", ["update", *REDUCTIONS])
+def test_scatter_elements(name: str, shape: tuple[int, int]):
+    """Several updates of one place are made in their order."""
+    x = random("f32", *shape)
+    for count in (0, 1, 9):
+        i, u = indices("i64", shape[0], count, shape[1]), random("f32", count, shape[1], seed=2, low=-1, high=1)
+        expected = _scatter(x, lambda at, i=i: (i[at], at[1]), u, REDUCTIONS.get(name))
+        PROGRAMS.check("scatter" if name == "update" else f"scatter_{name}", [x, i, u], expected)
+
+
+def test_scatter_along_other_axes_and_in_other_dtypes():
+    x, i, u = random("f32", 3, 5), indices("i64", 5, 3, 8), random("f32", 3, 8, seed=2)
+    PROGRAMS.check("scatter_1", [x, i, u], _scatter(x, lambda at: (at[0], i[at]), u, np.add))
+    y = np.zeros(2, DTYPES["bf16"])
+    ones = np.full(600, 0.5, DTYPES["bf16"])
+    PROGRAMS.check("scatter_bf16", [y, np.zeros(600, np.int64), ones], np.array([300, 0], DTYPES["bf16"]))
+    z, k = random("i32", 6), indices("i32", 6, 20)
+    v = random("i32", 20, seed=3)
+    PROGRAMS.check("scatter_i32", [z, k, v], _scatter(z, lambda at: k[at], v, np.maximum))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (4, 7), (7, 4)])
+def test_scatter_nd(shape: tuple[int, int]):
+    x, rows, columns = random("f32", *shape), indices("i64", shape[0], 9), indices("i64", shape[1], 9, seed=6)
+    slices = random("f32", 9, shape[1], seed=2)
+    expected = _scatter(x, lambda at: (rows[at[0]], at[1]), slices, np.add)
+    PROGRAMS.check("scatter_nd", [x, rows.reshape(-1, 1), slices], expected, Tolerance(1e-5, 1e-5))
+    updates = random("f32", 9, seed=3)
+    expected = _scatter(x, lambda at: (rows[at], columns[at]), updates)
+    PROGRAMS.check("scatter_nd_2", [x, np.stack([rows, columns], 1), updates], expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("index", [-9, -4, 3, 99, 2**40])
+def test_indices_out_of_range(mode: str, index: int):
+    """An error when interpreted; otherwise nothing outside of the tensors is read or written."""
+    x, i = random("f32", 3, 2), np.full((1, 2), index)
+    gather = PROGRAMS.runners[mode]("elements_0")
+    scatter = PROGRAMS.runners[mode]("scatter")
+    if mode == "interpret":
+        for call in (lambda: gather(x, i), lambda: scatter(x, i, x[:1])):
+            with pytest.raises(IndexError, match="out of bounds"):
+                call()
+    else:
+        gathered = gather(x, i)
+        assert isinstance(gathered, np.ndarray)
+        assert np.isin(gathered, x).all()
+        np.testing.assert_array_equal(scatter(x, i, x[:1]), x)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_shapes_that_do_not_fit(mode: str):
+    runner = PROGRAMS.runners[mode]
+    with pytest.raises(ValueError, match="within the tensor along the other axes"):
+        runner("elements_0")(random("f32", 3, 2), np.zeros((1, 3), np.int64))
+    with pytest.raises(ValueError, match="an axis with elements to index"):
+        runner("elements_0")(random("f32", 0, 2), np.zeros((1, 2), np.int64))
+    with pytest.raises(ValueError, match="dimensions with elements to index"):
+        runner("nd_1")(random("f32", 0, 2), np.zeros((1, 1, 1), np.int32))
+
+
+@pytest.mark.parametrize("size", [0, 1, 5])
+def test_one_hot(size: int):
+    x = random("i64", size, low=-1, high=5)
+    PROGRAMS.check("one_hot", [x, 0.1, -2.0], np.where(x[:, None] == np.arange(4), 0.1, -2).astype(np.float32))
+    y = random("ui8", size, 3)
+    PROGRAMS.check("one_hot_front", [y, 3], (np.arange(3).reshape(3, 1, 1) == y).astype(np.int8))
+    z = random("i32", size, low=0, high=size)
+    PROGRAMS.check("one_hot_dims", [z], np.where(np.arange(size)[:, None] == z, size + 1, -1))
