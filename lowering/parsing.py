@@ -67,8 +67,7 @@ class LocatedParser(Parser):
             op = super().parse_operation()
         except VerifyException as error:
             self.raise_error(str(error), span)
-        if isinstance(op.location, UnknownLoc):
-            op.location = self._location_of(span.start)
+        self._locate(op, span.start)
         return op
 
     @override
@@ -80,6 +79,17 @@ class LocatedParser(Parser):
         advice = f"; did you mean {' or '.join(repr(match) for match in close)}" if close else ""
         position = self.lexer.input.content.find(name, self._op_start)
         self.raise_error(f"unknown operation '{name}'{advice}", position, position + len(name))
+
+    def _locate(self, op: Operation, position: int) -> None:
+        """Gives the position to `op`, and to ops in it that have no text of their own, as inner loops of a nest."""
+        if isinstance(op.location, UnknownLoc):
+            op.location = self._location_of(position)
+        for region in op.regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    if isinstance(inner.location, UnknownLoc):
+                        inner.location = op.location
+                        self._locate(inner, position)
 
     def _location_of(self, position: int) -> FileLineColLoc:
         line = bisect_right(self._line_starts, position)

@@ -1,9 +1,17 @@
+from io import StringIO
+from pathlib import Path
+
 import pytest
+from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp
+from xdsl.printer import Printer
 
 from lowering.parsing import make_context, parse_module
 from lowering.pipelines import PipelinePass, expand
 from lowering.registry import PASSES, load_pass
+from lowering.verify.module import verify_module
 from tests.support.programs import run_pipeline
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.mlir"))
 
 PIPELINES = [cls for name in PASSES if issubclass(cls := load_pass(name), PipelinePass)]
 each_pipeline = pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda cls: cls.name)
@@ -46,3 +54,53 @@ def test_debug_level_shows_each_step(monkeypatch: pytest.MonkeyPatch, capsys: py
     err = capsys.readouterr().err
     assert "IR after legalize-ops" in err
     assert "IR after convert-relax-to-vm" in err
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_each_pass_changes_nothing_the_second_time(path: Path):
+    pipeline = load_pass("relax-to-llvm")
+    assert issubclass(pipeline, PipelinePass)
+    module, ctx = parse_module(path.read_text(), path.name), make_context()
+    for each in pipeline.passes():
+        each.apply(ctx, module)
+        verify_module(module)
+        once = str(module)
+        each.apply(ctx, module)
+        assert str(module) == once, each.name
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_op_knows_where_it_comes_from_up_to_llvm(path: Path):
+    pipeline = load_pass("relax-to-llvm")
+    assert issubclass(pipeline, PipelinePass)
+    module, ctx = parse_module(path.read_text(), path.name), make_context()
+    for each in pipeline.passes():
+        if each.name == "convert-tir-to-llvm":  # from here on there are declarations, which come from nowhere
+            break
+        each.apply(ctx, module)
+        lost = [op.name for op in module.walk() if op is not module and op.location == UNKNOWN_LOC]
+        assert not lost, each.name
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_every_stage_is_read_back_from_its_text(path: Path):
+    pipeline = load_pass("relax-to-llvm")
+    assert issubclass(pipeline, PipelinePass)
+    module, ctx = parse_module(path.read_text(), path.name), make_context()
+    before = ""
+    for each in pipeline.passes():
+        if each.name == "schedule-cpu" and path.stem != "mvp":  # thousands of ops from here on
+            break
+        each.apply(ctx, module)
+        if (shown := _printed(module, False)) == before:
+            continue
+        before = shown
+        for generic in (False, True):
+            text = _printed(module, generic)
+            assert _printed(parse_module(text), generic) == text, each.name
+
+
+def _printed(module: ModuleOp, generic: bool) -> str:
+    text = StringIO()
+    Printer(stream=text, print_generic_format=generic).print_op(module)
+    return text.getvalue()
