@@ -20,7 +20,8 @@ SYMBOLS = ("k", "m", "n")
 
 
 @cache
-def _context() -> Context:
+def context() -> Context:
+    """A context with the dialects of relax programs."""
     context = Context()
     for dialect in (Builtin, Relax, TIR):
         context.load_dialect(dialect)
@@ -30,7 +31,7 @@ def _context() -> Context:
 @cache
 def info(text: str) -> StructInfo:
     """The type written `!relax.<text>`."""
-    parser = Parser(_context(), f"!relax.{text}")
+    parser = Parser(context(), f"!relax.{text}")
     return parse_struct_info(parser)
 
 
