@@ -22,8 +22,11 @@ DIALECTS: dict[str, str] = {
 PASSES: dict[str, str] = {
     "inline-functions": "lowering.graph.inline_functions:InlineFunctionsPass",
     "bind-symbolic-vars": "lowering.graph.bind_symbolic_vars:BindSymbolicVarsPass",
+    "bind-params": "lowering.graph.bind_params:BindParamsPass",
+    "lambda-lift": "lowering.graph.lambda_lift:LambdaLiftPass",
     "to-non-dataflow": "lowering.graph.to_non_dataflow:ToNonDataflowPass",
     "bind-unknown-dims": "lowering.shapes.bind_unknown_dims:BindUnknownDimsPass",
+    "infer-struct-info": "lowering.graph.infer_struct_info:InferStructInfoPass",
     "insert-guards": "lowering.shapes.insert_guards:InsertGuardsPass",
     "legalize-ops": "lowering.legalize.legalize_ops:LegalizeOpsPass",
     "lower-call-tir": "lowering.memory.lower_call_tir:LowerCallTIRPass",
