@@ -15,8 +15,17 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Schedule
 from tir_dialect.types import BufferType
 
-SIZES = ({"n": 1, "m": 1, "k": 1}, {"n": 8, "m": 16, "k": 4}, {"n": 7, "m": 13, "k": 5}, {"n": 17, "m": 3, "k": 9})
-"""Values of the symbols: units, multiples of the usual factors, and odd ones."""
+SIZES = (
+    {"n": 1, "m": 1, "k": 1},
+    {"n": 8, "m": 16, "k": 4},
+    {"n": 7, "m": 13, "k": 5},
+    {"n": 17, "m": 3, "k": 9},
+    {"n": 4, "m": 6, "k": 0},
+    {"n": 5, "m": 0, "k": 2},
+)
+"""Values of the symbols: units, multiples of the usual factors, odd ones, and empty ones."""
+
+NOT_EMPTY = SIZES[:4]
 
 n, m, k = te.var("n"), te.var("m"), te.var("k")
 
@@ -83,12 +92,12 @@ def scheduled(before: PrimFuncOp, transform: Callable[[Schedule], object], sizes
     return schedule
 
 
-def matmul(dtype: str = "i32") -> PrimFuncOp:
+def matmul(dtype: str = "i32", **bounds) -> PrimFuncOp:
     """`C = A @ B` with symbolic sizes."""
     a, b = te.placeholder((n, k), dtype, "A"), te.placeholder((k, m), dtype, "B")
     r = te.reduce_axis(k, "r")
     c = te.compute((n, m), lambda i, j: te.sum(a[i, r] * b[r, j], r), name="C")
-    return te.create_prim_func([a, b, c], name="matmul")
+    return te.create_prim_func([a, b, c], name="matmul", bounds=bounds)
 
 
 def elementwise() -> PrimFuncOp:
@@ -99,12 +108,12 @@ def elementwise() -> PrimFuncOp:
     return te.create_prim_func([a, c], name="elementwise")
 
 
-def row_sum() -> PrimFuncOp:
+def row_sum(**bounds) -> PrimFuncOp:
     """Sums of rows."""
     a = te.placeholder((n, m), "i32", "A")
     r = te.reduce_axis(m, "r")
     b = te.compute((n,), lambda i: te.sum(a[i, r], r), name="B")
-    return te.create_prim_func([a, b], name="row_sum")
+    return te.create_prim_func([a, b], name="row_sum", bounds=bounds)
 
 
 def scan() -> PrimFuncOp:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tir_dialect.schedule.support import (
+    NOT_EMPTY,
     elementwise,
     matmul,
     n,
@@ -127,7 +128,11 @@ def test_fuse_undoes_split():
 
 
 def test_fuse_of_all_loops_of_a_reduction():
-    scheduled(row_sum(), lambda sch: sch.fuse(*sch.get_loops(sch.get_block("B"))))
+    func = row_sum(m=(1, None))
+    scheduled(func, lambda sch: sch.fuse(*sch.get_loops(sch.get_block("B"))), NOT_EMPTY)
+    sch = Schedule(row_sum())
+    message = 'loop "r" of the reduction "B" may be empty, and its init would not run; use decompose_reduction first'
+    refuses(sch, message, "fuse", *sch.get_loops(sch.get_block("B")))
 
 
 def test_fuse_refusals():
@@ -183,7 +188,7 @@ def test_reorder_refusals():
 
 
 def test_reorder_refuses_an_init_that_could_come_too_late():
-    sch = Schedule(matmul())
+    sch = Schedule(matmul(k=(1, None)))
     i, j, r = sch.get_loops(sch.get_block("C"))
     fused = sch.fuse(j, r)
     refuses(sch, "so its init could come too late", "reorder", fused, i)

@@ -125,7 +125,8 @@ def test_rfactor_refusals():
     i, r = sch.get_loops(sch.get_block("B"))
     refuses(sch, 'loop "i" does not drive reduce iterators of block "B"', "rfactor", i)
     refuses(sch, "expected a factor axis of 0 to 1, got 2", "rfactor", r, 2)
-    fused = sch.fuse(i, r)
+    sch = Schedule(row_sum(m=(1, None)))
+    fused = sch.fuse(*sch.get_loops(sch.get_block("B")))
     refuses(sch, 'loop "ir" drives spatial and reduce iterators of block "B"', "rfactor", fused)
 
 

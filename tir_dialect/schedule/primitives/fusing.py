@@ -11,12 +11,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.dims import Dim, floordiv, mod, product
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.edits import before_all, only_statement, users_of
+from tir_dialect.schedule.edits import before_all, blocks_in, only_statement, users_of
 from tir_dialect.schedule.handles import Loop
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.normalize import simplify_bindings
 from tir_dialect.schedule.primitives.splitting import check_serial
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.types import IteratorKind
 
 
 @primitive
@@ -27,10 +28,11 @@ def fuse(self: ScheduleState, *loops: Loop) -> Loop:
         for i in n: for j in m: A(i, j)
         -> for f in n * m: A(floordiv(f, m), mod(f, m))
 
-    Refuses loops that are not serial, that hold more than the next loop, whose extents depend on each other, or whose
-    extents may be negative.
+    Refuses loops that are not serial, that hold more than the next loop, whose extents depend on each other or may be
+    negative, and reductions that may be empty, whose init could not run.
     """
     extents = _check_fusable(self, loops)
+    _check_inits(self, loops)
     outer, inner = loops[0].op, loops[-1].op
     emitter = Materializer(self.func, self.space, InsertPoint.before(outer))
     hint = "".join(loop.name for loop in loops)
@@ -78,6 +80,27 @@ def _check_fusable(self: ScheduleState, loops: Sequence[Loop]) -> list[Dim]:
         if outer.op.induction_var in dependence.of_all(inner.op.operands):
             raise self.error(f'the bounds of loop "{inner.name}" depend on loop "{outer.name}"')
     return extents
+
+
+def _check_inits(self: ScheduleState, loops: Sequence[Loop]) -> None:
+    """Refuses to fuse loops of a reduction that may be empty with loops over its result."""
+    dependence = Dependence(is_loop_variable)
+    possibly_empty = {
+        loop.op.induction_var for loop in loops if self.space.less_equal(1, self.extent(loop.op)) is not True
+    }
+    variables = {loop.op.induction_var for loop in loops}
+    for block in blocks_in(loops[-1].op):
+        if block.init is None:
+            continue
+        spatial = [it.binding for it in block.iterators if it.kind is IteratorKind.SPATIAL]
+        others = [it.binding for it in block.iterators if it.kind is not IteratorKind.SPATIAL]
+        empty = dependence.of_all(others) & possibly_empty
+        if empty and dependence.of_all(spatial) & variables:
+            loop, name = min(str(variable.name_hint) for variable in empty), block.block_name.data
+            raise self.error(
+                f'loop "{loop}" of the reduction "{name}" may be empty, and its init would not run; '
+                "use decompose_reduction first"
+            )
 
 
 def _replace_variable(self: ScheduleState, loop: ForOp, index: Dim) -> None:
