@@ -51,6 +51,9 @@ def match_prim_func(
         )
     if len(func.params) != len(actual):
         raise VerifyException(f"{subject} with {len(actual)} arguments and results, expected {len(func.params)}")
+    for index, param in enumerate(func.params):
+        if isinstance(param.type, BufferType) and not _is_plain(param.type):
+            raise VerifyException(f"{subject}, whose parameter #{index} expected a plain layout, got {param.type}")
     declared = [_as_struct_info(param.type, info) for param, info in zip(func.params, actual, strict=True)]
     declared += [PrimType(value=name) for name in explicit]
     values = [*actual, *(PrimType(value=dim) for dim in tir_vars)]
@@ -58,6 +61,11 @@ def match_prim_func(
         return match_types(declared, values, tuple(func.symbols), prover_at(op))
     except Mismatch as mismatch:
         raise VerifyException(f"{subject}, parameter {mismatch}") from mismatch
+
+
+def _is_plain(buffer: BufferType) -> bool:
+    """Whether a tensor can be passed for a buffer: row-major, from the start of the memory."""
+    return buffer.has_default_strides and buffer.offset.constant_value == 0
 
 
 def _as_struct_info(param: Attribute, actual: StructInfo) -> StructInfo:

@@ -121,3 +121,14 @@ relax.func @call_tir_inplace_c5(%x: !relax.tensor<[4], f32>) -> !relax.object im
   %0 = relax.call_tir_inplace @f(%x) inplace [0] : !relax.tensor<[5], f32>
   relax.return %0
 }
+
+// -----
+
+// A tensor is row-major.
+// CHECK: 'relax.call_tir' op calls @strided, whose parameter #0 expected a plain layout, got !tir.buffer<[n, 4], f32, strides = [8, 1]>
+tir.prim_func private @strided[%n](%x: !tir.buffer<[n, 4], f32, strides = [8, 1]>, %y: !tir.buffer<[n, 4], f32>) {
+}
+relax.func @call_tir_c3(%x: !relax.tensor<[2, 4], f32>) -> !relax.object {
+  %0 = relax.call_tir @strided(%x) : !relax.tensor<[2, 4], f32>
+  relax.return %0
+}
