@@ -57,6 +57,8 @@ class RelaxToVMPass(PipelinePass):
     name = "relax-to-vm"
 
     steps = (
+        # Closures become functions, so that no later pass meets a nested one.
+        "lambda-lift",
         # Everything that is not known at compile time gets a name and a check.
         "bind-unknown-dims",
         "insert-guards",

@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from relax_dialect.ops.binding import MatchCastOp
-from relax_dialect.ops.calls import CallOp
+from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.memory import CheckArgsOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.scope import prover_at
@@ -48,8 +48,9 @@ class LowerShapesPass(ModulePass):
     ```
 
     One op checks all arguments, so that a symbol may be bound by any of them. A result that is not provably of the
-    declared type passes a `match_cast` before the return, and so does the result of a call whose type says more than
-    the callee's new signature. Idempotent: a function without symbols whose parameters are objects is left alone.
+    declared type passes a `match_cast` before the return, and so does the result of a call or `make_closure` whose type
+    says more than the callee's new signature. Idempotent: a function without symbols whose parameters are objects is
+    left alone.
     """
 
     name = "lower-shapes"
@@ -62,8 +63,8 @@ class LowerShapesPass(ModulePass):
             _check_arguments(func)
         for func in functions:
             for inner in list(func.walk()):
-                if isinstance(inner, CallOp):
-                    _check_call(inner)
+                if isinstance(inner, CallOp | MakeClosureOp):
+                    _check_callee(inner)
 
 
 def _check_result(func: FuncOp) -> None:
@@ -105,19 +106,22 @@ def _check_arguments(func: FuncOp) -> None:
         func.properties["force_pure"] = UnitAttr()
 
 
-def _check_call(call: CallOp) -> None:
-    """The result of a call is what the callee's signature says; the rest is checked."""
-    callee = find_function(call, call.callee.string_value())
+def _check_callee(op: CallOp | MakeClosureOp) -> None:
+    """The result of a call, or a function value, is what the callee's signature says; the rest is checked."""
+    callee = find_function(op, op.callee.string_value())
     if not isinstance(callee, FuncOp):
         return
     stated = callee.function_type.ret
-    (wanted,) = as_struct_infos((call.result.type,))
-    if wanted == stated or is_subtype(stated, wanted, prover_at(call)) is Verdict.YES:
+    if isinstance(op, MakeClosureOp):
+        left = callee.function_type.params[len(op.captured) :]
+        stated = FuncType(left, stated, pure=callee.function_type.pure)
+    (wanted,) = as_struct_infos((op.result.type,))
+    if wanted == stated or is_subtype(stated, wanted, prover_at(op)) is Verdict.YES:
         return
-    result = Rewriter.replace_value_with_new_type(call.result, stated)
+    result = Rewriter.replace_value_with_new_type(op.result, stated)
     cast = MatchCastOp(result, wanted)
     cast.result.name_hint = result.name_hint
-    inherit_location(call, cast)
+    inherit_location(op, cast)
     result.replace_all_uses_with(cast.result)
     cast.operands[0] = result
-    Rewriter.insert_op(cast, InsertPoint.after(call))
+    Rewriter.insert_op(cast, InsertPoint.after(op))

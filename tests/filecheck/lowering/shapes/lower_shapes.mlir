@@ -25,3 +25,16 @@ relax.func @caller(%x: !relax.tensor<*, f32>) -> !relax.tensor<[_, _], f32> {
   %0 = relax.call @result(%x) : !relax.tensor<[_, _], f32>
   relax.return %0
 }
+
+// A function value takes what is left of the new signature; what was known of it is checked where it is made.
+// CHECK-LABEL: relax.func @value
+// CHECK:         %f = relax.make_closure @both(%x_1) : !relax.func<(!relax.object) -> !relax.tensor<[_], f32>, pure>
+// CHECK-NEXT:    %f_1 = relax.match_cast %f : !relax.func<(!relax.tensor<[n], f32>) -> !relax.tensor<[n], f32>, pure>
+// CHECK-NEXT:    relax.return %f_1
+relax.func @both[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  relax.return %x
+}
+relax.func @value[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %f = relax.make_closure @both(%x) : !relax.func<(!relax.tensor<[n], f32>) -> !relax.tensor<[n], f32>, pure>
+  relax.return %f
+}

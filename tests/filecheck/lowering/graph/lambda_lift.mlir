@@ -1,0 +1,101 @@
+// RUN: relax-opt %s -p lambda-lift --split-input-file | filecheck %s
+// RUN: relax-opt %s -p lambda-lift,lambda-lift --split-input-file | filecheck %s
+// RUN: relax-opt %s -p lambda-lift --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
+
+// Captured values come first; the symbol n is told by %x. A closure that escapes is a value.
+// CHECK-LABEL: relax.func @value
+// CHECK-NEXT:    %f = relax.make_closure @value_f(%x) : !relax.func<[m](!relax.tensor<[m, n], f32>) -> !relax.tensor<[m, n], f32>, pure>
+// CHECK-NEXT:    relax.return %f
+// CHECK:       relax.func private @value_f[%n in [1, 8], %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m, n], f32>) -> !relax.tensor<[m, n], f32> {
+// CHECK-NEXT:    %0 = relax.add %y, %x
+// CHECK-NEXT:    relax.return %0
+// LOC: relax.make_closure @value_f(%x){{.*}}lambda_lift.mlir":14:3)
+relax.func @value[%n in [1, 8]](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %f = relax.closure [%m](%y: !relax.tensor<[m, n], f32>) -> !relax.tensor<[m, n], f32> {
+    %0 = relax.add %y, %x
+    relax.return %0
+  }
+  relax.return %f
+}
+
+// -----
+
+// A symbol that no captured value tells is captured as a number; a known closure is called by its function's name.
+// CHECK-LABEL: relax.func @symbol
+// CHECK-NEXT:    %n_1 = relax.prim n
+// CHECK-NEXT:    %0 = relax.call @symbol_f(%n_1, %z) impure : !relax.tensor<[n], f32>
+// CHECK-NEXT:    relax.return %0
+// CHECK:       relax.func private @symbol_f[%n, %m](%n_1: !relax.prim<i64, n>, %y: !relax.tensor<[m], f32>) -> !relax.tensor<[n], f32> impure {
+// CHECK-NEXT:    %s = relax.shape [n]
+relax.func @symbol[%n](%x: !relax.tensor<[n], f32>, %z: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> impure {
+  %f = relax.closure [%m](%y: !relax.tensor<[m], f32>) -> !relax.tensor<[n], f32> impure {
+    %s = relax.shape [n]
+    %0 = relax.reshape %y, %s
+    relax.call_packed "show"(%0)
+    relax.return %0
+  }
+  %0 = relax.call_closure %f(%z)
+  relax.return %0
+}
+
+// -----
+
+// What an inner closure captures, the outer one captures too.
+// CHECK-LABEL: relax.func @nested
+// CHECK-NEXT:    %f = relax.make_closure @nested_f(%x)
+// CHECK:       relax.func private @nested_closure(%x: !relax.object, %y: !relax.object) -> !relax.object {
+// CHECK-NEXT:    %0 = relax.tuple(%x, %y)
+// CHECK:       relax.func private @nested_f(%x: !relax.object, %y: !relax.object) -> !relax.object {
+// CHECK-NEXT:    %0 = relax.make_closure @nested_closure(%x, %y)
+// CHECK-NEXT:    relax.return %0
+relax.func @nested(%x: !relax.object) -> !relax.object {
+  %f = relax.closure (%y: !relax.object) -> !relax.object {
+    %0 = relax.closure () -> !relax.object {
+      %1 = relax.tuple(%x, %y)
+      relax.return %1
+    }
+    relax.return %0
+  }
+  relax.return %f
+}
+
+// -----
+
+// Recursion is a call of the function, with the captured values again.
+// CHECK-LABEL: relax.func @recursive
+// CHECK:       relax.func private @recursive_f_1(%x: !relax.object, %y: !relax.object) -> !relax.object {
+// CHECK-NEXT:    %0 = relax.tuple(%x, %y)
+// CHECK-NEXT:    %1 = relax.call @recursive_f_1(%x, %0) : !relax.object
+// CHECK-NEXT:    relax.return %1
+// CHECK:       relax.func private @recursive_f()
+relax.func @recursive(%x: !relax.object) -> !relax.object {
+  %f = relax.closure rec %self (%y: !relax.object) -> !relax.object {
+    %0 = relax.tuple(%x, %y)
+    %1 = relax.call_closure %self(%0)
+    relax.return %1
+  }
+  relax.return %f
+}
+relax.func private @recursive_f() -> !relax.object {
+  %0 = relax.null
+  relax.return %0
+}
+
+// -----
+
+// A dataflow region must not recurse by name: there the function value is called.
+// CHECK-LABEL: relax.func @dataflow
+// CHECK:       relax.func private @dataflow_f(%y: !relax.object) -> !relax.object {
+// CHECK-NEXT:    %self = relax.make_closure @dataflow_f() : !relax.func<(!relax.object) -> !relax.object, pure>
+// CHECK-NEXT:    %0 = relax.dataflow {
+// CHECK-NEXT:      %1 = relax.call_closure %self(%y)
+relax.func @dataflow() -> !relax.object {
+  %f = relax.closure rec %self (%y: !relax.object) -> !relax.object {
+    %0 = relax.dataflow {
+      %1 = relax.call_closure %self(%y)
+      relax.output %1
+    }
+    relax.return %0
+  }
+  relax.return %f
+}
