@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from lowering.locations import inherit_location
@@ -74,9 +75,13 @@ def settle(ops: Iterable[Operation]) -> None:
     `relax.match_cast` leads back to the type that the uses expect.
     """
     for op in [inner for each in ops for inner in each.walk()]:
-        if isinstance(op, InfersResultTypes):
+        try:
+            op.verify_()
+        except VerifyException:
+            if not isinstance(op, InfersResultTypes):
+                raise
             _infer_again(op)
-        op.verify_()
+            op.verify_()
 
 
 def _infer_again(op: InfersResultTypes) -> None:

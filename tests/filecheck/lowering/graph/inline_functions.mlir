@@ -8,12 +8,16 @@
 // CHECK-NEXT:    %m = relax.prim 4 * n
 // CHECK-NEXT:    %0 = relax.add %x, %x
 // CHECK-NEXT:    relax.call_packed "show"(%m)
-// CHECK-NEXT:    relax.return %0
-// LOC: relax.add %x, %x loc("{{.*}}inline_functions.mlir":19:3)
+// CHECK-NEXT:    %w = relax.constant "weight" : !relax.tensor<[1], f32>
+// CHECK-NEXT:    %1 = relax.multiply %0, %w
+// CHECK-NEXT:    relax.return %1
+// LOC: relax.add %x, %x loc("{{.*}}inline_functions.mlir":23:3)
 relax.func private @twice[%m](%y: !relax.tensor<[m], f32>) -> !relax.tensor<[m], f32> impure {
   %0 = relax.add %y, %y
   relax.call_packed "show"(%m)
-  relax.return %0
+  %w = relax.constant "weight" : !relax.tensor<[1], f32>
+  %1 = relax.multiply %0, %w
+  relax.return %1
 }
 relax.func @static[%n](%x: !relax.tensor<[4 * n], f32>) -> !relax.tensor<[4 * n], f32> impure {
   %0 = relax.call @twice(%x) impure : !relax.tensor<[4 * n], f32>
