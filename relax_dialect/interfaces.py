@@ -62,7 +62,8 @@ class InfersResultTypes(IRDLOperation, ABC):
             try:
                 types = cls.infer_result_types([value.type for value in operands], properties)
             except VerifyException as error:
-                parser.raise_error(str(error), parser.pos if position is None else position, parser.pos)
+                start = parser.pos if position is None else position
+                parser.raise_error(str(error), start, start + 1)
         return cls.create(
             operands=operands, result_types=types, properties=dict(properties or {}), attributes=attributes
         )

@@ -48,7 +48,7 @@ class Operator(InfersResultTypes, ABC):
         variadic = any(isinstance(definition, VariadicDef) for _, definition in definitions)
         if not variadic and len(operands) != len(definitions):
             parser.raise_error(
-                f"'{cls.name}' op expected {len(definitions)} operands, got {len(operands)}", position, parser.pos
+                f"'{cls.name}' op expected {len(definitions)} operands, got {len(operands)}", position, position + 1
             )
         return cls.parse_inferred(parser, operands, parse_fields(parser, cls), position)
 
