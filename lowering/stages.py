@@ -132,6 +132,7 @@ def or_later(name: str) -> Stage:
 
 
 REMOVED_BY: Mapping[str, str] = {
+    "relax.closure": "lambda-lift",
     "relax.dataflow": "to-non-dataflow",
     "relax.output": "to-non-dataflow",
     "relax.call_tir": "lower-call-tir",

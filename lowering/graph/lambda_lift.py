@@ -57,7 +57,8 @@ class LambdaLiftPass(ModulePass):
 
     A symbol that no captured value tells is captured as a number. A call of a known closure becomes a call of its
     function, recursive ones too; only in dataflow regions, which must not recurse by name, the function value is
-    called. No closure is left; idempotent; refuses nothing.
+    called. No closure is left; idempotent; refuses nothing. A recursion through a dataflow region that only a closure
+    hid breaks C6 of `relax.func` afterwards: run `to-non-dataflow` before, or build, which does not verify in between.
     """
 
     name = "lambda-lift"

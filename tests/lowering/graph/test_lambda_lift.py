@@ -8,7 +8,7 @@ from lowering.pipelines import RelaxToVMPass
 from lowering.verify.module import verify_module
 from relax_dialect.ops.calls import CallClosureOp, MakeClosureOp
 from relax_dialect.ops.structure import ClosureOp
-from tests.support.programs import check_pass, run_everywhere, run_pipeline
+from tests.support.programs import as_arguments, as_plain, check_pass, run_everywhere, run_pipeline, runner
 
 TENSOR = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>, %z: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
@@ -189,6 +189,47 @@ relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
 }
 """
 
+REGION_SYMBOL = """
+relax.func @main(%x: !relax.tensor<[_], f32>) -> !relax.tensor<[_], f32> {
+  %r = relax.dataflow {
+    %u = relax.unique %x
+    %v, %m = relax.match_cast %u : !relax.tensor<[m], f32> binds [m]
+    %f = relax.closure (%i: !relax.tensor<[m], f32>) -> !relax.tensor<[2 * m], f32> {
+      %5 = relax.concat %i, %i axis = 0
+      relax.return %5
+    }
+    %2 = relax.call_closure %f(%v)
+    %3 = relax.match_cast %2 : !relax.tensor<[_], f32>
+    relax.output %3
+  }
+  relax.return %r
+}
+"""
+
+NUMBERS = """
+relax.func @main[%n](%x: !relax.tensor<[n], f32>, %c: !relax.prim<f32>, %b: !relax.prim<i1>) -> !relax.object {
+  %t = relax.tuple(%x, %c)
+  %r = relax.if %b {
+    %f = relax.closure (%i: !relax.tensor<[n], f32>) -> !relax.object {
+      %5 = relax.tuple(%t, %c, %b, %i)
+      relax.return %5
+    }
+    %h = relax.match_cast %f : !relax.object
+    relax.yield %h
+  } else {
+    %g = relax.closure (%i: !relax.tensor<[n], f32>) -> !relax.object {
+      %5 = relax.add %i, %x
+      relax.return %5
+    }
+    %k = relax.match_cast %g : !relax.object
+    relax.yield %k
+  }
+  %q = relax.match_cast %r : !relax.func<(!relax.tensor<[n], f32>) -> !relax.object, pure>
+  %z = relax.call_closure %q(%x)
+  relax.return %z
+}
+"""
+
 
 def f32(*shape: int) -> np.ndarray:
     return np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
@@ -205,6 +246,9 @@ CASES: dict[str, tuple[str, tuple[object, ...]]] = {
     "argument": (ARGUMENT, (f32(4),)),
     "returned": (RETURNED, (f32(4),)),
     "dataflow": (DATAFLOW, (f32(4),)),
+    "symbol of a region": (REGION_SYMBOL, (np.array([1, 2, 1], np.float32),)),
+    "numbers and tuples": (NUMBERS, (f32(3), 2.5, True)),
+    "the other branch": (NUMBERS, (f32(3), 2.5, False)),
 }
 
 
@@ -231,3 +275,25 @@ def test_function_values_fit_their_functions_when_signatures_are_lowered(
         each.apply(make_context(), module)
         if each.name in ("lower-shapes", "convert-relax-to-vm"):
             verify_module(module)
+
+
+ESCAPING = """
+relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %e = relax.exp %x
+  %f = relax.closure (%y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+    %0 = relax.subtract %e, %y
+    relax.return %0
+  }
+  relax.return %f
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["bytecode", "native"])
+def test_a_returned_closure_keeps_what_it_captured_and_checks_its_arguments(mode: str) -> None:
+    closure = runner(parse_module(ESCAPING), "main", mode)(f32(4))
+    assert callable(closure)
+    result = as_plain(closure(*as_arguments([f32(4)])))
+    np.testing.assert_allclose(np.asarray(result), np.exp(f32(4)) - f32(4), rtol=1e-6)
+    with pytest.raises(ValueError, match="dimension 0"):
+        closure(*as_arguments([f32(3)]))
