@@ -15,7 +15,7 @@ from tir_dialect.analysis.structure import is_inside
 from tir_dialect.dims import Dim
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.accesses import Access, Axis, accesses_in
-from tir_dialect.schedule.digits import ONE, Digit, Sum, as_sum, covers, digit_range, grows
+from tir_dialect.schedule.digits import ONE, Digit, Ranges, Sum, as_sum, covers, digit_range, grows
 
 Row: TypeAlias = "tuple[Axis, ...]"
 """One index of the same element in several places, one entry per place."""
@@ -47,7 +47,7 @@ def loop_names(space: IndexSpace, loop: ForOp) -> set[str]:
     return {space.variable(op.induction_var).dim.as_symbol or "" for op in loops}
 
 
-def determine(space: IndexSpace, rows: Sequence[Row], variable: Dim, names: AbstractSet[str]) -> bool:
+def determine(space: Ranges, rows: Sequence[Row], variable: Dim, names: AbstractSet[str]) -> bool:
     """Whether two places that agree in all rows have the same value of `variable`; `names` may differ between them."""
     pending, digits = list(rows), list[tuple[Digit, ...]]()
     while pending:
@@ -62,7 +62,7 @@ def determine(space: IndexSpace, rows: Sequence[Row], variable: Dim, names: Abst
     return width > 0 and _all_cover(space, (variable,) * width, digits)
 
 
-def _all_cover(space: IndexSpace, sources: tuple[Dim, ...], digits: Sequence[tuple[Digit, ...]]) -> bool:
+def _all_cover(space: Ranges, sources: tuple[Dim, ...], digits: Sequence[tuple[Digit, ...]]) -> bool:
     own = [column for column in digits if tuple(digit.source for digit in column) == sources]
     return all(covers(space, source, [column[place] for column in own]) for place, source in enumerate(sources))
 
@@ -84,7 +84,7 @@ class _View:
         return [(factor, digit and digit.low, digit and digit.high) for factor, digit in self.upper]
 
 
-def _common_digits(space: IndexSpace, row: Row, variable: Dim, names: AbstractSet[str]) -> list[tuple[Digit, ...]]:
+def _common_digits(space: Ranges, row: Row, variable: Dim, names: AbstractSet[str]) -> list[tuple[Digit, ...]]:
     """The digits that involve the variable, per place, if the same value means the same digits in all places."""
     views: list[_View] = []
     for axis in row:
@@ -101,7 +101,7 @@ def _common_digits(space: IndexSpace, row: Row, variable: Dim, names: AbstractSe
     return [tuple(d for _, d in column if d is not None) for column in columns if column[0][1] is not None]
 
 
-def _view(space: IndexSpace, index: Sum, width: Dim, variable: Dim) -> _View | None:
+def _view(space: Ranges, index: Sum, width: Dim, variable: Dim) -> _View | None:
     name = variable.as_symbol or ""
     first = next((place for place, term in enumerate(index.terms) if name in term.digit.source.symbols), None)
     if first is None or not grows(space, index.terms[first:]):

@@ -7,17 +7,31 @@ whose factors grow fast enough, the value determines all of the digits, as that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cmp_to_key
 from itertools import pairwise
+from typing import Protocol
 
-from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.dims import Atom, Dim, FloorDivAtom, ModAtom, SymbolAtom, ceildiv, constant, product
+from tir_dialect.analysis.index_space import Variable
+from tir_dialect.dims import Atom, Dim, DimLike, FloorDivAtom, ModAtom, SymbolAtom, ceildiv, constant, product, symbol
 from tir_dialect.dims.expr import from_atom
 
 ONE = constant(1)
+
+
+class Ranges(Protocol):
+    """What is known about variables: an `IndexSpace`, or the indices of a buffer."""
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        """The variables by symbol."""
+        ...
+
+    def less_equal(self, lhs: DimLike, rhs: DimLike) -> bool | None:
+        """Whether `lhs <= rhs`, for all values or for none."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +59,7 @@ class Sum:
     terms: tuple[Term, ...]
 
 
-def digit_range(space: IndexSpace, digit: Digit) -> Dim | None:
+def digit_range(space: Ranges, digit: Digit) -> Dim | None:
     """How many values a digit has at most, from 0 on; `None` if that is not known."""
     if digit.high is not None:
         return ceildiv(digit.high, digit.low)
@@ -55,9 +69,10 @@ def digit_range(space: IndexSpace, digit: Digit) -> Dim | None:
     return ceildiv(variable.upper, digit.low) if space.less_equal(0, variable.lower) is True else None
 
 
-def as_sum(space: IndexSpace, dim: Dim, names: AbstractSet[str]) -> Sum | None:
+def as_sum(space: Ranges, dim: Dim, names: AbstractSet[str]) -> Sum | None:
     """`dim` as a sum of digits of the variables `names`, by growing factors; `None` if it is no such sum."""
     base, terms = constant(0), list[Term]()
+    filled = _with_extents(space, dim, names)
     for coefficient, monomial in dim.terms:
         moving = [(atom, power) for atom, power in monomial if not names.isdisjoint(atom.symbols)]
         fixed = [from_atom(atom) for atom, power in monomial if names.isdisjoint(atom.symbols) for _ in range(power)]
@@ -66,22 +81,36 @@ def as_sum(space: IndexSpace, dim: Dim, names: AbstractSet[str]) -> Sum | None:
             base = base + factor
             continue
         digit = _digit(moving[0][0], names)
-        if len(moving) > 1 or moving[0][1] > 1 or digit is None or space.less_equal(1, factor) is not True:
+        if len(moving) > 1 or moving[0][1] > 1 or digit is None:
+            return None
+        if space.less_equal(1, factor.substitute(filled)) is not True:
             return None
         terms.append(Term(factor, digit))
-    return _sorted(space, base, terms)
+    return _sorted(space, base, terms, filled)
 
 
-def _sorted(space: IndexSpace, base: Dim, terms: list[Term]) -> Sum | None:
+def _with_extents(space: Ranges, dim: Dim, names: AbstractSet[str]) -> dict[str, Dim]:
+    """The symbols that are the extent of a variable in `dim`, as one more than themselves.
+
+    A variable that has a value has an extent of at least 1: what holds for all values after the substitution holds
+    wherever `dim` is used.
+    """
+    extents = (space.variables[name].upper for name in names & dim.symbols if name in space.variables)
+    symbols = {extent.as_symbol for extent in extents if extent is not None and extent.as_symbol is not None}
+    return {name: symbol(name) + 1 for name in symbols if name and space.less_equal(1, symbol(name)) is not True}
+
+
+def _sorted(space: Ranges, base: Dim, terms: list[Term], filled: dict[str, Dim]) -> Sum | None:
     unknown = False
 
     def compare(one: Term, other: Term) -> int:
         nonlocal unknown
-        if one.factor is other.factor:
+        lhs, rhs = one.factor.substitute(filled), other.factor.substitute(filled)
+        if lhs is rhs:
             return 0
-        if space.less_equal(one.factor, other.factor):
+        if space.less_equal(lhs, rhs):
             return -1
-        unknown = unknown or not space.less_equal(other.factor, one.factor)
+        unknown = unknown or not space.less_equal(rhs, lhs)
         return 1
 
     ordered = sorted(terms, key=cmp_to_key(compare))
@@ -103,7 +132,7 @@ def _digit(atom: Atom, names: AbstractSet[str]) -> Digit | None:
     return Digit(found.source, found.low, found.low * atom.denominator)
 
 
-def grows(space: IndexSpace, terms: Sequence[Term]) -> bool:
+def grows(space: Ranges, terms: Sequence[Term]) -> bool:
     """Whether each factor is at least as large as everything that the terms before it can add up to."""
     for term, following in pairwise(terms):
         values = digit_range(space, term.digit)
@@ -112,7 +141,7 @@ def grows(space: IndexSpace, terms: Sequence[Term]) -> bool:
     return True
 
 
-def covers(space: IndexSpace, source: Dim, digits: Iterable[Digit]) -> bool:
+def covers(space: Ranges, source: Dim, digits: Iterable[Digit]) -> bool:
     """Whether the digits together determine `source`."""
     own = {digit for digit in digits if digit.source is source}
     variable = space.variables.get(source.as_symbol or "")

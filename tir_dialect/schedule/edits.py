@@ -142,9 +142,9 @@ def rebuild_block(
     block.iterator_kinds = ArrayAttr([IteratorKindAttr(it[0]) for it in iterators])
 
 
-def unique_block_name(func: PrimFuncOp, name: str) -> str:
-    """`name`, or with a number after it, such that no block of the function has it."""
-    taken = {block.block_name.data for block in blocks_in(func)}
+def unique_block_name(func: PrimFuncOp, name: str, own: BlockOp | None = None) -> str:
+    """`name`, or with a number after it, such that no block of the function but `own` has it."""
+    taken = {block.block_name.data for block in blocks_in(func) if block is not own}
     count, found = 0, name
     while found in taken:
         count += 1

@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.schedule.edits import blocks_in, rebuild_block
+from tir_dialect.schedule.edits import blocks_in, rebuild_block, set_condition
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState
 
@@ -72,6 +72,16 @@ def _simplify_block(self: ScheduleState, block: BlockOp) -> None:
     simplified = simplify_conditions(space, conditions)
     condition = block.condition if simplified == conditions else emit_conditions(emitter, simplified)
     rebuild_block(block, iterators, condition)
+
+
+def prove_conditions(self: ScheduleState, root: Operation) -> None:
+    """Drops the conditions of blocks inside `root` that can be shown to always hold there."""
+    for block in blocks_in(root):
+        conditions = conditions_of(self.space, block)
+        left = [c for c in conditions if not isinstance(c, Less) or self.space.prover.less(c.lhs, c.rhs) is not True]
+        if len(left) < len(conditions):
+            emitter = Materializer(self.func, self.space, InsertPoint.before(block))
+            set_condition(block, emit_conditions(emitter, left))
 
 
 def simplify_conditions(space: IndexSpace, conditions: list[Less | SSAValue]) -> list[Less | SSAValue]:

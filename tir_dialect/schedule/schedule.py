@@ -8,7 +8,9 @@ from tir_dialect.schedule.primitives import (
     fusing,
     inlining,
     kinds,
+    layout,
     ordering,
+    partition,
     queries,
     reductions,
     reverse_computing_at,
@@ -43,6 +45,8 @@ class Schedule(ScheduleState):
     reorder = ordering.reorder
     tile = ordering.tile
     add_unit_loop = ordering.add_unit_loop
+    loop_partition = partition.loop_partition
+    merge = partition.merge
 
     parallel = kinds.parallel
     vectorize = kinds.vectorize
@@ -63,3 +67,5 @@ class Schedule(ScheduleState):
 
     decompose_reduction = reductions.decompose_reduction
     rfactor = rfactor.rfactor
+
+    transform_layout = layout.transform_layout

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from tir_dialect.dims import Dim
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop
+from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
 
 if TYPE_CHECKING:
     from tir_dialect.schedule.schedule import Schedule
@@ -66,6 +67,8 @@ class Trace:
         if isinstance(value, list | tuple):
             items = cast("Sequence[Value]", value)
             return tuple(self._encode(item) for item in items)
+        if isinstance(value, IndexMap) or callable(value):
+            return str(IndexMap.of(cast("IndexMapLike", value)))
         if isinstance(value, Dim):
             return str(value) if value.constant_value is None else value.constant_value
         return value

@@ -1,0 +1,91 @@
+"""transform_layout and the maps that it takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tir_dialect.schedule.support import elementwise, m, matmul, n, scheduled
+from tests.tir_dialect.schedule.test_loops import refuses
+from tests.tir_dialect.schedule.test_storage import allocations
+from tir_dialect import te
+from tir_dialect.schedule import Schedule
+from tir_dialect.schedule.index_map import IndexMap
+
+TILED = "(i, j) -> (floordiv(i, 4), floordiv(j, 8), mod(i, 4), mod(j, 8))"
+
+
+def test_map_of_text_and_functions():
+    assert IndexMap.of(TILED) == IndexMap.of(lambda i, j: (i // 4, j // 8, i % 4, j % 8))
+    assert str(IndexMap.of(TILED)) == TILED
+    assert str(IndexMap.of("(i) -> (i)")) == "(i) -> (i)"
+
+
+@pytest.mark.parametrize("text", ["(i, j)", "(i, i) -> (i)", "(i) -> i", "(i) -> (i +)", "(1) -> (0)"])
+def test_text_that_is_no_map(text):
+    with pytest.raises(ValueError, match=r"index map|in parentheses"):
+        IndexMap.of(text)
+
+
+@pytest.mark.parametrize(
+    ("index_map", "shape"),
+    [
+        ("(i, j) -> (j, i)", "[m, n]"),
+        (TILED, "[floordiv(n + 3, 4), floordiv(m + 7, 8), 4, 8]"),
+        ("(i, j) -> (m * i + j)", "[m * n]"),
+        ("(i, j) -> (j, 2 * i)", "[m, 2 * n - 1]"),
+        (lambda i, j: (i // 4, j, i % 4), "[floordiv(n + 3, 4), m, 4]"),
+    ],
+)
+def test_layouts_of_an_intermediate(index_map, shape):
+    sizes = ({"n": 1, "m": 1, "k": 1}, {"n": 7, "m": 13, "k": 5}, {"n": 8, "m": 16, "k": 4})
+    sch = scheduled(elementwise(), lambda sch: sch.transform_layout(sch.get_block("B"), 0, index_map), sizes)
+    assert allocations(sch) == {"B": f"!tir.buffer<{shape}, i32>"}
+
+
+def test_packed_panels_of_a_matmul():
+    def transform(sch):
+        block = sch.get_block("C")
+        copy = sch.cache_read(block, "B")
+        sch.transform_layout(copy, 0, lambda r, j: (j // 8, r, j % 8))
+        i, j, _ = sch.get_loops(block)
+        i0, _, _, j1 = sch.tile(i, j, [4, 8])
+        sch.parallel(i0)
+        sch.vectorize(j1)
+
+    sch = scheduled(matmul(), transform)
+    assert allocations(sch) == {"B_global": "!tir.buffer<[floordiv(m + 7, 8), k, 8], i32>"}
+
+
+def test_simple_indices_stay_simple():
+    def transform(sch):
+        sch.transform_layout(sch.get_block("B"), 0, "(i, j) -> (m * i + j)")
+        sch.transform_layout(sch.get_block("B"), 0, "(x) -> (floordiv(x, m), mod(x, m))")
+
+    a = te.placeholder((n, m), "i32", "A")
+    b = te.compute((n, m), lambda i, j: a[i, j] * 2, name="B")
+    c = te.compute((n, m), lambda i, j: b[i, j] + 1, name="C")
+    func = te.create_prim_func([a, c], bounds={"n": (1, None), "m": (1, None)})
+    sizes = ({"n": 1, "m": 1, "k": 1}, {"n": 7, "m": 13, "k": 5})
+    sch = scheduled(func, transform, sizes)
+    assert allocations(sch) == {"B": "!tir.buffer<[n, m], i32>"}
+
+
+def test_layout_refusals():
+    sch = Schedule(elementwise())
+    b, c = sch.get_block("B"), sch.get_block("C")
+    refuses(sch, 'buffer "C" is a parameter or a view', "transform_layout", c, 0, "(i, j) -> (j, i)")
+    refuses(sch, "expected an index map of 2 indices, got (i) -> (i)", "transform_layout", b, 0, "(i) -> (i)")
+    refuses(sch, "may send two elements to one", "transform_layout", b, 0, "(i, j) -> (i)")
+    refuses(sch, "may send two elements to one", "transform_layout", b, 0, "(i, j) -> (i + j)")
+    refuses(sch, 'uses "q", which is no symbol', "transform_layout", b, 0, "(i, j) -> (i, j + q)")
+    refuses(sch, "is not known to be at least 0", "transform_layout", b, 0, "(i, j) -> (i, j - 1)")
+    refuses(sch, "expected an index map such as", "transform_layout", b, 0, "(i, j)")
+
+
+def test_layout_refuses_indices_from_memory():
+    a, at = te.placeholder((n, m), "i32", "A"), te.placeholder((n,), "i32", "at")
+    b = te.compute((n, m), lambda i, j: a[i, j] * 2, name="B")
+    c = te.compute((n, m), lambda i, j: b[at[i], j] + 1, name="C")
+    sch = Schedule(te.create_prim_func([a, at, c]))
+    message = 'block "C" uses buffer "B" at indices that come from memory'
+    refuses(sch, message, "transform_layout", sch.get_block("B"), 0, "(i, j) -> (j, i)")

@@ -1,0 +1,106 @@
+"""loop_partition and merge."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, row_sum, scheduled
+from tests.tir_dialect.schedule.test_compute_location import softmax
+from tests.tir_dialect.schedule.test_loops import condition, loops, refuses
+from tir_dialect import te
+from tir_dialect.schedule import Schedule
+
+A = te.placeholder((n, m), "i32", "A")
+
+
+def test_partition_separates_the_remainder():
+    def transform(sch):
+        _, j = sch.get_loops(sch.get_block("B"))
+        j0, _ = sch.split(j, [None, 4])
+        main, _ = sch.loop_partition(j0, ["floordiv(m, 4)"])
+        sch.vectorize(sch.get_loops(sch.get_child_blocks(main)[0])[-1])
+
+    sch = scheduled(elementwise(), transform)
+    assert condition(sch.func, "B") is None
+    assert condition(sch.func, "B_1") is not None
+
+
+def test_partition_at_several_points():
+    def transform(sch):
+        i, _ = sch.get_loops(sch.get_block("B"))
+        parts = sch.loop_partition(i, ["floordiv(n, 4)", "floordiv(n, 2)", "n"])
+        assert len(parts) == 4
+        sch.parallel(parts[1])
+
+    scheduled(elementwise(), transform)
+
+
+def test_partition_of_a_decomposed_reduction():
+    def transform(sch):
+        block = sch.get_block("C")
+        r = sch.get_loops(block)[2]
+        sch.decompose_reduction(block, r)
+        r0, _ = sch.split(r, [None, 4])
+        sch.loop_partition(r0, ["floordiv(k, 4)"])
+
+    scheduled(matmul(), transform)
+
+
+def test_partition_refusals():
+    sch = Schedule(row_sum())
+    i, r = sch.get_loops(sch.get_block("B"))
+    refuses(sch, "expected at least one point", "loop_partition", i, [])
+    refuses(sch, "expected points in order from 0 to n, but 4 <= n is not known", "loop_partition", i, [4])
+    refuses(sch, 'point q uses "q", which is no symbol', "loop_partition", i, ["q"])
+    message = 'block "B" has an init and is reduced over loop "r"; use decompose_reduction first'
+    refuses(sch, message, "loop_partition", r, ["floordiv(m, 2)"])
+    sch.parallel(i)
+    refuses(sch, 'expected a serial loop, got parallel loop "i"', "loop_partition", i, [0])
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_merge_of_stages(depth):
+    def transform(sch):
+        for level in range(depth):
+            sch.merge(*(sch.get_loops(sch.get_block(name))[level] for name in ("B", "C")))
+        sch.parallel(sch.get_loops(sch.get_block("B"))[0])
+
+    sch = scheduled(elementwise(), transform)
+    assert loops(sch.func) == (["i", "j", "j"] if depth == 1 else ["i", "j"])
+
+
+def test_merge_of_all_stages_over_rows():
+    def transform(sch):
+        names = ("top", "shifted", "total", "out")
+        row = sch.merge(*(sch.get_loops(sch.get_block(name))[0] for name in names))
+        sch.parallel(row)
+
+    scheduled(softmax(), transform)
+
+
+def test_merge_refusals():
+    sch = Schedule(softmax())
+    top, shifted = (sch.get_loops(sch.get_block(name)) for name in ("top", "shifted"))
+    refuses(sch, "expected at least two loops, got 1", "merge", top[0])
+    refuses(sch, 'loop "i" does not come right after loop "i"', "merge", shifted[0], top[0])
+    refuses(sch, 'loop "j" does not come right after loop "i"', "merge", top[0], shifted[1])
+    row = sch.merge(top[0], shifted[0])
+    assert row is top[0]
+    refuses(sch, 'the loops share elements of buffer "top" across iterations', "merge", top[1], shifted[1])
+    sch = Schedule(row_sum())
+    i, _ = sch.get_loops(sch.get_block("B"))
+    sch.annotate(i, "note", 1)
+    refuses(sch, 'loop "i" has annotations', "merge", i, i)
+
+
+def test_merge_refuses_other_extents_and_neighbours():
+    b = te.compute((n, m), lambda i, j: A[i, j] * 2, name="B")
+    c = te.compute((m, n), lambda j, i: b[i, j] + 1, name="C")
+    d = te.compute((n, m), lambda i, j: b[n - 1 - i, j] + c[j, i], name="D")
+    sch = Schedule(te.create_prim_func([A, d]))
+    nests = {name: sch.get_loops(sch.get_block(name)) for name in "BCD"}
+    refuses(sch, 'loops "i" and "j" have extents n and m', "merge", nests["B"][0], nests["C"][0])
+    sch.reorder(*nests["C"][::-1])
+    refuses(sch, "share elements of buffer", "merge", *(sch.get_loops(sch.get_block(name))[0] for name in "BCD"))
+    sch.merge(sch.get_loops(sch.get_block("B"))[0], sch.get_loops(sch.get_block("C"))[0])
+    assert k.as_symbol == "k"
