@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -59,6 +59,9 @@ class InsertKillsPass(ModulePass):
             if isinstance(func, FuncOp):
                 for block in _blocks(func):
                     _end_values(block)
+                if func.function_type.pure and any(isinstance(each, KillOp) for each in func.walk()):
+                    # To free what the function made itself is no effect that a caller sees.
+                    func.properties["force_pure"] = UnitAttr()
 
 
 def _blocks(func: FuncOp) -> list[Block]:

@@ -34,3 +34,15 @@ relax.func @tail(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> {
   %r = relax.call @tail(%a) : !relax.tensor<[4], f32>
   relax.return %r
 }
+
+// To free what a function made itself does not make it impure.
+// CHECK-LABEL: relax.func @pure
+// CHECK-SAME:    force_pure
+// CHECK:         relax.kill %a
+// CHECK-NEXT:    %c = relax.call_pure_packed "next"(%b)
+relax.func @pure(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> {
+  %a = relax.call_pure_packed "next"(%x) : !relax.tensor<[4], f32>
+  %b = relax.call_pure_packed "next"(%a) : !relax.tensor<[4], f32>
+  %c = relax.call_pure_packed "next"(%b) : !relax.tensor<[4], f32>
+  relax.return %c
+}
