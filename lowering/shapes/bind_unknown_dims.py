@@ -62,8 +62,7 @@ def _bind_block(block: Block, symbols: FreshSymbols) -> None:
     for op in list(block.ops):
         _infer_again(op)
         for result in op.results:
-            if not isinstance(op, MatchCastOp):
-                _bind(result, InsertPoint.after(op), op, symbols)
+            _bind(result, InsertPoint.after(op), op, symbols)
 
 
 def _infer_again(op: Operation) -> None:
