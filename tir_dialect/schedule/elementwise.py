@@ -64,11 +64,13 @@ def own_allocation(self: ScheduleState, buffer: SSAValue) -> AllocBufferOp:
     return buffer.owner
 
 
-def iterators_of_indices(block: BlockOp, indices: Sequence[SSAValue]) -> list[int | None] | None:
+def iterators_of_indices(
+    block: BlockOp, indices: Sequence[SSAValue], *, complete: bool = True
+) -> list[int | None] | None:
     """Per index the number of the iterator that it is, or `None` for the constant 0.
 
-    `None` for all if some index is something else, or an iterator comes twice, or a spatial one of more than one value
-    is missing.
+    `None` for all if some index is something else, or an iterator comes twice, or, unless `complete` is false, a
+    spatial one of more than one value is missing.
     """
     space = IndexSpace(block)
     symbols = [space.variable(value).dim for value in block.body.block.args]
@@ -83,6 +85,6 @@ def iterators_of_indices(block: BlockOp, indices: Sequence[SSAValue]) -> list[in
             return None
     known = [position for position in positions if position is not None]
     spatial = [number for number, it in enumerate(block.iterators) if it.kind is IteratorKind.SPATIAL]
-    units = [space.dim_of(block.extents[number]) for number in spatial if number not in known]
-    complete = all(extent is not None and extent.constant_value == 1 for extent in units)
-    return positions if complete and len(set(known)) == len(known) else None
+    missing = [space.dim_of(block.extents[number]) for number in spatial if number not in known] if complete else []
+    units = all(extent is not None and extent.constant_value == 1 for extent in missing)
+    return positions if units and len(set(known)) == len(known) else None

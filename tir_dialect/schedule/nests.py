@@ -47,7 +47,7 @@ def copy_block(
 ) -> BlockOp:
     """A block, with its loops at `point`, that copies a box of one buffer to the same place of another."""
     emitter = Materializer(self.func, self.space, point)
-    extents = [emitter.emit(extent) for extent in shape_of(source)]
+    extents = [emitter.emit(extent) for extent in shape_of(target)]
     hints = [f"ax{axis}" for axis in range(len(box))]
     iterators = [(IteratorKind.SPATIAL, extent, extent) for extent in extents]
     block = BlockOp(name, iterators, name_hints=[f"v{hint}" for hint in hints])

@@ -10,9 +10,11 @@ from tir_dialect.schedule.primitives import (
     kinds,
     layout,
     ordering,
+    padding,
     partition,
     queries,
     reductions,
+    reindexing,
     reverse_computing_at,
     rfactor,
     splitting,
@@ -62,6 +64,7 @@ class Schedule(ScheduleState):
 
     cache_read = caching.cache_read
     cache_write = caching.cache_write
+    reindex = reindexing.reindex
     set_scope = storage.set_scope
     storage_align = storage.storage_align
 
@@ -69,3 +72,4 @@ class Schedule(ScheduleState):
     rfactor = rfactor.rfactor
 
     transform_layout = layout.transform_layout
+    pad_einsum = padding.pad_einsum

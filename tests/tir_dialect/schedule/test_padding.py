@@ -1,0 +1,123 @@
+"""reindex and pad_einsum."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, scheduled
+from tests.tir_dialect.schedule.test_loops import condition, refuses
+from tests.tir_dialect.schedule.test_storage import allocations
+from tir_dialect import te
+from tir_dialect.schedule import Schedule
+
+A = te.placeholder((n, m), "i32", "A")
+
+
+def convolution():
+    x = te.placeholder((2 * n + 1, m), "i32", "X")
+    w = te.placeholder((3, k), "i32", "W")
+    r = te.reduce_axis(3, "r")
+    out = te.compute((n, k, m), lambda i, c, j: te.sum(x[2 * i + r, j] * w[r, c], r), name="C")
+    return te.create_prim_func([x, w, out], name="convolution")
+
+
+def test_reindex_of_a_window():
+    def transform(sch):
+        copy = sch.reindex(sch.get_block("C"), "X")
+        assert copy.name == "X_reindex"
+
+    sch = scheduled(convolution(), transform)
+    assert allocations(sch) == {"X_reindex": "!tir.buffer<[n, m, 3], i32>"}
+
+
+def test_reindex_of_both_sides():
+    def transform(sch):
+        block = sch.get_block("C")
+        sch.reindex(block, 0, "read")
+        sch.reindex(block, 1, "read")
+        sch.reindex(block, 0, "write")
+
+    sch = scheduled(convolution(), transform)
+    assert allocations(sch)["C_reindex"] == "!tir.buffer<[n, k, m], i32>"
+
+
+def test_reindex_of_reversed_reads():
+    spread = te.compute((n, m), lambda i, j: A[n - 1 - i, m - 1 - j], name="S")
+    scheduled(te.create_prim_func([A, spread]), lambda sch: sch.reindex(sch.get_block("S"), 0))
+
+
+def test_reindex_refusals():
+    sch = Schedule(elementwise())
+    block = sch.get_block("B")
+    refuses(sch, 'expected access "read" or "write", got "both"', "reindex", block, 0, "both")
+    two = te.compute((n, m), lambda i, j: A[i, j] + A[n - 1 - i, j], name="B")
+    sch = Schedule(te.create_prim_func([A, two]))
+    refuses(sch, 'block "B" uses buffer "A" at 2 places', "reindex", sch.get_block("B"), 0)
+    padded = te.compute((n, m + 1), lambda i, j: te.if_then_else(j > 0, A[i, j - 1], 0), name="B")
+    sch = Schedule(te.create_prim_func([A, padded]))
+    refuses(sch, 'block "B" uses buffer "A" in vectors or under a condition', "reindex", sch.get_block("B"), 0)
+
+
+@settings(max_examples=10)
+@given(st.sampled_from([1, 4]), st.sampled_from([1, 8]), st.sampled_from([1, 2]))
+def test_padding_of_a_matmul(rows, columns, inner):
+    def transform(sch):
+        block = sch.get_block("C")
+        sch.pad_einsum(block, [rows, columns, inner])
+        i, j, r = sch.get_loops(block)
+        sch.tile(i, j, [rows, columns])
+        sch.split(r, [None, inner])
+
+    sch = scheduled(matmul(), transform)
+    assert condition(sch.func, "C") is None
+    padded = {
+        name
+        for name, factors in (("A_pad", rows * inner), ("B_pad", inner * columns), ("C_pad", rows * columns))
+        if factors > 1
+    }
+    assert allocations(sch).keys() == padded
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_padding_of_floats(dtype):
+    scheduled(matmul(dtype), lambda sch: sch.pad_einsum(sch.get_block("C"), [4, 8, 2]))
+
+
+def test_padding_of_a_wide_accumulator():
+    a, b = te.placeholder((n, k), "i8", "A"), te.placeholder((k, m), "i8", "B")
+    r = te.reduce_axis(k, "r")
+    c = te.compute((n, m), lambda i, j: te.sum(te.cast(a[i, r], "i32") * te.cast(b[r, j], "i32"), r), name="C")
+    scheduled(te.create_prim_func([a, b, c]), lambda sch: sch.pad_einsum(sch.get_block("C"), [4, 8, 2]))
+
+
+def test_padding_refusals():
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    refuses(sch, "expected 3 factors of at least 1, got [4, 4]", "pad_einsum", block, [4, 4])
+    refuses(sch, "expected 3 factors of at least 1, got [4, 4, 0]", "pad_einsum", block, [4, 4, 0])
+    sch.split(sch.get_loops(block)[0], [None, 4])
+    refuses(sch, 'block "C" has a condition, pad it before its loops are split', "pad_einsum", block, [4, 4, 4])
+    sch = Schedule(elementwise())
+    refuses(sch, 'block "B" has no init', "pad_einsum", sch.get_block("B"), [4, 4])
+
+
+def test_padding_refuses_what_zeros_do_not_hide():
+    r = te.reduce_axis(m, "r")
+    scale = te.placeholder((n,), "i32", "scale")
+    scaled = te.compute((n,), lambda i: te.sum(A[i, r] * scale[i], r), name="B")
+    sch = Schedule(te.create_prim_func([A, scale, scaled]))
+    message = 'reduce iterator "vr" does not occur in the indices of buffer "scale"'
+    refuses(sch, message, "pad_einsum", sch.get_block("B"), [1, 4])
+    sch.pad_einsum(sch.get_block("B"), [4, 1])
+    squares = te.compute((n,), lambda i: te.sum(A[i, r] + 1, r), name="B")
+    sch = Schedule(te.create_prim_func([A, squares]))
+    refuses(
+        sch, "block \"B\" multiplies by 'arith.addi', expected elements only", "pad_einsum", sch.get_block("B"), [1, 4]
+    )
+    top = te.compute((n,), lambda i: te.max(A[i, r], r), name="B")
+    sch = Schedule(te.create_prim_func([A, top]))
+    refuses(sch, 'block "B" does not add up one result', "pad_einsum", sch.get_block("B"), [1, 4])
+    sch = Schedule(convolution())
+    refuses(sch, 'reads buffer "X" at other indices than iterators', "pad_einsum", sch.get_block("C"), [4, 1, 1, 1])
