@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tir_dialect.schedule.primitives import (
+    blockizing,
     caching,
     computing_at,
     fusing,
@@ -73,3 +74,4 @@ class Schedule(ScheduleState):
 
     transform_layout = layout.transform_layout
     pad_einsum = padding.pad_einsum
+    blockize = blockizing.blockize

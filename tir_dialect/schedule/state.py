@@ -13,7 +13,7 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.edits import erase_dead_ops
+from tir_dialect.schedule.edits import erase_dead_ops, scope_of
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.trace import Trace
@@ -35,13 +35,17 @@ class ScheduleState:
         self.trace = Trace()
         self._handles: dict[Operation, Loop | Block] = {}
         self._running: list[str] = []
+        self._scope: Operation = func
         self._space: IndexSpace | None = None
 
     @property
     def space(self) -> IndexSpace:
-        """The index values of the function as it is; after an edit, call `changed` first."""
+        """The index values of the block or function that the primitive works in; after an edit, call `changed` first.
+
+        Iterators of the blocks in it stand for their bindings.
+        """
         if self._space is None:
-            self._space = IndexSpace(self.func)
+            self._space = IndexSpace(self._scope)
         return self._space
 
     def symbol(self, loop: ForOp) -> Dim:
@@ -67,7 +71,7 @@ class ScheduleState:
     def carry(self, dims: Sequence[Dim]) -> list[Dim]:
         """Says that the function is another one now; the same dimensions in its new symbols."""
         before = self.space
-        self._space = after = IndexSpace(self.func)
+        self._space = after = IndexSpace(self._scope)
         names = {name for dim in dims for name in dim.symbols if name in before.variables}
         symbols = {name: after.variable(before.variables[name].value).dim for name in names}
         return [dim.substitute(symbols) for dim in dims]
@@ -99,8 +103,10 @@ class ScheduleState:
         name = primitive.__name__
         self._running.append(name)
         try:
-            for value in _handles_in((*args, *kwargs.values())):
+            handles = _handles_in((*args, *kwargs.values()))
+            for value in handles:
                 self.check(value)
+            self._enter(handles)
             result = primitive(self, *args, **kwargs)
             if len(self._running) == 1 and name not in QUERIES:
                 erase_dead_ops(self.func)
@@ -111,6 +117,17 @@ class ScheduleState:
         if not self._running:
             self.trace.record(name, args, kwargs, result)
         return result
+
+    def _enter(self, handles: Sequence[Loop | Block]) -> None:
+        """Makes the block or function around the first handle the scope; refuses handles of another one."""
+        scopes = [scope_of(handle.op) for handle in handles]
+        scope = scopes[0] if scopes else self.func
+        for handle, other in zip(handles, scopes, strict=True):
+            if other is not scope:
+                raise self.error(f'"{handle.name}" and "{handles[0].name}" are not in the same block')
+        if scope is not self._scope:
+            self._scope = scope
+            self.changed()
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Calls the primitive `name`; ScheduleError if there is none."""

@@ -8,7 +8,8 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.analysis.structure import enclosing_loops
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.structure import enclosing_loops, loop_of
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp, InitOp
@@ -56,12 +57,7 @@ def hoist_init(self: ScheduleState, block: BlockOp, loop: ForOp, conditions: Seq
     """
     drives = check_pure_loops(self, block)
     copied = [op for op in _chain(self, block, loop) if IteratorKind.SPATIAL in drives.get(op.induction_var, set())]
-    init = block.init
-    if init is None:
-        raise self.error(f'block "{block.block_name.data}" has no init')
-    made = _init_block(self, block, init)
-    _nest(self, made, block, copied, InsertPoint.before(loop), conditions)
-    return made
+    return nest_init(self, self.space, block, copied, InsertPoint.before(loop), conditions)
 
 
 def _chain(self: ScheduleState, block: BlockOp, loop: ForOp) -> list[ForOp]:
@@ -90,11 +86,11 @@ def check_pure_loops(self: ScheduleState, block: BlockOp) -> dict[SSAValue, set[
 def _check_loops(
     self: ScheduleState, block: BlockOp, loop: ForOp, drives: Mapping[SSAValue, set[IteratorKind]]
 ) -> None:
-    for op in enclosing_loops(block):
-        if drives.get(op.induction_var, set()) - {IteratorKind.SPATIAL} and not is_inside(op, loop):
+    for variable, kinds in drives.items():
+        outer = loop_of(variable)
+        if outer is not None and kinds - {IteratorKind.SPATIAL} and not is_inside(outer, loop):
             raise self.error(
-                f'loop "{loop.induction_var.name_hint}" is inside of loop "{op.induction_var.name_hint}", '
-                "which is reduced over"
+                f'loop "{loop.induction_var.name_hint}" is inside of loop "{variable.name_hint}", which is reduced over'
             )
 
 
@@ -147,40 +143,45 @@ def _init_block(self: ScheduleState, block: BlockOp, init: InitOp) -> BlockOp:
     return made
 
 
-def _nest(
+def nest_init(
     self: ScheduleState,
-    made: BlockOp,
+    space: IndexSpace,
     block: BlockOp,
     copied: Sequence[ForOp],
     point: InsertPoint,
     conditions: Sequence[Less],
-) -> None:
-    """Puts `made` at `point` in copies of loops, with the spatial bindings of `block` in terms of those."""
-    loops: list[ForOp] = []
+) -> BlockOp:
+    """Moves the init of a block into a block at `point`, in copies of the loops that drive its spatial iterators."""
+    made = _init_block(self, block, block.init or InitOp())
     symbols: dict[str, Dim] = {}
     place = point
     for old in copied:
-        emitter = Materializer(self.func, self.space, place)
-        upper, lower = self.space.dim_of(old.upper), None if old.lower is None else self.space.dim_of(old.lower)
-        loop = ForOp(
-            old.upper if upper is None else emitter.emit(upper.substitute(symbols)),
-            lower=None if lower is None else emitter.emit(lower.substitute(symbols)),
-            kind=old.kind.data,
-            thread_tag=None if old.thread_tag is None else old.thread_tag.data,
-            name_hint=old.induction_var.name_hint,
-        )
-        loop.location = old.location
+        loop = _copy_loop(Materializer(self.func, space, place), space, old, symbols)
         Rewriter.insert_op(loop, place)
-        symbols[self.symbol(old).as_symbol or ""] = self.symbol(loop)
+        symbols[space.variable(old.induction_var).dim.as_symbol or ""] = space.variable(loop.induction_var).dim
         place = InsertPoint.at_end(loop.body.block)
-        loops.append(loop)
     Rewriter.insert_op(made, place)
-    emitter = Materializer(self.func, self.space, InsertPoint.before(made))
+    emitter = Materializer(self.func, space, InsertPoint.before(made))
     spatial = [it for it in block.iterators if it.kind is IteratorKind.SPATIAL]
-    bindings = [self.space.dim_of(it.binding) for it in spatial]
+    bindings = [space.dim_of(it.binding) for it in spatial]
     iterators = [
         (it.kind, it.binding if dim is None else emitter.emit(dim.substitute(symbols)), it.extent)
         for it, dim in zip(spatial, bindings, strict=True)
     ]
     local = [Less(c.lhs.substitute(symbols), c.rhs.substitute(symbols)) for c in conditions]
     rebuild_block(made, iterators, emit_conditions(emitter, list(local)))
+    return made
+
+
+def _copy_loop(emitter: Materializer, space: IndexSpace, old: ForOp, symbols: Mapping[str, Dim]) -> ForOp:
+    """The loop without its body, its bounds in terms of loops that are copied already."""
+    upper, lower = space.dim_of(old.upper), None if old.lower is None else space.dim_of(old.lower)
+    loop = ForOp(
+        old.upper if upper is None else emitter.emit(upper.substitute(symbols)),
+        lower=None if lower is None else emitter.emit(lower.substitute(symbols)),
+        kind=old.kind.data,
+        thread_tag=None if old.thread_tag is None else old.thread_tag.data,
+        name_hint=old.induction_var.name_hint,
+    )
+    loop.location = old.location
+    return loop

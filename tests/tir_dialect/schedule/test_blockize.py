@@ -1,0 +1,100 @@
+"""blockize."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tir_dialect.schedule.support import elementwise, m, matmul, n, row_sum, scheduled
+from tests.tir_dialect.schedule.test_loops import loops, refuses
+from tir_dialect import te
+from tir_dialect.schedule import Schedule
+
+SIZES = ({"n": 4, "m": 8, "k": 2}, {"n": 8, "m": 16, "k": 4}, {"n": 12, "m": 8, "k": 6})
+
+
+def tiled_matmul(sch, factors=(4, 8, 2)):
+    block = sch.get_block("C")
+    i, j, r = sch.get_loops(block)
+    (i0, i1), (j0, j1), (r0, r1) = (
+        sch.split(loop, [None, factor]) for loop, factor in zip((i, j, r), factors, strict=True)
+    )
+    sch.reorder(i0, j0, r0, i1, j1, r1)
+    return block, i1
+
+
+def test_blockize_of_a_tile_of_an_elementwise_block():
+    def transform(sch):
+        block = sch.get_block("B")
+        i, j = sch.get_loops(block)
+        _, _, i1, _ = sch.tile(i, j, [4, 8])
+        outer = sch.blockize(i1)
+        assert outer.name == "B_o"
+        assert [loop.name for loop in sch.get_loops(outer)] == ["i0", "j0"]
+        assert [loop.name for loop in sch.get_loops(block)] == ["i1", "j1"]
+
+    scheduled(elementwise(), transform)
+
+
+def test_blockize_of_a_reduction_moves_its_init():
+    def transform(sch):
+        block, loop = tiled_matmul(sch)
+        outer = sch.blockize(loop)
+        assert block.op.init is None
+        assert outer.op.init is not None
+
+    scheduled(matmul(), transform)
+
+
+def test_primitives_inside_and_outside_of_the_new_block():
+    def transform(sch):
+        block, loop = tiled_matmul(sch)
+        outer = sch.blockize(loop)
+        i0, _, r0 = sch.get_loops(outer)
+        sch.parallel(i0)
+        sch.decompose_reduction(outer, r0)
+        i1, j1, r1 = sch.get_loops(block)
+        sch.reorder(r1, i1, j1)
+        sch.vectorize(j1)
+        sch.unroll(r1)
+        refuses(sch, '"i1" and "i0" are not in the same block', "reorder", i0, i1)
+
+    scheduled(matmul(), transform)
+
+
+def test_blockize_of_everything():
+    def transform(sch):
+        sch.blockize(sch.get_loops(sch.get_block("B"))[0])
+
+    sch = scheduled(row_sum(), transform)
+    assert loops(sch.func) == ["i", "i", "r"]
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_blockize_at_each_loop(position):
+    scheduled(matmul(), lambda sch: sch.blockize(sch.get_loops(sch.get_block("C"))[position]))
+
+
+def test_blockize_of_exact_tiles_has_no_condition():
+    a = te.placeholder((4 * n, 8 * m), "i32", "A")
+    b = te.compute((4 * n, 8 * m), lambda i, j: a[i, j] * 2, name="B")
+
+    def transform(sch):
+        i, j = sch.get_loops(sch.get_block("B"))
+        sch.blockize(sch.tile(i, j, [4, 8])[2])
+
+    sch = scheduled(te.create_prim_func([a, b]), transform)
+    assert sch.get_block("B").op.condition is None
+
+
+def test_blockize_refusals():
+    sch = Schedule(elementwise())
+    i, j = sch.get_loops(sch.get_block("B"))
+    sch.merge(i, sch.get_loops(sch.get_block("C"))[0])
+    refuses(sch, 'expected one block in loop "i", and loops only around it', "blockize", i)
+    sch = Schedule(matmul())
+    block, _ = tiled_matmul(sch)
+    nest = sch.get_loops(block)
+    sch.reorder(nest[3], nest[0])
+    message = 'iterator "vi" of block "C" starts at'
+    refuses(sch, message, "blockize", sch.get_loops(block)[1])
+    assert j.name == "j"

@@ -1,0 +1,185 @@
+"""A nest of loops as one block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.extremes import extremes
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.analysis.structure import enclosing_loops
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, total
+from tir_dialect.dims.expr import from_term
+from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.edits import only_statement, rebuild_block, unique_block_name
+from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.materialize import Materializer, header_value
+from tir_dialect.schedule.moves import iterator_extent
+from tir_dialect.schedule.normalize import Less, conditions_of, emit_conditions
+from tir_dialect.schedule.primitives.reductions import check_pure_loops, nest_init
+from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.types import IteratorKind
+
+
+@dataclass(frozen=True)
+class _Part:
+    """How an iterator is divided into tiles: its binding is `outer * extent + inner`."""
+
+    kind: IteratorKind
+    outer: Dim
+    count: Dim
+    inner: Dim
+    extent: Dim
+    is_bounded: bool
+    """Whether the block runs only where the iterator is below its extent."""
+
+
+@primitive
+def blockize(self: ScheduleState, loop: Loop) -> Block:
+    """Makes a block of a loop and what is inside: its iterators run over tiles.
+
+    rewrite:
+        for i0: for i1 in 4: block(vi = 4 * i0 + i1)
+        -> for i0: block(vo = i0): for i1 in 4: block(vi = 4 * vo + i1)
+
+    The init of a reduction moves to the new block. Gives the new block.
+
+    Refuses loops that hold more than one block, loops outside that do not move iterators by whole tiles, and conditions
+    on the loops inside other than that iterators stay below their extents.
+    """
+    block = _only_block(self, loop.op)
+    check_pure_loops(self, block)
+    inner = [op for op in enclosing_loops(block) if is_inside(op, loop.op)]
+    outside, bounded = _conditions(self, block, inner)
+    parts = [_divide(self, block, number, inner, number in bounded) for number in range(len(block.iterators))]
+    outer = _outer_block(self, block, parts, outside, InsertPoint.before(loop.op))
+    before = self.space
+    loop.op.detach()
+    outer.body.block.add_op(loop.op)
+    _bind_inner(self, block, outer, parts, before, inner)
+    return self.block(outer)
+
+
+def _only_block(self: ScheduleState, loop: ForOp) -> BlockOp:
+    current: Operation | None = loop
+    while isinstance(current, ForOp):
+        current = only_statement(current.body.block)
+    if not isinstance(current, BlockOp):
+        raise self.error(f'expected one block in loop "{loop.induction_var.name_hint}", and loops only around it')
+    return current
+
+
+def _conditions(self: ScheduleState, block: BlockOp, inner: Sequence[ForOp]) -> tuple[list[Less | SSAValue], set[int]]:
+    """The conditions on outer loops, and the iterators that are kept below their extents by the others."""
+    names = {self.symbol(op).as_symbol for op in inner}
+    bindings = [self.space.dim_of(binding) for binding in block.bindings]
+    bounds = [
+        None if binding is None else Less(binding, iterator_extent(self, block, number))
+        for number, binding in enumerate(bindings)
+    ]
+    outside: list[Less | SSAValue] = []
+    bounded: set[int] = set()
+    for condition in conditions_of(self.space, block):
+        if isinstance(condition, Less) and names.isdisjoint(condition.lhs.symbols | condition.rhs.symbols):
+            outside.append(condition)
+        elif isinstance(condition, Less) and condition in bounds:
+            bounded.add(bounds.index(condition))
+        else:
+            raise self.error(
+                f'block "{block.block_name.data}" has a condition on the loops inside that is not about the end of an '
+                "iterator"
+            )
+    return outside, bounded
+
+
+def _divide(self: ScheduleState, block: BlockOp, number: int, inner: Sequence[ForOp], is_bounded: bool) -> _Part:
+    """The tiles of an iterator."""
+    iterator = block.iterators[number]
+    name, hint = block.block_name.data, iterator.value.name_hint
+    binding = self.space.dim_of(iterator.binding)
+    if binding is None:
+        raise self.error(f'the binding of iterator "{hint}" of block "{name}" is no expression of loop variables')
+    names = {self.symbol(op).as_symbol or "" for op in inner}
+    moving = [
+        from_term(*term) for term in binding.terms if any(not names.isdisjoint(atom.symbols) for atom, _ in term[1])
+    ]
+    part = total(moving)
+    found = extremes(part, [self.space.variable(op.induction_var) for op in inner], self.space.prover)
+    if found is None or found.low.terms or not found.high.symbols <= set(self.func.symbol_names):
+        raise self.error(f'the loops inside do not move iterator "{hint}" of block "{name}" over a tile')
+    extent = self.space.prover.simplify(found.high + 1)
+    base = binding - part
+    if self.space.prover.divisible(base, extent) is not True:
+        raise self.error(
+            f'iterator "{hint}" of block "{name}" starts at {base}, which is no multiple of its tile {extent}'
+        )
+    outer = self.space.prover.simplify(floordiv(base, extent))
+    count = ceildiv(iterator_extent(self, block, number), extent) if base.terms else constant(1)
+    return _Part(iterator.kind, outer, count, part, extent, is_bounded)
+
+
+def _outer_block(
+    self: ScheduleState,
+    block: BlockOp,
+    parts: Sequence[_Part],
+    conditions: Sequence[Less | SSAValue],
+    point: InsertPoint,
+) -> BlockOp:
+    """The new block, without body, in front of the loops that it will hold."""
+    emitter = Materializer(self.func, self.space, point)
+    iterators = [(part.kind, emitter.emit(part.outer), header_value(self.func, part.count)) for part in parts]
+    where = emit_conditions(emitter, list(conditions))
+    name = unique_block_name(self.func, f"{block.block_name.data}_o")
+    hints = [f"{value.name_hint or 'v'}o" for value in block.body.block.args]
+    outer = BlockOp(name, iterators, where=where, name_hints=hints)
+    outer.location = block.location
+    Rewriter.insert_op(outer, point)
+    return outer
+
+
+def _bind_inner(
+    self: ScheduleState,
+    block: BlockOp,
+    outer: BlockOp,
+    parts: Sequence[_Part],
+    before: IndexSpace,
+    inner: Sequence[ForOp],
+) -> None:
+    """Binds the block, now inside of `outer`, by the iterators of that; moves its init there."""
+    space = IndexSpace(outer)
+    symbols = {
+        before.variable(op.induction_var).dim.as_symbol or "": space.variable(op.induction_var).dim for op in inner
+    }
+    emitter = Materializer(self.func, space, InsertPoint.before(block))
+    iterators: list[tuple[IteratorKind, SSAValue, SSAValue]] = []
+    conditions: list[Less] = []
+    for part, iterator, tile in zip(parts, block.iterators, outer.body.block.args, strict=True):
+        binding = space.variable(tile).dim * part.extent + part.inner.substitute(symbols)
+        extent = space.dim_of(iterator.extent) or constant(0)
+        if part.is_bounded:
+            conditions.append(Less(binding, extent))
+        iterators.append((iterator.kind, emitter.emit(binding), iterator.extent))
+    rebuild_block(block, iterators, emit_conditions(emitter, list(conditions)))
+    if block.init is None:
+        return
+    init = InitOp()
+    Rewriter.insert_op(init, InsertPoint.at_start(outer.body.block))
+    space = IndexSpace(outer)
+    drives = check_pure_loops(self, block)
+    copied = [op for op in inner if IteratorKind.SPATIAL in drives.get(op.induction_var, set())]
+    spatial = [c for c in _bounds(block, space) if c in conditions_of(space, block) and _is_spatial(block, space, c)]
+    nest_init(self, space, block, copied, InsertPoint.at_end(init.body.block), spatial)
+
+
+def _bounds(block: BlockOp, space: IndexSpace) -> list[Less]:
+    pairs = ((space.dim_of(it.binding), space.dim_of(it.extent)) for it in block.iterators)
+    return [Less(binding, extent) for binding, extent in pairs if binding is not None and extent is not None]
+
+
+def _is_spatial(block: BlockOp, space: IndexSpace, condition: Less) -> bool:
+    bindings = [space.dim_of(it.binding) for it in block.iterators if it.kind is IteratorKind.SPATIAL]
+    return condition.lhs in bindings
