@@ -14,6 +14,7 @@ from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import narrow, widen
 from relax_dialect.ops.gather import GatherElementsOp, GatherNDOp, OneHotOp, ScatterElementsOp, ScatterNDOp
 from tir_dialect import te
+from tir_dialect.dims import Dim
 
 _COMBINE: dict[str, Callable[[te.Expr, te.Expr], te.Expr]] = {
     "update": lambda old, new: new,
@@ -60,7 +61,9 @@ def scatter_elements(kernel: Kernel, op: ScatterElementsOp) -> te.Tensor:
     def place(i: Sequence[te.Expr]) -> tuple[te.Expr, ...]:
         return (*i[:axis], from_front(indices[tuple(i)], x.shape[axis]), *i[axis + 1 :])
 
-    return _scatter(x, indices, updates, place, op.reduction.data, [axis], "scatter_elements")
+    return scattered(
+        x, [indices, updates], updates.shape, place, lambda i: updates[i], op.reduction.data, [axis], "scatter_elements"
+    )
 
 
 @legalizes(ScatterNDOp)
@@ -74,33 +77,39 @@ def scatter_nd(kernel: Kernel, op: ScatterNDOp) -> te.Tensor:
         coordinates = (from_front(indices[(*i[:outer], at)], extent) for at, extent in enumerate(extents))
         return (*coordinates, *i[outer:])
 
-    return _scatter(x, indices, updates, place, op.reduction.data, range(outer), "scatter_nd")
+    return scattered(
+        x, [indices, updates], updates.shape, place, lambda i: updates[i], op.reduction.data, range(outer), "scatter_nd"
+    )
 
 
-def _scatter(
+def scattered(
     x: te.Tensor,
-    indices: te.Tensor,
-    updates: te.Tensor,
+    operands: Sequence[te.Tensor],
+    shape: Sequence[Dim],
     place: Callable[[Sequence[te.Expr]], tuple[te.Expr, ...]],
+    update: Callable[[tuple[te.Expr, ...]], te.Expr],
     reduction: str,
     ordered: Sequence[int],
     name: str,
 ) -> te.Tensor:
-    """`x` with updates; those that differ in the `ordered` axes may meet in one place and are made one by one."""
+    """`x` with an update for each index of `shape`, made of `operands`.
+
+    Those that differ in the `ordered` axes may meet in one place and are made one by one.
+    """
     combine = _COMBINE[reduction]
 
     def scatter(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         (y,) = outs
         with b.block("copy", *axes(x.shape)) as i:
             b.store(y, i, widen(x[i]))
-        with b.block(name, *axes(updates.shape, ordered)) as i:
+        with b.block(name, *axes(shape, ordered)) as i:
             target = tuple(b.let(each, "place") for each in place(i))
             inside = (te.logical_and(each >= 0, each < extent) for each, extent in zip(target, x.shape, strict=True))
             with b.if_(te.logical_and(*inside)):
-                b.store(y, target, combine(y[target], widen(updates[i])))
+                b.store(y, target, combine(y[target], widen(update(i))))
 
     wide = str(widen(te.const(0, x.dtype)).dtype)
-    (y,) = te.extern([(x.shape, wide)], list(dict.fromkeys((x, indices, updates))), scatter, name=name)
+    (y,) = te.extern([(x.shape, wide)], list(dict.fromkeys((x, *operands))), scatter, name=name)
     return y if wide == str(x.dtype) else te.compute(x.shape, lambda *i: narrow(y[i], x), name=f"{name}_narrow")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from relax_dialect.interpreter.operators import computes, result_dtype, wide
 from relax_dialect.interpreter.runtime_values import Array
-from relax_dialect.ops.linear_algebra import MatmulOp
+from relax_dialect.ops.linear_algebra import EinsumOp, MatmulOp, OuterOp
 
 
 @computes(MatmulOp)
@@ -15,3 +15,15 @@ def matmul(op: MatmulOp, x: Array, y: Array) -> Array:
     dtype = result_dtype(op, x)
     left, right = (wide(operand.astype(dtype, copy=False)) for operand in (x, y))
     return np.asarray(np.matmul(left, right)).astype(dtype, copy=False)
+
+
+@computes(OuterOp)
+def outer(op: OuterOp, x: Array, y: Array) -> Array:
+    """All products."""
+    return np.outer(x, y)
+
+
+@computes(EinsumOp)
+def einsum(op: EinsumOp, *operands: Array) -> Array:
+    """NumPy's `einsum`; 16-bit floats are summed in `f32`."""
+    return np.asarray(np.einsum(op.subscripts.data, *map(wide, operands))).astype(operands[0].dtype)

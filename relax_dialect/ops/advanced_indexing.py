@@ -13,10 +13,10 @@ from relax_dialect.ops.fields import flag, integer
 from relax_dialect.ops.indexing import slice_length
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
-from relax_dialect.struct_info.base import Shape
+from relax_dialect.struct_info.base import Shape, known_dims
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dims import DimLike
+from tir_dialect.dims import DimLike, product
 
 
 def _places(inference: Inference, first: int) -> Shape:
@@ -46,6 +46,7 @@ class IndexTensorOp(Operator):
 
     C1: the indices are integers, at least one and at most the rank of them.
     C2: the indices broadcast.
+    C3: where there are indices, each of their dimensions has a place.
     """
 
     name = "relax.index_tensor"
@@ -62,7 +63,12 @@ class IndexTensorOp(Operator):
         x, places = inference.tensor(0), _places(inference, 1)  # C1, C2
         if x.dims is None or places is None:
             return (x.with_shape(None),)
-        return (x.with_shape((*places, *x.dims[len(inference.operand_types) - 1 :])),)
+        count, known = len(inference.operand_types) - 1, known_dims(places)
+        for dim in x.dims[:count]:
+            if known is not None and dim is not None:
+                needed = product(known)
+                inference.require_at_most(needed, needed * dim, "dimensions with elements to index")  # C3
+        return (x.with_shape((*places, *x.dims[count:])),)
 
 
 @irdl_op_definition

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import I64, DenseArrayBase, IntegerAttr, StringAttr, 
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from relax_dialect.inference import DEFAULT_PROVER, Inference
+from relax_dialect.inference import DEFAULT_PROVER, ZERO, Inference
 from relax_dialect.ops.fields import integer, optional_integers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.windows import (
@@ -193,6 +193,7 @@ class TransposedConvolutionOp(ConvolutionOp, ABC):
     spatial dimensions of the result, of which several sizes lead to one of the data if the stride is above 1.
 
     C1: there is one output padding per spatial dimension, smaller than the stride or the dilation.
+    C2: the padding takes no more away than there is.
     """
 
     KERNEL_LETTERS: ClassVar[str] = "IO"
@@ -251,7 +252,9 @@ class TransposedConvolutionOp(ConvolutionOp, ABC):
         if length is None or size is None:
             return None
         spread_out = (length - 1) * windows.strides[axis] + windows.dilation[axis] * (size - 1) + 1
-        return DEFAULT_PROVER.simplify(spread_out - windows.padded(axis) + extra[axis])
+        result = DEFAULT_PROVER.simplify(spread_out - windows.padded(axis) + extra[axis])
+        inference.require_at_most(ZERO, result, "padding within the result")  # C2
+        return result
 
 
 @irdl_op_definition

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import DenseArrayBase, Float64Type, FloatAttr, String
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from relax_dialect.inference import Inference
+from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import flag, number, numbers
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.windows import Layout, require_rank
@@ -44,6 +44,7 @@ class Resize2dOp(Operator):
     C2: the layout is a permutation of `NCHW`.
     C3: method, coordinates and rounding are known ones.
     C4: a region of interest has four numbers.
+    C5: the images have at least one row and one column.
     """
 
     name = "relax.image.resize2d"
@@ -106,6 +107,8 @@ class Resize2dOp(Operator):
         roi = inference.get("roi", DenseArrayBase)
         if roi is not None and len(roi) != 4:
             inference.fail(f"roi expected 4 numbers, got {len(roi)}")  # C4
+        for length in layout.pick(x, "HW"):
+            inference.require_at_most(ONE, length, "images with at least one row and column")  # C5
         batch, channels = layout.pick(x, "NC")
         height, width = (None, None) if size.dims is None else size.dims
         result = inference.tensor(0).with_shape(layout.arrange({"N": batch, "C": channels, "H": height, "W": width}))

@@ -120,6 +120,11 @@ class EinsumOp(Operator):
     def __init__(self, inputs: Sequence[SSAValue | Operation], subscripts: str):
         super().__init__(inputs, {"subscripts": StringAttr(subscripts)})
 
+    @property
+    def letters(self) -> tuple[list[str], str]:
+        """The letters of each operand and of the result."""
+        return parse_subscripts(Inference(type(self), self.operand_types, self.properties), self.subscripts.data)
+
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         groups, output = parse_subscripts(inference, inference.string("subscripts"))  # C2

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import DenseArrayBase, Float64Type, FloatAttr, String
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from relax_dialect.inference import DEFAULT_PROVER, ZERO, Inference
+from relax_dialect.inference import DEFAULT_PROVER, ONE, ZERO, Inference
 from relax_dialect.ops.fields import integers, number
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import TensorType
@@ -31,6 +31,7 @@ class PadOp(Operator):
     C1: there are two numbers per dimension.
     C2: the mode is one of the four.
     C3: numbers are not negative, except with `constant`, where a dimension must not become negative.
+    C4: a dimension that is mirrored or repeated has an element.
     """
 
     name = "relax.nn.pad"
@@ -61,7 +62,9 @@ class PadOp(Operator):
         if x.dims is None:
             return (x.with_shape((None,) * len(added)),)
         shape = [None if dim is None else dim + extra for dim, extra in zip(x.dims, added, strict=True)]
-        for dim, extra in zip(shape, added, strict=True):
+        for old, new, extra in zip(x.dims, shape, added, strict=True):
             if extra < 0:
-                inference.require_at_most(ZERO, dim, "a dimension that does not become negative")  # C3
+                inference.require_at_most(ZERO, new, "a dimension that does not become negative")  # C3
+            if extra > 0 and mode != "constant":
+                inference.require_at_most(ONE, old, "a dimension with an element to repeat")  # C4
         return (x.with_shape([None if dim is None else DEFAULT_PROVER.simplify(dim) for dim in shape]),)

@@ -1,5 +1,7 @@
 """Linear algebra against NumPy, in every mode."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,17 @@ def _matrices(dtype: str) -> str:
 
 
 BATCH = "%x: !relax.tensor<[b, n, k], f32>, %y: !relax.tensor<{}, f32>"
+SQUARE, MATRIX = "!relax.tensor<[n, n], f32>", "!relax.tensor<[n, m], f32>"
+EINSUMS = (
+    (f"%x: {MATRIX}, %y: !relax.tensor<[m, k], f32>", "%x, %y", "ij,jk->ik"),
+    (f"%x: {MATRIX}, %y: !relax.tensor<[n, k], f32>", "%x, %y", "ij,ik"),
+    (f"%x: {SQUARE}", "%x", "ii->i"),
+    (f"%x: {SQUARE}", "%x", "ii"),
+    (f"%x: {MATRIX}", "%x", "ij->ji"),
+    (f"%x: {MATRIX}, %y: !relax.tensor<[n, 1], f32>", "%x, %y", "ij,ij->i"),
+    (f"%x: {MATRIX}, %y: {MATRIX}, %z: !relax.tensor<[m], f32>", "%x, %y, %z", "ij,ij,j->"),
+    ("%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m], f32>", "%x, %y", "i,j->ij"),
+)
 PROGRAMS = Programs(
     {
         **{dtype: (_matrices(dtype), "relax.matmul %x, %y") for dtype in ("f32", "f16", "bf16", "f64", "i32", "i8")},
@@ -23,6 +36,11 @@ PROGRAMS = Programs(
         "shared": (BATCH.format("[k, m]"), "relax.matmul %x, %y"),
         "broadcast": (BATCH.format("[c, k, m]"), "relax.matmul %x, %y"),
         "ranked": ("%x: !relax.tensor<[_, _], f32>, %y: !relax.tensor<[_, _], f32>", "relax.matmul %x, %y"),
+        "outer": ("%x: !relax.tensor<[n], bf16>, %y: !relax.tensor<[m], bf16>", "relax.outer %x, %y"),
+        **{
+            f"einsum_{index}": (params, f'relax.einsum {operands} subscripts = "{subscripts}"')
+            for index, (params, operands, subscripts) in enumerate(EINSUMS)
+        },
         "itself": ("%x: !relax.tensor<[n, n], f32>", "relax.matmul %x, %x"),
     }
 )
@@ -81,3 +99,20 @@ def test_wider_results():
 def test_inner_dimensions_that_differ(mode: str):
     with pytest.raises(ValueError, match=r"contracted|mismatch"):
         PROGRAMS.runners[mode]("ranked")(random("f32", 2, 3), random("f32", 4, 5))
+
+
+@pytest.mark.parametrize("size", [(0, 2, 3), (1, 1, 1), (3, 5, 2)])
+@pytest.mark.parametrize("index", range(len(EINSUMS)))
+def test_einsum(index: int, size: tuple[int, int, int]):
+    sizes = {"n": size[0], "m": size[1], "k": size[2], "1": 1}
+    params, _, subscripts = EINSUMS[index]
+    shapes = [[sizes[dim] for dim in shape.split(", ")] for shape in re.findall(r"<\[([^]]*)\]", params)]
+    operands = [random("f32", *shape, seed=seed) for seed, shape in enumerate(shapes)]
+    expected = np.asarray(np.einsum(subscripts, *map(wide, operands)), np.float32)
+    PROGRAMS.check(f"einsum_{index}", operands, expected, Tolerance(1e-5, 1e-4))
+
+
+@pytest.mark.parametrize("size", [0, 1, 5])
+def test_outer(size: int):
+    x, y = random("bf16", size), random("bf16", 3, seed=1)
+    PROGRAMS.check("outer", [x, y], np.outer(wide(x), wide(y)).astype(x.dtype))

@@ -101,3 +101,11 @@ relax.func @slice_scatter_c4[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.objec
   %0 = relax.slice_scatter %x, %x start = 0 end = 1 axis = 1
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.index_tensor' op expected dimensions with elements to index, got 2 and 0
+relax.func @index_tensor_c3(%x: !relax.tensor<[4, 0], f32>, %i: !relax.tensor<[2], i64>) -> !relax.object {
+  %0 = relax.index_tensor %x, %i, %i
+  relax.return %0
+}

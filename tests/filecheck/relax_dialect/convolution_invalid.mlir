@@ -93,3 +93,11 @@ relax.func @nn_conv2d_transpose_c1[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w:
   %0 = relax.nn.conv2d_transpose %x, %w output_padding = [1, 0]
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.nn.conv1d_transpose' op expected padding within the result, got 0 and -2
+relax.func @nn_conv1d_transpose_c2[%n](%x: !relax.tensor<[n, 3, 2], f32>, %w: !relax.tensor<[3, 4, 1], f32>) -> !relax.object {
+  %0 = relax.nn.conv1d_transpose %x, %w padding = [2, 2]
+  relax.return %0
+}

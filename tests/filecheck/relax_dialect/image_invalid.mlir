@@ -37,3 +37,11 @@ relax.func @image_resize2d_c4[%n](%x: !relax.tensor<[n, 3, 4, 4], f32>, %s: !rel
   %0 = relax.image.resize2d %x, %s roi = [0.0]
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.image.resize2d' op expected images with at least one row and column, got 1 and 0
+relax.func @image_resize2d_c5[%n](%x: !relax.tensor<[n, 3, 0, 4], f32>, %s: !relax.shape<[8, 8]>) -> !relax.object {
+  %0 = relax.image.resize2d %x, %s
+  relax.return %0
+}

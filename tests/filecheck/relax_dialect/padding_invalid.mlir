@@ -29,3 +29,11 @@ relax.func @nn_pad_c3(%x: !relax.tensor<[2], f32>) -> !relax.object {
   %0 = relax.nn.pad %x pad_width = [-1, -2]
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.nn.pad' op expected a dimension with an element to repeat, got 1 and 0
+relax.func @nn_pad_c4(%x: !relax.tensor<[0], f32>) -> !relax.object {
+  %0 = relax.nn.pad %x pad_width = [1, 0] mode = "reflect"
+  relax.return %0
+}

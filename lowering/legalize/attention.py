@@ -1,0 +1,103 @@
+"""Scaled dot-product attention, computed in `f32` for 16-bit floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import SSAValue
+
+from lowering.legalize.broadcasting import broadcast_load
+from lowering.legalize.context import legalizes
+from lowering.legalize.kernel import Kernel
+from lowering.legalize.scalars import narrow, number, widen
+from relax_dialect.ops.attention import AttentionBase, AttentionBiasOp, AttentionOp
+from tir_dialect import te
+from tir_dialect.dims import Dim
+
+
+@legalizes(AttentionOp)
+def attention(kernel: Kernel, op: AttentionOp) -> te.Tensor:
+    """Scores, powers, their sums, and the mean of values that they weigh."""
+    return _attention(kernel, op, (op.q, op.k, op.v))
+
+
+@legalizes(AttentionBiasOp)
+def attention_bias(kernel: Kernel, op: AttentionBiasOp) -> te.Tensor:
+    """The same with a bias on the scores."""
+    return _attention(kernel, op, (op.q, op.k, op.v), kernel.tensor(op.bias))
+
+
+def _attention(
+    kernel: Kernel, op: AttentionBase, operands: Sequence[SSAValue], bias: te.Tensor | None = None
+) -> te.Tensor:
+    q, k, v = (kernel.tensor(operand) for operand in operands)
+    batch, queries, heads, _ = q.shape
+    keys = k.shape[1]
+    scores = _scores(op, q, k, bias)
+    seen = _visible(op, queries, keys)
+    r, t, s = (te.reduce_axis(keys, name) for name in ("r", "t", "s"))
+    rows = (batch, heads, queries)
+    top = te.compute(rows, lambda *i: te.max(scores[(*i, r)], r, where=seen(i[2], r)), name="top")
+
+    def power(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        value = te.exp(scores[b, h, i, j] - top[b, h, i])
+        return te.select(seen(i, j), value, te.const(0.0, value.dtype))
+
+    powers = te.compute((*rows, keys), power, name="powers")
+    sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
+
+    def weighted(b: te.Expr, i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
+        return te.sum(powers[b, h, i, s] * widen(v[b, s, _shared(h, heads, v.shape[2]), d]), s)
+
+    totals = te.compute((batch, queries, heads, v.shape[3]), weighted, name="totals")
+
+    def element(b: te.Expr, i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
+        total = sums[b, h, i]
+        # A query that sees no key gives zeros.
+        return narrow(te.select(total == 0, total, totals[b, i, h, d] / total), q)
+
+    return te.compute(totals.shape, element, name="attention")
+
+
+def _scores(op: AttentionBase, q: te.Tensor, k: te.Tensor, bias: te.Tensor | None) -> te.Tensor:
+    """Products of queries and keys, scaled and moved by the bias; by batch, head, query and key."""
+    shape = (q.shape[0], q.shape[2], q.shape[1], k.shape[1])
+    c = te.reduce_axis(q.shape[3], "c")
+
+    def product(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        return te.sum(widen(q[b, i, h, c]) * widen(k[b, j, _shared(h, q.shape[2], k.shape[2]), c]), c)
+
+    products = te.compute(shape, product, name="products")
+
+    def score(*i: te.Expr) -> te.Expr:
+        value = products[i] * _scale(op, q.shape[3], products[i])
+        return value if bias is None else value + widen(broadcast_load(bias, shape, i))
+
+    return te.compute(shape, score, name="scores")
+
+
+def _shared(head: te.Expr, queries: Dim, keys: Dim) -> te.Expr:
+    """The head of keys and values that serves a head of queries."""
+    return head if queries is keys else head // (queries // keys)
+
+
+def _scale(op: AttentionBase, features: Dim, like: te.Expr) -> te.Expr:
+    if op.scale is not None:
+        return number(op.scale.value.data, like)
+    if features.constant_value:
+        return number(features.constant_value**-0.5, like)
+    return te.rsqrt(te.cast(te.cast(features, "index"), like.dtype))
+
+
+def _visible(op: AttentionBase, queries: Dim, keys: Dim) -> Callable[[te.Expr, te.Expr], te.Expr]:
+    """Whether a query sees a key."""
+    if op.causal_mask is None:
+        return lambda i, j: te.const(True, "i1")
+    offset = keys - queries if op.causal_mask.data == "BottomRight" else 0
+    size = None if op.window_size is None else op.window_size.value.data
+
+    def visible(i: te.Expr, j: te.Expr) -> te.Expr:
+        last = i + offset
+        return j <= last if size is None else te.logical_and(j <= last, j > last - size)
+
+    return visible

@@ -1,0 +1,148 @@
+"""Pooling; 16-bit floats are summed in `f32`, integers in `i64`. The mean of a window without elements is 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from lowering.legalize.context import legalizes
+from lowering.legalize.kernel import Kernel
+from lowering.legalize.scalars import is_float_expr, narrow, widen
+from lowering.legalize.windows import Laid, laid_out, within
+from relax_dialect.ops.pooling import (
+    AdaptiveAvgPool1dOp,
+    AdaptiveAvgPool2dOp,
+    AdaptiveAvgPool3dOp,
+    AdaptiveAvgPoolOp,
+    AvgPool1dOp,
+    AvgPool2dOp,
+    AvgPool3dOp,
+    AvgPoolOp,
+    MaxPool1dOp,
+    MaxPool2dOp,
+    MaxPool3dOp,
+    MaxPoolOp,
+    WindowPoolOp,
+)
+from relax_dialect.ops.windows import spatial_letters
+from tir_dialect import te
+from tir_dialect.dims import Dim, ceildiv
+
+
+class _Pool:
+    """The data of a pooling op, and the places of its windows."""
+
+    def __init__(self, kernel: Kernel, op: WindowPoolOp):
+        self.letters = "NC" + spatial_letters(op.RANK)
+        self.x = Laid(kernel.tensor(op.x), op.layouts[0])
+        self.lengths = self.x.extents(spatial_letters(op.RANK))
+        self.windows = op.windows
+        self.sizes = list(op.pool_size.get_values())
+        self.axes = [te.reduce_axis(size, f"k{axis}") for axis, size in enumerate(self.sizes)]
+
+    def first(self, window: Sequence[te.Expr]) -> list[te.Expr]:
+        """Where a window starts, counted from the first element of the data."""
+        steps = zip(window, self.windows.strides, self.windows.padding, strict=False)
+        return [each * stride - low for each, stride, low in steps]
+
+    def sources(self, window: Sequence[te.Expr]) -> list[te.Expr]:
+        """The place of the reduction's current element."""
+        steps = zip(self.first(window), self.axes, self.windows.dilation, strict=True)
+        return [first + k * dilation for first, k, dilation in steps]
+
+    def reaches_out(self, op: WindowPoolOp) -> bool:
+        """Whether a window may have places outside of the data."""
+        return any(self.windows.padding) or op.ceil_mode is not None
+
+
+def max_pool(kernel: Kernel, op: MaxPoolOp) -> te.Tensor:
+    """The greatest element of each window; the least number there is for a window in the padding."""
+    pool = _Pool(kernel, op)
+
+    def element(i: tuple[te.Expr, ...]) -> te.Expr:
+        sources = pool.sources(i[2:])
+        value = pool.x.at(pool.letters, (*i[:2], *sources))
+        return te.max(value, pool.axes, where=within(sources, pool.lengths) if pool.reaches_out(op) else None)
+
+    return laid_out(kernel.shape(op.result), op.layouts[1], pool.letters, element, "max_pool")
+
+
+def avg_pool(kernel: Kernel, op: AvgPoolOp) -> te.Tensor:
+    """The sum of each window, divided by how many elements count."""
+    pool = _Pool(kernel, op)
+
+    def total(i: tuple[te.Expr, ...]) -> te.Expr:
+        sources = pool.sources(i[2:])
+        value = _wide(pool.x.at(pool.letters, (*i[:2], *sources)))
+        return te.sum(value, pool.axes, where=within(sources, pool.lengths) if pool.reaches_out(op) else None)
+
+    totals = laid_out(kernel.shape(op.result), op.layouts[1], pool.letters, total, "totals")
+    sums = Laid(totals, op.layouts[1])
+
+    def element(i: tuple[te.Expr, ...]) -> te.Expr:
+        return narrow(_mean(sums.at(pool.letters, i), _counted(pool, op, i[2:])), pool.x.tensor)
+
+    return laid_out(kernel.shape(op.result), op.layouts[1], pool.letters, element, "avg_pool")
+
+
+def _wide(x: te.Expr) -> te.Expr:
+    return widen(x) if is_float_expr(x) else te.cast(x, "i64")
+
+
+def _mean(total: te.Expr, count: te.Expr) -> te.Expr:
+    divisor = te.cast(te.maximum(count, 1), total.dtype)
+    return total / divisor if is_float_expr(total) else te.truncdiv(total, divisor)
+
+
+def _counted(pool: _Pool, op: AvgPoolOp, window: Sequence[te.Expr]) -> te.Expr:
+    """How many places of a window count."""
+    rank, padding = op.RANK, pool.windows.padding
+    counts: list[te.Expr] = []
+    for axis, first in enumerate(pool.first(window)):
+        dilation, size, end = pool.windows.dilation[axis], pool.sizes[axis], pool.lengths[axis]
+        if op.count_include_pad is not None:
+            end = end + padding[axis + rank]
+        beyond = te.minimum(te.ceildiv(end - first, dilation), size)
+        before = 0 if op.count_include_pad is not None else te.maximum(te.ceildiv(0 - first, dilation), 0)
+        counts.append(te.maximum(beyond - before, 0))
+    return reduce(lambda a, b: a * b, counts)
+
+
+def adaptive_avg_pool(kernel: Kernel, op: AdaptiveAvgPoolOp) -> te.Tensor:
+    """The mean of each of the windows into which the data is cut."""
+    spatial = spatial_letters(op.RANK)
+    letters, counts = "NC" + spatial, list(op.output_size.get_values())
+    x = Laid(kernel.tensor(op.x), op.layouts[0])
+    lengths = x.extents(spatial)
+    pieces = list(zip(lengths, counts, strict=True))
+    even = [_divides(*piece) for piece in pieces]
+    axes = [te.reduce_axis(_longest(*piece), f"k{axis}") for axis, piece in enumerate(pieces)]
+
+    def element(i: tuple[te.Expr, ...]) -> te.Expr:
+        starts = [at * length // count for at, (length, count) in zip(i[2:], pieces, strict=True)]
+        ends = [te.ceildiv((at + 1) * length, count) for at, (length, count) in zip(i[2:], pieces, strict=True)]
+        sizes = [end - start for start, end in zip(starts, ends, strict=True)]
+        inside = [k < size for k, size, each in zip(axes, sizes, even, strict=True) if not each]
+        sources = [start + k for start, k in zip(starts, axes, strict=True)]
+        value = _wide(x.at(letters, (*i[:2], *sources)))
+        total = te.sum(value, axes, where=te.logical_and(*inside) if inside else None)
+        return narrow(_mean(total, reduce(lambda a, b: a * b, sizes)), x.tensor)
+
+    return laid_out(kernel.shape(op.result), op.layouts[1], letters, element, "adaptive_avg_pool")
+
+
+def _longest(length: Dim, count: int) -> Dim:
+    """The size of the longest window: one that is no even part may have an element more."""
+    return length // count if _divides(length, count) else ceildiv(length, count) + 1
+
+
+def _divides(length: Dim, count: int) -> bool:
+    return count == 1 or (length.constant_value is not None and length.constant_value % count == 0)
+
+
+for _op in (MaxPool1dOp, MaxPool2dOp, MaxPool3dOp):
+    legalizes(_op)(max_pool)
+for _op in (AvgPool1dOp, AvgPool2dOp, AvgPool3dOp):
+    legalizes(_op)(avg_pool)
+for _op in (AdaptiveAvgPool1dOp, AdaptiveAvgPool2dOp, AdaptiveAvgPool3dOp):
+    legalizes(_op)(adaptive_avg_pool)

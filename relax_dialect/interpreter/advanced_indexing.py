@@ -1,0 +1,42 @@
+"""Operators whose places are tensors that broadcast, and writes into slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relax_dialect.interpreter.operators import DimValues, computes, computes_in, wide
+from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.advanced_indexing import IndexPutOp, IndexTensorOp, SliceScatterOp
+from relax_dialect.ops.indexing import slice_place
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import constant
+
+
+@computes(IndexTensorOp)
+def index_tensor(op: IndexTensorOp, x: Array, *indices: Array) -> Array:
+    """NumPy's indexing; `IndexError` where an index is out of range."""
+    return x[indices]
+
+
+@computes(IndexPutOp)
+def index_put(op: IndexPutOp, x: Array, values: Array, *indices: Array) -> Array:
+    """A copy with values written, of equal places the last one, or added."""
+    result = wide(x).copy()
+    if op.accumulate is None:
+        result[indices] = values
+    else:
+        np.add.at(result, indices, wide(values))
+    return result.astype(x.dtype)
+
+
+@computes_in(SliceScatterOp)
+def slice_scatter(dims: DimValues, op: SliceScatterOp, x: Array, source: Array) -> Sequence[Array]:
+    """A copy with a slice replaced."""
+    axis, step = op.axis.value.data % x.ndim, op.step.value.data
+    first = dims(DimAttr(slice_place(constant(x.shape[axis]), op.start.data, step)))
+    result = x.copy()
+    places = np.array(range(first, first + step * source.shape[axis], step), np.int64)
+    result[(slice(None),) * axis + (places,)] = source
+    return (result,)

@@ -1,0 +1,36 @@
+"""Scaled dot-product attention, computed in `f32` for 16-bit floats."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relax_dialect.interpreter.operators import computes, wide
+from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.attention import AttentionBase, AttentionBiasOp, AttentionOp
+
+
+@computes(AttentionOp, AttentionBiasOp)
+def attention(op: AttentionBase, q: Array, k: Array, v: Array, bias: Array | None = None) -> Array:
+    """`softmax(q @ transpose(k) * scale + bias) @ v`; zeros for a query that sees no key."""
+    queries, keys, values = (wide(each).transpose(0, 2, 1, 3) for each in (q, k, v))
+    shared = queries.shape[1] // max(keys.shape[1], 1)
+    keys, values = np.repeat(keys, shared, 1), np.repeat(values, shared, 1)
+    scale = 1 / np.sqrt(q.shape[3]) if op.scale is None else op.scale.value.data
+    scores = queries @ keys.swapaxes(2, 3) * queries.dtype.type(scale)
+    scores = scores if bias is None else scores + wide(bias)
+    seen = visible(op, q.shape[1], k.shape[1])
+    top = np.max(scores, axis=3, keepdims=True, initial=-np.inf, where=seen)
+    powers = np.where(seen, np.exp(scores - top), 0)
+    total = np.sum(powers, axis=3, keepdims=True)
+    result = np.where(total == 0, 0, (powers / total) @ values if keys.size else 0)
+    return np.broadcast_to(result, (*queries.shape[:3], v.shape[3])).transpose(0, 2, 1, 3).astype(q.dtype)
+
+
+def visible(op: AttentionBase, queries: int, keys: int) -> Array:
+    """Which keys a query sees."""
+    if op.causal_mask is None:
+        return np.ones((queries, keys), bool)
+    last = np.arange(queries)[:, None] + (keys - queries if op.causal_mask.data == "BottomRight" else 0)
+    places = np.arange(keys)
+    seen = places <= last
+    return seen if op.window_size is None else seen & (places > last - op.window_size.value.data)

@@ -1,0 +1,38 @@
+"""Padding."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relax_dialect.interpreter.operators import computes
+from relax_dialect.interpreter.properties import integers
+from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.padding import PadOp
+
+
+@computes(PadOp)
+def pad(op: PadOp, x: Array) -> Array:
+    """The element that each place of the result comes from, or the value."""
+    widths = integers(op.pad_width) or ()
+    inside = np.ones((1,) * x.ndim, bool)
+    for axis, (before, after) in enumerate(zip(widths[::2], widths[1::2], strict=True)):
+        length = x.shape[axis]
+        places = np.array(range(-before, length + after), np.int64)
+        within = (places >= 0) & (places < length)
+        inside = inside & within.reshape([-1 if at == axis else 1 for at in range(x.ndim)])
+        if length == 0 and places.size:
+            x = np.concatenate([x, np.zeros([1 if at == axis else n for at, n in enumerate(x.shape)], x.dtype)], axis)
+        x = np.take(x, mapped(op.mode.data, places, length), axis)
+    return np.where(inside, x, np.asarray(op.pad_value.value.data).astype(x.dtype)) if op.mode.data == "constant" else x
+
+
+def mapped(mode: str, places: Array, length: int) -> Array:
+    """The places of an axis that places outside of it stand for."""
+    match mode:
+        case "reflect":
+            period = max(2 * (length - 1), 1)
+            return length - 1 - np.abs(places % period - (length - 1)) if length > 1 else places * 0
+        case "circular":
+            return places % length if length else places * 0
+        case _:
+            return np.clip(places, 0, max(length - 1, 0))

@@ -1,0 +1,123 @@
+"""Pooling; 16-bit floats are summed in `f32`, integers in `i64`. The mean of a window without elements is 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from relax_dialect.interpreter.convolution import arranged
+from relax_dialect.interpreter.operators import computes, wide
+from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.pooling import (
+    AdaptiveAvgPool1dOp,
+    AdaptiveAvgPool2dOp,
+    AdaptiveAvgPool3dOp,
+    AdaptiveAvgPoolOp,
+    AvgPool1dOp,
+    AvgPool2dOp,
+    AvgPool3dOp,
+    AvgPoolOp,
+    MaxPool1dOp,
+    MaxPool2dOp,
+    MaxPool3dOp,
+    MaxPoolOp,
+    PoolBase,
+    WindowPoolOp,
+)
+from relax_dialect.ops.windows import Layout, spatial_letters
+from tir_dialect.dims import constant
+
+
+def _pooled(
+    op: PoolBase, x: Array, counts: Sequence[int], places: Sequence[Sequence[Array]], combine: Callable[..., Array]
+) -> Array:
+    """`combine` of the elements of each window, whose places along each axis are given."""
+    letters = "NC" + spatial_letters(op.RANK)
+    data = arranged(x, op.layouts[0], letters)
+    result = np.empty((*data.shape[:2], *counts), x.dtype)
+    for window in np.ndindex(*counts):
+        own: list[Array] = [places[axis][at] for axis, at in enumerate(window)]
+        result[(..., *window)] = combine(data[(slice(None), slice(None), *np.ix_(*own))], window)
+    return arranged(result, Layout(letters), op.layouts[1].letters)
+
+
+def _windows(op: WindowPoolOp, lengths: Sequence[int]) -> tuple[list[int], list[list[Array]]]:
+    """How many windows there are along each axis, and the places of each, also outside of the data."""
+    windows, sizes = op.windows, op.pool_size.get_values()
+    counts: list[int] = []
+    places: list[list[Array]] = []
+    for axis, length in enumerate(lengths):
+        found = windows.count(axis, constant(length), constant(sizes[axis]), op.ceil_mode is not None)
+        counts.append(0 if found is None else found.constant_term)
+        first = [at * windows.strides[axis] - windows.padding[axis] for at in range(counts[-1])]
+        places.append([start + windows.dilation[axis] * np.arange(sizes[axis]) for start in first])
+    return counts, places
+
+
+def _lengths(op: PoolBase, x: Array) -> list[int]:
+    return [x.shape[op.layouts[0].place(letter)] for letter in spatial_letters(op.RANK)]
+
+
+def _inside(places: Sequence[Sequence[Array]], lengths: Sequence[int]) -> list[list[Array]]:
+    """The places within the data."""
+    pairs = zip(places, lengths, strict=True)
+    return [[each[(each >= 0) & (each < length)] for each in axis] for axis, length in pairs]
+
+
+@computes(MaxPool1dOp, MaxPool2dOp, MaxPool3dOp)
+def max_pool(op: MaxPoolOp, x: Array) -> Array:
+    """The greatest element of each window; the least number there is for a window in the padding."""
+    lengths = _lengths(op, x)
+    counts, places = _windows(op, lengths)
+    least = -np.inf if np.issubdtype(wide(x).dtype, np.floating) else np.iinfo(x.dtype.type).min
+
+    def combine(part: Array, window: Sequence[int]) -> Array:
+        return np.max(wide(part), axis=tuple(range(2, 2 + op.RANK)), initial=least)
+
+    return _pooled(op, x, counts, _inside(places, lengths), combine)
+
+
+def _mean(total: Array, count: int) -> Array:
+    if np.issubdtype(total.dtype, np.floating):
+        return total / total.dtype.type(max(count, 1))
+    return np.trunc(total / max(count, 1))
+
+
+def _sum(part: Array, rank: int) -> Array:
+    w = wide(part)
+    dtype = w.dtype if np.issubdtype(w.dtype, np.floating) else np.int64
+    return np.sum(w, axis=tuple(range(2, 2 + rank)), dtype=dtype)
+
+
+@computes(AvgPool1dOp, AvgPool2dOp, AvgPool3dOp)
+def avg_pool(op: AvgPoolOp, x: Array) -> Array:
+    """The mean of each window."""
+    lengths = _lengths(op, x)
+    counts, places = _windows(op, lengths)
+    inside = _inside(places, lengths)
+    counted = inside
+    if op.count_include_pad is not None:
+        ends = [length + after for length, after in zip(lengths, op.windows.padding[op.RANK :], strict=True)]
+        counted = [[each[each < end] for each in axis] for axis, end in zip(places, ends, strict=True)]
+
+    def combine(part: Array, window: Sequence[int]) -> Array:
+        sizes = [counted[axis][at].size for axis, at in enumerate(window)]
+        return _mean(_sum(part, op.RANK), int(np.prod(sizes, dtype=np.int64)))
+
+    return _pooled(op, x, counts, inside, combine)
+
+
+@computes(AdaptiveAvgPool1dOp, AdaptiveAvgPool2dOp, AdaptiveAvgPool3dOp)
+def adaptive_avg_pool(op: AdaptiveAvgPoolOp, x: Array) -> Array:
+    """The mean of each of the windows into which the data is cut."""
+    counts = list(op.output_size.get_values())
+    places = [
+        [np.arange(at * length // count, -(-(at + 1) * length // count)) for at in range(count)]
+        for length, count in zip(_lengths(op, x), counts, strict=True)
+    ]
+
+    def combine(part: Array, window: Sequence[int]) -> Array:
+        return _mean(_sum(part, op.RANK), int(np.prod(part.shape[2:], dtype=np.int64)))
+
+    return _pooled(op, x, counts, places, combine)

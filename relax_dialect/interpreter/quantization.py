@@ -1,0 +1,46 @@
+"""Conversion between floating-point numbers and scaled integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relax_dialect.interpreter.operators import computes, result_dtype, wide
+from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.quantization import DequantizeOp, QuantizeOp
+
+
+def _parameter(parameter: Array, axis: int, rank: int) -> Array:
+    """A scale or zero point that broadcasts with the data."""
+    if parameter.ndim == 0:
+        return wide(parameter)
+    shape = [1] * rank
+    shape[axis] = parameter.size
+    return wide(parameter).reshape(shape)
+
+
+def limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """The least and the greatest number of an integer dtype that `f64` holds too."""
+    info = np.iinfo(dtype.type)
+    greatest = float(info.max)
+    return float(info.min), greatest if int(greatest) <= info.max else float(np.nextafter(greatest, 0))
+
+
+@computes(QuantizeOp)
+def quantize(op: QuantizeOp, x: Array, scale: Array, zero_point: Array) -> Array:
+    """Rounded to even, moved by the zero point, clipped."""
+    axis, dtype = op.axis.value.data, result_dtype(op, x)
+    places = np.round(wide(x) / _parameter(scale, axis, x.ndim)).astype(np.float64)
+    low, high = limits(dtype)
+    return np.clip(places + _parameter(zero_point, axis, x.ndim), low, high).astype(dtype)
+
+
+@computes(DequantizeOp)
+def dequantize(op: DequantizeOp, x: Array, scale: Array, zero_point: Array) -> Array:
+    """The distance from the zero point, scaled; integers are subtracted in `i64`."""
+    axis, dtype = op.axis.value.data, result_dtype(op, x)
+    work = wide(np.empty(0, dtype)).dtype
+    zero = _parameter(zero_point, axis, x.ndim)
+    distance = x.astype(np.int64) - zero.astype(np.int64) if zero.dtype.kind in "iu" else x.astype(work) - zero
+    return (distance.astype(work) * _parameter(scale, axis, x.ndim).astype(work)).astype(dtype)

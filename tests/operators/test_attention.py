@@ -1,0 +1,98 @@
+"""Attention against NumPy, in every mode."""
+
+import numpy as np
+import pytest
+
+from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
+
+QKV = "%q: !relax.tensor<[b, s, h, d], {0}>, %k: !relax.tensor<[b, t, h, d], {0}>, %v: !relax.tensor<[b, t, h, e], {0}>"
+GROUPED = (
+    "%q: !relax.tensor<[b, s, 6, 4], f32>, %k: !relax.tensor<[b, t, 2, 4], f32>, %v: !relax.tensor<[b, t, 2, e], f32>"
+)
+PROGRAMS = Programs(
+    {
+        **{d: (QKV.format(d), "relax.nn.attention %q, %k, %v") for d in ("f32", "f16", "bf16", "f64")},
+        "scaled": (QKV.format("f32"), "relax.nn.attention %q, %k, %v scale = 0.125"),
+        "top": (QKV.format("f32"), 'relax.nn.attention %q, %k, %v causal_mask = "TopLeft"'),
+        "bottom": (QKV.format("f32"), 'relax.nn.attention %q, %k, %v causal_mask = "BottomRight"'),
+        "window": (QKV.format("f32"), 'relax.nn.attention %q, %k, %v causal_mask = "BottomRight" window_size = 2'),
+        "grouped": (GROUPED, "relax.nn.attention %q, %k, %v"),
+        "biased": (
+            f"{QKV.format('f32')}, %m: !relax.tensor<[b, h, s, t], f32>",
+            "relax.nn.attention_bias %q, %k, %v, %m",
+        ),
+        "masked": (
+            f"{QKV.format('f32')}, %m: !relax.tensor<[s, t], f32>",
+            'relax.nn.attention_bias %q, %k, %v, %m causal_mask = "TopLeft"',
+        ),
+    }
+)
+NEAR = Tolerance(1e-4, 1e-5)
+SIZES = ((0, 2, 3, 1), (1, 1, 1, 1), (2, 3, 5, 2), (1, 5, 3, 2), (2, 4, 0, 1))
+"""Batch, length of queries, length of keys, heads."""
+
+
+def _operands(size: tuple[int, int, int, int], dtype: str = "f32") -> list[np.ndarray]:
+    b, s, t, h = size
+    return [random(dtype, b, s, h, 4, seed=1), random(dtype, b, t, h, 4, seed=2), random(dtype, b, t, h, 3, seed=3)]
+
+
+def _attention(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, seen: np.ndarray, scale: float = 0.5, bias: float | np.ndarray = 0
+) -> np.ndarray:
+    scores = np.einsum("bshd,bthd->bhst", wide(q), wide(k)) * scale + bias
+    powers = np.exp(scores) * seen
+    total = powers.sum(-1, keepdims=True)
+    weights = np.divide(powers, total, out=np.zeros_like(powers), where=total != 0)
+    return np.einsum("bhst,bthe->bshe", weights, wide(v)).astype(q.dtype)
+
+
+def _seen(s: int, t: int, label: str) -> np.ndarray:
+    query, key = np.arange(s)[:, None], np.arange(t)
+    last = query + (t - s if label in ("bottom", "window") else 0)
+    seen = key <= last if label in ("top", "bottom", "window") else np.ones((s, t), bool)
+    return seen & (key > last - 2) if label == "window" else seen
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("label", ["f32", "scaled", "top", "bottom", "window"])
+def test_attention(label: str, size: tuple[int, int, int, int]):
+    operands = _operands(size)
+    expected = _attention(*operands, _seen(size[1], size[2], label), 0.125 if label == "scaled" else 0.5)
+    PROGRAMS.check(label, operands, expected, NEAR)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f64"])
+def test_other_floats(dtype: str):
+    operands = _operands((2, 3, 5, 2), dtype)
+    expected = _attention(*operands, np.ones((3, 5), bool)).astype(DTYPES[dtype])
+    PROGRAMS.check(dtype, operands, expected)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_bias(size: tuple[int, int, int, int]):
+    b, s, t, h = size
+    operands = _operands(size)
+    bias, mask = random("f32", b, h, s, t, seed=4), random("f32", s, t, seed=5)
+    PROGRAMS.check("biased", [*operands, bias], _attention(*operands, np.ones((s, t), bool), bias=bias), NEAR)
+    PROGRAMS.check("masked", [*operands, mask], _attention(*operands, _seen(s, t, "top"), bias=mask), NEAR)
+
+
+def test_scores_that_are_large():
+    q, k, v = _operands((1, 3, 4, 1))
+    PROGRAMS.check(
+        "f32", [q * 40, k, v], _attention(wide(q) * 40, k, v, np.ones((3, 4), bool)).astype(np.float32), NEAR
+    )
+
+
+def test_fewer_heads_of_keys():
+    q, k, v = random("f32", 2, 3, 6, 4, seed=1), random("f32", 2, 5, 2, 4, seed=2), random("f32", 2, 5, 2, 3, seed=3)
+    expected = _attention(q, np.repeat(k, 3, 2), np.repeat(v, 3, 2), np.ones((3, 5), bool))
+    PROGRAMS.check("grouped", [q, k, v], expected, NEAR)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_shapes_that_do_not_fit(mode: str):
+    q, k, v = _operands((1, 2, 3, 1))
+    with pytest.raises(ValueError, match="expected t = 3"):
+        PROGRAMS.runners[mode]("f32")(q, k, v[:, :2].copy())

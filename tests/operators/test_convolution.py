@@ -1,0 +1,160 @@
+"""Convolutions and their transposes against sums written out, in every mode."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution; sizes are those of the kernel, numbers are one per spatial dimension, padding two."""
+
+    rank: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int = 1
+    transposed: bool = False
+    output_padding: tuple[int, ...] = ()
+
+    @property
+    def body(self) -> str:
+        lists = {"strides": self.strides, "padding": self.padding, "dilation": self.dilation}
+        if any(self.output_padding):
+            lists["output_padding"] = self.output_padding
+        text = " ".join(f"{name} = [{', '.join(map(str, values))}]" for name, values in lists.items())
+        suffix = "_transpose" if self.transposed else ""
+        return f"relax.nn.conv{self.rank}d{suffix} %x, %w {text} groups = {self.groups}"
+
+    @property
+    def params(self) -> str:
+        spatial = "pqr"[: self.rank]
+        kernel = (4 if self.transposed else 6, (6 if self.transposed else 4) // self.groups, *self.sizes)
+        shape = ", ".join(["n", "4", *spatial])
+        return f"%x: !relax.tensor<[{shape}], f32>, %w: !relax.tensor<[{', '.join(map(str, kernel))}], f32>"
+
+
+CASES: dict[str, Case] = {
+    "line": Case(1, (3,), (1,), (0, 0), (1,)),
+    "line_all": Case(1, (3,), (2,), (2, 1), (2,), 2),
+    "plane": Case(2, (3, 2), (1, 1), (0, 0, 0, 0), (1, 1)),
+    "plane_padded": Case(2, (3, 3), (1, 1), (1, 1, 1, 1), (1, 1)),
+    "plane_all": Case(2, (2, 3), (2, 1), (1, 0, 2, 1), (1, 2), 2),
+    "space": Case(3, (2, 1, 2), (1, 2, 1), (1, 0, 0, 0, 1, 1), (1, 1, 1)),
+    "line_back": Case(1, (3,), (2,), (1, 0), (1,), 1, True, (1,)),
+    "plane_back": Case(2, (3, 2), (1, 1), (0, 0, 0, 0), (1, 1), 1, True),
+    "plane_back_all": Case(2, (2, 3), (2, 3), (1, 0, 1, 2), (1, 2), 2, True, (1, 2)),
+    "space_back": Case(3, (2, 1, 2), (1, 2, 1), (1, 0, 0, 0, 0, 1), (1, 1, 1), 1, True),
+}
+SHAPES = {1: ((0, 7), (1, 5), (2, 9)), 2: ((0, 5, 6), (1, 4, 5), (2, 7, 8)), 3: ((1, 3, 2, 4), (2, 2, 3, 3))}
+IMAGE = "%x: !relax.tensor<[n, p, q, c], f32>"
+LINE = "%x: !relax.tensor<[n, c, p], {0}>, %w: !relax.tensor<[o, c, 3], {0}>"
+RUNS = [(name, shape) for name, case in CASES.items() for shape in SHAPES[case.rank]]
+PROGRAMS = Programs(
+    {
+        **{name: (case.params, case.body) for name, case in CASES.items()},
+        "channels_last": (
+            f"{IMAGE}, %w: !relax.tensor<[3, 3, c, o], f32>",
+            'relax.nn.conv2d %x, %w data_layout = "NHWC" kernel_layout = "HWIO" padding = [1, 1, 1, 1]',
+        ),
+        "other_layout": (
+            f"{IMAGE}, %w: !relax.tensor<[o, c, k, l], f32>",
+            'relax.nn.conv2d %x, %w data_layout = "NHWC" kernel_layout = "OIHW" out_layout = "NCHW"',
+        ),
+        "depthwise": (
+            "%x: !relax.tensor<[n, 3, p, q], f32>, %w: !relax.tensor<[3, 1, 2, 2], f32>",
+            "relax.nn.conv2d %x, %w groups = 3",
+        ),
+        **{
+            f"line_{d}": (
+                LINE.format(d),
+                "relax.nn.conv1d %x, %w",
+            )
+            for d in ("f16", "bf16", "f64", "i32")
+        },
+        "wider": (
+            LINE.format("i8"),
+            "relax.nn.conv1d %x, %w out_dtype = i32",
+        ),
+    }
+)
+NEAR = Tolerance(1e-5, 1e-4)
+
+
+def _convolution(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Every product is added where it belongs."""
+    lengths, inputs, outputs = x.shape[2:], 4 // case.groups, 6 // case.groups
+    before, after = case.padding[: case.rank], case.padding[case.rank :]
+    steps = list(zip(lengths, case.sizes, case.strides, case.dilation, before, after, strict=True))
+    if case.transposed:
+        extra = case.output_padding or (0,) * case.rank
+        shape = [(n - 1) * s + d * (k - 1) + 1 - p - q + e for (n, k, s, d, p, q), e in zip(steps, extra, strict=True)]
+    else:
+        shape = [(n + p + q - d * (k - 1) - 1) // s + 1 for n, k, s, d, p, q in steps]
+    result = np.zeros((x.shape[0], 6, *shape))
+    source, target = (lengths, shape) if case.transposed else (shape, lengths)
+    for at in np.ndindex(*source):
+        for k in np.ndindex(*case.sizes):
+            place = tuple(a * s + b * d - p for a, b, (_, _, s, d, p, _) in zip(at, k, steps, strict=True))
+            if not all(0 <= each < length for each, length in zip(place, target, strict=True)):
+                continue
+            for g in range(case.groups):
+                own, made = slice(g * inputs, (g + 1) * inputs), slice(g * outputs, (g + 1) * outputs)
+                if case.transposed:
+                    result[(slice(None), made, *place)] += x[(slice(None), own, *at)] @ w[(own, slice(None), *k)]
+                else:
+                    result[(slice(None), made, *at)] += x[(slice(None), own, *place)] @ w[(made, slice(None), *k)].T
+    return result
+
+
+@pytest.mark.parametrize(("name", "shape"), RUNS)
+def test_convolution(name: str, shape: tuple[int, ...]):
+    case = CASES[name]
+    x = random("f32", shape[0], 4, *shape[1:], low=-1, high=1)
+    kernel = (4, 6 // case.groups) if case.transposed else (6, 4 // case.groups)
+    w = random("f32", *kernel, *case.sizes, seed=1, low=-1, high=1)
+    PROGRAMS.check(name, [x, w], _convolution(case, wide(x), wide(w)).astype(np.float32), NEAR)
+
+
+@pytest.mark.parametrize("size", [(1, 1, 1), (2, 5, 6)])
+@pytest.mark.parametrize(("channels", "filters"), [(1, 1), (3, 2), (0, 2), (2, 0)])
+def test_layouts(size: tuple[int, int, int], channels: int, filters: int):
+    n, h, w = size
+    x = random("f32", n, h, w, channels, low=-1, high=1)
+    kernel = random("f32", 3, 3, channels, filters, seed=1, low=-1, high=1)
+    padded = np.pad(wide(x), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    expected = sum(padded[:, i : i + h, j : j + w] @ wide(kernel)[i, j] for i in range(3) for j in range(3))
+    PROGRAMS.check("channels_last", [x, kernel], np.asarray(expected, np.float32), NEAR)
+    point = random("f32", filters, channels, 1, 1, seed=2)
+    expected = np.einsum("nhwc,oc->nohw", wide(x), wide(point)[..., 0, 0])
+    PROGRAMS.check("other_layout", [x, point], expected.astype(np.float32), NEAR)
+
+
+def test_a_filter_for_each_channel():
+    x, w = random("f32", 2, 3, 4, 5), random("f32", 3, 1, 2, 2, seed=1)
+    expected = sum(x[:, :, i : i + 3, j : j + 4] * w[:, 0, i, j].reshape(3, 1, 1) for i in range(2) for j in range(2))
+    PROGRAMS.check("depthwise", [x, w], np.asarray(expected, np.float32), NEAR)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f64", "i32", "i8"])
+def test_other_dtypes(dtype: str):
+    x, w = random(dtype, 2, 5, 8), random(dtype, 3, 5, 3, seed=1)
+    exact = wide(x).astype(np.float64 if dtype[0] in "fb" else np.int64)
+    kernel = wide(w).astype(exact.dtype)
+    expected = sum(np.einsum("ncw,oc->now", exact[..., k : k + 6], kernel[..., k]) for k in range(3))
+    name, target = ("wider", np.int32) if dtype == "i8" else (f"line_{dtype}", DTYPES[dtype])
+    PROGRAMS.check(name, [x, w], np.asarray(expected).astype(target))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_windows_that_do_not_fit(mode: str):
+    runner: Any = PROGRAMS.runners[mode]
+    with pytest.raises(ValueError, match="a window within the padded data"):
+        runner("line")(random("f32", 1, 4, 2), random("f32", 6, 4, 3))
+    with pytest.raises(ValueError, match="expected c = 3"):
+        runner("line_f64")(random("f64", 1, 3, 5), random("f64", 2, 4, 3))

@@ -1,0 +1,165 @@
+"""Pooling against windows written out, in every mode."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
+
+
+@dataclass(frozen=True)
+class Case:
+    """Windows; numbers are one per spatial dimension, padding two."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    ceil: bool = False
+    include: bool = False
+
+    def body(self, kind: str) -> str:
+        lists = {"pool_size": self.sizes, "strides": self.strides, "padding": self.padding, "dilation": self.dilation}
+        text = " ".join(f"{name} = [{', '.join(map(str, values))}]" for name, values in lists.items())
+        flags = " ceil_mode" * self.ceil + " count_include_pad" * self.include
+        return f"relax.nn.{kind}_pool{len(self.sizes)}d %x {text}{flags}"
+
+
+CASES: dict[str, Case] = {
+    "line": Case((2,), (2,), (0, 0), (1,)),
+    "line_padded": Case((3,), (2,), (1, 1), (1,)),
+    "line_ceil": Case((3,), (2,), (1, 0), (1,), ceil=True),
+    "line_included": Case((3,), (2,), (1, 1), (1,), ceil=True, include=True),
+    "line_apart": Case((2,), (1,), (2, 1), (3,)),
+    "plane": Case((2, 3), (1, 2), (0, 0, 0, 0), (1, 1)),
+    "plane_all": Case((3, 2), (2, 3), (1, 0, 1, 1), (1, 2), ceil=True),
+    "space": Case((2, 2, 1), (2, 1, 1), (1, 0, 0, 0, 1, 0), (1, 1, 1), include=True),
+}
+SHAPES = {1: ((0, 3, 7), (1, 1, 4), (2, 3, 9)), 2: ((1, 0, 5, 6), (1, 1, 4, 5), (2, 3, 7, 8)), 3: ((1, 2, 3, 2, 4),)}
+
+RUNS = [(name, shape) for name, case in CASES.items() for shape in SHAPES[len(case.sizes)]]
+
+
+def _params(rank: int, dtype: str = "f32") -> str:
+    return f"%x: !relax.tensor<[{', '.join(['n', 'c', *'hwd'[:rank]])}], {dtype}>"
+
+
+PROGRAMS = Programs(
+    {
+        **{
+            f"{kind}_{name}": (_params(len(case.sizes)), case.body(kind))
+            for name, case in CASES.items()
+            for kind in ("max", "avg")
+        },
+        **{
+            f"{kind}_{dtype}": (_params(1, dtype), CASES["line_padded"].body(kind))
+            for kind in ("max", "avg")
+            for dtype in ("bf16", "f64", "i8", "i32")
+        },
+        "last": (
+            "%x: !relax.tensor<[n, h, w, c], f32>",
+            'relax.nn.max_pool2d %x pool_size = [2, 2] layout = "NHWC" out_layout = "NCHW"',
+        ),
+        **{
+            f"adaptive_{rank}": (_params(rank), f"relax.nn.adaptive_avg_pool{rank}d %x output_size = {sizes}")
+            for rank, sizes in {1: "[3]", 2: "[2, 1]", 3: "[1, 1, 2]"}.items()
+        },
+        "adaptive_even": ("%x: !relax.tensor<[n, c, 6], f32>", "relax.nn.adaptive_avg_pool1d %x output_size = [3]"),
+        "adaptive_i32": (_params(1, "i32"), "relax.nn.adaptive_avg_pool1d %x output_size = [2]"),
+        "global": (
+            "%x: !relax.tensor<[n, h, w, c], f32>",
+            'relax.nn.adaptive_avg_pool2d %x output_size = [1, 1] layout = "NHWC"',
+        ),
+    }
+)
+NEAR = Tolerance(1e-5, 1e-5)
+
+
+def _counts(case: Case, lengths: tuple[int, ...]) -> list[int]:
+    counts = []
+    for axis, length in enumerate(lengths):
+        low, high = case.padding[axis], case.padding[axis + len(lengths)]
+        room = length + low + high - case.dilation[axis] * (case.sizes[axis] - 1) - 1
+        count = (-(-room // case.strides[axis]) if case.ceil else room // case.strides[axis]) + 1
+        # The last window does not start behind the data.
+        while case.ceil and (count - 1) * case.strides[axis] >= length + low:
+            count -= 1
+        counts.append(count)
+    return counts
+
+
+def _pool(case: Case, x: np.ndarray, kind: str) -> np.ndarray:
+    lengths, rank = x.shape[2:], len(case.sizes)
+    counts = _counts(case, lengths)
+    result = np.zeros((*x.shape[:2], *counts))
+    for at in np.ndindex(*counts):
+        found, counted = [], 0
+        for k in np.ndindex(*case.sizes):
+            place = tuple(
+                a * s + b * d - p
+                for a, s, b, d, p in zip(at, case.strides, k, case.dilation, case.padding[:rank], strict=True)
+            )
+            inside = all(0 <= each < length for each, length in zip(place, lengths, strict=True))
+            ends = [length + after for length, after in zip(lengths, case.padding[rank:], strict=True)]
+            counted += all(each < end for each, end in zip(place, ends, strict=True)) if case.include else inside
+            if inside:
+                found.append(x[(slice(None), slice(None), *place)])
+        window = (slice(None), slice(None), *at)
+        if kind == "max":
+            result[window] = np.max(found, 0) if found else -np.inf
+        else:
+            result[window] = np.sum(found, 0) / max(counted, 1)
+    return result
+
+
+@pytest.mark.parametrize(("name", "shape"), RUNS)
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_pool(kind: str, name: str, shape: tuple[int, ...]):
+    x = random("f32", *shape)
+    PROGRAMS.check(f"{kind}_{name}", [x], _pool(CASES[name], wide(x), kind).astype(np.float32), NEAR)
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("dtype", ["bf16", "f64", "i8", "i32"])
+def test_other_dtypes(kind: str, dtype: str):
+    x = random(dtype, 2, 3, 9, low=-100, high=100)
+    expected = _pool(CASES["line_padded"], x.astype(np.float64), kind)
+    PROGRAMS.check(f"{kind}_{dtype}", [x], (np.trunc(expected) if dtype[0] == "i" else expected).astype(DTYPES[dtype]))
+
+
+def test_layouts_and_values_that_are_no_numbers():
+    x = random("f32", 2, 4, 5, 3)
+    x[0, 1, 1, 0] = np.nan
+    parts = [x[:, i : i + 3, j : j + 4] for i in range(2) for j in range(2)]
+    PROGRAMS.check("last", [x], np.max(parts, 0).transpose(0, 3, 1, 2).copy())
+    PROGRAMS.check("global", [x], x.mean((1, 2), keepdims=True), NEAR)
+
+
+def _adaptive(x: np.ndarray, counts: tuple[int, ...]) -> np.ndarray:
+    result = np.zeros((*x.shape[:2], *counts))
+    for at in np.ndindex(*counts):
+        cut = [slice(i * n // m, -(-(i + 1) * n // m)) for i, n, m in zip(at, x.shape[2:], counts, strict=True)]
+        result[(slice(None), slice(None), *at)] = x[(slice(None), slice(None), *cut)].mean(tuple(range(2, x.ndim)))
+    return result
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 3), (1, 1, 1), (2, 3, 7), (2, 1, 9)])
+def test_adaptive(shape: tuple[int, int, int]):
+    x = random("f32", *shape)
+    PROGRAMS.check("adaptive_1", [x], _adaptive(wide(x), (3,)).astype(np.float32), NEAR)
+    y = random("f32", *shape, 4, seed=1)
+    PROGRAMS.check("adaptive_2", [y], _adaptive(wide(y), (2, 1)).astype(np.float32), NEAR)
+    z = random("f32", *shape, 4, 3, seed=2)
+    PROGRAMS.check("adaptive_3", [z], _adaptive(wide(z), (1, 1, 2)).astype(np.float32), NEAR)
+    even = random("f32", *shape[:2], 6)
+    PROGRAMS.check("adaptive_even", [even], even.reshape(*shape[:2], 3, 2).mean(-1), NEAR)
+    integers = random("i32", *shape, low=-9, high=9)
+    expected = np.trunc(_adaptive(integers.astype(np.float64), (2,))).astype(np.int32)
+    PROGRAMS.check("adaptive_i32", [integers], expected)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_windows_that_do_not_fit(mode: str):
+    with pytest.raises(ValueError, match="a window within the padded data"):
+        PROGRAMS.runners[mode]("max_plane")(random("f32", 1, 1, 1, 5))
