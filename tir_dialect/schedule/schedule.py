@@ -20,6 +20,7 @@ from tir_dialect.schedule.primitives import (
     rfactor,
     splitting,
     storage,
+    tensorizing,
 )
 from tir_dialect.schedule.state import ScheduleState
 
@@ -75,3 +76,4 @@ class Schedule(ScheduleState):
     transform_layout = layout.transform_layout
     pad_einsum = padding.pad_einsum
     blockize = blockizing.blockize
+    tensorize = tensorizing.tensorize

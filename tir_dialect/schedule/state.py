@@ -19,6 +19,7 @@ from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.trace import Trace
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_R = TypeVar("_R")
 
 PRIMITIVES: dict[str, Callable[..., Any]] = {}
 """All primitives by name."""
@@ -89,6 +90,13 @@ class ScheduleState:
     def error(self, message: str) -> ScheduleError:
         """The refusal of the primitive that runs."""
         return ScheduleError(self._running[0] if self._running else "schedule", message)
+
+    def as_refusal(self, action: Callable[[], _R]) -> _R:
+        """The result of an action on another schedule; its refusal is one of the primitive that runs here."""
+        try:
+            return action()
+        except ScheduleError as error:
+            raise self.error(str(error).partition(": ")[2]) from None
 
     def check(self, handle: Loop | Block) -> None:
         """Refuses a handle of something that is not in the function any more."""

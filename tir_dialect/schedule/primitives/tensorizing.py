@@ -1,0 +1,88 @@
+"""Replacing a tile of a computation by an intrinsic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.ops.accesses import RegionAxis
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.schedule.handles import Block, Loop
+from tir_dialect.schedule.intrinsics import TensorIntrin, tensor_intrin, tensor_intrin_names
+from tir_dialect.schedule.matching import Matcher, Tile
+from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.primitives.blockizing import blockize
+from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.types import BufferType
+
+
+@primitive
+def tensorize(self: ScheduleState, target: Block | Loop, intrin: str) -> Block:
+    """Replaces the content of a block, or a loop with what is inside, by the code of a registered intrinsic.
+
+    rewrite:
+        for i0: for i1 in 4: C[4 * i0 + i1] = A[4 * i0 + i1] * 2
+        -> for i0: block(vo = i0): C_tile = C[4 * vo to 4 * vo + 4]; A_tile = ...; double4(A_tile, C_tile)
+
+    The init of a reduction stays what it is. Gives the block.
+
+    Refuses unknown intrinsics, and content that differs from the description of the intrinsic.
+    """
+    found = tensor_intrin(intrin)
+    if found is None:
+        names = ", ".join(tensor_intrin_names()) or "none"
+        raise self.error(f'expected a registered tensor intrinsic, got "{intrin}"; there are {names}')
+    if isinstance(target, Loop):
+        _try_on_copy(self, target.op, found)
+        target = blockize(self, target)
+    matcher = Matcher(self, target.op, found.description)
+    _replace(self, target.op, matcher.match(), found, matcher.space)
+    return target
+
+
+def _try_on_copy(self: ScheduleState, loop: ForOp, intrin: TensorIntrin) -> None:
+    """Refuses a loop that cannot become the intrinsic, before anything is changed."""
+    position = list(self.func.walk()).index(loop)
+    copy = self.func.clone()
+    trial = type(self)(copy)
+    other = list(copy.walk())[position]
+    if not isinstance(other, ForOp):
+        raise self.error("the copy of the function differs from it")
+    outer = self.as_refusal(lambda: blockize(trial, trial.loop(other)))
+    self.as_refusal(lambda: Matcher(trial, outer.op, intrin.description).match())
+
+
+def _replace(
+    self: ScheduleState, outer: BlockOp, tiles: Sequence[Tile], intrin: TensorIntrin, space: IndexSpace
+) -> None:
+    body = outer.body.block
+    for op in reversed([op for op in body.ops if op is not outer.init]):
+        Rewriter.erase_op(op)
+    emitter = Materializer(self.func, space, InsertPoint.at_end(body))
+    mapping: dict[SSAValue, SSAValue] = {}
+    for tile, param in zip(tiles, intrin.implementation.params, strict=True):
+        kind = param.type
+        if not isinstance(kind, BufferType) or not isinstance(tile.buffer.type, BufferType):
+            raise self.error(f'parameter "{param.name_hint}" of intrinsic "{intrin.name}" is no buffer')
+        view = _view(emitter, tile, tile.buffer.type, kind)
+        view.view.name_hint = f"{tile.buffer.name_hint or 'buffer'}_tile"
+        body.add_op(view)
+        mapping[param] = view.view
+    for op in intrin.implementation.body.block.ops:
+        clone = op.clone(mapping)
+        clone.location = outer.location
+        body.add_op(clone)
+
+
+def _view(emitter: Materializer, tile: Tile, source: BufferType, kind: BufferType) -> MatchBufferOp:
+    lead = source.rank - kind.rank
+    axes = [RegionAxis(emitter.emit(start)) for start in tile.starts[:lead]]
+    for start, extent in zip(tile.starts[lead:], kind.shape, strict=True):
+        axes.append(RegionAxis(emitter.emit(start), emitter.emit(start + extent)))
+    strides = source.strides[lead:]
+    return MatchBufferOp(tile.buffer, axes, BufferType(kind.shape, kind.dtype, strides=strides, scope=source.scope))
