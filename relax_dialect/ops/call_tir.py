@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FlatSymbolRefAttrConstr, SymbolRefAttr, i64
-from xdsl.ir import BlockArgument, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -19,6 +19,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.ops.aliasing import origin, who_else_sees
 from relax_dialect.ops.prim_func import verify_prim_func_call
 from relax_dialect.ops.syntax import (
     parse_arguments,
@@ -27,6 +28,7 @@ from relax_dialect.ops.syntax import (
     print_arguments,
     print_result_types,
 )
+from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
@@ -177,13 +179,15 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
     ```
 
     `inplace` has one number per result: the argument whose memory it takes, or -1 for new memory. The op is pure only
-    if nobody can see an argument change: it is a value of the function, not a parameter, and used nowhere else.
+    if nobody can see an argument change: its memory was made by an operator or a call like this in the same function,
+    and it is used nowhere else, under no other type either.
 
     C1: dtype and dimensions of each result are known, or its shape is an operand.
     C2: there are no shape operands, or one for each result.
     C3: the callee is a PrimFunc of the module, and arguments and results can be its buffers and scalars.
     C4: `inplace` has one number per result, each -1 or the index of a tensor argument, none twice.
     C5: a result has the type of the argument that it is written into.
+    C6: no result is written into a constant.
     """
 
     name = "relax.call_tir_inplace"
@@ -228,11 +232,9 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
     def impurity(self) -> str | None:
         for index in self.targets:
             if 0 <= index < len(self.arguments):
-                argument = self.arguments[index]
-                if isinstance(argument, BlockArgument):
-                    return f"writes its argument #{index}, a parameter, which the caller can see"
-                if not argument.has_one_use():
-                    return f"writes its argument #{index}, which is used elsewhere"
+                reason = who_else_sees(self.arguments[index], DestinationPassing)
+                if reason is not None:
+                    return f"writes its argument #{index}, {reason}"
         return None
 
     @classmethod
@@ -283,3 +285,7 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
                     f"'relax.call_tir_inplace' op result #{result.index} expected {self.arguments[target].type} as "
                     f"argument #{target} has, got {result.type}"
                 )  # C5
+            if target >= 0 and isinstance(origin(self.arguments[target]).owner, ConstantOp):
+                raise VerifyException(
+                    f"'relax.call_tir_inplace' op writes result #{result.index} into a constant, argument #{target}"
+                )  # C6

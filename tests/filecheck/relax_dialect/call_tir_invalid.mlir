@@ -124,6 +124,16 @@ relax.func @call_tir_inplace_c5(%x: !relax.tensor<[4], f32>) -> !relax.object im
 
 // -----
 
+// CHECK: 'relax.call_tir_inplace' op writes result #0 into a constant, argument #0
+relax.func @call_tir_inplace_c6() -> !relax.object impure {
+  %c = relax.constant dense<[[1.0, 2.0]]> : tensor<1x2xf32>
+  %x = relax.flatten %c
+  %0 = relax.call_tir_inplace @f(%x) inplace [0] : !relax.tensor<[2], f32>
+  relax.return %0
+}
+
+// -----
+
 // A tensor is row-major.
 // CHECK: 'relax.call_tir' op calls @strided, whose parameter #0 expected a plain layout, got !tir.buffer<[n, 4], f32, strides = [8, 1]>
 tir.prim_func private @strided[%n](%x: !tir.buffer<[n, 4], f32, strides = [8, 1]>, %y: !tir.buffer<[n, 4], f32>) {
