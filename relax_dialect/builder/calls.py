@@ -119,6 +119,7 @@ class CallEmitter(Emitter):
         types, _ = as_result_types(out)
         callee = self._prim_func(function).sym_name.data
         op = CallTIRInplaceOp(callee, self.values(arguments), inplace, _tensors(types), tir_vars=tir_vars)
+        op.verify_()
         return self.results(self.insert(op))
 
     def _prim_func(self, function: str | PrimFuncOp) -> PrimFuncOp:
