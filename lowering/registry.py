@@ -37,6 +37,7 @@ PASSES: dict[str, str] = {
     "allocate-registers": "lowering.to_vm.allocate_registers:AllocateRegistersPass",
     "convert-vm-to-llvm": "lowering.native.convert_vm_to_llvm:ConvertVmToLLVMPass",
     "lower-init-blocks": "lowering.tir.lower_init_blocks:LowerInitBlocksPass",
+    "apply-schedule": "lowering.schedule.apply_schedule:ApplySchedulePass",
     "schedule-cpu": "lowering.schedule.schedule_cpu:ScheduleCPUPass",
     "lower-blocks": "lowering.tir.lower_blocks:LowerBlocksPass",
     "flatten-buffers": "lowering.tir.flatten_buffers:FlattenBuffersPass",

@@ -99,9 +99,12 @@ class Trace:
 
 
 def save(traces: Mapping[str, Trace]) -> str:
-    """Traces by the name of their function as JSON text."""
-    functions = {name: trace.as_json() for name, trace in traces.items()}
-    return json.dumps({"version": VERSION, "functions": functions}, indent=1) + "\n"
+    """Traces by the name of their function as JSON text, one call a line."""
+    entries = [
+        f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(call) for call in trace.as_json()) + "]"
+        for name, trace in traces.items()
+    ]
+    return f'{{"version": {VERSION}, "functions": {{\n' + ",\n".join(entries) + "}}\n"
 
 
 def load(text: str) -> dict[str, Trace]:

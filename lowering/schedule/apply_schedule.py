@@ -1,0 +1,76 @@
+"""`apply-schedule`: recorded schedules from a file."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+from xdsl.utils.exceptions import PassFailedException
+
+from lowering.diagnostics import Finding, refuse
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.schedule import Schedule, ScheduleError, Trace, trace
+
+MARK = "schedule"
+"""The attribute of a scheduled function: which trace it has been through."""
+
+
+@dataclass(frozen=True)
+class ApplySchedulePass(ModulePass):
+    """Replays the traces in a JSON file, as `tir_dialect.schedule.trace.save` writes them, on the functions they name.
+
+    ```mlir
+    // {"version": 1, "functions": {"f": [
+    //   {"call": "get_block", "args": ["B"], "outputs": {"b": 0}},
+    //   {"call": "get_loops", "args": [{"b": 0}], "outputs": [{"l": 1}]},
+    //   {"call": "parallel", "args": [{"l": 1}]}]}}
+    tir.for (%i) in (%n) { tir.block "B" ... }
+    // becomes
+    tir.for parallel (%i) in (%n) { tir.block "B" ... }
+    ```
+
+    On the shell: `relax-opt -p 'apply-schedule{file="steps.json"}'`. Functions without a trace stay as they are. A
+    function that has been through its trace is marked by the attribute `schedule`; run the pass again and it stays as
+    it is. Refuses files that cannot be read, traces of functions that are not in the module, and steps that cannot be
+    applied.
+    """
+
+    name = "apply-schedule"
+
+    file: str
+    """The path of the JSON file."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """All functions, then one report of those that could not be scheduled."""
+        traces = _read(self.file)
+        funcs = {func.sym_name.data: func for func in op.ops if isinstance(func, PrimFuncOp)}
+        missing = sorted(traces.keys() - funcs.keys())
+        if missing:
+            raise PassFailedException(
+                f"apply-schedule: {self.file} has a trace of @{missing[0]}, which is no prim_func here"
+            )
+        findings = [found for name, steps in traces.items() if (found := _replay(funcs[name], steps)) is not None]
+        refuse(findings)
+
+
+def _read(path: str) -> dict[str, Trace]:
+    try:
+        return trace.load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise PassFailedException(f"apply-schedule: cannot read {path}: {error}") from None
+
+
+def _replay(func: PrimFuncOp, steps: Trace) -> Finding | None:
+    digest = StringAttr(hashlib.sha256(steps.as_python().encode()).hexdigest()[:16])
+    if func.attributes.get(MARK) == digest:
+        return None
+    try:
+        steps.replay(Schedule(func))
+    except ScheduleError as error:
+        return Finding.at(func, f"cannot be scheduled: {error}", "record the trace on this function")
+    func.attributes[MARK] = digest
+    return None

@@ -1,0 +1,18 @@
+// RUN: relax-opt %s -p 'apply-schedule{file="%S/inputs/matmul.json"}' --split-input-file --verify-diagnostics --parsing-diagnostics | filecheck %s
+
+// A trace that does not fit the function is refused at the function.
+// CHECK: 'tir.prim_func' op cannot be scheduled: get_block: expected the name of a block, got "C"; there are "D"
+tir.prim_func @matmul[%n](%X: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    tir.block "D" (%vi = spatial %i in %n) {
+      %zero = arith.constant 0.0 : f32
+      tir.store %zero, %X[%vi]
+    }
+  }
+}
+
+// -----
+
+// CHECK: has a trace of @matmul, which is no prim_func here
+tir.prim_func @other() {
+}
