@@ -182,7 +182,7 @@ class Statements(Values):
     def field(self) -> Item:
         """A field of a tuple."""
         if not self.tuples():
-            return self.group()
+            self.group()
         tuple_ = self.source.choice(self.tuples())
         index = self.source.integer(0, len(tuple_.fields) - 1)
         field = tuple_.fields[index]
