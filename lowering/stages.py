@@ -61,7 +61,7 @@ RELAX = ops("relax.*", but=" ".join(sorted(EXPLICIT_MEMORY.names)))
 RELAX_CORE = ops(
     """
     relax.return relax.if relax.while relax.for relax.yield relax.make_closure relax.extern_func
-    relax.call relax.call_closure relax.call_packed relax.call_pure_packed
+    relax.call relax.call_closure relax.call_packed relax.call_pure_packed relax.assert relax.print
     relax.match_cast relax.guard relax.shape relax.shape_of relax.shape_get relax.size
     relax.tensor_to_shape relax.shape_to_tensor relax.flatten relax.expand_dims relax.squeeze relax.reshape
     relax.constant relax.prim relax.string relax.dtype relax.null relax.tuple relax.tuple_get

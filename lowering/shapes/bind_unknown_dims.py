@@ -10,13 +10,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
+from xdsl.utils.exceptions import VerifyException
 
+from lowering.diagnostics import fail
+from lowering.graph.result_types import ResultTypes
 from lowering.locations import inherit_location
 from lowering.shapes.fresh import FreshSymbols
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import symbol
 
@@ -51,32 +53,21 @@ class BindUnknownDimsPass(ModulePass):
         """Visits every function in program order."""
         for func in op.ops:
             if isinstance(func, FuncOp):
-                symbols = FreshSymbols(func)
-                for block in [block for inner in func.walk() for region in inner.regions for block in region.blocks]:
-                    _bind_block(block, symbols)
+                _bind_block(func.body.block, FreshSymbols(func), ResultTypes())
 
 
-def _bind_block(block: Block, symbols: FreshSymbols) -> None:
+def _bind_block(block: Block, symbols: FreshSymbols, types: ResultTypes) -> None:
     for argument in block.args:
         _bind(argument, InsertPoint.at_start(block), None, symbols)
     for op in list(block.ops):
-        _infer_again(op)
+        for inner in (inner for region in op.regions for inner in region.blocks):
+            _bind_block(inner, symbols, types)
+        try:
+            types.infer(op)
+        except (VerifyException, ValueError) as error:
+            fail(op, str(error))
         for result in op.results:
             _bind(result, InsertPoint.after(op), op, symbols)
-
-
-def _infer_again(op: Operation) -> None:
-    if not isinstance(op, InfersResultTypes):
-        return
-    inferred = op.infer_result_types(op.operand_types, op.properties, prover_at(op))
-    for result, info in zip(op.results, inferred, strict=True):
-        if result.type != info and _is_unknown(result):
-            Rewriter.replace_value_with_new_type(result, info)
-
-
-def _is_unknown(value: SSAValue) -> bool:
-    info = value.type
-    return isinstance(info, TensorType) and info.known_dims is None
 
 
 def _bind(value: SSAValue, place: InsertPoint, source: Operation | None, symbols: FreshSymbols) -> None:

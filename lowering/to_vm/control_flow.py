@@ -96,11 +96,12 @@ def for_(converter: Converter, op: ForOp) -> None:
     head = _enter_loop(converter, op, op.body.block, [converter.get(op.lower)])
     counter, carried = head.args[0], head.args[1:]
     converter.set(op.counter, counter)
+    # What the last iteration yields is checked too: it is the result.
+    _bind_carried(converter, op, op.body.block, carried)
     body, done = converter.new_block(), converter.new_block()
     converter.emit(vm.IfOp(converter.sizes.apply("lt", counter, upper), body, [], done, []))
     converter.continue_in(body)
     converter.sizes.enter()
-    _bind_carried(converter, op, op.body.block, carried)
     values = convert_region(converter, op.body)
     _go_back(converter, head, [converter.sizes.apply("add", counter, step)], values)
     converter.sizes.leave()

@@ -35,6 +35,7 @@ from relax_dialect.scope import BindsBlockSymbols, prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
+from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import PrimType
 from relax_dialect.traits import ControlFlow
 from tir_dialect.dims import Dim, constant
@@ -273,6 +274,7 @@ class ForOp(LoopOp):
     C5: what the region yields can be carried.
     C6: the results have the carried types, without the loop's symbols.
     C7: the step is not provably below 1.
+    C8: no carried type names the counter, which is another number in the next iteration.
     """
 
     name = "relax.for"
@@ -362,6 +364,11 @@ class ForOp(LoopOp):
                 f"'relax.for' op expected the counter as first argument, a {PrimType(value=symbol)}"
             )  # C1
         self.verify_block(self.body.block)  # C1
+        for argument in self.carried(self.body.block):
+            if symbol is not None and symbol in free_symbols(argument.type):
+                raise VerifyException(
+                    f"'relax.for' op expected carried types that do not name the counter {symbol}, got {argument.type}"
+                )  # C8
         self._verify_bounds()
         self.verify_carried(self.inits, "initial value")  # C4
         self.verify_carried(yielded(self.body), "yielded value")  # C5

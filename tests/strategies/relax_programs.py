@@ -108,7 +108,7 @@ class _Generator(Regions):
         """How a function is called: directly, or as a value with its first argument captured."""
 
         def call(arguments: Sequence[Expr]) -> Expr:
-            if self.features.closures and self.source.flag():
+            if self.features.closures and self.source.integer(0, 3):
                 return self.bb.make_closure(name, arguments[0])(*arguments[1:])
             return self.bb.call(name, *arguments)
 

@@ -199,9 +199,16 @@ class Statements(Values):
         def elementwise(x: te.Tensor, y: te.Tensor) -> te.Tensor:
             return te.compute(x.shape, lambda *i: body(x[i], y[i]), "kernel")
 
-        made = self.bb.emit_te(elementwise, x.expr, y.expr)
+        made = self.bb.emit_te(elementwise, self._with_rank(x), self._with_rank(y))
         assert isinstance(made, Expr)
         return self.add(Tensor(made, x.dtype, x.shape))
+
+    def _with_rank(self, x: Tensor) -> Expr:
+        """The value of `x` with a type that says its rank."""
+        info = x.expr.type
+        if isinstance(info, TensorType) and info.dims is not None:
+            return x.expr
+        return self.bb.match_cast(x.expr, TensorType([None] * len(x.shape), as_dtype(x.dtype)))
 
     def packed(self) -> Item:
         """A packed function: one that gives its argument back, or one that writes a copy into its destination."""

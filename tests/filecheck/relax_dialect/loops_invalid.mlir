@@ -160,3 +160,14 @@ relax.func @for_c7(%n: !relax.prim<i64>) -> !relax.object {
   }
   relax.return %n
 }
+
+// -----
+
+// CHECK: 'relax.for' op expected carried types that do not name the counter i, got !relax.tensor<[i], f32>
+relax.func @for_c8(%n: !relax.prim<i64>, %x: !relax.tensor<[0], f32>) -> !relax.object {
+  %z = relax.prim 0
+  %r = relax.for %i as i = %z to %n (%a: !relax.tensor<[i], f32> = %x) {
+    relax.yield %a
+  }
+  relax.return %r
+}

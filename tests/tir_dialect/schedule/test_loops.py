@@ -207,6 +207,7 @@ def test_tile_refusals():
     sch = Schedule(matmul())
     i, j, _ = sch.get_loops(sch.get_block("C"))
     refuses(sch, "tile: expected two factors, got 1", "tile", i, j, [4])
+    refuses(sch, 'tile: expected loop "i" to be inside of loop "i"', "tile", i, i, [4, 8])
     refuses(sch, "tile: expected factors of at least 1, got 0", "tile", i, j, [4, 0])
 
 

@@ -132,7 +132,9 @@ def _outer_block(
     """The new block, without body, in front of the loops that it will hold."""
     emitter = Materializer(self.func, self.space, point)
     iterators = [(part.kind, emitter.emit(part.outer), header_value(self.func, part.count)) for part in parts]
-    where = emit_conditions(emitter, list(conditions))
+    # where the loops reach behind the last tile, the block would do nothing
+    beyond = [p for p in parts if p.is_bounded and self.space.prover.less(p.outer, p.count) is not True]
+    where = emit_conditions(emitter, [*conditions, *(Less(part.outer, part.count) for part in beyond)])
     name = unique_block_name(self.func, f"{block.block_name.data}_o")
     hints = [f"{value.name_hint or 'v'}o" for value in block.body.block.args]
     outer = BlockOp(name, iterators, where=where, name_hints=hints)

@@ -12,7 +12,7 @@ from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.dims import DimLike, constant
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.edits import after_removal, only_statement
-from tir_dialect.schedule.handles import Block, Loop
+from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.independence import check_reorderable
 from tir_dialect.schedule.materialize import header_value
 from tir_dialect.schedule.primitives.splitting import check_split, split
@@ -107,6 +107,8 @@ def tile(self: ScheduleState, outer: Loop, inner: Loop, factors: Sequence[DimLik
     """
     if len(factors) != 2:
         raise self.error(f"expected two factors, got {len(factors)}")
+    if outer is inner or not is_inside(inner.op, outer.op):
+        raise self.error(f'expected loop "{inner.name}" to be inside of loop "{outer.name}"')
     nest = _nest(self, [outer.op, inner.op])
     _check_bounds(self, nest, nest[::-1])
     check_reorderable(self, nest)
