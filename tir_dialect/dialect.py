@@ -19,6 +19,7 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr, SymbolAttr
+from tir_dialect.weights import WeightAttr
 
 
 class _MaterializeConstant(ConstantMaterializationInterface):
@@ -54,6 +55,6 @@ TIR = Dialect(
         CallExternOp,
         CallPackedOp,
     ],
-    [BufferType, DimAttr, SymbolAttr, LoopKindAttr, IteratorKindAttr],
+    [BufferType, DimAttr, SymbolAttr, LoopKindAttr, IteratorKindAttr, WeightAttr],
     [_MaterializeConstant()],
 )

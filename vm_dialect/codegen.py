@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-import numpy as np
 import tvm_ffi
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, LocationAttr, ModuleOp
+from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException
 
-from vm_dialect.dtypes import ELEMENT_TYPES, element_type
+from tir_dialect.elements import elements_of
+from tir_dialect.weights import WeightAttr
+from vm_dialect.dtypes import element_type
 from vm_dialect.exec_builder import Argument as BuilderArgument
 from vm_dialect.exec_builder import ExecBuilder
 from vm_dialect.executable import Executable, FunctionKind, Metadata, NativeObject
@@ -24,7 +25,7 @@ from vm_dialect.ops.memory import KillOp
 from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp, ReturnOp
 from vm_dialect.register_attributes import frame_size, value_register
 from vm_dialect.registers import parallel_moves
-from vm_dialect.tensors import Array, from_numpy, numpy_dtype
+from vm_dialect.tensors import Array, from_numpy
 
 
 def no_location(location: LocationAttr) -> str:
@@ -83,9 +84,10 @@ class ConstantPool:
 
     def _elements(self, name: str, user: Operation) -> Array | tvm_ffi.Tensor:
         declared = self.constants.get(name)
-        elements = self.tensors.get(name)
-        if elements is None and declared is not None and declared.value is not None:
-            return from_numpy(dense_array(declared.value))
+        value = None if declared is None else declared.value
+        if value is not None and (array := elements_of(value)) is not None:
+            return from_numpy(array)
+        elements = self.tensors.get(value.data.name if isinstance(value, WeightAttr) else name)
         if elements is None:
             raise DiagnosticException(f"'{user.name}' op constant @{name} has no elements: pass them when emitting")
         tensor = elements if isinstance(elements, tvm_ffi.Tensor) else from_numpy(elements)
@@ -97,13 +99,6 @@ class ConstantPool:
                     f"'{user.name}' op constant @{name} expected {expected}, got elements of {got}"
                 )
         return tensor
-
-
-def dense_array(value: DenseIntOrFPElementsAttr) -> Array:
-    """The elements of a dense attribute as an array."""
-    element = ELEMENT_TYPES[str(value.type.element_type)]
-    flat = np.array(value.get_values(), np.float64 if element.name == "bf16" else None)
-    return flat.astype(numpy_dtype(element)).reshape(value.type.get_shape())
 
 
 _Move: TypeAlias = tuple[int, BuilderArgument]

@@ -5,29 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, TensorType
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import TensorType
 
 from relax_dialect.struct_info.symbols import fresh_name
+from tir_dialect.elements import TensorAttr
+from tir_dialect.weights import WeightAttr
 from vm_dialect.ops.constants import ConstantSymbolOp
 
 
 @dataclass
 class Constants:
-    """Symbols of constant tensors, one for each distinct value; those kept outside are distinguished by name."""
+    """Symbols of constant tensors, one for each distinct value."""
 
     taken: set[str]
     """Names that the module has already."""
-    _made: dict[tuple[str | None, Attribute, Attribute | None], ConstantSymbolOp] = field(
-        default_factory=dict[tuple[str | None, Attribute, Attribute | None], ConstantSymbolOp]
+    _made: dict[tuple[TensorType, TensorAttr], ConstantSymbolOp] = field(
+        default_factory=dict[tuple[TensorType, TensorAttr], ConstantSymbolOp]
     )
 
-    def get(self, name: str, tensor_type: TensorType, value: DenseIntOrFPElementsAttr | None) -> ConstantSymbolOp:
-        """The symbol of a tensor; without a value it is the tensor that is kept under `name`."""
-        key = (name if value is None else None, tensor_type, value)
+    def get(self, tensor_type: TensorType, value: TensorAttr) -> ConstantSymbolOp:
+        """The symbol of a tensor; that of a weight has its name, if that is free."""
+        key = (tensor_type, value)
         found = self._made.get(key)
         if found is None:
-            unique = name if value is None and name not in self.taken else fresh_name(name, self.taken)
+            name = value.data.name if isinstance(value, WeightAttr) else "constant"
+            unique = name if isinstance(value, WeightAttr) and name not in self.taken else fresh_name(name, self.taken)
             self.taken.add(unique)
             found = self._made[key] = ConstantSymbolOp(unique, tensor_type, value)
         return found

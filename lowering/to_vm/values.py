@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.dialects.builtin import TensorType as BuiltinTensorType
 from xdsl.utils.hints import isa
 
@@ -21,8 +21,7 @@ def constant(converter: Converter, op: relax.ConstantOp) -> None:
     if dims is None or dtype is None:
         fail(op, f"expected a tensor type with known shape and dtype, got {op.result.type}")
     tensor_type = BuiltinTensorType(dtype, [dim.constant_term for dim in dims])
-    value = op.value if isa(op.value, DenseIntOrFPElementsAttr) else None
-    symbol = converter.constants.get(op.weight_name or "constant", tensor_type, value)
+    symbol = converter.constants.get(tensor_type, op.value)
     converter.set(op.result, converter.result(vm.ConstantTensorOp(symbol.sym_name.data, symbol.vm_type)))
 
 

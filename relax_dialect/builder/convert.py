@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import (
     AnyFloat,
-    DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -15,7 +14,6 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.dialects.builtin import TensorType as ElementsType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
@@ -27,6 +25,7 @@ from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.dtypes import ElementType, from_numpy, is_bool, is_float, lookup, numpy_dtype
+from tir_dialect.elements import TensorAttr, tensor_attr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,13 +79,16 @@ def _scalar(value: DimLike | float, dtype: Attribute | None) -> Dim | IntegerAtt
     return IntegerAttr(int(value), kind)
 
 
-def constant(builder: Emitter, data: Any, dtype: DTypeLike | None = None) -> ConstantOp:
+def constant(builder: Emitter, data: Any, dtype: DTypeLike | None = None, name: str | None = None) -> ConstantOp:
     """Emits a constant tensor of a number, nested lists, or an array of any DLPack library."""
-    return builder.insert(ConstantOp(elements(data, None if dtype is None else as_dtype(dtype))))
+    return builder.insert(ConstantOp(elements(data, None if dtype is None else as_dtype(dtype), name)))
 
 
-def elements(data: Any, dtype: Attribute | None = None) -> DenseIntOrFPElementsAttr:
-    """Elements with shape and dtype; without a dtype Python's floats are `f32`, and arrays keep theirs."""
+def elements(data: Any, dtype: Attribute | None = None, name: str | None = None) -> TensorAttr:
+    """A constant tensor; without a dtype Python's floats are `f32`, and arrays keep theirs.
+
+    Arrays with many elements are not copied: they must not be changed afterwards.
+    """
     import numpy as np
 
     if isinstance(data, np.ndarray | np.generic):
@@ -99,14 +101,7 @@ def elements(data: Any, dtype: Attribute | None = None) -> DenseIntOrFPElementsA
         array = np.from_dlpack(data)
         known = from_numpy(array.dtype)
     kind = known if dtype is None else lookup(dtype).type
-    return _dense(array.astype(numpy_dtype(kind)), kind)
-
-
-def _dense(array: NDArray[Any], dtype: ElementType) -> DenseIntOrFPElementsAttr:
-    values = array.reshape(-1).tolist()
-    if isinstance(dtype, AnyFloat):
-        return DenseIntOrFPElementsAttr.from_list(ElementsType(dtype, array.shape), values)
-    return DenseIntOrFPElementsAttr.from_list(ElementsType(dtype, array.shape), values)
+    return tensor_attr(array.astype(numpy_dtype(kind), copy=False), name)
 
 
 def _dtype_of_number(number: float, dtype: Attribute | None) -> Attribute:

@@ -23,9 +23,12 @@ class ValueEmitter(CallEmitter):
         expr = self.expr(as_tensor(self, value, None))
         return expr if name is None else expr.named(name)
 
-    def const(self, data: Any, dtype: DTypeLike | None = None) -> Expr:
-        """A constant tensor: of a number, nested lists, or an array of any DLPack library."""
-        return self.expr(constant(self, data, dtype).result)
+    def const(self, data: Any, dtype: DTypeLike | None = None, name: str | None = None) -> Expr:
+        """A constant tensor: of a number, nested lists, or an array of any DLPack library.
+
+        One with a `name`, or with many elements, becomes a weight: it is not copied, and text shows its name only.
+        """
+        return self.expr(constant(self, data, dtype, name).result)
 
     def weight(self, name: str, info: InfoLike) -> Expr:
         """A constant tensor that is kept outside of the module, by name; its shape and dtype have to be known."""

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.utils.hints import isa
 
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.runtime_values import DType
 from relax_dialect.ops.values import ConstantOp, DTypeOp, NullOp, PrimOp, StringOp
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dtypes import dtype_name, is_bool, is_float, numpy_dtype
-
-
-def array_of(elements: DenseIntOrFPElementsAttr) -> np.ndarray[Any, Any]:
-    """The elements of a dense attribute as a new array."""
-    values = np.array(elements.get_values(), numpy_dtype(elements.get_element_type()))
-    if values.size == 1:
-        return np.full(elements.get_shape(), values.reshape(-1)[0])
-    return values.reshape(elements.get_shape())
+from tir_dialect.dtypes import dtype_name, is_bool, is_float
 
 
 @runs(ConstantOp)
 def constant(frame: Frame, op: ConstantOp) -> None:
-    """A tensor; one that is kept outside has to be given to the interpreter."""
-    if isa(op.value, DenseIntOrFPElementsAttr):
-        frame.set(op.result, array_of(op.value))
+    """A tensor; one of which only the name is known has to be given to the interpreter."""
+    if (array := op.array) is not None:
+        frame.set(op.result, array.copy())
         return
     name = op.weight_name or ""
     weight = frame.interpreter.weight(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -23,12 +24,17 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from relax_dialect.inference import Inference
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.interfaces import InfersResultTypes, print_result_types
 from relax_dialect.ops.fields import format_number, parse_number
 from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType
 from tir_dialect.attributes import DimAttr, parse_dim_expr
 from tir_dialect.dims import Dim, DimLike
-from tir_dialect.dtypes import is_dtype
+from tir_dialect.dtypes import from_numpy, is_dtype
+from tir_dialect.elements import elements_of
+from tir_dialect.weights import WeightAttr
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @irdl_op_definition
@@ -48,25 +54,32 @@ class ConstantOp(InfersResultTypes):
 
     name = "relax.constant"
 
-    value = prop_def(DenseIntOrFPElementsAttr | StringAttr)
+    value = prop_def(DenseIntOrFPElementsAttr | WeightAttr)
     result = result_def(TensorType)
 
     traits = traits_def(ConstantLike(), Pure())
 
-    def __init__(self, value: DenseIntOrFPElementsAttr | StringAttr | str, result_type: TensorType | None = None):
-        """A tensor kept by name needs a result type; of elements it is inferred."""
-        value = StringAttr(value) if isinstance(value, str) else value
+    def __init__(self, value: DenseIntOrFPElementsAttr | WeightAttr | str, result_type: TensorType | None = None):
+        """A tensor of which only the name is here needs a result type; of elements it is inferred."""
+        value = WeightAttr(value) if isinstance(value, str) else value
         results = self.infer_result_types((), {"value": value}) if result_type is None else (result_type,)
         super().__init__(properties={"value": value}, result_types=results)
 
     @property
     def weight_name(self) -> str | None:
-        """The name under which the tensor is kept, or `None` if its elements are here."""
-        return self.value.data if isinstance(self.value, StringAttr) else None
+        """The name under which the tensor is kept, or `None` if its elements are in the text."""
+        return self.value.data.name if isinstance(self.value, WeightAttr) else None
+
+    @property
+    def array(self) -> NDArray[Any] | None:
+        """The elements, not to be changed; `None` if they are not in this process."""
+        return elements_of(self.value)
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         value = inference.require("value", Attribute)
+        if isinstance(value, WeightAttr) and (array := value.data.array) is not None:
+            return (TensorType(array.shape, from_numpy(array.dtype)),)
         if not isa(value, DenseIntOrFPElementsAttr):
             return (TensorType(None, None),)
         if not is_dtype(value.get_element_type()):
@@ -79,15 +92,20 @@ class ConstantOp(InfersResultTypes):
         if name is None:
             value = parser.parse_attribute()
             return cls.parse_inferred(parser, (), {"value": value})
-        return cls.parse_inferred(parser, (), {"value": StringAttr(name)})
+        return cls.parse_inferred(parser, (), {"value": WeightAttr(name)})
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
+        if isinstance(self.value, WeightAttr):
+            printer.print_string_literal(self.value.data.name)
+            printer.print_op_attributes(self.attributes)
+            print_result_types(printer, self.result_types)
+            return
         printer.print_attribute(self.value)
         self.print_inferred(printer)
 
     def verify_(self) -> None:
-        if self.weight_name is None:
+        if self.weight_name is None or self.array is not None:
             super().verify_()
             return
         dims = self.result.type.known_dims

@@ -33,6 +33,8 @@ from xdsl.irdl import (
 from xdsl.traits import ConstantLike, NoMemoryEffect, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.elements import TensorAttr
+from tir_dialect.weights import WeightAttr
 from vm_dialect.ops.base import Argument, ConstantOp, DTypeRef, TensorRef
 from vm_dialect.types import F64, I1, I64, OBJECT, TensorType, dtype_name
 
@@ -164,7 +166,8 @@ class ConstantSymbolOp(IRDLOperation):
 
     ```mlir
     vm.constant @bias : tensor<2xf32> = dense<[1.0, 2.0]> : tensor<2xf32>
-    vm.constant @weight : tensor<1024x1024xf32>
+    vm.constant @weight : tensor<1024x1024xf32> = #tir.weight<"layer.weight">
+    vm.constant @other : tensor<1024x1024xf32>
     ```
 
     C1: the shape is static.
@@ -176,13 +179,13 @@ class ConstantSymbolOp(IRDLOperation):
 
     sym_name = prop_def(SymbolNameConstraint())
     tensor_type = prop_def(BuiltinTensorType)
-    value = opt_prop_def(DenseIntOrFPElementsAttr)
+    value = opt_prop_def(DenseIntOrFPElementsAttr | WeightAttr)
 
     traits = traits_def(NoMemoryEffect(), SymbolOpInterface())
 
     assembly_format = "$sym_name `:` $tensor_type (`=` $value^)? attr-dict"
 
-    def __init__(self, name: str, tensor_type: BuiltinTensorType, value: DenseIntOrFPElementsAttr | None = None):
+    def __init__(self, name: str, tensor_type: BuiltinTensorType, value: TensorAttr | None = None):
         super().__init__(properties={"sym_name": StringAttr(name), "tensor_type": tensor_type, "value": value})
 
     @property
@@ -197,7 +200,7 @@ class ConstantSymbolOp(IRDLOperation):
             raise VerifyException(f"{where} expected a static shape, got {self.tensor_type}")  # C1
         if dtype_name(self.tensor_type.element_type) is None:
             raise VerifyException(f"{where} has no element type {self.tensor_type.element_type} at run time")  # C2
-        if self.value is not None and self.value.type != self.tensor_type:
+        if self.value is not None and not isinstance(self.value, WeightAttr) and self.value.type != self.tensor_type:
             raise VerifyException(f"{where} expected elements of {self.tensor_type}, got {self.value.type}")  # C3
 
 

@@ -1,0 +1,74 @@
+"""Constant tensors that are kept outside of the text: `#tir.weight<"conv1.weight">`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Weight:
+    """A tensor by name, and its elements if they are in this process: an array that nobody changes any more.
+
+    Two weights are equal if they have one name and one array; what was read from text has no array.
+    """
+
+    name: str
+    array: Array | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Weight) and self.name == other.name and self.array is other.array
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"Weight({self.name!r})"
+
+    @classmethod
+    def of_content(cls, array: Array) -> Weight:
+        """A weight whose name says its content: the same elements have the same name in every run."""
+        import hashlib
+
+        import numpy as np
+
+        data = np.ascontiguousarray(array)
+        digest = hashlib.blake2b(data.reshape(-1).view(np.uint8).data, digest_size=8)
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        return cls(f"const_{digest.hexdigest()}", data)
+
+
+@irdl_attr_definition
+class WeightAttr(Data[Weight]):
+    """A constant tensor by name: `#tir.weight<"conv1.weight">`.
+
+    The text has the name only. The elements travel with the attribute in memory, so that they are neither copied nor
+    lost by passes, and go when the last op that names them goes; for a module from text they are given to `build`.
+    """
+
+    name = "tir.weight"
+
+    def __init__(self, weight: Weight | str, array: Array | None = None) -> None:
+        super().__init__(Weight(weight, array) if isinstance(weight, str) else weight)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Weight:
+        """Parses `<"name">`."""
+        with parser.in_angle_brackets():
+            return Weight(parser.parse_str_literal())
+
+    def print_parameter(self, printer: Printer) -> None:
+        """Prints `<"name">`."""
+        with printer.in_angle_brackets():
+            printer.print_string_literal(self.data.name)
