@@ -13,6 +13,7 @@ from tir_dialect.attributes import DimAttr
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
+from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
@@ -48,6 +49,7 @@ TIR = Dialect(
         StoreOp,
         AllocBufferOp,
         MatchBufferOp,
+        FlattenOp,
         DimOp,
         RampOp,
         AssertOp,

@@ -20,6 +20,7 @@ from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp
 from lowering.to_llvm.scalars import from_memory, memory_type, to_memory
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
 
@@ -63,6 +64,12 @@ def lower_match_buffer(e: Emitter, op: Operation) -> None:
     offset = element_offset(e, buffer, [e.scalar(axis.lower) for axis in match.axes])
     assert isinstance(offset, SSAValue)  # of scalars
     e.buffers[match.view] = Buffer(address_at(e, buffer, offset), match.view_type)
+
+
+def lower_flatten(e: Emitter, op: Operation) -> None:
+    """A view of everything: the same address."""
+    flatten = cast(FlattenOp, op)
+    e.buffers[flatten.view] = Buffer(e.buffers[flatten.buffer].pointer, flatten.view_type)
 
 
 def _lanes_of(e: Emitter, op: LoadOp | StoreOp) -> Lanes | None:

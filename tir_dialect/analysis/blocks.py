@@ -11,6 +11,7 @@ from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import is_inside, root_buffer
 from tir_dialect.ops.blocks import BlockIterator, BlockOp
+from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.types import IteratorKind
@@ -78,8 +79,9 @@ def _is_unit(iterator: BlockIterator) -> bool:
 
 def _view_offsets(buffer: SSAValue) -> Iterator[SSAValue]:
     """Where the views are that `buffer` goes through."""
-    while isinstance(buffer.owner, MatchBufferOp):
-        yield from buffer.owner.lower
+    while isinstance(buffer.owner, MatchBufferOp | FlattenOp):
+        if isinstance(buffer.owner, MatchBufferOp):
+            yield from buffer.owner.lower
         buffer = buffer.owner.buffer
 
 

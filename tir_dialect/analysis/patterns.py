@@ -20,6 +20,7 @@ from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import InitOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import WhileOp
+from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -72,7 +73,7 @@ def _combine(before: OpPattern, after: OpPattern) -> OpPattern:
 def _is_opaque(op: Operation) -> bool:
     if isinstance(op, ForeignCallOp):
         return op.pure is None
-    return isinstance(op, CallOp | WhileOp | AssertOp | MatchBufferOp)
+    return isinstance(op, CallOp | WhileOp | AssertOp | MatchBufferOp | FlattenOp)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from tir_dialect.analysis.structure import is_inside
 from tir_dialect.dims import Dim, constant, maximum, minimum
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
+from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
@@ -112,9 +113,10 @@ class _RegionFinder:
         loops: Sequence[Variable] = (),
     ) -> None:
         """Adds a region of `buffer`, or of the buffer that it is a view of, to those that were found."""
-        while isinstance(buffer.owner, MatchBufferOp):
-            axes = self._through_view(buffer.owner, axes, loops)
-            buffer = buffer.owner.buffer
+        while isinstance(buffer.owner, MatchBufferOp | FlattenOp):
+            view = buffer.owner
+            axes = _whole(view.buffer_type) if isinstance(view, FlattenOp) else self._through_view(view, axes, loops)
+            buffer = view.buffer
         if is_inside(buffer, self._block):
             return
         before = found.get(buffer)

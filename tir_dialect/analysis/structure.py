@@ -8,6 +8,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.regions import MatchBufferOp
@@ -69,7 +70,7 @@ def block_of(value: SSAValue) -> BlockOp | None:
 
 def root_buffer(buffer: SSAValue) -> SSAValue:
     """The parameter or allocation behind a chain of views."""
-    while isinstance(buffer.owner, MatchBufferOp):
+    while isinstance(buffer.owner, MatchBufferOp | FlattenOp):
         buffer = buffer.owner.buffer
     return buffer
 

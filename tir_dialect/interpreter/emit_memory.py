@@ -12,6 +12,7 @@ from tir_dialect.analysis.structure import block_of, loop_of
 from tir_dialect.dims import Dim
 from tir_dialect.interpreter.emitter import Emitter, Rule, hint
 from tir_dialect.interpreter.widths import numpy_type
+from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.types import BufferType
@@ -31,6 +32,10 @@ def _emit_view(emitter: Emitter, op: MatchBufferOp) -> None:
     expected = ", ".join(emitter.dim(dim) for dim in op.view_type.shape)
     name = hint(op.buffer, "buffer")
     emitter.assign(op.view, f"view_region({emitter.name(op.buffer)}, {name!r}, {_tuple(axes)}, [{expected}])")
+
+
+def _emit_flatten(emitter: Emitter, op: FlattenOp) -> None:
+    emitter.assign(op.view, f"view_flat({emitter.name(op.buffer)}, {hint(op.buffer, 'buffer')!r})")
 
 
 def _emit_load(emitter: Emitter, op: LoadOp) -> None:
@@ -94,6 +99,7 @@ def _tuple(parts: Sequence[str]) -> str:
 MEMORY_RULES: dict[type[Operation], Rule] = {
     AllocBufferOp: _emit_alloc,
     MatchBufferOp: _emit_view,
+    FlattenOp: _emit_flatten,
     LoadOp: _emit_load,
     StoreOp: _emit_store,
 }

@@ -93,6 +93,13 @@ def view_region(
     return array[(*selection, ...)]
 
 
+def view_flat(array: np.ndarray, name: str) -> np.ndarray:
+    """The value of a `tir.flatten`; `ValueError` if the elements do not lie in row-major order."""
+    if not array.flags.c_contiguous:
+        raise ValueError(f"'tir.flatten' of buffer {name}: expected elements in row-major order, got other strides")
+    return array.reshape(-1)
+
+
 def fresh_buffer(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
     """Memory whose content is recognisable as undefined: NaN, or a large negative number."""
     if dtype == np.bool_:
@@ -149,6 +156,7 @@ NAMESPACE: dict[str, Any] = {
     "shift_right_unsigned": numerics.shift_right_unsigned,
     "store_vector": store_vector,
     "to_integer": numerics.to_integer,
+    "view_flat": view_flat,
     "view_region": view_region,
     **{f"np_{dtype.numpy_name}": dtypes.numpy_dtype(dtype.type).type for dtype in dtypes.DTYPES},
     **{name.replace(".", "_"): function for name, function in (numerics.UNARY | numerics.BINARY).items()},

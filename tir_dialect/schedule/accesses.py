@@ -13,6 +13,7 @@ from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
+from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
 from tir_dialect.types import BufferType
@@ -88,7 +89,10 @@ def _region(space: IndexSpace, op: RegionOp) -> list[Axis]:
 
 
 def _through_views(space: IndexSpace, op: Operation, buffer: SSAValue, is_store: bool, axes: list[Axis]) -> Access:
-    while isinstance(buffer.owner, MatchBufferOp):
+    while isinstance(buffer.owner, MatchBufferOp | FlattenOp):
+        if isinstance(buffer.owner, FlattenOp):
+            buffer, axes = buffer.owner.buffer, [Axis(None)] * buffer.owner.buffer_type.rank
+            continue
         inner = iter(axes)
         outer: list[Axis] = []
         for axis in buffer.owner.axes:

@@ -10,6 +10,7 @@ from xdsl.rewriter import Rewriter
 from tir_dialect.analysis.regions import block_regions
 from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.schedule.state import ScheduleState
@@ -74,5 +75,5 @@ def retype(value: SSAValue, kind: BufferType) -> None:
     """Gives a buffer another type, and views of it the same scope."""
     new = Rewriter.replace_value_with_new_type(value, kind)
     for use in list(new.uses):
-        if isinstance(use.operation, MatchBufferOp):
+        if isinstance(use.operation, MatchBufferOp | FlattenOp):
             retype(use.operation.view, use.operation.view_type.with_(scope=kind.scope))

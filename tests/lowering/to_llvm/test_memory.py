@@ -106,6 +106,22 @@ def test_views(kind: str, same_as_interpreter):
     same_as_interpreter(text, [x, np.zeros((3, 4), "f4")], {"n": 3})
 
 
+def test_flat_views(same_as_interpreter):
+    text = """
+    tir.prim_func @f[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n], f32>) {
+      %A = tir.flatten %X
+      %B = tir.flatten %Y
+      %count = tir.dim m * n
+      tir.for (%i) in (%count) {
+        %x = tir.load %A[%i]
+        %y = arith.addf %x, %x : f32
+        tir.store %y, %B[%i]
+      }
+    }"""
+    x = np.random.default_rng(0).standard_normal((3, 5)).astype("f4")
+    same_as_interpreter(text, [x, np.zeros((3, 5), "f4")], {"m": 3, "n": 5})
+
+
 @pytest.mark.parametrize("type_", ["f32", "i1", "bf16", "ui8"])
 def test_reversed_strided_and_indirect_lanes(type_: str, same_as_interpreter):
     import ml_dtypes

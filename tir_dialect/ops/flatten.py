@@ -1,0 +1,79 @@
+"""Buffers without gaps, seen as one row of elements."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import NoMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from tir_dialect.dims import product
+from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.types import BufferType
+
+
+def flat_type(buffer: BufferType) -> BufferType:
+    """The type of all elements of a buffer as one dimension."""
+    return BufferType([product(buffer.shape)], buffer.dtype, scope=buffer.scope, align=buffer.align)
+
+
+@irdl_op_definition
+class FlattenOp(IRDLOperation):
+    """A view of a buffer with one dimension: its elements in row-major order, which is how they lie in memory.
+
+    ```mlir
+    %F = tir.flatten %A    // of !tir.buffer<[m, n], f32> is !tir.buffer<[m * n], f32>
+    ```
+
+    Element `[i * n + j]` of the view is element `[i, j]` of the buffer.
+
+    C1: the buffer has default strides and the offset 0.
+    C2: the view has one dimension, as long as the buffer has elements, and the buffer's dtype, scope and alignment.
+    """
+
+    name = "tir.flatten"
+
+    buffer = operand_def(BufferType)
+    view = result_def(BufferType)
+
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(self, buffer: SSAValue | Operation):
+        buffer = SSAValue.get(buffer, type=BufferType)
+        super().__init__(operands=[buffer], result_types=[flat_type(buffer.type)])
+
+    @property
+    def buffer_type(self) -> BufferType:
+        """The type of the buffer."""
+        return SSAValue.get(self.buffer, type=BufferType).type
+
+    @property
+    def view_type(self) -> BufferType:
+        """The type of the view."""
+        return SSAValue.get(self.view, type=BufferType).type
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FlattenOp:
+        start = parser.pos
+        buffer = parse_defined_operand(parser)
+        if not isinstance(buffer.type, BufferType):
+            parser.raise_error(f"expected a buffer, got {buffer.type}", start, parser.pos)
+        op = cls(buffer)
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.buffer)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        source = self.buffer_type
+        if not source.has_default_strides or source.offset.terms:
+            raise VerifyException(f"'tir.flatten' op expected a buffer without gaps, got {source}")  # C1
+        if self.view_type != flat_type(source):
+            raise VerifyException(
+                f"'tir.flatten' op expected a view of type {flat_type(source)}, got {self.view_type}"
+            )  # C2
