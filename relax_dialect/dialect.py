@@ -44,6 +44,7 @@ FAMILIES = (
     "padding",
     "pooling",
     "quantization",
+    "recurrent",
     "reduction",
     "search",
     "set",

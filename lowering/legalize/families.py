@@ -23,6 +23,7 @@ FAMILIES: tuple[str, ...] = (
     "padding",
     "pooling",
     "quantization",
+    "recurrent",
     "reduction",
     "search",
     "set",

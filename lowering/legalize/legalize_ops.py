@@ -63,10 +63,13 @@ class LegalizeOpsPass(ModulePass):
 
 
 def _legalize(op: Operation, kernels: Kernels, names: FreshSymbols) -> None:
-    rewrite = REWRITES.get(type(op))
+    rewrite, before = REWRITES.get(type(op)), op.prev_op
     values = None if rewrite is None else rewrite(op)
     if values is not None:
+        made = _between(before, op)
         Rewriter.replace_op(op, [], values)
+        for new in made:
+            _legalize(new, kernels, names)
         return
     rule = KERNELS.get(type(op))
     if rule is None:
@@ -74,6 +77,15 @@ def _legalize(op: Operation, kernels: Kernels, names: FreshSymbols) -> None:
     kept = measure(op, kernels, names)  # which gives the op new results
     kernel = Kernel(op, op.results, kept)
     Rewriter.replace_op(op, kernels.call(kernel, lambda: rule(kernel, op), stem(op)))
+
+
+def _between(before: Operation | None, op: Operation) -> list[Operation]:
+    """The ops that a rewrite has put in front of an op; `before` stood there until then."""
+    found: list[Operation] = []
+    while (previous := op.prev_op) is not before and previous is not None:
+        found.insert(0, previous)
+        op = previous
+    return found
 
 
 def is_legal(op: Operation) -> bool:

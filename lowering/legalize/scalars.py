@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import AnyFloat, IndexType
+from xdsl.ir import Attribute
 
 from relax_dialect.ops.activation import SELU_ALPHA, SELU_SCALE, SQRT_2_OVER_PI, SQRT_HALF
 from tir_dialect import te
@@ -35,6 +36,18 @@ def widen(x: te.Expr) -> te.Expr:
 def narrow(x: te.Expr, like: te.Expr | te.Tensor) -> te.Expr:
     """`x` rounded to the dtype of `like`."""
     return te.cast(x, like.dtype)
+
+
+def narrowed(x: te.Tensor, dtype: Attribute | str) -> te.Tensor:
+    """A tensor that was computed wide, rounded to a dtype; the same one if it has it."""
+    if str(x.dtype) == str(dtype):
+        return x
+    return te.compute(x.shape, lambda *i: te.cast(x[i], str(dtype)), name=f"{x.name}_narrow")
+
+
+def wide_dtype(dtype: Attribute | str) -> str:
+    """The dtype in which elements of a dtype are computed."""
+    return str(widen(te.const(0, str(dtype))).dtype)
 
 
 def number(value: float, like: te.Expr) -> te.Expr:

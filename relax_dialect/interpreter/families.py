@@ -33,6 +33,7 @@ FAMILIES: tuple[str, ...] = (
     "padding",
     "pooling",
     "quantization",
+    "recurrent",
     "reduction",
     "search",
     "set",
