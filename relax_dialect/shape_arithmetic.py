@@ -1,0 +1,194 @@
+"""Scalar arithmetic on dimensions: what operators mean for the elements of shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Operation
+
+from relax_dialect.ops import binary as b
+from relax_dialect.ops import unary as u
+from relax_dialect.ops.reduction import MaxOp, MinOp, ProdOp, SumOp
+from relax_dialect.ops.search import WhereOp
+from relax_dialect.scope import prover_at
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, Prover, constant, maximum, minimum
+
+MOST_POWER = 16
+"""Exponents up to this are multiplied out."""
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What is known where an op stands."""
+
+    prover: Prover
+    is_float: bool
+    """Whether the operands are floats, whose quotient is not rounded."""
+
+    @staticmethod
+    def at(op: Operation) -> Arithmetic:
+        """For the operands of `op`."""
+        dtypes = [info.dtype for info in op.operand_types if isinstance(info, TensorType)]
+        return Arithmetic(prover_at(op), any(isinstance(dtype, AnyFloat) for dtype in dtypes))
+
+    def floor_divide(self, x: Dim, y: Dim) -> Dim | None:
+        """`x / y` rounded down, if `y` is positive."""
+        return self.prover.simplify(x // y) if self.prover.less_equal(1, y) else None
+
+    def divide(self, x: Dim, y: Dim) -> Dim | None:
+        """`x / y`, of integers rounded toward zero; a quotient of floats has to be an integer."""
+        if self.is_float:
+            exact = self.prover.less_equal(1, y) and self.prover.equal(x % y, 0)
+            return self.prover.simplify(x // y) if exact else None
+        if x.constant_value is not None and y.constant_value:
+            quotient = abs(x.constant_value) // abs(y.constant_value)
+            return constant(quotient if (x.constant_value < 0) == (y.constant_value < 0) else -quotient)
+        return self.floor_divide(x, y) if self.prover.less_equal(0, x) else None
+
+    def modulo(self, x: Dim, y: Dim) -> Dim | None:
+        """What is left after division, if both are not negative and `y` is not 0."""
+        positive = self.prover.less_equal(0, x) and self.prover.less_equal(1, y)
+        return self.prover.simplify(x % y) if positive else None
+
+    def power(self, x: Dim, y: Dim) -> Dim | None:
+        """`x` to a small known exponent."""
+        exponent = y.constant_value
+        if exponent is None or not 0 <= exponent <= MOST_POWER:
+            return None
+        result = constant(1)
+        for _ in range(exponent):
+            result = result * x
+        return result
+
+    def magnitude(self, x: Dim) -> Dim | None:
+        """`|x|`, if the sign is known."""
+        if self.prover.less_equal(0, x):
+            return x
+        return -x if self.prover.less_equal(x, 0) else None
+
+    def maximum(self, x: Dim, y: Dim) -> Dim:
+        """The greater one."""
+        return self.prover.simplify(maximum(x, y))
+
+    def minimum(self, x: Dim, y: Dim) -> Dim:
+        """The smaller one."""
+        return self.prover.simplify(minimum(x, y))
+
+    def add(self, x: Dim, y: Dim) -> Dim:
+        """`x + y`."""
+        return x + y
+
+    def subtract(self, x: Dim, y: Dim) -> Dim:
+        """`x - y`."""
+        return x - y
+
+    def multiply(self, x: Dim, y: Dim) -> Dim:
+        """`x * y`."""
+        return x * y
+
+    def negative(self, x: Dim) -> Dim:
+        """`-x`."""
+        return -x
+
+    def same(self, x: Dim) -> Dim:
+        """`x`: what is known is an integer, which rounding leaves."""
+        return x
+
+    def equal(self, x: Dim, y: Dim) -> Dim | None:
+        """Whether both are one number."""
+        return _truth(self.prover.equal(x, y))
+
+    def not_equal(self, x: Dim, y: Dim) -> Dim | None:
+        """Whether both are different numbers."""
+        answer = self.prover.equal(x, y)
+        return _truth(None if answer is None else not answer)
+
+    def less(self, x: Dim, y: Dim) -> Dim | None:
+        """`x < y`."""
+        return _truth(self.prover.less_equal(x + 1, y))
+
+    def less_equal(self, x: Dim, y: Dim) -> Dim | None:
+        """`x <= y`."""
+        return _truth(self.prover.less_equal(x, y))
+
+    def greater(self, x: Dim, y: Dim) -> Dim | None:
+        """`x > y`."""
+        return self.less(y, x)
+
+    def greater_equal(self, x: Dim, y: Dim) -> Dim | None:
+        """`x >= y`."""
+        return self.less_equal(y, x)
+
+    def logical_and(self, x: Dim, y: Dim) -> Dim | None:
+        """Whether both are true."""
+        left, right = is_true(x), is_true(y)
+        return None if left is None or right is None else left * right
+
+    def logical_or(self, x: Dim, y: Dim) -> Dim | None:
+        """Whether one is true."""
+        left, right = is_true(x), is_true(y)
+        return None if left is None or right is None else maximum(left, right)
+
+    def logical_not(self, x: Dim) -> Dim | None:
+        """Whether it is false."""
+        truth = is_true(x)
+        return None if truth is None else 1 - truth
+
+    def where(self, condition: Dim, x: Dim, y: Dim) -> Dim | None:
+        """One of two values."""
+        truth = is_true(condition)
+        return x if x is y else None if truth is None else x if truth.constant_value else y
+
+
+def is_true(x: Dim) -> Dim | None:
+    """Whether a number is not 0, if that is known without knowing symbols."""
+    return None if x.constant_value is None else constant(int(x.constant_value != 0))
+
+
+def _truth(answer: bool | None) -> Dim | None:
+    return None if answer is None else constant(int(answer))
+
+
+Function: TypeAlias = Callable[..., Dim | None]
+
+FUNCTIONS: dict[type[Operation], Function] = {
+    b.AddOp: Arithmetic.add,
+    b.SubtractOp: Arithmetic.subtract,
+    b.MultiplyOp: Arithmetic.multiply,
+    b.DivideOp: Arithmetic.divide,
+    b.FloorDivideOp: Arithmetic.floor_divide,
+    b.FloorModOp: Arithmetic.modulo,
+    b.ModOp: Arithmetic.modulo,
+    b.PowerOp: Arithmetic.power,
+    b.MaximumOp: Arithmetic.maximum,
+    b.MinimumOp: Arithmetic.minimum,
+    b.EqualOp: Arithmetic.equal,
+    b.NotEqualOp: Arithmetic.not_equal,
+    b.LessOp: Arithmetic.less,
+    b.LessEqualOp: Arithmetic.less_equal,
+    b.GreaterOp: Arithmetic.greater,
+    b.GreaterEqualOp: Arithmetic.greater_equal,
+    b.LogicalAndOp: Arithmetic.logical_and,
+    b.LogicalOrOp: Arithmetic.logical_or,
+    u.LogicalNotOp: Arithmetic.logical_not,
+    u.NegativeOp: Arithmetic.negative,
+    u.AbsOp: Arithmetic.magnitude,
+    u.CeilOp: Arithmetic.same,
+    u.FloorOp: Arithmetic.same,
+    u.RoundOp: Arithmetic.same,
+    u.TruncOp: Arithmetic.same,
+    WhereOp: Arithmetic.where,
+}
+"""What operators are on known values; the first argument says what is known where they stand."""
+
+COMBINE: dict[type[Operation], tuple[int | None, Function]] = {
+    SumOp: (0, Arithmetic.add),
+    ProdOp: (1, Arithmetic.multiply),
+    MaxOp: (None, Arithmetic.maximum),
+    MinOp: (None, Arithmetic.minimum),
+}
+"""What reductions are: the value of nothing, and the function of two values."""

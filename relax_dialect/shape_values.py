@@ -1,0 +1,164 @@
+"""What small integer tensors hold, as dimensions: exporters compute shapes by them.
+
+`shape_of -> take -> concat -> reshape` has values that are known as expressions of symbols, though no tensor is
+constant. Nothing here changes a program; `fold-shape-computations` and importers ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+
+from xdsl.dialects.builtin import Float32Type, Float64Type
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from tir_dialect.dims import Dim
+from tir_dialect.dtypes import is_bool, is_integer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Elements: TypeAlias = "NDArray[Any]"
+"""An array of `Dim | None`, `None` where a value is not known; truth values are 0 and 1."""
+
+MOST_ELEMENTS = 64
+"""Larger tensors are data, not shapes."""
+
+OpT = TypeVar("OpT", bound=Operation)
+Evaluation: TypeAlias = "Callable[..., Elements | Sequence[Elements] | None]"
+
+RULES: dict[type[Operation], Evaluation] = {}
+"""What ops do to values: called with the op and the elements of its operands, `None` for those that are no shapes."""
+
+
+def evaluates(*op_types: type[OpT]) -> Callable[[Evaluation], Evaluation]:
+    """Registers `rule(op, *operands)`, the elements of the only result, or those of each result."""
+
+    def register(rule: Evaluation) -> Evaluation:
+        RULES.update(dict.fromkeys(op_types, rule))
+        return rule
+
+    return register
+
+
+class ShapeValues:
+    """The values of small integer tensors, shapes and prims; each op is looked at once.
+
+    Values are kept by SSA value: make a new one after ops have been replaced, or call `forget`.
+    """
+
+    def __init__(self) -> None:
+        from relax_dialect import shape_rules
+
+        self._rules = shape_rules.RULES
+        self._known: dict[SSAValue, Elements | None] = {}
+
+    def elements(self, value: SSAValue) -> Elements | None:
+        """The elements of a tensor in its shape, the values of a shape, or the only one of a prim (rank 0).
+
+        `None` if the value is none of these, has an unknown or too large size, or a dtype that holds no sizes.
+        """
+        pending = [value]
+        while pending:
+            last = pending[-1]
+            missing = [] if last in self._known else [each for each in self._needed(last) if each not in self._known]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            if last not in self._known:
+                self._evaluate(last)
+        return self._known[value]
+
+    def dims(self, value: SSAValue) -> tuple[Dim | None, ...] | None:
+        """The values of a shape or of a tensor of rank 1, `None` where one is not known; `None` for anything else."""
+        found = self.elements(value)
+        return None if found is None or found.ndim != 1 else tuple(found.tolist())
+
+    def known_dims(self, value: SSAValue) -> tuple[Dim, ...] | None:
+        """The values of a shape or of a tensor of rank 1, if all are known."""
+        found = self.dims(value)
+        known = tuple(dim for dim in found or () if dim is not None)
+        return known if found is not None and len(known) == len(found) else None
+
+    def dim(self, value: SSAValue) -> Dim | None:
+        """The value of a prim or of a tensor with one element, if it is known."""
+        found = self.elements(value)
+        return None if found is None or found.size != 1 else cast("Dim | None", found.reshape(-1)[0])
+
+    def forget(self, value: SSAValue) -> None:
+        """Lets a value be evaluated again, after its type has changed."""
+        self._known.pop(value, None)
+
+    def _needed(self, value: SSAValue) -> Iterator[SSAValue]:
+        if isinstance(value, OpResult) and type(value.op) in self._rules and _may_be_known(value):
+            yield from value.op.operands
+
+    def _evaluate(self, value: SSAValue) -> None:
+        declared = _unknown(value)
+        rule = self._rules.get(type(value.op)) if isinstance(value, OpResult) else None
+        if rule is None or not isinstance(value, OpResult) or not _may_be_known(value):
+            self._known[value] = declared
+            return
+        found = _result(rule(value.op, *(self._known[operand] for operand in value.op.operands)), value.index)
+        self._known[value] = found if declared is None else _agreeing(found, declared)
+
+
+def _may_be_known(value: SSAValue) -> bool:
+    """Whether to look at the op that makes a value: it is small, or a vector of unknown length."""
+    info = value.type
+    vector = isinstance(info, TensorType) and info.dims == (None,) and _holds_sizes(info)
+    return vector or _unknown(value) is not None
+
+
+def _result(found: Elements | Sequence[Elements] | None, index: int) -> Elements | None:
+    """What a rule found for one result; a rule that gives no list speaks of the first."""
+    if isinstance(found, Sequence):
+        return found[index]
+    return found if index == 0 else None
+
+
+def _agreeing(found: Elements | None, declared: Elements) -> Elements:
+    """The elements found, and where they are unknown those that the type says."""
+    if found is None or found.shape != declared.shape:
+        return declared
+    pairs = zip(found.reshape(-1).tolist(), declared.reshape(-1).tolist(), strict=True)
+    return array_of([said if value is None else value for value, said in pairs]).reshape(found.shape)
+
+
+def _unknown(value: SSAValue) -> Elements | None:
+    """What the type alone says of the elements, if the value may be looked at."""
+    info = value.type
+    if isinstance(info, ShapeType):
+        return None if info.dims is None else array_of(info.dims)
+    if isinstance(info, PrimType):
+        return array_of([info.value]).reshape(())
+    if not isinstance(info, TensorType) or info.known_dims is None or not _holds_sizes(info):
+        return None
+    shape = [dim.constant_value for dim in info.known_dims]
+    sizes = [size for size in shape if size is not None]
+    if len(sizes) != len(shape):
+        return None
+    count = 1
+    for size in sizes:
+        count *= size
+    return array_of([None] * count).reshape(sizes) if count <= MOST_ELEMENTS else None
+
+
+def _holds_sizes(info: TensorType) -> bool:
+    dtype = info.dtype
+    if dtype is None:
+        return False
+    if isinstance(dtype, Float32Type | Float64Type) or is_bool(dtype):
+        return True
+    return is_integer(dtype) and getattr(dtype, "bitwidth", 0) >= 32
+
+
+def array_of(values: Sequence[Dim | None]) -> Elements:
+    """The values as an array of rank 1."""
+    import numpy as np
+
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
