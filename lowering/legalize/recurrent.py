@@ -80,8 +80,9 @@ class _Layer:
     def results(self) -> Sequence[SSAValue]:
         """The values of the layer's results."""
         op = self.op
-        operands = [self.products(), self.add(PermuteDimsOp(op.r, (0, 2, 1))), self.half(1), op.lengths]
-        recurrence = RecurrenceOp([*operands, *map(self.swapped, op.states)], op.CELL, op)
+        x, r, b = self.products(), self.add(PermuteDimsOp(op.r, (0, 2, 1))), self.half(1)
+        states = [self.swapped(state) for state in op.states]
+        recurrence = RecurrenceOp(x, r, b, op.lengths, states, op.CELL, op.properties)
         self.ops.append(recurrence)
         y, *last = recurrence.res
         if not self.first:

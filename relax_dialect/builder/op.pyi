@@ -1,9 +1,10 @@
 # Written by `make docs` from the op classes; see op.py.
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute
 
 from relax_dialect.builder.expr import Expr, Operand, Value
 from relax_dialect.builder.types import DTypeLike
@@ -384,6 +385,24 @@ class nn:
         epsilon: float = ...,
     ) -> Expr: ...
     @staticmethod
+    def gru(
+        x: Operand,
+        w: Operand,
+        r: Operand,
+        b: Operand,
+        lengths: Operand,
+        states: Sequence[Operand],
+        *,
+        direction: str = ...,
+        activations: str | None = ...,
+        alphas: Sequence[float] | None = ...,
+        betas: Sequence[float] | None = ...,
+        clip: float | None = ...,
+        input_forget: bool = ...,
+        linear_before_reset: bool = ...,
+        batch_first: bool = ...,
+    ) -> builtins.tuple[Expr, ...]: ...
+    @staticmethod
     def instance_norm(
         x: Operand, gamma: Operand, beta: Operand, channel_axis: int, axes: Sequence[int], epsilon: float = ...
     ) -> Expr: ...
@@ -402,6 +421,24 @@ class nn:
     def leakyrelu(x: Operand, alpha: float = ...) -> Expr: ...
     @staticmethod
     def log_softmax(x: Operand, axis: int = ...) -> Expr: ...
+    @staticmethod
+    def lstm(
+        x: Operand,
+        w: Operand,
+        r: Operand,
+        b: Operand,
+        lengths: Operand,
+        states: Sequence[Operand],
+        *,
+        direction: str = ...,
+        activations: str | None = ...,
+        alphas: Sequence[float] | None = ...,
+        betas: Sequence[float] | None = ...,
+        clip: float | None = ...,
+        input_forget: bool = ...,
+        linear_before_reset: bool = ...,
+        batch_first: bool = ...,
+    ) -> builtins.tuple[Expr, ...]: ...
     @staticmethod
     def max_pool1d(
         x: Operand,
@@ -448,9 +485,37 @@ class nn:
     @staticmethod
     def prelu(x: Operand, slope: Operand, axis: int = ...) -> Expr: ...
     @staticmethod
+    def recurrence(
+        x: Operand,
+        r: Operand,
+        b: Operand,
+        lengths: Operand,
+        states: Sequence[Operand],
+        cell: str,
+        properties: Mapping[str, Attribute] | None = ...,
+    ) -> builtins.tuple[Expr, ...]: ...
+    @staticmethod
     def relu(x: Operand) -> Expr: ...
     @staticmethod
     def rms_norm(x: Operand, weight: Operand, axes: Sequence[int], epsilon: float = ...) -> Expr: ...
+    @staticmethod
+    def rnn(
+        x: Operand,
+        w: Operand,
+        r: Operand,
+        b: Operand,
+        lengths: Operand,
+        states: Sequence[Operand],
+        *,
+        direction: str = ...,
+        activations: str | None = ...,
+        alphas: Sequence[float] | None = ...,
+        betas: Sequence[float] | None = ...,
+        clip: float | None = ...,
+        input_forget: bool = ...,
+        linear_before_reset: bool = ...,
+        batch_first: bool = ...,
+    ) -> builtins.tuple[Expr, ...]: ...
     @staticmethod
     def selu(x: Operand) -> Expr: ...
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, Float64Type, FloatAttr, StringAttr, UnitAttr, f64
@@ -276,10 +276,19 @@ class RecurrenceOp(RecurrentOp):
     states = var_operand_def(TensorType)
     res = var_result_def(TensorType)
 
-    def __init__(self, operands: Sequence[SSAValue | Operation], cell: str, layer: RecurrentOp):
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        r: SSAValue | Operation,
+        b: SSAValue | Operation,
+        lengths: SSAValue | Operation,
+        states: Sequence[SSAValue | Operation],
+        cell: str,
+        properties: Mapping[str, Attribute] | None = None,
+    ):
         """With the properties of a layer."""
-        shared = {name: value for name, value in layer.properties.items() if name != "batch_first"}
-        super().__init__(operands, {**shared, "cell": StringAttr(cell)})
+        shared = {name: value for name, value in (properties or {}).items() if name != "batch_first"}
+        super().__init__([x, r, b, lengths, *states], {**shared, "cell": StringAttr(cell)})
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType, ...]:
