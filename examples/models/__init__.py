@@ -1,0 +1,1 @@
+"""Models built with `BlockBuilder`, used by examples, benchmarks and tests."""
