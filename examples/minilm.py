@@ -78,7 +78,7 @@ def main() -> None:
         vectors = np.from_dlpack(embed(*tokens))
         took = time.perf_counter() - begin
         cosine = float(np.min(np.sum(vectors * reference.embed_sentences(*tokens), -1)))
-        print(f"{str(tokens[0].shape):>10} tokens in {took * 1e3:6.1f} ms, cosine to NumPy {cosine:.7f}")
+        print(f"{tokens[0].shape!s:>10} tokens in {took * 1e3:6.1f} ms, cosine to NumPy {cosine:.7f}")
         if cosine < 0.9999:
             raise SystemExit("the result is wrong")
 
