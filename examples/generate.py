@@ -36,9 +36,8 @@ def main() -> None:
     weights = random_weights(CONFIG)
     begin = time.perf_counter()
     step = VirtualMachine(build(decoder(CONFIG, weights)))["main"]
-    print(
-        f"compiled {CONFIG.num_hidden_layers} layers of width {CONFIG.hidden_size} in {time.perf_counter() - begin:.2f} s"
-    )
+    took = time.perf_counter() - begin
+    print(f"compiled {CONFIG.num_hidden_layers} layers of width {CONFIG.hidden_size} in {took:.2f} s")
 
     reference = NumpyLlama(CONFIG, weights)
     for batch, length in ((1, 1), (2, 7), (3, 64)):
