@@ -23,6 +23,7 @@ PASSES: dict[str, str] = {
     "inline-functions": "lowering.graph.inline_functions:InlineFunctionsPass",
     "bind-symbolic-vars": "lowering.graph.bind_symbolic_vars:BindSymbolicVarsPass",
     "bind-params": "lowering.graph.bind_params:BindParamsPass",
+    "fold-constants": "lowering.graph.fold_constants:FoldConstantsPass",
     "fold-shape-computations": "lowering.graph.fold_shape_computations:FoldShapeComputationsPass",
     "lambda-lift": "lowering.graph.lambda_lift:LambdaLiftPass",
     "to-non-dataflow": "lowering.graph.to_non_dataflow:ToNonDataflowPass",

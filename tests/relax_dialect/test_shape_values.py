@@ -40,8 +40,8 @@ BODIES = {
     "where": """%c = relax.constant dense<[-1, 3, -1]> : tensor<3xi64> %z = relax.constant dense<-1> : tensor<i64>
         %e = relax.equal %c, %z %r = relax.where %e, %t, %c""",
     "logic": """%z = relax.constant dense<0> : tensor<i64> %a = relax.greater_equal %t, %z %b = relax.less %t, %z
-        %c = relax.logical_or %a, %b %d = relax.logical_not %c %e = relax.logical_and %c, %c %f = relax.logical_and %d, %e
-        %r = relax.astype %f dtype = i64""",
+        %c = relax.logical_or %a, %b %d = relax.logical_not %c %e = relax.logical_and %c, %c
+        %f = relax.logical_and %d, %e %r = relax.astype %f dtype = i64""",
     "sum": "%r = relax.sum %t keepdims",
     "prod": "%r = relax.prod %t axes = [0] keepdims",
     "max": "%s = relax.stack %t, %t axis = 1 %r = relax.max %s axes = [1]",

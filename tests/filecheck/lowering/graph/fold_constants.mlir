@@ -1,0 +1,82 @@
+// RUN: relax-opt %s -p fold-constants --split-input-file | filecheck %s
+// RUN: relax-opt %s -p fold-constants,fold-constants --split-input-file | filecheck %s
+// RUN: relax-opt %s -p fold-constants --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
+
+// A whole subgraph becomes the constant that the rest of the program uses; it stands where its last op stood.
+// CHECK-LABEL: relax.func @subgraph
+// CHECK-NEXT:    %0 = relax.constant dense<{{\[\[}}5.000000e-01, 1.500000e+00], [1.000000e+00, 2.000000e+00]]> : tensor<2x2xf32>
+// CHECK-NEXT:    %y = relax.matmul %x, %0
+// CHECK-NEXT:    relax.return %y
+// LOC: relax.constant dense<{{.*}}fold_constants.mlir":15:3)
+relax.func @subgraph[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[n, 2], f32> {
+  %w = relax.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  %s = relax.constant dense<0.5> : tensor<f32>
+  %0 = relax.permute_dims %w
+  %1 = relax.multiply %0, %s
+  %y = relax.matmul %x, %1
+  relax.return %y
+}
+
+// -----
+
+// Several results; operands that are shapes and prims.
+// CHECK-LABEL: relax.func @results
+// CHECK-NEXT:    %a = relax.constant dense<0> : tensor<2xi64>
+// CHECK-NEXT:    %b = relax.constant dense<7> : tensor<2xi64>
+// CHECK-NEXT:    %r = relax.tuple(%a, %b)
+relax.func @results() -> !relax.tuple<!relax.tensor<[2], i64>, !relax.tensor<[2], i64>> {
+  %s = relax.shape [2]
+  %z = relax.zeros %s dtype = i64
+  %v = relax.prim 7
+  %f = relax.full %s, %v
+  %c = relax.concat %z, %f axis = 0
+  %a, %b = relax.split %c sections = 2 axis = 0
+  %r = relax.tuple(%a, %b)
+  relax.return %r
+}
+
+// -----
+
+// What is much larger than what it is made of stays, and so does what needs a symbol or a weight that is elsewhere.
+// CHECK-LABEL: relax.func @left_alone
+// CHECK:         relax.broadcast_to
+// CHECK:         relax.broadcast_to
+// CHECK:         relax.exp
+relax.func @left_alone[%n](%x: !relax.tensor<[n], f32>) -> !relax.tuple<!relax.tensor<[1000, 1000], f32>, !relax.tensor<[n], f32>, !relax.tensor<[2], f32>> {
+  %c = relax.constant dense<1.0> : tensor<f32>
+  %big = relax.shape [1000, 1000]
+  %0 = relax.broadcast_to %c, %big
+  %s = relax.shape [n]
+  %1 = relax.broadcast_to %c, %s
+  %w = relax.constant "weight" : !relax.tensor<[2], f32>
+  %2 = relax.exp %w
+  %r = relax.tuple(%0, %1, %2)
+  relax.return %r
+}
+
+// -----
+
+// What fails is left to the run time, which may never come there.
+// CHECK-LABEL: relax.func @fails
+// CHECK:         relax.take
+relax.func @fails() -> !relax.tensor<[1], f32> {
+  %c = relax.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %i = relax.constant dense<[5]> : tensor<1xi64>
+  %0 = relax.take %c, %i axis = 0
+  relax.return %0
+}
+
+// -----
+
+// A result of unknown size gets the type of its value, and so do those that follow from it.
+// CHECK-LABEL: relax.func @unknown
+// CHECK-SAME:    -> !relax.tensor<[2], f32>
+// CHECK-NEXT:    %u = relax.constant dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
+// CHECK-NEXT:    %y = relax.multiply %u, %x
+// CHECK-NEXT:    relax.return %y
+relax.func @unknown(%x: !relax.tensor<[], f32>) -> !relax.tensor<[_], f32> {
+  %c = relax.constant dense<[1.0, 2.0, 1.0]> : tensor<3xf32>
+  %u = relax.unique %c
+  %y = relax.multiply %u, %x
+  relax.return %y
+}
