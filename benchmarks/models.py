@@ -1,0 +1,169 @@
+"""Whole networks from ONNX, dynamic dimensions: latency, build time and peak memory beside other systems.
+
+Every system runs in a process of its own, in turns, so that a ratio holds when the machine's speed drifts; results are
+compared with ONNX Runtime's. `python -m benchmarks.models [--systems a,b] [--networks a,b] [--threads 1,2]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.networks import NETWORKS
+from benchmarks.systems import SYSTEMS
+from benchmarks.timing import Row, print_table
+
+ROUNDS = 3
+CASE_SECONDS = 0.7
+REFERENCE = "onnxruntime"
+
+
+@dataclass
+class Figures:
+    """What one system did with one network: the best of all rounds."""
+
+    build: float = math.inf
+    rebuild: float = math.inf
+    """Of the second process, which finds what the first has cached."""
+    memory: int = 0
+    latency: dict[str, float] = field(default_factory=dict[str, float])
+    error: str = ""
+
+
+def worker(system: str, network: str, threads: int, outputs: Path) -> dict[str, Any]:
+    """Builds and times; in a process of its own."""
+    model = NETWORKS[network].model()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    begin = time.perf_counter()
+    run = SYSTEMS[system](model, threads)
+    build = time.perf_counter() - begin
+    latency: dict[str, float] = {}
+    for case, inputs in NETWORKS[network].cases.items():
+        call = run(inputs())
+        np.savez(outputs / f"{system}_{network}_{case}", *(np.asarray(each) for each in call()))
+        latency[case] = _best(call)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    return {"build": build, "latency": latency, "memory": memory * 1024}
+
+
+def _best(call: Any) -> float:
+    times: list[float] = []
+    end = time.perf_counter() + CASE_SECONDS
+    while len(times) < 3 or (time.perf_counter() < end and len(times) < 10_000):
+        begin = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def in_process(system: str, network: str, threads: int, folder: Path) -> dict[str, Any]:
+    """The worker's figures, or why there are none."""
+    command = [sys.executable, "-m", "benchmarks.models", "--worker", system, network, str(threads), str(folder)]
+    limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "TVM_NUM_THREADS")}
+    cache = {"RELAX_CACHE_DIR": str(folder / "cache")}
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **limits, **cache})
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure(systems: Sequence[str], network: str, threads: int, folder: Path) -> dict[str, Figures]:
+    """All systems on one network, in turns."""
+    found = {system: Figures() for system in systems}
+    for index in range(ROUNDS):
+        for system, figures in found.items():
+            if figures.error:
+                continue
+            given = in_process(system, network, threads, folder)
+            figures.error = given.get("error", "")
+            if figures.error:
+                continue
+            if index:
+                figures.rebuild = min(figures.rebuild, given["build"])
+            else:
+                figures.build = given["build"]
+            figures.memory = max(figures.memory, given["memory"])
+            for case, seconds in given["latency"].items():
+                figures.latency[case] = min(seconds, figures.latency.get(case, math.inf))
+    return found
+
+
+def differences(system: str, network: str, folder: Path) -> float:
+    """The largest difference from the reference, relative to the largest value."""
+    worst = 0.0
+    for case in NETWORKS[network].cases:
+        mine, theirs = (np.load(folder / f"{name}_{network}_{case}.npz") for name in (system, REFERENCE))
+        for key in theirs.files:
+            scale = float(np.max(np.abs(theirs[key]), initial=1e-9))
+            worst = max(worst, float(np.max(np.abs(mine[key] - theirs[key]), initial=0)) / scale)
+    return worst
+
+
+def report(network: str, threads: int, found: dict[str, Figures], folder: Path) -> list[float]:
+    """Prints a network's table; our ratios to the best peer."""
+    for system, figures in found.items():
+        if figures.error:
+            print(f"{network}: {system} failed: {figures.error}")
+    ready = {system: figures for system, figures in found.items() if not figures.error}
+    if REFERENCE in ready:
+        wrong = {system: differences(system, network, folder) for system in ready if system != REFERENCE}
+        print(", ".join(f"{system} differs by {value:.1e}" for system, value in wrong.items()))
+    if "ours" not in ready:
+        return []
+    ours = ready.pop("ours")
+    rows = [
+        Row(f"{network} {case}", seconds, {name: each.latency[case] for name, each in ready.items()})
+        for case, seconds in ours.latency.items()
+    ]
+    ratios = [min(row.peers.values()) / row.ours for row in rows if row.peers]
+    rows.append(Row("build", ours.build, {name: each.build for name, each in ready.items()}))
+    rows.append(Row("build again", ours.rebuild, {name: each.rebuild for name, each in ready.items()}))
+    print_table(f"{network}, {threads} thread{'s' * (threads > 1)}", rows)
+    memory = {"ours": ours.memory, **{name: each.memory for name, each in ready.items()}}
+    print("peak memory: " + ", ".join(f"{name} {size >> 20} MB" for name, size in memory.items()))
+    return ratios
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Runs what is asked for; by default everything that is installed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.models")
+    parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--systems", default=",".join(name for name in SYSTEMS if name == "ours" or _installed(name)))
+    parser.add_argument("--networks", default=",".join(NETWORKS))
+    parser.add_argument("--threads", default="1,2")
+    options = parser.parse_args(arguments)
+    if options.worker:
+        system, network, threads, folder = options.worker
+        print(json.dumps(worker(system, network, int(threads), Path(folder))))
+        return
+    for threads in map(int, options.threads.split(",")):
+        ratios: list[float] = []
+        for network in options.networks.split(","):
+            with tempfile.TemporaryDirectory() as folder:
+                found = measure(options.systems.split(","), network, threads, Path(folder))
+                ratios += report(network, threads, found, Path(folder))
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            print(f"\ngeometric mean over the best peer, {threads} threads: {mean:.2f}x, least {min(ratios):.2f}x")
+
+
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

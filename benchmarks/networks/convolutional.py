@@ -1,0 +1,84 @@
+"""ResNet-50 (He et al., 2015) and MobileNet-v2 (Sandler et al., 2018), with batch normalisation as exported."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from benchmarks.networks.graph import Graph
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+CLASSES = 1000
+
+
+class _Layers:
+    """Convolutions with random weights; remembers how many channels a value has."""
+
+    def __init__(self) -> None:
+        self.g = Graph()
+        self.rng = np.random.default_rng(3)
+
+    def convolution(self, x: str, inputs: int, outputs: int, size: int, stride: int = 1, groups: int = 1) -> str:
+        """A convolution that keeps the image's size, but for the stride, and batch normalisation."""
+        g, fan = self.g, inputs // groups * size * size
+        w = self.rng.standard_normal((outputs, inputs // groups, size, size), dtype=np.float32) * math.sqrt(2 / fan)
+        pads = [size // 2] * 4
+        x = g.op("Conv", x, g.weight(w), kernel_shape=[size] * 2, strides=[stride] * 2, pads=pads, group=groups)
+        gamma, var = (self.rng.uniform(0.5, 1.5, outputs).astype(np.float32) for _ in range(2))
+        beta, mean = (self.rng.standard_normal(outputs, dtype=np.float32) / 8 for _ in range(2))
+        return g.op("BatchNormalization", x, *(g.weight(each) for each in (gamma, beta, mean, var)), epsilon=1e-5)
+
+    def classifier(self, x: str, channels: int) -> ModelProto:
+        """Mean over the image, and a linear layer."""
+        g = self.g
+        w = self.rng.standard_normal((CLASSES, channels), dtype=np.float32) / math.sqrt(channels)
+        b = self.rng.standard_normal(CLASSES, dtype=np.float32)
+        flat = g.op("Flatten", g.op("GlobalAveragePool", x), axis=1)
+        return g.model(g.op("Gemm", flat, g.weight(w), g.weight(b), transB=1))
+
+
+def resnet50() -> ModelProto:
+    """ResNet-50 on (n, 3, 224, 224), the stride in the 3x3 convolution."""
+    layers = _Layers()
+    g = layers.g
+    x = g.op("Relu", layers.convolution(g.input("x", ("n", 3, 224, 224)), 3, 64, 7, 2))
+    x = g.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    channels = 64
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        width = 64 << stage
+        for block in range(blocks):
+            stride = 2 if stage and not block else 1
+            y = g.op("Relu", layers.convolution(x, channels, width, 1))
+            y = g.op("Relu", layers.convolution(y, width, width, 3, stride))
+            y = layers.convolution(y, width, 4 * width, 1)
+            x = x if block else layers.convolution(x, channels, 4 * width, 1, stride)
+            x, channels = g.op("Relu", g.op("Add", y, x)), 4 * width
+    return layers.classifier(x, channels)
+
+
+MOBILENET = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+"""Expansion, channels, blocks and first stride of each stage."""
+
+
+def mobilenet_v2() -> ModelProto:
+    """MobileNet-v2 on (n, 3, 224, 224)."""
+    layers = _Layers()
+    g = layers.g
+
+    def relu6(x: str) -> str:
+        return g.op("Clip", x, g.scalar(0), g.scalar(6))
+
+    x, channels = relu6(layers.convolution(g.input("x", ("n", 3, 224, 224)), 3, 32, 3, 2)), 32
+    for expansion, outputs, blocks, first in MOBILENET:
+        for block in range(blocks):
+            stride, wide = first if not block else 1, channels * expansion
+            y = relu6(layers.convolution(x, channels, wide, 1)) if expansion > 1 else x
+            y = relu6(layers.convolution(y, wide, wide, 3, stride, groups=wide))
+            y = layers.convolution(y, wide, outputs, 1)
+            x = g.op("Add", x, y) if stride == 1 and channels == outputs else y
+            channels = outputs
+    return layers.classifier(relu6(layers.convolution(x, channels, 1280, 1)), 1280)

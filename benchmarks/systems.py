@@ -1,0 +1,97 @@
+"""The systems that are compared: each makes a function of an ONNX model, dynamic dimensions left dynamic."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Run = Callable[[Mapping[str, np.ndarray]], Callable[[], Sequence[Any]]]
+"""Given inputs by name, a call of the compiled model on them; results are arrays or DLPack tensors."""
+
+
+def ours(model: ModelProto, threads: int) -> Run:
+    """xdsl-relax, native mode."""
+    from lowering import build
+    from relax_dialect.frontend.onnx import import_model
+    from vm_dialect import VirtualMachine
+
+    names = [each.name for each in model.graph.input]
+    main = VirtualMachine(build(import_model(model)))["main"]
+
+    def run(inputs: Mapping[str, np.ndarray]) -> Callable[[], Sequence[Any]]:
+        import tvm_ffi
+
+        arguments = [tvm_ffi.from_dlpack(inputs[name]) for name in names]
+
+        def call() -> Sequence[Any]:
+            result = main(*arguments)
+            return [result] if isinstance(result, tvm_ffi.Tensor) else result
+
+        return call
+
+    return run
+
+
+def onnxruntime(model: ModelProto, threads: int) -> Run:
+    """ONNX Runtime on the CPU."""
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda inputs: lambda: session.run(None, dict(inputs))
+
+
+def openvino(model: ModelProto, threads: int) -> Run:
+    """OpenVINO on the CPU, for latency."""
+    import openvino as ov
+
+    core = ov.Core()
+    parsed = core.read_model(model.SerializeToString())
+    settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    request = core.compile_model(parsed, "CPU", settings).create_infer_request()
+
+    def run(inputs: Mapping[str, np.ndarray]) -> Callable[[], Sequence[Any]]:
+        def call() -> Sequence[Any]:
+            return list(request.infer(dict(inputs), share_inputs=True, share_outputs=True).values())
+
+        return call
+
+    return run
+
+
+def tvm(model: ModelProto, threads: int) -> Run:
+    """TVM's default pipeline for the CPU."""
+    import tvm as peer
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    os.environ["TVM_NUM_THREADS"] = str(threads)
+    names = [each.name for each in model.graph.input]
+    module = from_onnx(model, keep_params_in_input=False)
+    machine = relax.VirtualMachine(relax.build(module, target="llvm"), peer.cpu())
+
+    def run(inputs: Mapping[str, np.ndarray]) -> Callable[[], Sequence[Any]]:
+        arguments = [peer.runtime.tensor(inputs[name]) for name in names]
+
+        def call() -> Sequence[Any]:
+            result = machine["main"](*arguments)
+            return [each.numpy() for each in result] if hasattr(result, "__len__") else [result.numpy()]
+
+        return call
+
+    return run
+
+
+SYSTEMS: Mapping[str, Callable[[ModelProto, int], Run]] = {
+    "ours": ours,
+    "onnxruntime": onnxruntime,
+    "openvino": openvino,
+    "tvm": tvm,
+}
