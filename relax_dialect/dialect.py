@@ -53,6 +53,7 @@ FAMILIES = (
     "structure",
     "unary",
     "values",
+    "vision",
 )
 """The modules of `relax_dialect.ops` that define ops; the same names are used for tests and lowerings."""
 

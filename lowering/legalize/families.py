@@ -29,6 +29,7 @@ FAMILIES: tuple[str, ...] = (
     "set",
     "sorting",
     "unary",
+    "vision",
 )
 """Stems of the files, those of the families in `relax_dialect/ops`."""
 

@@ -524,3 +524,22 @@ class nn:
     def softmax(x: Operand, axis: int = ...) -> Expr: ...
     @staticmethod
     def softplus(x: Operand, beta: float = ..., threshold: float = ...) -> Expr: ...
+
+class vision:
+    @staticmethod
+    def non_max_suppression(
+        boxes: Operand, scores: Operand, max: Operand, iou: Operand, least: Operand, *, center_point_box: bool = ...
+    ) -> Expr: ...
+    @staticmethod
+    def roi_align(
+        x: Operand,
+        rois: Operand,
+        batches: Operand,
+        height: int,
+        width: int,
+        *,
+        sampling_ratio: int = ...,
+        spatial_scale: float = ...,
+        mode: str = ...,
+        aligned: bool = ...,
+    ) -> Expr: ...

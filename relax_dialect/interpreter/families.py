@@ -42,6 +42,7 @@ FAMILIES: tuple[str, ...] = (
     "structure",
     "unary",
     "values",
+    "vision",
 )
 """Stems of the files, those of the families in `relax_dialect/ops`."""
 

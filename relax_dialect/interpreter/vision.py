@@ -1,0 +1,91 @@
+"""Operators of object detection."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from relax_dialect.interpreter.operators import computes, wide
+from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.vision import NonMaxSuppressionOp, ROIAlignOp
+
+
+def corners(boxes: Array, center: bool) -> Array:
+    """The least and greatest coordinates of boxes."""
+    if center:
+        x, y, half_width, half_height = boxes[:, 0], boxes[:, 1], boxes[:, 2] / 2, boxes[:, 3] / 2
+        return np.stack([y - half_height, x - half_width, y + half_height, x + half_width], 1)
+    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    return np.concatenate([low, high], 1)
+
+
+def overlap(box: Array, others: Array) -> Array:
+    """The part of the union of two boxes that they share; 0 where one is empty."""
+    sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
+    shared = np.where((sides > 0).all(1), sides.prod(1), 0)
+    area, areas = (box[2:] - box[:2]).prod(), (others[:, 2:] - others[:, :2]).prod(1)
+    return np.where((shared > 0) & (area > 0) & (areas > 0), shared / (area + areas - shared), 0)
+
+
+@computes(NonMaxSuppressionOp)
+def non_max_suppression(
+    op: NonMaxSuppressionOp, boxes: Array, scores: Array, limit: Array, iou: Array, least: Array
+) -> Array:
+    """The best box that is left, until there is none."""
+    found: list[tuple[int, int, int]] = []
+    for batch, kind in np.ndindex(scores.shape[:2]):
+        each, values = corners(wide(boxes[batch]), op.center_point_box is not None), wide(scores[batch, kind])
+        order = [int(box) for box in np.argsort(-values, kind="stable") if values[box] > least]
+        taken: list[int] = []
+        for box in order:
+            if len(taken) < limit and not (overlap(each[box], each[taken]) > iou).any():
+                taken.append(box)
+        found += [(batch, kind, box) for box in taken]
+    return np.array(found, np.int64).reshape(-1, 3)
+
+
+@computes(ROIAlignOp)
+def roi_align(op: ROIAlignOp, x: Array, rois: Array, batches: Array) -> Array:
+    """Points of a grid in each part of each region."""
+    height, width = op.height.value.data, op.width.value.data
+    data, result = wide(x), np.zeros((len(rois), x.shape[1], height, width), wide(x).dtype)
+    for number, batch in enumerate(batches):
+        image, moved = data[int(batch)], 0.0 if op.aligned is None else 0.5
+        corner = wide(rois[number]) * data.dtype.type(op.spatial_scale.value.data) - data.dtype.type(moved)
+        rows = _points(corner[1], corner[3], height, op)
+        columns = _points(corner[0], corner[2], width, op)
+        for i, j in product(range(height), range(width)):
+            points = [_point(image, y, across) for y in rows[i] for across in columns[j]]
+            if op.mode.data == "avg":
+                result[number, :, i, j] = sum((p.sum(0) for p in points), np.zeros(x.shape[1])) / max(len(points), 1)
+            elif points:
+                result[number, :, i, j] = np.max([p.max(0) for p in points], axis=0)
+    return result.astype(x.dtype)
+
+
+def _points(start: Any, end: Any, count: int, op: ROIAlignOp) -> list[list[float]]:
+    """The places of points along an axis, for each part."""
+    length = end - start if op.aligned is not None else max(end - start, 1.0)
+    part, ratio = length / count, op.sampling_ratio.value.data
+    points = ratio or max(math.ceil(part), 0)
+    return [[start + at * part + (p + 0.5) * part / points for p in range(points)] for at in range(count)]
+
+
+def _point(image: Array, y: float, x: float) -> Array:
+    """The four weighted neighbours of a point, by neighbour and channel; zeros far outside."""
+    height, width = image.shape[1:]
+    if y < -1 or y > height or x < -1 or x > width:
+        return np.zeros((4, image.shape[0]), image.dtype)
+    (row, below, dy), (column, right, dx) = _neighbours(y, height), _neighbours(x, width)
+    weights = ((row, column, (1 - dy) * (1 - dx)), (row, right, (1 - dy) * dx))
+    weights += ((below, column, dy * (1 - dx)), (below, right, dy * dx))
+    return np.stack([image[:, r, c] * weight for r, c, weight in weights])
+
+
+def _neighbours(place: float, length: int) -> tuple[int, int, float]:
+    place = max(place, 0.0)
+    low = int(place)
+    return (length - 1, length - 1, 0.0) if low >= length - 1 else (low, low + 1, place - low)

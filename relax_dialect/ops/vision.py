@@ -1,0 +1,146 @@
+"""Operators of object detection: choice among boxes, and regions of images brought to one size."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, StringAttr, UnitAttr, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
+
+from relax_dialect.inference import Inference
+from relax_dialect.ops.fields import flag, integer, number
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.scalars import Domain
+from relax_dialect.ops.windows import require_rank
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import constant
+
+ROI_MODES = ("avg", "max")
+
+
+@irdl_op_definition
+class NonMaxSuppressionOp(Operator):
+    """The boxes with the best scores that do not overlap: for each batch and class, in descending order of scores.
+
+    ```mlir
+    %0 = relax.vision.non_max_suppression %boxes, %scores, %max, %iou, %least center_point_box
+    ```
+
+    Boxes have the dimensions batch, box, 4, scores batch, class, box. A box is given by two opposite corners `y, x, y,
+    x`, or with `center_point_box` by centre and size `x, y, width, height`. Taken are at most `max` boxes of a class,
+    of scores greater than `least`, each of which shares with none taken before more than the part `iou` of their
+    union. A row of the result has batch, class and box. How many there are depends on the data. Mirrors ONNX
+    `NonMaxSuppression`.
+
+    C1: boxes and scores have rank 3, one floating-point dtype, equal batches, and a score for each box.
+    C2: a box has four numbers.
+    C3: the limits are scalars, `max` an integer, the others of the dtype of the boxes.
+    """
+
+    name = "relax.vision.non_max_suppression"
+
+    center_point_box = opt_prop_def(UnitAttr)
+    boxes = operand_def(TensorType)
+    scores = operand_def(TensorType)
+    max = operand_def(TensorType)
+    iou = operand_def(TensorType)
+    least = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        boxes: SSAValue | Operation,
+        scores: SSAValue | Operation,
+        max: SSAValue | Operation,
+        iou: SSAValue | Operation,
+        least: SSAValue | Operation,
+        *,
+        center_point_box: bool = False,
+    ):
+        super().__init__([boxes, scores, max, iou, least], {"center_point_box": flag(center_point_box)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        boxes, scores = require_rank(inference, 0, 3), require_rank(inference, 1, 3)  # C1
+        inference.require_domain(0, Domain.FLOAT)  # C1
+        inference.require_equal(boxes[0], scores[0], "equal batches")  # C1
+        inference.require_equal(boxes[1], scores[2], "a score for each box")  # C1
+        inference.require_equal(boxes[2], constant(4), "boxes of four numbers")  # C2
+        for index in (2, 3, 4):
+            require_rank(inference, index, 0)  # C3
+        inference.require_domain(2, Domain.INTEGER)  # C3
+        inference.common_dtype((0, 1, 3, 4))  # C1, C3
+        return (TensorType((None, constant(3)), i64, inference.common_device()),)
+
+
+@irdl_op_definition
+class ROIAlignOp(Operator):
+    """Regions of images brought to one size by bilinear interpolation (He et al., 2017).
+
+    ```mlir
+    %0 = relax.vision.roi_align %x, %rois, %batches height = 7 width = 7 sampling_ratio = 2 spatial_scale = 0.0625
+    ```
+
+    The data has the dimensions batch, channel, row, column; a region is `x, y, x, y` of two corners, which are
+    multiplied by `spatial_scale`, and `batches` says which image it is of. Each place of the result is the mean, or
+    with mode `max` the greatest weighted element, of `sampling_ratio` by `sampling_ratio` points, of as many as there
+    are elements if that is 0. Without `aligned` places are not moved by half an element, and regions are at least 1
+    wide. Mirrors ONNX `RoiAlign`.
+
+    C1: the data has rank 4, regions rank 2 and four numbers each, one batch index for each.
+    C2: data and regions are of one floating-point dtype, batch indices integers.
+    C3: height and width are at least 1, the sampling ratio at least 0.
+    C4: the mode is `avg` or `max`.
+    """
+
+    name = "relax.vision.roi_align"
+
+    height = prop_def(IntegerAttr[I64])
+    width = prop_def(IntegerAttr[I64])
+    sampling_ratio = prop_def(IntegerAttr[I64], default_value=integer(0))
+    spatial_scale = prop_def(FloatAttr[Float64Type], default_value=number(1.0))
+    mode = prop_def(StringAttr, default_value=StringAttr("avg"))
+    aligned = opt_prop_def(UnitAttr)
+    x = operand_def(TensorType)
+    rois = operand_def(TensorType)
+    batches = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        rois: SSAValue | Operation,
+        batches: SSAValue | Operation,
+        height: int,
+        width: int,
+        *,
+        sampling_ratio: int = 0,
+        spatial_scale: float = 1.0,
+        mode: str = "avg",
+        aligned: bool = False,
+    ):
+        properties = {
+            "height": integer(height),
+            "width": integer(width),
+            "sampling_ratio": integer(sampling_ratio),
+            "spatial_scale": number(spatial_scale),
+            "mode": StringAttr(mode),
+            "aligned": flag(aligned),
+        }
+        super().__init__([x, rois, batches], properties)
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        x, rois, batches = (require_rank(inference, index, rank) for index, rank in enumerate((4, 2, 1)))  # C1
+        inference.require_equal(rois[1], constant(4), "regions of four numbers")  # C1
+        count = inference.require_equal(rois[0], batches[0], "one batch index for each region")  # C1
+        inference.require_domain(0, Domain.FLOAT)  # C2
+        inference.common_dtype((0, 1))  # C2
+        inference.require_domain(2, Domain.INTEGER)  # C2
+        height, width, ratio = (inference.integer(name) for name in ("height", "width", "sampling_ratio"))
+        if min(height, width) < 1 or ratio < 0:
+            inference.fail(
+                f"expected a size of at least 1 and a ratio of at least 0, got {height}, {width}, {ratio}"
+            )  # C3
+        if inference.string("mode") not in ROI_MODES:
+            inference.fail(f"mode expected avg or max, got {inference.string('mode')}")  # C4
+        return (inference.tensor(0).with_shape((count, x[1], constant(height), constant(width))),)

@@ -1,0 +1,31 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+// RUN: relax-opt %s --print-op-generic | filecheck %s --check-prefix TYPES
+
+// How many boxes are taken depends on the data.
+// CHECK-LABEL: relax.func @boxes[
+// CHECK-NEXT:      %v = relax.vision.non_max_suppression %x, %s, %m, %t, %t center_point_box
+// CHECK-NEXT:      %w = relax.vision.non_max_suppression %x, %s, %m, %t, %t
+// CHECK-NEXT:      relax.return %x
+// TYPES-LABEL: sym_name = "boxes"
+// TYPES: "relax.vision.non_max_suppression"{{.*}} -> !relax.tensor<[_, 3], i64>
+// TYPES: "relax.vision.non_max_suppression"{{.*}} -> !relax.tensor<[_, 3], i64>
+relax.func @boxes[%b, %n, %c](%x: !relax.tensor<[b, n, 4], f32>, %s: !relax.tensor<[b, c, n], f32>, %m: !relax.tensor<[], i64>, %t: !relax.tensor<[], f32>) -> !relax.object {
+  %v = relax.vision.non_max_suppression %x, %s, %m, %t, %t center_point_box
+  %w = relax.vision.non_max_suppression %x, %s, %m, %t, %t
+  relax.return %x
+}
+
+// One size for all regions.
+// CHECK-LABEL: relax.func @regions[
+// CHECK-NEXT:      %0 = relax.vision.roi_align %x, %rois, %at height = 7 width = 5
+// CHECK-NEXT:      %1 = relax.vision.roi_align %x, %rois, %at height = 7 width = 5 sampling_ratio = 2 spatial_scale = 0.0625 mode = "max" aligned
+// CHECK-NEXT:      relax.return %x
+// TYPES-LABEL: sym_name = "regions"
+// TYPES: "relax.vision.roi_align"{{.*}} -> !relax.tensor<[r, c, 7, 5], f32>
+// TYPES: "relax.vision.roi_align"{{.*}} -> !relax.tensor<[r, c, 7, 5], f32>
+relax.func @regions[%b, %c, %h, %w, %r](%x: !relax.tensor<[b, c, h, w], f32>, %rois: !relax.tensor<[r, 4], f32>, %at: !relax.tensor<[r], i64>) -> !relax.object {
+  %0 = relax.vision.roi_align %x, %rois, %at height = 7 width = 5
+  %1 = relax.vision.roi_align %x, %rois, %at height = 7 width = 5 sampling_ratio = 2 spatial_scale = 0.0625 mode = "max" aligned
+  relax.return %x
+}

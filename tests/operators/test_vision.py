@@ -1,0 +1,112 @@
+"""Operators of object detection, in every mode, against plain loops."""
+
+import numpy as np
+import pytest
+
+from tests.operators.support import Programs, Tolerance, random
+
+BOXES = "%x: !relax.tensor<[b, n, 4], f32>, %s: !relax.tensor<[b, c, n], f32>"
+LIMITS = "%max: !relax.tensor<[], i64>, %iou: !relax.tensor<[], f32>, %least: !relax.tensor<[], f32>"
+IMAGE = "%x: !relax.tensor<[b, c, h, w], f32>, %rois: !relax.tensor<[r, 4], f32>, %at: !relax.tensor<[r], i64>"
+NMS = "relax.vision.non_max_suppression %x, %s, %max, %iou, %least"
+ALIGN = "relax.vision.roi_align %x, %rois, %at height = 3 width = 2"
+HALF = IMAGE.replace("f32", "f16")
+PROGRAMS = Programs(
+    {
+        "nms": (f"{BOXES}, {LIMITS}", NMS),
+        "nms_center": (f"{BOXES}, {LIMITS}", f"{NMS} center_point_box"),
+        "align": (IMAGE, f"{ALIGN} spatial_scale = 0.5 sampling_ratio = 2"),
+        "align_free": (IMAGE, f"{ALIGN} aligned"),
+        "align_max": (IMAGE, f'{ALIGN} mode = "max" aligned sampling_ratio = 3'),
+        "align_f16": (HALF, f"{ALIGN} sampling_ratio = 1"),
+    }
+)
+
+
+def _share(p: np.ndarray, q: np.ndarray) -> float:
+    """Of two boxes as least and greatest coordinates."""
+    height, width = min(p[2], q[2]) - max(p[0], q[0]), min(p[3], q[3]) - max(p[1], q[1])
+    shared = max(height, 0) * max(width, 0)
+    union = (p[2] - p[0]) * (p[3] - p[1]) + (q[2] - q[0]) * (q[3] - q[1]) - shared
+    return shared / union if shared > 0 else 0
+
+
+def _nms(boxes: np.ndarray, scores: np.ndarray, limit: int, iou: float, least: float) -> np.ndarray:
+    rows: list[tuple[int, int, int]] = []
+    for b in range(scores.shape[0]):
+        for c in range(scores.shape[1]):
+            left = [i for i in range(scores.shape[2]) if scores[b, c, i] > least]
+            count = 0
+            while left and count < limit:
+                best = max(left, key=lambda i: (scores[b, c, i], -i))
+                rows.append((b, c, best))
+                count += 1
+                left = [i for i in left if i != best and _share(boxes[b, best], boxes[b, i]) <= iou]
+    return np.array(rows, np.int64).reshape(-1, 3)
+
+
+def _boxes(batches: int, count: int) -> np.ndarray:
+    low = random("f32", batches, count, 2, low=0, high=4)
+    return np.concatenate([low, low + random("f32", batches, count, 2, seed=1, low=0.5, high=3)], 2)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (2, 3, 9), (1, 2, 40), (1, 1, 0), (0, 1, 3)])
+def test_non_max_suppression(sizes: tuple[int, int, int]):
+    batches, classes, count = sizes
+    boxes, scores = _boxes(batches, count), random("f32", batches, classes, count, seed=2, low=0, high=2)
+    flipped = boxes[..., [2, 1, 0, 3]].copy()
+    size = boxes[..., 2:] - boxes[..., :2]
+    center = np.concatenate([(boxes[..., :2] + size / 2)[..., ::-1], size[..., ::-1]], 2).astype(np.float32)
+    for limit, iou, least in ((100, 0.5, -np.inf), (2, 0.25, 0.5), (0, 0.5, 0.0), (9, 1.0, 1.0)):
+        limits = [np.array(limit), np.asarray(iou, np.float32), np.asarray(least, np.float32)]
+        expected = _nms(boxes, scores, limit, iou, least)
+        PROGRAMS.check("nms", [boxes, scores, *limits], expected)
+        PROGRAMS.check("nms", [flipped, scores, *limits], expected)
+        PROGRAMS.check("nms_center", [center, scores, *limits], expected)
+
+
+def _sample(image: np.ndarray, y: float, x: float) -> list[np.ndarray]:
+    height, width = image.shape[1:]
+    if not (-1 <= y <= height and -1 <= x <= width):
+        return [np.zeros(image.shape[0])] * 4
+    y, x = min(max(y, 0), height - 1), min(max(x, 0), width - 1)
+    top, left = int(y), int(x)
+    bottom, right = min(top + 1, height - 1), min(left + 1, width - 1)
+    dy, dx = y - top, x - left
+    at = image.astype(np.float64)
+    upper = [at[:, top, left] * (1 - dy) * (1 - dx), at[:, top, right] * (1 - dy) * dx]
+    return [*upper, at[:, bottom, left] * dy * (1 - dx), at[:, bottom, right] * dy * dx]
+
+
+def _align(x: np.ndarray, rois: np.ndarray, at: np.ndarray, ratio: int, scale: float, mode: str, aligned: bool):
+    result = np.zeros((len(rois), x.shape[1], 3, 2))
+    for r, roi in enumerate(rois.astype(np.float64)):
+        x1, y1, x2, y2 = roi * scale - (0.5 if aligned else 0)
+        height, width = (y2 - y1, x2 - x1) if aligned else (max(y2 - y1, 1), max(x2 - x1, 1))
+        rows, columns = (ratio, ratio) if ratio else (int(np.ceil(height / 3)), int(np.ceil(width / 2)))
+        for i in range(3):
+            for j in range(2):
+                points = [
+                    _sample(
+                        x[at[r]], y1 + (i + (p + 0.5) / rows) * height / 3, x1 + (j + (q + 0.5) / columns) * width / 2
+                    )
+                    for p in range(rows)
+                    for q in range(columns)
+                ]
+                if points:
+                    flat = np.array(points)
+                    result[r, :, i, j] = flat.sum(1).mean(0) if mode == "avg" else flat.max((0, 1))
+    return result.astype(x.dtype)
+
+
+@pytest.mark.parametrize(("count", "shape"), [(0, (1, 1, 2, 2)), (1, (1, 1, 1, 1)), (5, (2, 3, 6, 5))])
+def test_roi_align(count: int, shape: tuple[int, ...]):
+    x, at = random("f32", *shape), np.arange(count) % shape[0]
+    low = random("f32", count, 2, seed=1, low=-2, high=4)
+    rois = np.concatenate([low, low + random("f32", count, 2, seed=2, low=0.5, high=6)], 1)
+    near = Tolerance(1e-4, 1e-5)
+    PROGRAMS.check("align", [x, rois, at], _align(x, rois, at, 2, 0.5, "avg", False), near)
+    PROGRAMS.check("align_free", [x, rois, at], _align(x, rois, at, 0, 1.0, "avg", True), near)
+    PROGRAMS.check("align_max", [x, rois, at], _align(x, rois, at, 3, 1.0, "max", True), near)
+    half = [x.astype(np.float16), rois.astype(np.float16), at]
+    PROGRAMS.check("align_f16", half, _align(*half, 1, 1.0, "avg", False), Tolerance(2e-3, 2e-3))
