@@ -70,9 +70,9 @@ RELAX_CORE = ops(
 """The language, and operators that only look at memory in another way: what the virtual machine has a form for."""
 
 RELAX_CALLS = ops(
-    "relax.dataflow relax.output relax.closure relax.call_tir relax.call_tir_inplace relax.call_dps_packed"
+    "relax.dataflow relax.output relax.fused relax.closure relax.call_tir relax.call_tir_inplace relax.call_dps_packed"
 )
-"""Dataflow regions, closures, and calls whose results are allocated by the compiler."""
+"""Dataflow regions, groups, closures, and calls whose results are allocated by the compiler."""
 
 ALLOCATION = ops("relax.alloc_tensor relax.call_kernel")
 """Explicit destinations."""
@@ -135,6 +135,7 @@ REMOVED_BY: Mapping[str, str] = {
     "relax.closure": "lambda-lift",
     "relax.dataflow": "to-non-dataflow",
     "relax.output": "to-non-dataflow",
+    "relax.fused": "fuse-tir",
     "relax.call_tir": "lower-call-tir",
     "relax.call_tir_inplace": "lower-call-tir",
     "relax.call_dps_packed": "lower-call-tir",

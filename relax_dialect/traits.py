@@ -16,6 +16,8 @@ from xdsl.traits import (
     get_effects,
 )
 
+from relax_dialect.witness_effects import CheckedWitness
+
 _ANY_EFFECT = frozenset((EffectInstance(MemoryEffectKind.READ), EffectInstance(MemoryEffectKind.WRITE)))
 _NO_EFFECT: frozenset[EffectInstance] = frozenset()
 
@@ -59,6 +61,8 @@ def impurity_of(op: Operation) -> str | None:
         return op.impurity
     if op.regions:
         return None if op.get_traits_of_type(MemoryEffect) else "has effects that are not known"
+    if op.get_traits_of_type(CheckedWitness):
+        return None
     effects = get_effects(op)
     if effects is None:
         return "has effects that are not known"
@@ -71,6 +75,10 @@ class AliasesOperand(OpTrait):
 
 class OnlyReadsTensors(OpTrait):
     """The op looks at its tensor operands while it runs and does not keep them."""
+
+
+class EndsInYield(OpTrait):
+    """The regions of the op end in `relax.yield`, though it is no control flow."""
 
 
 class Loop(OpTrait):

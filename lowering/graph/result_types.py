@@ -12,8 +12,9 @@ from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, DestinationPassing
 from relax_dialect.ops.calls import CallOp, MakeClosureOp, find_relax_function
-from relax_dialect.ops.control_flow import IfOp, join_yields
+from relax_dialect.ops.control_flow import IfOp, join_yields, visible_yields
 from relax_dialect.ops.dataflow import DataflowOp, visible_types
+from relax_dialect.ops.fused import FusedOp
 from relax_dialect.ops.guard import GuardOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at
@@ -111,6 +112,10 @@ class ResultTypes:
     @infer.register
     def _(self, op: DataflowOp) -> None:
         self.set_types(op.results, visible_types(op.body.block))
+
+    @infer.register
+    def _(self, op: FusedOp) -> None:
+        self.set_types(op.res, visible_yields(op.body))
 
     @infer.register
     def _(self, op: IfOp) -> None:

@@ -27,7 +27,7 @@ from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.join import join
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.types import PrimType, TensorType
-from relax_dialect.traits import ControlFlow
+from relax_dialect.traits import ControlFlow, EndsInYield
 from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
 
 CONDITION_TYPES = "a scalar tensor of i1 or a prim of i1"
@@ -176,5 +176,7 @@ class YieldOp(IRDLOperation):
 
     def verify_(self) -> None:
         parent = self.parent_op()
-        if parent is not None and not parent.has_trait(ControlFlow):
-            raise VerifyException(f"'relax.yield' op expected to end a region of a branch or loop, got '{parent.name}'")
+        if parent is not None and not (parent.has_trait(ControlFlow) or parent.has_trait(EndsInYield)):
+            raise VerifyException(
+                f"'relax.yield' op expected to end a region of a branch, loop or group, got '{parent.name}'"
+            )

@@ -60,7 +60,7 @@ relax.func @if(%c: !relax.prim<i1>) -> !relax.object {
 
 // -----
 
-// CHECK: 'relax.yield' op expected to end a region of a branch or loop, got 'relax.func'
+// CHECK: 'relax.yield' op expected to end a region of a branch, loop or group, got 'relax.func'
 relax.func @yield(%x: !relax.object) -> !relax.object {
   relax.yield %x
 }
