@@ -1,0 +1,1 @@
+"""Programs from other systems, as modules of this dialect."""

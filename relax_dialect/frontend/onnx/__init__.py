@@ -1,0 +1,36 @@
+"""The ONNX importer: `import_model` makes a module of relax functions from an ONNX model.
+
+The package `onnx` has to be installed (`pip install xdsl-relax[onnx]`); it is loaded by the first import of a model.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from relax_dialect.frontend.onnx.errors import OnnxImportError, UnsupportedNode
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["OnnxImportError", "UnsupportedNode", "import_model"]
+
+
+def import_model(
+    model: str | PathLike[str] | bytes | ModelProto, *, dynamic: bool = False, entry: str = "main"
+) -> ModuleOp:
+    """A module whose function `entry` computes the graph of an ONNX model.
+
+    `model` is a file, the bytes of one, or the parsed model. Its inputs that have no initializer are the parameters,
+    in order; several outputs are a tuple. Names of dimensions (`dim_param`) are symbols; with `dynamic`, every
+    dimension of an input is a symbol, as far as the graph leaves it open. Initializers are constants; those in other
+    files are memory-mapped and have to lie in the folder of the model.
+
+    Raises `OnnxImportError` for a model that is malformed, or that has nodes which are not supported: all of them, by
+    name.
+    """
+    from relax_dialect.frontend.onnx.importer import Importer
+    from relax_dialect.frontend.onnx.model import load_model
+
+    return Importer(load_model(model), dynamic=dynamic).module(entry)

@@ -1,0 +1,164 @@
+"""Activations."""
+
+from __future__ import annotations
+
+import math
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.registry import Result, converts
+
+
+@converts("Relu")
+def relu(node: Node) -> Result:
+    """`max(x, 0)`."""
+    return op.nn.relu(node[0])
+
+
+@converts("LeakyRelu")
+def leaky_relu(node: Node) -> Result:
+    """`x` if positive, else `alpha * x`."""
+    return op.nn.leakyrelu(node[0], node.number("alpha", 0.01))
+
+
+@converts("PRelu")
+def prelu(node: Node) -> Result:
+    """`x` if positive, else `slope * x`, the slope broadcast."""
+    x = node[0]
+    return op.where(op.less(x, node.like(0)), op.multiply(x, node[1]), x)
+
+
+@converts("Elu")
+def elu(node: Node) -> Result:
+    """`x` if positive, else `alpha * (exp(x) - 1)`."""
+    return _elu(node, node[0], node.number("alpha", 1.0), 1.0)
+
+
+@converts("Celu")
+def celu(node: Node) -> Result:
+    """`max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)`."""
+    alpha = node.number("alpha", 1.0)
+    return _elu(node, node[0], alpha, alpha)
+
+
+@converts("Selu")
+def selu(node: Node) -> Result:
+    """`gamma` times the exponential unit."""
+    alpha = node.number("alpha", 1.67326319217681884765625)
+    return op.multiply(_elu(node, node[0], alpha, 1.0), node.like(node.number("gamma", 1.05070102214813232421875)))
+
+
+def _elu(node: Node, x: Expr, alpha: float, scale: float) -> Expr:
+    inner = x if scale == 1.0 else op.divide(x, node.like(scale))
+    negative = op.multiply(op.subtract(op.exp(inner), node.like(1)), node.like(alpha))
+    return op.where(op.greater(x, node.like(0)), x, negative)
+
+
+@converts("ThresholdedRelu")
+def thresholded_relu(node: Node) -> Result:
+    """`x` if above `alpha`, else 0."""
+    x = node[0]
+    return op.where(op.greater(x, node.like(node.number("alpha", 1.0))), x, node.like(0))
+
+
+@converts("HardSigmoid")
+def hard_sigmoid(node: Node) -> Result:
+    """`max(0, min(1, alpha * x + beta))`."""
+    return hard(node, node[0], node.number("alpha", 0.2), node.number("beta", 0.5))
+
+
+@converts("HardSwish")
+def hard_swish(node: Node) -> Result:
+    """`x` times a hard sigmoid."""
+    return op.multiply(node[0], hard(node, node[0], 1.0 / 6.0, 0.5))
+
+
+def hard(node: Node, x: Expr, alpha: float, beta: float) -> Expr:
+    """`max(0, min(1, alpha * x + beta))`."""
+    line = op.add(op.multiply(x, node.like(alpha)), node.like(beta))
+    return op.maximum(op.minimum(line, node.like(1)), node.like(0))
+
+
+@converts("Softplus")
+def softplus(node: Node) -> Result:
+    """`log(exp(x) + 1)`, without overflow."""
+    return stable_softplus(node, node[0])
+
+
+def stable_softplus(node: Node, x: Expr) -> Expr:
+    """`max(x, 0) + log(1 + exp(-|x|))`."""
+    small = op.log(op.add(op.exp(op.negative(op.abs(x))), node.like(1)))
+    return op.add(op.maximum(x, node.like(0)), small)
+
+
+@converts("Softsign")
+def softsign(node: Node) -> Result:
+    """`x / (1 + |x|)`."""
+    x = node[0]
+    return op.divide(x, op.add(op.abs(x), node.like(1)))
+
+
+@converts("Mish")
+def mish(node: Node) -> Result:
+    """`x * tanh(softplus(x))`."""
+    return op.multiply(node[0], op.tanh(stable_softplus(node, node[0])))
+
+
+@converts("Swish")
+def swish(node: Node) -> Result:
+    """`x * sigmoid(alpha * x)`."""
+    x, alpha = node[0], node.number("alpha", 1.0)
+    return op.multiply(x, op.sigmoid(x if alpha == 1.0 else op.multiply(x, node.like(alpha))))
+
+
+@converts("Gelu")
+def gelu(node: Node) -> Result:
+    """The Gaussian error linear unit, or its approximation by a tanh."""
+    if node.text("approximate", "none") == "tanh":
+        return op.nn.gelu_tanh(node[0])
+    return op.nn.gelu(node[0])
+
+
+@converts("Shrink")
+def shrink(node: Node) -> Result:
+    """Elements near zero become 0, the others come nearer by `bias`."""
+    x, bias, limit = node[0], node.number("bias"), node.number("lambd", 0.5)
+    below = op.where(op.less(x, node.like(-limit)), op.add(x, node.like(bias)), node.like(0))
+    return op.where(op.greater(x, node.like(limit)), op.subtract(x, node.like(bias)), below)
+
+
+@converts("Softmax", "LogSoftmax", since=13)
+def softmax(node: Node) -> Result:
+    """Along one axis."""
+    axis = node.axis(default=-1)
+    return (op.nn.softmax if node.op_type == "Softmax" else op.nn.log_softmax)(node[0], axis)
+
+
+@converts("Softmax", "LogSoftmax")
+def softmax_flattened(node: Node) -> Result:
+    """Before version 13: over all axes from one on, as one."""
+    function = op.nn.softmax if node.op_type == "Softmax" else op.nn.log_softmax
+    axis, shape = node.axis(default=1), node.shape()
+    if axis == len(shape) - 1:
+        return function(node[0], axis)
+    flat = op.reshape(node[0], [math.prod(shape[:axis]), math.prod(shape[axis:])])
+    return op.reshape(function(flat, 1), shape)
+
+
+@converts("Hardmax")
+def hardmax(node: Node) -> Result:
+    """1 at the first greatest element along an axis, else 0; before version 13 over all axes from one on."""
+    shape = node.shape()
+    axis = node.axis(default=-1 if node.version >= 13 else 1)
+    x = node[0]
+    flat = node.version < 13 and axis != len(shape) - 1
+    if flat:
+        x, axis = op.reshape(x, [math.prod(shape[:axis]), math.prod(shape[axis:])]), 1
+    assert x.shape is not None
+    length = x.shape[axis]
+    assert length is not None
+    made = op.one_hot(
+        op.argmax(x, axis), node.bb.prim(1.0, node.dtype()), node.bb.prim(0.0, node.dtype()), length, axis
+    )
+    return op.reshape(made, shape) if flat else made

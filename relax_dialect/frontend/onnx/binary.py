@@ -1,0 +1,114 @@
+"""Elementwise operators of several tensors, with broadcasting."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.registry import Result, converts
+from tir_dialect.dtypes import is_float
+
+_SAME = {
+    "Add": op.add,
+    "And": op.logical_and,
+    "BitwiseAnd": op.bitwise_and,
+    "BitwiseOr": op.bitwise_or,
+    "BitwiseXor": op.bitwise_xor,
+    "Div": op.divide,
+    "Greater": op.greater,
+    "GreaterOrEqual": op.greater_equal,
+    "Less": op.less,
+    "LessOrEqual": op.less_equal,
+    "Mul": op.multiply,
+    "Or": op.logical_or,
+    "Sub": op.subtract,
+    "Xor": op.logical_xor,
+}
+
+
+@converts(*_SAME)
+def binary(node: Node) -> Result:
+    """The relax operator of the same meaning."""
+    return _SAME[node.op_type](node[0], node[1])
+
+
+@converts("Equal")
+def equal(node: Node) -> Result:
+    """Equality, of truth values too."""
+    return op.equal(node[0], node[1])
+
+
+@converts("Max", "Min", "Sum")
+def folded(node: Node) -> Result:
+    """A function of two tensors applied to all of them in turn."""
+    function = {"Max": op.maximum, "Min": op.minimum, "Sum": op.add}[node.op_type]
+    return reduce(function, [node[index] for index in range(len(node.inputs))])
+
+
+@converts("Mean")
+def mean(node: Node) -> Result:
+    """The mean of the operands."""
+    count = len(node.inputs)
+    if count == 1:
+        return node.value(0)
+    return op.divide(reduce(op.add, [node[index] for index in range(count)]), node.like(count))
+
+
+@converts("Mod")
+def mod(node: Node) -> Result:
+    """The remainder with the divisor's sign, or with `fmod` the dividend's."""
+    x, y = node[0], node[1]
+    return truncated_remainder(x, y) if node.integer("fmod") else op.floor_mod(x, y)
+
+
+def truncated_remainder(x: Expr, y: Expr) -> Expr:
+    """`x - trunc(x / y) * y`, with the sign of `x`."""
+    return op.mod(x, y)
+
+
+@converts("Pow")
+def power(node: Node) -> Result:
+    """Powers; exponents of another dtype are converted, and powers of integers to a fraction go by way of floats."""
+    x, y = node[0], node[1]
+    if x.dtype == y.dtype:
+        return op.power(x, y)
+    if x.dtype is not None and y.dtype is not None and is_float(y.dtype) and not is_float(x.dtype):
+        return op.astype(op.power(op.astype(x, y.dtype), y), x.dtype)
+    return op.power(x, op.astype(y, node.dtype(0)))
+
+
+@converts("BitShift")
+def shift(node: Node) -> Result:
+    """Shifts, zeros coming in."""
+    return (op.left_shift if node.text("direction") == "LEFT" else op.right_shift)(node[0], node[1])
+
+
+@converts("Where")
+def where(node: Node) -> Result:
+    """Elements of one or the other tensor."""
+    return op.where(node[0], node[1], node[2])
+
+
+@converts("Clip")
+def clip(node: Node) -> Result:
+    """Elements no smaller and no larger than given ones: the least is applied first."""
+    x = node[0]
+    for index, function in ((1, op.maximum), (2, op.minimum)):
+        bound = node.optional(index)
+        if bound is not None:
+            x = function(x, bound)
+    return x
+
+
+@converts("Clip", since=6)
+def clip_attributes(node: Node) -> Result:
+    """Before version 11 the bounds are attributes."""
+    if node.version >= 11:
+        return clip(node)
+    x = node[0]
+    for name, function in (("min", op.maximum), ("max", op.minimum)):
+        if name in node.attributes:
+            x = function(x, node.like(node.number(name)))
+    return x

@@ -1,0 +1,99 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.node import Node, fixed
+from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.windows import WindowAttributes, window_attributes
+
+_FORWARD = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
+_TRANSPOSED = {1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose}
+
+
+@converts("Conv")
+def conv(node: Node) -> Result:
+    """A convolution, and a bias for each filter."""
+    return with_bias(convolution(node, node[0], node[1]), node.optional(2))
+
+
+def convolution(node: Node, x: Expr, w: Expr, index: int = 1) -> Expr:
+    """The convolution of a node without its bias; `index` is the operand that is the kernel."""
+    lengths = node.shape()[2:]
+    if len(lengths) not in _FORWARD:
+        raise Refusal(f"convolutions over {len(lengths)} dimensions are not supported")
+    windows = window_attributes(node, lengths, fixed(node.shape(index)[2:], "the kernel's shape"))
+    return _FORWARD[len(lengths)](
+        x,
+        w,
+        strides=windows.strides,
+        padding=windows.pads,
+        dilation=windows.dilations,
+        groups=node.integer("group", 1),
+    )
+
+
+def with_bias(x: Expr, bias: Expr | None) -> Expr:
+    """`x` with a bias for each channel."""
+    if bias is None:
+        return x
+    return op.add(x, op.expand_dims(bias, range(1, (x.ndim or 0) - 1)))
+
+
+@converts("ConvTranspose")
+def conv_transpose(node: Node) -> Result:
+    """A transposed convolution, and a bias for each filter."""
+    lengths, sizes = node.shape()[2:], fixed(node.shape(1)[2:], "the kernel's shape")
+    rank = len(lengths)
+    if rank not in _TRANSPOSED:
+        raise Refusal(f"convolutions over {rank} dimensions are not supported")
+    strides, dilations = node.integers("strides") or (1,) * rank, node.integers("dilations") or (1,) * rank
+    windows = WindowAttributes(sizes, strides, dilations, node.integers("pads") or (0,) * (2 * rank))
+    extra = node.integers("output_padding") or (0,) * rank
+    pads, extra = _transposed_pads(node, windows, extra)
+    if min(extra) < 0 or any(each >= max(strides[at], dilations[at]) for at, each in enumerate(extra)):
+        made = _padded(node, windows, pads, extra)
+    else:
+        made = _transposed(node, windows, pads, extra)
+    return with_bias(made, node.optional(2))
+
+
+def _transposed(node: Node, windows: WindowAttributes, pads: Sequence[int], extra: Sequence[int]) -> Expr:
+    return _TRANSPOSED[len(windows.sizes)](
+        node[0],
+        node[1],
+        strides=windows.strides,
+        padding=pads,
+        output_padding=extra,
+        dilation=windows.dilations,
+        groups=node.integer("group", 1),
+    )
+
+
+def _padded(node: Node, windows: WindowAttributes, pads: Sequence[int], extra: Sequence[int]) -> Expr:
+    """With more output padding than a stride: zeros behind what the windows reach."""
+    made = _transposed(node, windows, pads, (0,) * len(extra))
+    return op.nn.pad(made, [0, 0, 0, 0, *(each for more in extra for each in (0, more))])
+
+
+def _transposed_pads(
+    node: Node, windows: WindowAttributes, extra: Sequence[int]
+) -> tuple[Sequence[int], Sequence[int]]:
+    """The padding and output padding, also where the shape of the result says them."""
+    rank, auto = len(windows.sizes), node.text("auto_pad", "NOTSET")
+    wanted = node.integers("output_shape")
+    if wanted is None and auto in ("NOTSET", ""):
+        return windows.pads, extra
+    if wanted is None and auto == "VALID":
+        return (0,) * (2 * rank), extra
+    lengths = fixed(node.shape()[2:], "the shape of data, of which the padding depends,")
+    sizes = wanted[-rank:] if wanted else [length * windows.strides[at] for at, length in enumerate(lengths)]
+    totals = [windows.strides[at] * (lengths[at] - 1) + extra[at] + windows.reach(at) - sizes[at] for at in range(rank)]
+    more = [extra[at] + max(-total, 0) for at, total in enumerate(totals)]
+    totals = [max(total, 0) for total in totals]
+    small, large = [total // 2 for total in totals], [total - total // 2 for total in totals]
+    return ((*small, *large) if auto == "SAME_UPPER" else (*large, *small)), more

@@ -1,0 +1,134 @@
+"""Tensors made from a shape or a rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Attribute
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.values import Array, Value
+from tir_dialect import te
+from tir_dialect.dtypes import from_numpy, is_float
+
+
+@converts("Constant")
+def constant(node: Node) -> Result:
+    """A tensor that is an attribute."""
+    readers: dict[str, Any] = {
+        "value": lambda found: found,
+        "value_float": np.float32,
+        "value_floats": lambda found: np.array(found, np.float32),
+        "value_int": np.int64,
+        "value_ints": lambda found: np.array(found, np.int64),
+    }
+    for name, read in readers.items():
+        if name in node.attributes:
+            return Value.of(np.asarray(read(node.attributes[name])))
+    raise Refusal("the constant is no dense tensor of numbers")
+
+
+@converts("ConstantOfShape")
+def constant_of_shape(node: Node) -> Result:
+    """A tensor of one value."""
+    value: Array = node.attribute("value", np.zeros(1, np.float32))
+    dims = node.dims(0)
+    if dims is None:
+        dims = node.run_time_dims(node[0], node.hinted_dims(node.shape()[0].constant_value or 0))
+    scalar = node.bb.const(value.reshape(-1)[0], from_numpy(value.dtype))
+    return op.full(dims, scalar)
+
+
+@converts("EyeLike")
+def eye_like(node: Node) -> Result:
+    """Ones on a diagonal."""
+    dtype = node.element_type("dtype") or node.dtype()
+    rows, columns = node.shape()
+    return op.eye(rows, columns, node.integer("k"), dtype=dtype)
+
+
+@converts("Range")
+def arange(node: Node) -> Result:
+    """Numbers from a start to a limit, which may be data."""
+    known = [node.dims(at) for at in range(3)] if not is_float(node.dtype()) else [None] * 3
+    start, limit, step = (each[0] if each else None for each in known)
+    if start is not None and limit is not None and step is not None and step.constant_value:
+        return op.astype(op.arange(start, limit, step), node.dtype())
+    length = node.run_time_dims(node.te(_range_length, *_scalars(node), name="range_length"), node.hinted_dims(1))
+    dtype = str(node.dtype())
+    return node.te(
+        lambda start, step: te.compute(length, lambda i: start[()] + te.cast(i, dtype) * step[()], name="range"),
+        _scalars(node)[0],
+        _scalars(node)[2],
+    )
+
+
+def _scalars(node: Node) -> list[Expr]:
+    return [node[at] if node.rank(at) == 0 else op.reshape(node[at], []) for at in range(3)]
+
+
+def _range_length(start: te.Tensor, limit: te.Tensor, step: te.Tensor) -> te.Tensor:
+    """How many numbers there are, as a tensor of one element."""
+
+    def count(_: te.Expr) -> te.Expr:
+        span, by = limit[()] - start[()], step[()]
+        if is_float(start.dtype):
+            wide = te.ceil(te.cast(span, "f64") / te.cast(by, "f64"))
+            return te.maximum(te.cast(wide, "i64"), 0)
+        wide, stride = te.cast(span, "i64"), te.cast(by, "i64")
+        up = te.floordiv(wide + stride - 1, te.maximum(stride, 1))
+        down = te.floordiv(-wide - stride - 1, te.maximum(-stride, 1))
+        return te.maximum(te.select(stride > 0, up, down), 0)
+
+    return te.compute((1,), count, name="range_length")
+
+
+@converts("OneHot")
+def one_hot(node: Node) -> Result:
+    """`on` at the places that indices name along a new axis, `off` elsewhere; places outside mark nothing."""
+    depth = node.dims(1)
+    axis = node.axis(default=-1, rank=node.rank() + 1)
+    if depth is None or is_float(node.dtype(1)):
+        tensor = node[1] if node.rank(1) == 1 else op.reshape(node[1], [1])
+        rank = node.rank() + 1
+        depth = node.run_time_dims(tensor, node.hinted_dims(rank)[axis : axis + 1])
+    shape = [*node.shape()[:axis], depth[0], *node.shape()[axis:]]
+
+    def kernel(indices: te.Tensor, values: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            place = te.cast(indices[(*i[:axis], *i[axis + 1 :])], "i64")
+            place = te.select(place < 0, place + te.cast(te.cast(depth[0], "index"), "i64"), place)
+            return te.select(place == te.cast(i[axis], "i64"), values[1], values[0])
+
+        return te.compute(shape, element, name="one_hot")
+
+    return node.te(kernel, node[0], node[2])
+
+
+@converts("Trilu")
+def trilu(node: Node) -> Result:
+    """The upper or lower triangle of matrices."""
+    upper, known = bool(node.integer("upper", 1)), node.ints(1) if node.has(1) else (0,)
+    if known is not None:
+        return (op.triu if upper else op.tril)(node[0], known[0])
+
+    def kernel(x: te.Tensor, k: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            gap = te.cast(i[-1], "i64") - te.cast(i[-2], "i64")
+            diagonal = k[(0,) * k.ndim]
+            return te.select(gap >= diagonal if upper else gap <= diagonal, x[i], te.const(0, x.dtype))
+
+        return te.compute(x.shape, element, name="trilu")
+
+    return node.te(kernel, node[0], node[1])
+
+
+def zeros(node: Node, shape: Sequence[Any], dtype: Attribute) -> Expr:
+    """A tensor of zeros."""
+    return op.full(list(shape), node.const(0, dtype))

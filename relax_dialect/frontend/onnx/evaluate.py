@@ -1,0 +1,350 @@
+"""Evaluation while importing: arithmetic on constants and on shapes, whose elements may be symbolic dimensions.
+
+`evaluate` is a pure function from arrays to arrays. Arrays whose elements are all numbers have NumPy's dtype; others
+hold dimensions and numbers as objects. What depends on the value of a symbol is not evaluated: it is left to run time.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from xdsl.ir import Attribute
+
+from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
+from relax_dialect.frontend.onnx.values import MAX_EVALUATED, Array, plain
+from relax_dialect.inference import DEFAULT_PROVER
+from tir_dialect.dims import Dim, constant, floordiv, maximum, minimum, mod
+
+Attributes: TypeAlias = Mapping[str, Any]
+Operands: TypeAlias = Sequence[Array]
+Rule: TypeAlias = Callable[[Attributes, Operands], "Array | Sequence[Array]"]
+
+
+class _Open(Exception):
+    """The result depends on the value of a symbol."""
+
+
+def evaluate(
+    name: str, attributes: Attributes, operands: Sequence[Array | None], dtypes: Sequence[Attribute | None]
+) -> list[tuple[Array, Attribute | None]] | None:
+    """The outputs of an operator with their dtypes, `None` where it is NumPy's; or `None` if they are not known."""
+    rule = _RULES.get(name)
+    present = [each for each in operands if each is not None]
+    if rule is None or not present or (len(present) != len(operands) and name not in _WITH_GAPS):
+        return None
+    if any(each.size > MAX_EVALUATED for each in present):
+        return None
+    try:
+        made = rule(attributes, cast("Operands", operands))
+    except (_Open, ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError, MemoryError):
+        return None
+    results = [made] if isinstance(made, np.ndarray) else list(made)
+    if any(each.size > MAX_EVALUATED for each in results):
+        return None
+    return [_typed(name, attributes, each, dtypes) for each in results]
+
+
+def _typed(
+    name: str, attributes: Attributes, result: Array, dtypes: Sequence[Attribute | None]
+) -> tuple[Array, Attribute | None]:
+    """A result with its dtype, which object arrays do not know by themselves."""
+    if result.dtype != object:
+        return result, None
+    if name == "Cast":
+        dtype: Attribute | None = element_type(int(attributes["to"]))
+    elif name == "CastLike":
+        dtype = dtypes[1]
+    else:
+        dtype = dtypes[1] if name == "Where" else dtypes[0]
+    return plain(result, dtype), dtype
+
+
+# Elements
+
+
+def _elementwise(native: Callable[..., Any], symbolic: Callable[..., Any] | None) -> Rule:
+    """NumPy's function on numbers, another one on dimensions; `None` if there is none."""
+
+    def rule(attributes: Attributes, operands: Operands) -> Array:
+        if all(each.dtype != object for each in operands):
+            with np.errstate(all="ignore"):
+                return np.asarray(native(*operands))
+        if symbolic is None:
+            raise _Open
+        return np.asarray(np.frompyfunc(symbolic, len(operands), 1)(*operands))
+
+    return rule
+
+
+def _folded(native: Callable[..., Any], symbolic: Callable[..., Any] | None) -> Rule:
+    """A function of two operands, applied to any number of them."""
+    step = _elementwise(native, symbolic)
+    return lambda attributes, operands: reduce(lambda a, b: np.asarray(step(attributes, (a, b))), operands)
+
+
+def _divide(a: Array, b: Array) -> Any:
+    if a.dtype.kind in "iu":
+        quotient = np.abs(a) // np.abs(b)
+        return (np.sign(a) * np.sign(b) * quotient).astype(a.dtype)
+    return np.divide(a, b)
+
+
+def _positive(dim: Dim | int) -> Dim:
+    found = dim if isinstance(dim, Dim) else constant(int(dim))
+    if not DEFAULT_PROVER.less_equal(1, found):
+        raise _Open
+    return found
+
+
+def _natural(dim: Dim | int) -> Dim:
+    found = dim if isinstance(dim, Dim) else constant(int(dim))
+    if not DEFAULT_PROVER.less_equal(0, found):
+        raise _Open
+    return found
+
+
+def _divide_dims(a: Any, b: Any) -> Any:
+    return floordiv(_natural(a), _positive(b))
+
+
+def _modulo_dims(a: Any, b: Any) -> Any:
+    return mod(_natural(a), _positive(b))
+
+
+def _dim(value: Any) -> Dim:
+    return value if isinstance(value, Dim) else constant(int(value))
+
+
+def _equal_dims(a: Any, b: Any) -> bool:
+    return _decided(DEFAULT_PROVER.equal(_dim(a), _dim(b)))
+
+
+def _less_dims(a: Any, b: Any) -> bool:
+    return _decided(DEFAULT_PROVER.less(_dim(a), _dim(b)))
+
+
+def _decided(verdict: bool | None) -> bool:
+    if verdict is None:
+        raise _Open
+    return bool(verdict)
+
+
+def _truth(rule: Rule) -> Rule:
+    """A rule whose results are truth values."""
+    return lambda attributes, operands: np.asarray(rule(attributes, operands)).astype(np.bool_)
+
+
+def _modulo(attributes: Attributes, operands: Operands) -> Array:
+    native = np.fmod if attributes.get("fmod") else np.mod
+    return np.asarray(_elementwise(native, _modulo_dims)(attributes, operands))
+
+
+def _where(attributes: Attributes, operands: Operands) -> Array:
+    condition, then, otherwise = operands
+    if condition.dtype == object:
+        raise _Open
+    if object in (then.dtype, otherwise.dtype):
+        then, otherwise = then.astype(object), otherwise.astype(object)
+    return np.where(condition, then, otherwise)
+
+
+def _cast(attributes: Attributes, operands: Operands) -> Array:
+    return _converted(operands[0], np.dtype(to_numpy(element_type(int(attributes["to"])))))
+
+
+def _cast_like(attributes: Attributes, operands: Operands) -> Array:
+    if operands[1].dtype == object:
+        return _converted(operands[0], np.dtype(np.int64))
+    return _converted(operands[0], operands[1].dtype)
+
+
+def _converted(x: Array, dtype: np.dtype[Any]) -> Array:
+    if x.dtype == object:
+        if dtype not in (np.int64, np.int32):
+            raise _Open
+        return x
+    with np.errstate(all="ignore"):
+        return x.astype(dtype)
+
+
+# Shapes
+
+
+def _numbers(operand: Array) -> list[int]:
+    if operand.dtype == object:
+        raise _Open
+    return [int(each) for each in operand.reshape(-1).tolist()]
+
+
+def _axes(attributes: Attributes, operands: Sequence[Array | None]) -> list[int] | None:
+    """Axes, which newer versions have as second operand."""
+    if len(operands) > 1:
+        return None if operands[1] is None else _numbers(operands[1])
+    found = attributes.get("axes")
+    return None if found is None else [int(axis) for axis in found]
+
+
+def _squeeze(attributes: Attributes, operands: Operands) -> Array:
+    axes = _axes(attributes, operands)
+    return np.squeeze(operands[0], None if axes is None else tuple(axes))
+
+
+def _unsqueeze(attributes: Attributes, operands: Operands) -> Array:
+    return np.expand_dims(operands[0], tuple(_axes(attributes, operands) or ()))
+
+
+def _reshape(attributes: Attributes, operands: Operands) -> Array:
+    x, target = operands[0], _numbers(operands[1])
+    if not attributes.get("allowzero"):
+        target = [x.shape[at] if dim == 0 else dim for at, dim in enumerate(target)]
+    return x.reshape(target)
+
+
+def _expand(attributes: Attributes, operands: Operands) -> Array:
+    return operands[0] * np.ones(_numbers(operands[1]), operands[0].dtype)
+
+
+def _concat(attributes: Attributes, operands: Operands) -> Array:
+    if any(each.dtype == object for each in operands):
+        operands = [each.astype(object) for each in operands]
+    return np.concatenate(operands, int(attributes["axis"]))
+
+
+def _gather(attributes: Attributes, operands: Operands) -> Array:
+    if operands[1].dtype == object:
+        raise _Open
+    return np.take(operands[0], operands[1].astype(np.int64), int(attributes.get("axis", 0)))
+
+
+def _slice(attributes: Attributes, operands: Sequence[Array | None]) -> Array:
+    x = operands[0]
+    if x is None:
+        raise _Open
+    if len(operands) > 1:
+        starts, ends = (_numbers(each) for each in operands[1:3] if each is not None)
+    else:
+        starts, ends = list(attributes["starts"]), list(attributes["ends"])
+    given = operands[3] if len(operands) > 3 else None
+    axes = list(attributes.get("axes") or range(len(starts))) if given is None else _numbers(given)
+    steps_given = operands[4] if len(operands) > 4 else None
+    steps = [1] * len(starts) if steps_given is None else _numbers(steps_given)
+    index: list[slice] = [slice(None)] * x.ndim
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        stop = None if step < 0 and end < -x.shape[axis] else end
+        index[axis] = slice(start, stop, step)
+    return x[tuple(index)]
+
+
+def _range(attributes: Attributes, operands: Operands) -> Array:
+    start, stop, step = (each.reshape(()) for each in operands)
+    if object in (start.dtype, stop.dtype, step.dtype):
+        raise _Open
+    count = max(int(np.ceil((stop - start) / step)), 0)
+    if count > MAX_EVALUATED:
+        raise _Open
+    return (start + np.arange(count).astype(start.dtype) * step).astype(start.dtype)
+
+
+def _constant_of_shape(attributes: Attributes, operands: Operands) -> Array:
+    shape, value = _numbers(operands[0]), attributes.get("value")
+    if np.prod(np.array(shape, object)) > MAX_EVALUATED:
+        raise _Open
+    return np.zeros(shape, np.float32) if value is None else np.full(shape, value.reshape(-1)[0], value.dtype)
+
+
+def _reduction(native: Callable[..., Any], step: Callable[[Any, Any], Any]) -> Rule:
+    """A reduction; of dimensions only if it goes over everything."""
+
+    def rule(attributes: Attributes, operands: Operands) -> Array:
+        x, axes = operands[0], _axes(attributes, operands)
+        keep = bool(attributes.get("keepdims", 1))
+        if not axes:
+            if attributes.get("noop_with_empty_axes"):
+                return x
+            axes = list(range(x.ndim))
+        if x.dtype != object:
+            return np.asarray(native(x, axis=tuple(axes), keepdims=keep, dtype=x.dtype))
+        if len(axes) != x.ndim:
+            raise _Open
+        made = np.empty((1,) * x.ndim if keep else (), object)
+        made[...] = reduce(step, x.reshape(-1).tolist())
+        return made
+
+    return rule
+
+
+def _extreme(native: Callable[..., Any], step: Callable[[Any, Any], Any]) -> Rule:
+    return _reduction(lambda x, axis, keepdims, dtype: native(x, axis=axis, keepdims=keepdims), step)
+
+
+def _split(attributes: Attributes, operands: Operands) -> Sequence[Array]:
+    x, axis = operands[0], int(attributes.get("axis", 0))
+    sizes = _numbers(operands[1]) if len(operands) > 1 else attributes.get("split")
+    if sizes is None:
+        raise _Open
+    return np.split(x, np.cumsum(sizes)[:-1], axis)
+
+
+def _transpose(attributes: Attributes, operands: Operands) -> Array:
+    return np.transpose(operands[0], attributes.get("perm"))
+
+
+def _lower(a: Any, b: Any) -> Any:
+    return minimum(_dim(a), _dim(b))
+
+
+def _upper(a: Any, b: Any) -> Any:
+    return maximum(_dim(a), _dim(b))
+
+
+_RULES: dict[str, Rule] = {
+    "Abs": _elementwise(np.abs, None),
+    "Add": _elementwise(np.add, operator.add),
+    "And": _elementwise(np.logical_and, None),
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Ceil": _elementwise(np.ceil, None),
+    "Concat": _concat,
+    "ConstantOfShape": _constant_of_shape,
+    "Div": _elementwise(_divide, _divide_dims),
+    "Equal": _truth(_elementwise(np.equal, _equal_dims)),
+    "Exp": _elementwise(np.exp, None),
+    "Expand": _expand,
+    "Floor": _elementwise(np.floor, None),
+    "Gather": _gather,
+    "Greater": _truth(_elementwise(np.greater, lambda a, b: _less_dims(b, a))),
+    "GreaterOrEqual": _truth(_elementwise(np.greater_equal, lambda a, b: not _less_dims(a, b))),
+    "Identity": lambda attributes, operands: operands[0],
+    "Less": _truth(_elementwise(np.less, _less_dims)),
+    "LessOrEqual": _truth(_elementwise(np.less_equal, lambda a, b: not _less_dims(b, a))),
+    "Log": _elementwise(np.log, None),
+    "Max": _folded(np.maximum, _upper),
+    "Min": _folded(np.minimum, _lower),
+    "Mod": _modulo,
+    "Mul": _elementwise(np.multiply, operator.mul),
+    "Neg": _elementwise(np.negative, operator.neg),
+    "Not": _elementwise(np.logical_not, None),
+    "Or": _elementwise(np.logical_or, None),
+    "Range": _range,
+    "Reciprocal": _elementwise(np.reciprocal, None),
+    "ReduceMax": _extreme(np.max, _upper),
+    "ReduceMin": _extreme(np.min, _lower),
+    "ReduceProd": _reduction(np.prod, operator.mul),
+    "ReduceSum": _reduction(np.sum, operator.add),
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Split": _split,
+    "Sqrt": _elementwise(np.sqrt, None),
+    "Squeeze": _squeeze,
+    "Sub": _elementwise(np.subtract, operator.sub),
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+    "Where": _where,
+    "Xor": _elementwise(np.logical_xor, None),
+}
+_WITH_GAPS = frozenset({"Slice", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"})
+"""Operators with optional operands that may be absent."""

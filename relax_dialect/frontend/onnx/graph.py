@@ -1,0 +1,176 @@
+"""Importing a graph: its nodes in order, what their names stand for, and what could not be imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnx import GraphProto, NodeProto
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.builder import BlockBuilder, BuilderError
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx import functions
+from relax_dialect.frontend.onnx.attributes import attributes_of
+from relax_dialect.frontend.onnx.errors import NeedsControlFlow, Refusal, UnsupportedNode, UseFunction
+from relax_dialect.frontend.onnx.evaluate import evaluate
+from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
+from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.registry import Result, find
+from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import symbol
+
+Environment = dict[str, "Value | None"]
+"""What names stand for; `None` for the outputs of nodes that could not be imported."""
+
+
+@dataclass
+class Problems:
+    """The nodes that could not be imported so far."""
+
+    nodes: list[UnsupportedNode] = field(default_factory=list[UnsupportedNode])
+
+    def add(self, node: NodeProto, reason: str) -> None:
+        """Notes a node."""
+        domain = "" if node.domain in DEFAULT_DOMAINS else f"{node.domain}."
+        name = node.name or next(iter(node.output), "")
+        self.nodes.append(UnsupportedNode(name, domain + node.op_type, reason))
+
+
+@dataclass
+class GraphImporter:
+    """Imports the nodes of one graph, or of the body of one function, into the block that is open."""
+
+    model: Model
+    bb: BlockBuilder
+    opsets: Mapping[str, int]
+    hints: Mapping[str, TensorType]
+    problems: Problems
+    environment: Environment
+    in_dataflow: bool
+    prefix: str = ""
+    """What names of nodes begin with: the names of the nodes whose functions these are."""
+
+    def within(
+        self,
+        environment: Environment,
+        *,
+        hints: Mapping[str, TensorType] | None = None,
+        opsets: Mapping[str, int] | None = None,
+        prefix: str | None = None,
+    ) -> GraphImporter:
+        """An importer of another graph at the same place."""
+        return GraphImporter(
+            self.model,
+            self.bb,
+            self.opsets if opsets is None else opsets,
+            {} if hints is None else hints,
+            self.problems,
+            environment,
+            self.in_dataflow,
+            self.prefix if prefix is None else prefix,
+        )
+
+    def run(self, nodes: Iterable[NodeProto]) -> None:
+        """Imports nodes."""
+        for node in nodes:
+            self._node(node)
+
+    def initialize(self, graph: GraphProto) -> None:
+        """Makes the initializers known."""
+        for tensor in graph.initializer:
+            self.environment[tensor.name] = Value.of(self.model.array(tensor))
+        if graph.sparse_initializer:
+            raise Refusal("sparse initializers are not supported")
+
+    def require_control_flow(self) -> None:
+        """Called before a branch or loop is emitted: a dataflow region has none."""
+        if self.in_dataflow:
+            raise NeedsControlFlow
+
+    def value(self, name: str) -> Value | None:
+        """What a name stands for; `None` if it belongs to what could not be imported."""
+        if name not in self.environment:
+            raise Refusal(f"the name {name} is not defined before its use")
+        return self.environment[name]
+
+    def _node(self, proto: NodeProto) -> None:
+        try:
+            operands = [self.value(name) if name else None for name in proto.input]
+            given = [name for name in proto.input if name]
+            if any(self.environment[name] is None for name in given):
+                self._define(proto, [None] * len(proto.output))
+                return
+            with self.bb.at(self.prefix + (proto.name or next(iter(proto.output), proto.op_type))):
+                self._define(proto, self.outputs(proto, operands))
+        except (Refusal, VerifyException, BuilderError) as problem:
+            self.problems.add(proto, str(problem))
+            self._define(proto, [None] * len(proto.output))
+
+    def _define(self, proto: NodeProto, values: Sequence[Value | None]) -> None:
+        for name, value in zip(proto.output, values, strict=False):
+            if name:
+                self.environment[name] = value
+
+    def outputs(self, proto: NodeProto, operands: Sequence[Value | None]) -> Sequence[Value | None]:
+        """The outputs of a node, computed now or by the program."""
+        domain = "" if proto.domain in DEFAULT_DOMAINS else proto.domain
+        version = self.opsets.get(domain)
+        if version is None:
+            raise Refusal(f"the version of the domain {domain or 'ai.onnx'} is not given")
+        attributes = attributes_of(proto, domain, version, self.model)
+        if not domain:
+            made = (
+                evaluate(
+                    proto.op_type,
+                    attributes,
+                    [None if value is None else value.elements for value in operands],
+                    [None if value is None else value.dtype for value in operands],
+                )
+                if all(value is None or value.elements is not None for value in operands)
+                else None
+            )
+            if made is not None:
+                return [Value.of(known, dtype) for known, dtype in made]
+        node = Node(self, proto.op_type, version, operands, attributes, tuple(proto.output))
+        converter = None if domain else find(proto.op_type, version)
+        if converter is not None:
+            try:
+                return self._settle(proto, converter(node))
+            except UseFunction:
+                pass
+        return functions.expand(self, proto, node)
+
+    def _settle(self, proto: NodeProto, result: Result) -> list[Value | None]:
+        """Results as values whose rank is known, and whose dimensions have names."""
+        several = [result] if isinstance(result, Expr | Value) else list(result)
+        names = [*proto.output, *[""] * len(several)]
+        return [
+            Value(self.settled(each, self.hints.get(name))) if isinstance(each, Expr) else each
+            for each, name in zip(several, names, strict=False)
+        ]
+
+    def settled(self, value: Expr, hint: TensorType | None) -> Expr:
+        """A tensor with symbols for the dimensions that are not known; what the model says of them is checked."""
+        info = value.type
+        if not isinstance(info, TensorType) or info.known_dims is not None:
+            return value
+        said = None if hint is None else hint.dims
+        rank = len(info.dims) if info.dims is not None else None if said is None else len(said)
+        if rank is None:
+            raise Refusal("the rank of the result is not known while importing")
+        if said is None or len(said) != rank:
+            said = (None,) * rank
+        known = info.dims or (None,) * rank
+        dims: list[Any] = []
+        for dim, hinted in zip(known, said, strict=True):
+            if dim is None and hinted is not None and hinted.is_constant:
+                dim = hinted
+            if dim is None:
+                name = self.bb.fresh_symbol("d")
+                self.bb.frame.taken.add(name)
+                dim = symbol(name)
+            dims.append(dim)
+        return self.bb.match_cast(value, TensorType(dims, info.dtype))

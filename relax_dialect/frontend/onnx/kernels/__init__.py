@@ -1,0 +1,1 @@
+"""Kernels, as tensor expressions, of operators that are not put together from others."""

@@ -1,0 +1,262 @@
+"""Shapes: what is read from them, and tensors under other ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.node import Node, from_front
+from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.inference import DEFAULT_PROVER
+from tir_dialect import te
+from tir_dialect.dims import Dim, broadcast, constant, floordiv, product
+
+
+def objects(dims: Sequence[Dim]) -> np.ndarray:
+    """Dimensions as an array that is known while importing."""
+    made = np.empty(len(dims), object)
+    made[:] = list(dims)
+    return made
+
+
+@converts("Shape")
+def shape(node: Node) -> Result:
+    """The dimensions, or a range of them."""
+    dims = node.shape()
+    start, end = node.integer("start"), node.attributes.get("end")
+    return Value.of(objects(dims[slice(start, end)]), node.bb.const(np.int64(0)).dtype)
+
+
+@converts("Size")
+def size(node: Node) -> Result:
+    """The number of elements."""
+    made = np.empty((), object)
+    made[()] = product(node.shape())
+    return Value.of(made, node.bb.const(np.int64(0)).dtype)
+
+
+@converts("Reshape")
+def reshape(node: Node) -> Result:
+    """The elements under another shape: 0 keeps a dimension, -1 is what is left."""
+    wanted, allow_zero = node.dims(1), bool(node.integer("allowzero"))
+    old = node.shape()
+    if wanted is not None:
+        return op.reshape(node[0], reshaped(old, wanted, allow_zero))
+    rank = node.shape(1)[0].constant_value
+    hint = node.hint()
+    if rank is None:
+        rank = None if hint is None or hint.dims is None else len(hint.dims)
+    if rank is None:
+        raise Refusal("the rank of the result is not known while importing")
+    dims = node.run_time_dims(_resolved(node, old, allow_zero), node.hinted_dims(rank))
+    return op.reshape(node[0], dims)
+
+
+def reshaped(old: Sequence[Dim], wanted: Sequence[Dim], allow_zero: bool = False) -> list[Dim]:
+    """The shape that `wanted` stands for; `Refusal` if there is none."""
+    dims = list(wanted)
+    if not allow_zero:
+        for at, dim in enumerate(dims):
+            if dim.constant_value == 0:
+                if at >= len(old):
+                    raise Refusal(f"dimension {at} is to be kept, but the rank is {len(old)}")
+                dims[at] = old[at]
+    open_at = [at for at, dim in enumerate(dims) if dim.constant_value == -1]
+    if len(open_at) > 1:
+        raise Refusal("more than one dimension is -1")
+    if open_at:
+        rest = [dim for at, dim in enumerate(dims) if at not in open_at]
+        left, right = _without_common(list(old), rest)
+        total = product(right)
+        if total.constant_value == 0:
+            raise Refusal("a dimension is -1 where another one is 0")
+        dims[open_at[0]] = DEFAULT_PROVER.simplify(floordiv(product(left), total))
+    return dims
+
+
+def _without_common(left: list[Dim], right: list[Dim]) -> tuple[list[Dim], list[Dim]]:
+    """Two lists of factors without those that are in both."""
+    kept: list[Dim] = []
+    for dim in right:
+        if dim in left and dim.constant_value != 0:
+            left.remove(dim)
+        else:
+            kept.append(dim)
+    return left, kept
+
+
+def _resolved(node: Node, old: Sequence[Dim], allow_zero: bool) -> Expr:
+    """The shape that a tensor of dimensions stands for, as a tensor."""
+
+    def resolve(target: te.Tensor, *, dims: tuple[Dim, ...]) -> te.Tensor:
+        count = target.shape[0]
+
+        def kept(i: te.Expr) -> te.Expr:
+            value = te.cast(target[i], "i64")
+            if allow_zero:
+                return value
+            for at, dim in enumerate(dims):
+                here = te.cast(te.cast(dim, "index"), "i64")
+                value = te.select(te.cast(i, "i64") == at, te.select(target[i] == 0, here, value), value)
+            return value
+
+        filled = te.compute((count,), lambda i: kept(i), name="filled")
+        r = te.reduce_axis(count, "r")
+        known = te.compute((), lambda: te.prod(te.select(filled[r] == -1, 1, filled[r]), r), name="known_part")
+        total = te.cast(te.cast(product(dims), "index"), "i64")
+        rest = te.compute((), lambda: te.truncdiv(total, te.maximum(known[()], 1)), name="rest")
+        return te.compute((count,), lambda i: te.select(filled[i] == -1, rest[()], filled[i]), name="resolved")
+
+    return node.te(lambda target: resolve(target, dims=tuple(old)), node[1], name="resolve_shape")
+
+
+@converts("Flatten")
+def flatten(node: Node) -> Result:
+    """A matrix: the dimensions before an axis and those from it on."""
+    dims = node.shape()
+    axis = node.integer("axis", 1)
+    axis = axis + len(dims) if axis < 0 else axis
+    if not 0 <= axis <= len(dims):
+        raise Refusal(f"the axis {axis} is not within rank {len(dims)}")
+    return op.reshape(node[0], [product(dims[:axis]), product(dims[axis:])])
+
+
+@converts("Transpose")
+def transpose(node: Node) -> Result:
+    """The dimensions in another order."""
+    return op.permute_dims(node[0], node.integers("perm"))
+
+
+def axes_of(node: Node, index: int = 1) -> tuple[int, ...] | None:
+    """Axes from an attribute or an operand; `None` if there are none. `Refusal` if they are not known."""
+    if node.has(index):
+        found = node.ints(index)
+        if found is None:
+            raise Refusal("axes that are not known while importing are not supported")
+        return found
+    return node.integers("axes")
+
+
+@converts("Squeeze")
+def squeeze(node: Node) -> Result:
+    """Without dimensions of 1."""
+    if node.has(1) and node.ints(1) is None:
+        return _to_hinted_shape(node, -(node.shape(1)[0].constant_value or 0))
+    axes, dims = axes_of(node), node.shape()
+    if axes is None:
+        axes = tuple(at for at, dim in enumerate(dims) if dim.constant_value == 1)
+        if any(not dim.is_constant for dim in dims):
+            hint = node.hint()
+            if hint is None or hint.dims is None or len(hint.dims) != len(dims) - len(axes):
+                raise Refusal("which dimensions are 1 is not known while importing")
+    return op.squeeze(node[0], axes)
+
+
+@converts("Unsqueeze")
+def unsqueeze(node: Node) -> Result:
+    """With new dimensions of 1."""
+    if node.has(1) and node.ints(1) is None:
+        return _to_hinted_shape(node, node.shape(1)[0].constant_value or 0)
+    axes = axes_of(node) or ()
+    rank = node.rank() + len(axes)
+    return op.expand_dims(node[0], [from_front(axis, rank) for axis in axes])
+
+
+def _to_hinted_shape(node: Node, added: int) -> Expr:
+    """A squeeze or unsqueeze whose axes are data: the other dimensions stay in order."""
+    old, rank = node.shape(), node.rank() + added
+    longer = max(rank, len(old))
+
+    def shape_of(axes: te.Tensor) -> te.Tensor:
+        r = te.reduce_axis(axes.shape[0], "r")
+        marks = te.compute(
+            (longer,),
+            lambda i: te.max(te.cast(te.floormod(axes[r], longer) == te.cast(i, axes.dtype), "i64"), r),
+            name="marks",
+        )
+        sizes = te.compute((len(old),), lambda i: element_of(old, i), name="sizes")
+        body = _with_ones if added > 0 else without_marked
+        return te.extern([((rank,), "i64")], [marks, sizes], body, name="shape_with_axes")[0]
+
+    return op.reshape(node[0], node.run_time_dims(node.te(shape_of, node[1]), node.hinted_dims(rank)))
+
+
+def _with_ones(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+    """The sizes in order, and 1 at the places that are marked."""
+    marks, sizes = ins
+    place = b.alloc((), "i64", "place")
+    b.store(place, (), 0)
+    with b.for_range(0, marks.shape[0], "i") as i:
+        with b.if_(marks[i] == 0):
+            b.store(outs[0], i, sizes[te.cast(place[()], "index")])
+            b.store(place, (), place[()] + 1)
+        with b.else_():
+            b.store(outs[0], i, 1)
+
+
+def without_marked(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+    """The sizes that are not marked."""
+    marks, sizes = ins
+    place = b.alloc((), "i64", "place")
+    b.store(place, (), 0)
+    with b.for_range(0, marks.shape[0], "i") as i, b.if_(marks[i] == 0):
+        b.store(outs[0], te.cast(place[()], "index"), sizes[i])
+        b.store(place, (), place[()] + 1)
+
+
+def element_of(dims: Sequence[Dim], at: te.Expr) -> te.Expr:
+    """The dimension at a place that is known at run time."""
+    value: te.Expr = te.const(1, "i64")
+    for place, dim in enumerate(dims):
+        value = te.select(te.cast(at, "i64") == place, te.cast(te.cast(dim, "index"), "i64"), value)
+    return value
+
+
+@converts("Expand")
+def expand(node: Node) -> Result:
+    """Broadcast to a shape and with it."""
+    wanted, old = node.dims(1), node.shape()
+    if wanted is None:
+        count = node.shape(1)[0].constant_value
+        if count is None:
+            raise Refusal("the rank of the result is not known while importing")
+        rank = max(count, len(old))
+        full = node.te(lambda wanted: _expanded_shape(wanted, old, rank), node[1], name="expanded_shape")
+        return op.broadcast_to(node[0], node.run_time_dims(full, node.hinted_dims(rank)))
+    if all(dim.constant_value == 1 for dim in wanted) and len(wanted) <= len(old):
+        return node.value(0)
+    rank = max(len(wanted), len(old))
+    padded = [[constant(1)] * (rank - len(each)) + list(each) for each in (old, wanted)]
+    return op.broadcast_to(node[0], [joined(a, b) for a, b in zip(*padded, strict=True)])
+
+
+def _expanded_shape(wanted: te.Tensor, old: Sequence[Dim], rank: int) -> te.Tensor:
+    """The shape of a tensor that is broadcast to a shape and with it, from the tensor of that shape."""
+    count = wanted.shape[0].constant_value or 0
+    dims = [constant(1)] * (rank - len(old)) + list(old)
+
+    def element(i: te.Expr) -> te.Expr:
+        own = element_of(dims, i)
+        given = te.cast(wanted[te.maximum(i - (rank - count), 0)], "i64") if count else own
+        given = te.select(te.cast(i, "i64") < rank - count, te.const(1, "i64"), given)
+        return te.select(given == 1, own, given)
+
+    return te.compute((rank,), element, name="expanded_shape")
+
+
+def joined(a: Dim, b: Dim) -> Dim:
+    """The dimension of two that are broadcast to each other."""
+    if a is b or b.constant_value == 1:
+        return a
+    if a.constant_value == 1:
+        return b
+    if a.is_constant:
+        return a
+    if b.is_constant:
+        return b
+    return broadcast(a, b)

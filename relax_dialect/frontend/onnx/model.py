@@ -1,0 +1,135 @@
+"""Reading a model: the parsed file, checked, and its tensors as arrays."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from onnx import ModelProto, TensorProto, numpy_helper
+
+from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
+from relax_dialect.frontend.onnx.errors import OnnxImportError, Refusal
+
+OLDEST_OPSET = 1
+"""Nodes of versions before 7 are imported if they mean the same today; see `legacy.py`."""
+
+MAX_CHECKED_BYTES = 1 << 30
+"""Larger models are not handed to the checker of the onnx package, which would copy them."""
+
+DEFAULT_DOMAINS = ("", "ai.onnx")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A parsed model, and the folder in which its other files are."""
+
+    proto: ModelProto
+    folder: Path | None
+
+    @property
+    def opsets(self) -> dict[str, int]:
+        """The version of each domain of operators."""
+        return opsets(self.proto.opset_import)
+
+    def array(self, tensor: TensorProto) -> NDArray[Any]:
+        """The elements of a tensor; those in a file are memory-mapped. Raises `Refusal`."""
+        dtype, shape = to_numpy(element_type(tensor.data_type)), tuple(tensor.dims)
+        if tensor.data_location == TensorProto.EXTERNAL:
+            return self._external(tensor, np.dtype(dtype), shape)
+        try:
+            return np.asarray(numpy_helper.to_array(tensor)).astype(dtype, copy=False).reshape(shape)
+        except (ValueError, TypeError, OverflowError, MemoryError) as error:
+            raise Refusal(f"the tensor {tensor.name} is malformed: {error}") from None
+
+    def _external(self, tensor: TensorProto, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        path = self._path(tensor.name, entries.get("location", ""))
+        count = int(np.prod([int(dim) for dim in shape], dtype=object)) if shape else 1
+        try:
+            offset, size = int(entries.get("offset", "0")), path.stat().st_size
+            if min(shape, default=0) < 0 or offset < 0 or offset + count * dtype.itemsize > size:
+                raise Refusal(f"the tensor {tensor.name} does not lie within the {size} bytes of its file")
+            if count == 0:
+                return np.empty(shape, dtype)
+            return np.memmap(path, dtype, "r", offset, (count,)).reshape(shape)
+        except (OSError, ValueError) as error:
+            raise Refusal(f"the tensor {tensor.name} cannot be read from its file: {error}") from None
+
+    def _path(self, name: str, location: str) -> Path:
+        """The file of external data; it has to be in the folder of the model, also after links are followed."""
+        if self.folder is None:
+            raise Refusal(f"the tensor {name} is in another file, but the model was not read from one")
+        root, path = self.folder.resolve(), (self.folder / location).resolve()
+        if not location or root not in path.parents or not path.is_file():
+            raise Refusal(f"the tensor {name} is in the file {location!r}, which is not in the folder of the model")
+        return path
+
+
+def opsets(imports: Any) -> dict[str, int]:
+    """The version of each domain, the default one under the empty name."""
+    return {"" if each.domain in DEFAULT_DOMAINS else each.domain: int(each.version) for each in imports}
+
+
+def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
+    """A model from a file, its bytes, or parsed; raises `OnnxImportError` if it is malformed or too new or old."""
+    model = _read(source)
+    _check_versions(model)
+    if model.proto.ByteSize() <= MAX_CHECKED_BYTES:
+        try:
+            onnx.checker.check_model(_without_elements(model.proto))
+        except Exception as error:
+            raise OnnxImportError(f"the model is malformed: {str(error).strip()}") from error
+    return model
+
+
+def _without_elements(model: ModelProto) -> ModelProto:
+    """The model as the checker takes it: external data are looked at when they are read."""
+    external = [each for each in model.graph.initializer if each.data_location == TensorProto.EXTERNAL]
+    if not external:
+        return model
+    bare = ModelProto()
+    bare.CopyFrom(model)
+    for tensor in bare.graph.initializer:
+        if tensor.data_location == TensorProto.EXTERNAL:
+            del tensor.external_data[:]
+            tensor.data_location = TensorProto.DEFAULT
+            tensor.raw_data = b""
+            del tensor.dims[:]
+            tensor.dims.append(0)
+    return bare
+
+
+def _read(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
+    if isinstance(source, ModelProto):
+        return Model(source, None)
+    folder, data = None, source
+    if not isinstance(data, bytes):
+        path = Path(data)
+        try:
+            folder, data = path.parent, path.read_bytes()
+        except OSError as error:
+            raise OnnxImportError(f"the model cannot be read: {error}") from error
+    proto = ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError as error:
+        raise OnnxImportError("the model is malformed: it is not an ONNX file, or was cut off") from error
+    return Model(proto, folder)
+
+
+def _check_versions(model: Model) -> None:
+    newest = onnx.defs.onnx_opset_version()
+    version = model.opsets.get("")
+    if not model.opsets:
+        raise OnnxImportError("the model is malformed: it does not say which operators it uses (opset_import)")
+    if version is not None and not OLDEST_OPSET <= version <= newest:
+        raise OnnxImportError(
+            f"the model uses version {version} of the operators; {OLDEST_OPSET} to {newest} are supported: convert it "
+            "with onnx.version_converter"
+        )

@@ -1,0 +1,85 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal, UseFunction
+from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.registry import Result, converts
+from tir_dialect import te
+
+
+@converts("BatchNormalization")
+def batch_norm(node: Node) -> Result:
+    """Channels scaled by statistics that are given."""
+    if node.integer("training_mode") or any(node.outputs[1:]):
+        raise Refusal("training is not supported")
+    x, scale, bias, mean, variance = (node[index] for index in range(5))
+    if node.rank() == 1:
+        return _scaled(node, x, (scale, bias, mean, variance))
+    if len({str(each.dtype) for each in (x, scale, bias, mean, variance)}) > 1:
+        scale, bias, mean, variance = (op.astype(each, node.dtype()) for each in (scale, bias, mean, variance))
+    return op.nn.batch_norm(x, scale, bias, mean, variance, 1, node.number("epsilon", 1e-5))
+
+
+def _scaled(node: Node, x: Expr, parameters: tuple[Expr, Expr, Expr, Expr]) -> Expr:
+    scale, bias, mean, variance = parameters
+    spread = op.sqrt(op.add(variance, node.like(node.number("epsilon", 1e-5))))
+    return op.add(op.multiply(op.divide(op.subtract(x, mean), spread), scale), bias)
+
+
+@converts("InstanceNormalization")
+def instance_norm(node: Node) -> Result:
+    """Each channel of each item normalised by itself."""
+    axes = list(range(2, node.rank()))
+    return op.nn.instance_norm(node[0], node[1], node[2], 1, axes, node.number("epsilon", 1e-5))
+
+
+@converts("LayerNormalization")
+def layer_norm(node: Node) -> Result:
+    """The last axes normalised; with other outputs or shapes, as the standard spells it out."""
+    axis, shape = node.axis(default=-1), node.shape()
+    if any(node.outputs[1:]) or str(node.dtype()) not in ("f32", "f64") or node.shape(1) != shape[axis:]:
+        raise UseFunction
+    bias = node.optional(2)
+    if bias is not None and bias.shape != shape[axis:]:
+        raise UseFunction
+    shift = op.full(list(shape[axis:]), node.like(0)) if bias is None else bias
+    axes = list(range(axis, len(shape)))
+    return op.nn.layer_norm(node[0], node[1], shift, axes, node.number("epsilon", 1e-5))
+
+
+@converts("LpNormalization")
+def lp_normalization(node: Node) -> Result:
+    """Divided by the norm along an axis; where that is 0, the result is 0."""
+    axis, x = node.axis(default=-1), node[0]
+    if node.integer("p", 2) == 1:
+        norm = op.sum(op.abs(x), [axis], keepdims=True)
+    else:
+        norm = op.sqrt(op.sum(op.multiply(x, x), [axis], keepdims=True))
+    zero = op.equal(norm, node.like(0))
+    return op.divide(x, op.where(zero, node.like(1), norm))
+
+
+@converts("LRN")
+def lrn(node: Node) -> Result:
+    """Divided by a power of the squares in neighbouring channels."""
+    size, alpha, beta = node.integer("size"), node.number("alpha", 1e-4), node.number("beta", 0.75)
+    bias = node.number("bias", 1.0)
+    x = node[0]
+
+    def squares(x: te.Tensor) -> te.Tensor:
+        r = te.reduce_axis(size, "r")
+        channels = x.shape[1]
+
+        def total(n: te.Expr, c: te.Expr, *i: te.Expr) -> te.Expr:
+            place = c + r - (size - 1) // 2
+            inside = te.logical_and(place >= 0, place < channels)
+            element = x[(n, te.maximum(te.minimum(place, channels - 1), 0), *i)]
+            return te.sum(te.select(inside, element * element, te.const(0, x.dtype)), r)
+
+        return te.compute(x.shape, total, name="squares")
+
+    around = op.add(op.multiply(node.te(squares, x), node.like(alpha / size)), node.like(bias))
+    return op.divide(x, op.power(around, node.like(beta)))

@@ -1,0 +1,205 @@
+"""Reductions over axes, which may be data, and running sums and products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Attribute
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.kernels.reductions import kept_shape, reduce_windows, shorter_shape
+from relax_dialect.frontend.onnx.node import Node, from_front
+from relax_dialect.frontend.onnx.registry import Result, converts
+from tir_dialect.dims import Dim, constant, product
+from tir_dialect.dtypes import is_bool, is_float
+
+Reduce = Callable[[Expr, str], Expr]
+"""Reduces a tensor, by the name of the function; the reduced dimensions become 1."""
+
+
+@converts(
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+)
+def reduction(node: Node) -> Result:
+    """A function of the elements along axes; all axes if none are named."""
+    axes, keep = _Axes.of(node), bool(node.integer("keepdims", 1))
+    if axes.static == () and node.integer("noop_with_empty_axes"):
+        return _pointwise(node)
+    x = node[0]
+    kind = node.op_type.removeprefix("Reduce")
+    if is_bool(node.dtype()):
+        return op.not_equal(axes.finish(_reduced(node, kind, op.astype(x, "ui8"), axes.reduce), keep), 0)
+    return axes.finish(_reduced(node, kind, x, axes.reduce), keep)
+
+
+def _pointwise(node: Node) -> Result:
+    """The reduction over no axes: what happens to each element."""
+    return _reduced(node, node.op_type.removeprefix("Reduce"), node[0], lambda x, kind: x)
+
+
+def _reduced(node: Node, kind: str, x: Expr, reduce: Reduce) -> Expr:
+    if kind == "L1":
+        return reduce(op.abs(x), "sum")
+    if kind in ("L2", "SumSquare"):
+        return _square_sum(node, kind, x, reduce)
+    if kind == "LogSum":
+        return _in_floats(node, reduce(x, "sum"), op.log)
+    if kind == "LogSumExp":
+        return _log_sum_exp(node, x, reduce)
+    return reduce(x, kind.lower())
+
+
+def _square_sum(node: Node, kind: str, x: Expr, reduce: Reduce) -> Expr:
+    total = reduce(op.multiply(x, x), "sum")
+    return total if kind == "SumSquare" else _in_floats(node, total, op.sqrt)
+
+
+def _in_floats(node: Node, x: Expr, function: Callable[[Expr], Expr]) -> Expr:
+    """A function of floating-point numbers; integers are converted for it."""
+    dtype = node.dtype()
+    return function(x) if is_float(dtype) else op.astype(function(op.astype(x, "f64")), dtype)
+
+
+def _log_sum_exp(node: Node, x: Expr, reduce: Reduce) -> Expr:
+    """`log(sum(exp(x)))`, relative to the greatest element if that is finite."""
+    if not is_float(node.dtype()):
+        return op.astype(op.log(reduce(op.exp(op.astype(x, "f64")), "sum")), node.dtype())
+    if any(dim.constant_value == 0 for dim in node.shape()):
+        return op.log(reduce(op.exp(x), "sum"))
+    top = reduce(x, "max")
+    top = op.where(op.isfinite(top), top, node.like(0))
+    return op.add(op.log(reduce(op.exp(op.subtract(x, top)), "sum")), top)
+
+
+@dataclass
+class _Axes:
+    """The axes of a reduction: known ones, or a tensor."""
+
+    node: Node
+    static: tuple[int, ...] | None
+    """The known axes, counted from the front; none stands for all of them, `None` if they are data."""
+
+    kept: Sequence[Dim] = ()
+    """The dimensions of the result, 1 where they are reduced, if the axes are data."""
+
+    @staticmethod
+    def of(node: Node) -> _Axes:
+        """The axes of a node."""
+        if not node.has(1):
+            found = node.integers("axes")
+            if node.version >= 18 or (node.version >= 13 and node.op_type == "ReduceSum"):
+                found = None
+        elif node.shape(1)[0].constant_value == 0:
+            found = ()
+        else:
+            found = node.ints(1)
+            if found is None:
+                return _at_run_time(node)
+        return _Axes(node, tuple(from_front(axis, node.rank()) for axis in found or ()))
+
+    def reduce(self, x: Expr, kind: str) -> Expr:
+        """A reduction whose reduced dimensions become 1."""
+        if self.static is None:
+            return self._over_windows(x, kind)
+        axes = self.static or tuple(range(self.node.rank()))
+        if kind in ("max", "min") and any(self.node.shape()[axis].constant_value == 0 for axis in axes):
+            return self._of_nothing(x, kind, axes)
+        if kind == "mean" and not is_float(self.node.dtype()):
+            count = product([self.node.shape()[axis] for axis in axes])
+            number = op.astype(op.reshape(op.shape_to_tensor([count]), []), self.node.dtype())
+            return op.divide(op.sum(x, axes, keepdims=True), number)
+        return getattr(op, kind)(x, axes, keepdims=True)
+
+    def _of_nothing(self, x: Expr, kind: str, axes: Sequence[int]) -> Expr:
+        """The greatest or least of no elements."""
+        shape = [constant(1) if at in axes else dim for at, dim in enumerate(self.node.shape())]
+        dtype = x.dtype or self.node.dtype()
+        return op.full(shape, self.node.const(extreme(dtype, kind), dtype))
+
+    def _over_windows(self, x: Expr, kind: str) -> Expr:
+        return self.node.te(lambda x: reduce_windows(x, self.kept, kind), x, name=f"reduce_{kind}")
+
+    def finish(self, reduced: Expr, keep: bool) -> Expr:
+        """The result: without the reduced dimensions, unless they are kept."""
+        if keep:
+            return reduced
+        if self.static is not None:
+            return op.squeeze(reduced, self.static or tuple(range(self.node.rank())))
+        node = self.node
+        rank = node.rank() - (node.shape(1)[0].constant_value or 0)
+        shape = node.te(lambda axes: shorter_shape(axes, node.shape(), rank), node[1], name="reduced_shape")
+        return op.reshape(reduced, node.run_time_dims(shape, node.hinted_dims(rank)))
+
+
+def _at_run_time(node: Node) -> _Axes:
+    if node.shape(1)[0].constant_value is None:
+        raise Refusal("the number of axes is not known while importing")
+    hints = node.hinted_dims(node.rank()) if node.integer("keepdims", 1) else None
+    shape = node.te(lambda axes: kept_shape(axes, node.shape()), node[1], name="kept_shape")
+    kept = node.run_time_dims(shape, hints)
+    known = hints is not None and all(dim.is_constant for dim in (*node.shape(), *kept))
+    if known:
+        pairs = enumerate(zip(node.shape(), kept, strict=True))
+        axes = tuple(at for at, (old, new) in pairs if old is not new)
+        return _Axes(node, axes) if axes else _Axes(node, None, kept)
+    return _Axes(node, None, kept)
+
+
+def extreme(dtype: Attribute, kind: str) -> float:
+    """What the greatest (`max`) or least of no elements is."""
+    import numpy as np
+
+    from relax_dialect.frontend.onnx.dtypes import to_numpy
+
+    if is_float(dtype):
+        return -np.inf if kind == "max" else np.inf
+    limits = np.iinfo(to_numpy(dtype))
+    return int(limits.min if kind == "max" else limits.max)
+
+
+@converts("CumSum", "CumProd")
+def running(node: Node) -> Result:
+    """Running sums or products along an axis, which may be data."""
+    known = node.ints(1)
+    if known is not None:
+        return _running(node, from_front(known[0], node.rank()))
+    axis = node[1] if node.rank(1) == 0 else op.reshape(node[1], [])
+    return switch(node, op.astype(axis, "i64"), lambda at: _running(node, at))
+
+
+def _running(node: Node, axis: int) -> Expr:
+    x, reverse = node[0], bool(node.integer("reverse"))
+    function = op.cumsum if node.op_type == "CumSum" else op.cumprod
+    turned = op.flip(x, axis) if reverse else x
+    made = function(turned, axis, dtype=node.dtype(), exclusive=bool(node.integer("exclusive")))
+    return op.flip(made, axis) if reverse else made
+
+
+def switch(node: Node, axis: Expr, make: Callable[[int], Expr]) -> Expr:
+    """What `make` makes of the axis that a scalar names at run time; all have to be of one type."""
+    node.graph.require_control_flow()
+    rank = node.rank()
+
+    def choose(at: int) -> Expr:
+        if at == rank - 1:
+            return make(at)
+        with node.bb.if_(op.logical_or(op.equal(axis, at), op.equal(axis, at - rank))) as branch:
+            with branch.then():
+                node.bb.yield_(make(at))
+            with branch.otherwise():
+                node.bb.yield_(choose(at + 1))
+        return branch.result
+
+    return choose(0)

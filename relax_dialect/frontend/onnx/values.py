@@ -1,0 +1,110 @@
+"""What the names of a graph stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Attribute
+
+from relax_dialect.builder import BlockBuilder, op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.dtypes import to_numpy
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim
+from tir_dialect.dtypes import from_numpy
+
+Array: TypeAlias = NDArray[Any]
+"""Elements that are known while importing: of NumPy's dtype, or objects if some are symbolic dimensions."""
+
+MAX_EVALUATED = 4096
+"""Up to so many elements are computed while importing: shapes and what is made of them, not weights."""
+
+
+class Value:
+    """A tensor of the graph: a value of the program, or elements that are known while importing.
+
+    Elements become a constant, or an op that makes a tensor of dimensions, when they are first used as a value.
+    """
+
+    def __init__(self, expr: Expr | None, known: Array | None = None, dtype: Attribute | None = None):
+        self._expr = expr
+        self.known = None if known is None else plain(known, dtype)
+        self._dtype = dtype
+
+    @classmethod
+    def of(cls, known: Array, dtype: Attribute | None = None) -> Value:
+        """A tensor whose elements are known; symbolic ones need the dtype."""
+        return cls(None, np.asarray(known), dtype)
+
+    @property
+    def dtype(self) -> Attribute:
+        """The element type."""
+        if self._dtype is not None:
+            return self._dtype
+        if self.known is not None:
+            return from_numpy(self.known.dtype)
+        info = self._info
+        if info.dtype is None:
+            raise Refusal("the element type of an operand is not known")
+        return info.dtype
+
+    @property
+    def _info(self) -> TensorType:
+        if self._expr is None or not isinstance(self._expr.type, TensorType):
+            raise Refusal("an operand is no tensor")
+        return self._expr.type
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """The dimensions."""
+        from tir_dialect.dims import constant
+
+        if self.known is not None:
+            return tuple(constant(int(dim)) for dim in self.known.shape)
+        dims = self._info.known_dims
+        if dims is None:
+            raise Refusal("the shape of an operand is not known")
+        return dims
+
+    def expr(self, bb: BlockBuilder) -> Expr:
+        """The value of the program."""
+        if self._expr is None or (self.known is not None and not bb.is_visible(self._expr.value)):
+            assert_known = cast("Array", self.known)
+            self._expr = _emit(bb, assert_known, self.dtype)
+        return self._expr
+
+    @property
+    def elements(self) -> Array | None:
+        """The elements, if they are known and few enough to compute with."""
+        return self.known if self.known is not None and self.known.size <= MAX_EVALUATED else None
+
+
+def plain(known: Array, dtype: Attribute | None) -> Array:
+    """Elements as numbers of NumPy's dtype, unless some are symbolic."""
+    if known.dtype != object:
+        return known if dtype is None else known.astype(to_numpy(dtype), copy=False)
+    numbers = [_number(each) for each in known.reshape(-1).tolist()]
+    if any(isinstance(each, Dim) for each in numbers):
+        made = np.empty(len(numbers), object)
+        made[:] = numbers
+        return made.reshape(known.shape)
+    return np.array(numbers, to_numpy(dtype) if dtype is not None else np.int64).reshape(known.shape)
+
+
+def _number(element: Any) -> Any:
+    if isinstance(element, Dim) and element.constant_value is not None:
+        return element.constant_value
+    return element
+
+
+def _emit(bb: BlockBuilder, known: Array, dtype: Attribute) -> Expr:
+    if known.dtype != object:
+        return bb.const(known, dtype)
+    made = op.shape_to_tensor(cast("Sequence[Any]", known.reshape(-1).tolist()))
+    if known.ndim != 1:
+        made = op.reshape(made, known.shape)
+    return made if str(dtype) == "i64" else op.astype(made, dtype)

@@ -1,0 +1,54 @@
+"""Windows that slide over data: attributes of convolutions and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.node import Node
+from tir_dialect.dims import Dim
+
+
+@dataclass(frozen=True)
+class WindowAttributes:
+    """Sizes, strides, dilations, and padding: before each dimension, then after each."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: tuple[int, ...]
+
+    def reach(self, axis: int) -> int:
+        """How many places a window spans."""
+        return self.dilations[axis] * (self.sizes[axis] - 1) + 1
+
+
+def window_attributes(node: Node, lengths: Sequence[Dim], sizes: Sequence[int]) -> WindowAttributes:
+    """The windows of a node over data with these lengths."""
+    rank = len(lengths)
+    strides = node.integers("strides") or (1,) * rank
+    dilations = node.integers("dilations") or (1,) * rank
+    given = WindowAttributes(tuple(sizes), strides, dilations, node.integers("pads") or (0,) * (2 * rank))
+    if not len(sizes) == len(strides) == len(dilations) == rank or len(given.pads) != 2 * rank:
+        raise Refusal(f"expected attributes for {rank} spatial dimensions")
+    auto = node.text("auto_pad", "NOTSET")
+    if auto in ("NOTSET", ""):
+        return given
+    if auto == "VALID":
+        return WindowAttributes(given.sizes, strides, dilations, (0,) * (2 * rank))
+    pads = [_same(given, axis, lengths[axis]) for axis in range(rank)]
+    small, large = [total // 2 for total in pads], [total - total // 2 for total in pads]
+    both = (*small, *large) if auto == "SAME_UPPER" else (*large, *small)
+    return WindowAttributes(given.sizes, strides, dilations, both)
+
+
+def _same(windows: WindowAttributes, axis: int, length: Dim) -> int:
+    """The padding with which there is a window for every stride."""
+    stride, reach = windows.strides[axis], windows.reach(axis)
+    if stride == 1:
+        return reach - 1
+    known = length.constant_value
+    if known is None:
+        raise Refusal("auto_pad with a stride needs constant spatial dimensions")
+    return max((-(-known // stride) - 1) * stride + reach - known, 0)
