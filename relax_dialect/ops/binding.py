@@ -25,7 +25,8 @@ from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_st
 from relax_dialect.struct_info.functions import parse_symbol_declarations, print_symbol_declaration
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.types import PrimType
-from relax_dialect.traits import AliasesOperand, Checked
+from relax_dialect.traits import AliasesOperand
+from relax_dialect.witness_effects import CheckedWitness
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import SymbolAttr
 
@@ -55,7 +56,7 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
     result = result_def(StructInfo)
     witnesses = var_result_def(PrimType)
 
-    traits = traits_def(Checked(), AliasesOperand())
+    traits = traits_def(CheckedWitness(), AliasesOperand())
 
     def __init__(self, value: SSAValue, info: StructInfo, binds: Sequence[SymbolAttr | str] = ()):
         symbols = [SymbolAttr(symbol) if isinstance(symbol, str) else symbol for symbol in binds]

@@ -1,0 +1,130 @@
+"""Which functions of a module refer to which: reachable ones, recursive ones, and calls that may be rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.utils.hints import isa
+
+from relax_dialect.ops.calls import CallOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.symbols import symbol_name
+
+
+@dataclass(frozen=True)
+class CallGraph:
+    """The functions of a module by name, whatever their dialect, and the names that each refers to, itself included."""
+
+    functions: Mapping[str, Operation]
+    references: Mapping[str, frozenset[str]]
+
+    @staticmethod
+    def of(module: ModuleOp) -> CallGraph:
+        """The graph of the module as it is now; it does not follow changes."""
+        functions = {name: op for op in module.ops if (name := symbol_name(op)) is not None}
+        references = {
+            name: frozenset(used for op in func.walk() for used in referenced_functions(op) if used in functions)
+            for name, func in functions.items()
+        }
+        return CallGraph(functions, references)
+
+    def reachable(self, roots: Iterable[str]) -> set[str]:
+        """The roots and all that they refer to, directly or through others."""
+        pending, found = list(roots), set[str]()
+        while pending:
+            name = pending.pop()
+            if name not in found:
+                found.add(name)
+                pending += self.references[name]
+        return found
+
+    def components(self) -> dict[str, int]:
+        """A number for each function; two have the same one if each refers to the other, directly or through others.
+
+        Callees have smaller numbers than callers of other components (Tarjan's algorithm without recursion).
+        """
+        return _Components(self.references).run()
+
+
+class _Components:
+    """The state of one search for strongly connected components."""
+
+    def __init__(self, edges: Mapping[str, frozenset[str]]):
+        self.edges = edges
+        self.index: dict[str, int] = {}
+        self.low: dict[str, int] = {}
+        self.open: dict[str, None] = {}
+        self.component: dict[str, int] = {}
+        self.closed = 0
+
+    def run(self) -> dict[str, int]:
+        for root in self.edges:
+            if root not in self.index:
+                self._visit(root)
+        return self.component
+
+    def _visit(self, root: str) -> None:
+        path = [(root, self._enter(root))]
+        while path:
+            name, targets = path[-1]
+            target = next(targets, None)
+            if target is None:
+                path.pop()
+                if path:
+                    caller = path[-1][0]
+                    self.low[caller] = min(self.low[caller], self.low[name])
+                self._close(name)
+            elif target not in self.index:
+                path.append((target, self._enter(target)))
+            elif target in self.open:
+                self.low[name] = min(self.low[name], self.index[target])
+
+    def _enter(self, name: str) -> Iterator[str]:
+        self.index[name] = self.low[name] = len(self.index)
+        self.open[name] = None
+        return iter(sorted(self.edges[name]))
+
+    def _close(self, name: str) -> None:
+        if self.low[name] == self.index[name]:
+            member = None
+            while member != name:
+                member, _ = self.open.popitem()
+                self.component[member] = self.closed
+            self.closed += 1
+
+
+def referenced_functions(op: Operation) -> Iterator[str]:
+    """The names of functions in the properties and attributes of `op` itself."""
+    for attribute in (*op.properties.values(), *op.attributes.values()):
+        yield from _names(attribute)
+
+
+def _names(attribute: Attribute) -> Iterator[str]:
+    if isinstance(attribute, SymbolRefAttr):
+        yield attribute.root_reference.data
+    elif isa(attribute, ArrayAttr[Attribute]):
+        for element in attribute:
+            yield from _names(element)
+    elif isinstance(attribute, DictionaryAttr):
+        for element in attribute.data.values():
+            yield from _names(element)
+
+
+def rewritable_functions(module: ModuleOp) -> dict[FuncOp, list[CallOp]]:
+    """The private functions that are called by name and never taken as values, with their calls in program order.
+
+    Only of these every use is known, so only their signatures may change.
+    """
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and op.is_private}
+    calls: dict[str, list[CallOp]] = {name: [] for name in functions}
+    for op in module.walk():
+        for name in referenced_functions(op):
+            if name in calls:
+                if isinstance(op, CallOp):
+                    calls[name].append(op)
+                else:
+                    del calls[name]
+    return {functions[name]: found for name, found in calls.items()}
