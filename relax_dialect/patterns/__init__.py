@@ -1,0 +1,35 @@
+"""Patterns of relax values: what a value is made by, as data.
+
+::
+
+    from relax_dialect.patterns import is_const, is_op, wildcard
+
+    x, w, b = wildcard(), is_const(), wildcard()
+    product = is_op("relax.matmul")(x, w)
+    layer = is_op("relax.nn.relu")(product + b) | product + b
+    found = layer.match(value)
+    if found is not None:
+        found[x], found.ops, found.inputs
+
+A pattern that occurs several times in another stands for one value each time: patterns are graphs, not only trees.
+Mirrors TVM's `relax.dpl`.
+"""
+
+from relax_dialect.patterns.match import Match
+from relax_dialect.patterns.nodes import Pattern, is_const, wildcard
+from relax_dialect.patterns.operations import is_call_tir, is_op, is_packed, is_tuple, is_tuple_get
+from relax_dialect.patterns.rewriting import matches_in, rewrite
+
+__all__ = [
+    "Match",
+    "Pattern",
+    "is_call_tir",
+    "is_const",
+    "is_op",
+    "is_packed",
+    "is_tuple",
+    "is_tuple_get",
+    "matches_in",
+    "rewrite",
+    "wildcard",
+]
