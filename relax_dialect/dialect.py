@@ -48,6 +48,7 @@ FAMILIES = (
     "recurrent",
     "reduction",
     "resizing",
+    "sampling",
     "search",
     "set",
     "shapes",

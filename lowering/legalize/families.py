@@ -25,6 +25,8 @@ FAMILIES: tuple[str, ...] = (
     "quantization",
     "recurrent",
     "reduction",
+    "resizing",
+    "sampling",
     "search",
     "set",
     "sorting",

@@ -178,6 +178,34 @@ def zeros_like(x: Operand, dtype: DTypeLike | None = ...) -> Expr: ...
 
 class image:
     @staticmethod
+    def affine_grid(theta: Operand, size: Value | Sequence[DimLike], *, align_corners: bool = ...) -> Expr: ...
+    @staticmethod
+    def grid_sample(
+        x: Operand,
+        grid: Operand,
+        *,
+        method: str = ...,
+        padding_mode: str = ...,
+        cubic_alpha: float = ...,
+        align_corners: bool = ...,
+    ) -> Expr: ...
+    @staticmethod
+    def resize1d(
+        x: Operand,
+        length: DimLike,
+        axis: int = ...,
+        *,
+        scale: float | None = ...,
+        method: str = ...,
+        coordinates: str = ...,
+        rounding: str = ...,
+        cubic_alpha: float = ...,
+        exclude_outside: bool = ...,
+        antialias: bool = ...,
+        extrapolation_value: float = ...,
+        roi: Sequence[float] | None = ...,
+    ) -> Expr: ...
+    @staticmethod
     def resize2d(
         x: Operand,
         size: Value | Sequence[DimLike],

@@ -37,6 +37,7 @@ FAMILIES: tuple[str, ...] = (
     "recurrent",
     "reduction",
     "resizing",
+    "sampling",
     "search",
     "set",
     "shapes",

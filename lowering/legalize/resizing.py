@@ -1,0 +1,148 @@
+"""Resizing along one axis: places and weights are tables, computed once in `f64`."""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+
+from lowering.legalize.context import legalizes
+from lowering.legalize.image import ROUND
+from lowering.legalize.indices import axis_of, clamped
+from lowering.legalize.kernel import Kernel
+from lowering.legalize.reduction import Element
+from lowering.legalize.scalars import is_float_expr, widen
+from relax_dialect.ops.resizing import Resize1dOp
+from tir_dialect import te
+from tir_dialect.dims import Dim, ceildiv, constant, maximum
+
+
+@legalizes(Resize1dOp)
+def resize1d(kernel: Kernel, op: Resize1dOp) -> te.Tensor:
+    """The elements near the place that each place comes from, weighed."""
+    x, shape = kernel.tensor(op.x), kernel.shape(op.result)
+    axis = axis_of(op.axis, x.ndim)
+    length, count = x.shape[axis], shape[axis]
+    places = te.compute((count,), lambda *i: _source(op, i[0], length, count), name="places")
+    if op.method.data == "nearest_neighbor":
+        value = _nearest(op, x, axis, places)
+    else:
+        value = _Weighed(op, x, axis, places, count).element
+
+    def element(*i: te.Expr) -> te.Expr:
+        found = value(i)
+        if op.coordinates.data == "tf_crop_and_resize":
+            place = places[i[axis]]
+            beyond = te.logical_or(place < 0, place > _float(length) - 1)
+            found = te.select(beyond, te.const(op.extrapolation_value.value.data, found.dtype), found)
+        return te.cast(found, x.dtype)
+
+    return te.compute(shape, element, name="resize1d")
+
+
+def _float(dim: Dim) -> te.Expr:
+    return te.cast(te.cast(dim, "index"), "f64")
+
+
+def _source(op: Resize1dOp, index: te.Expr, length: Dim, count: Dim) -> te.Expr:
+    """Where a place of the result comes from."""
+    at, size, number_of = te.cast(index, "f64"), _float(length), _float(count)
+    scale = te.const(op.scale.value.data, "f64") if op.scale is not None else number_of / size
+    total = scale * size if op.scale is not None else number_of
+    steps = te.select(number_of > 1, total - 1, 1.0)
+    start, end = op.part
+    match op.coordinates.data:
+        case "align_corners":
+            return te.select(number_of > 1, at * (size - 1) / steps, 0.0)
+        case "asymmetric":
+            return at / scale
+        case "pytorch_half_pixel":
+            return te.select(number_of > 1, (at + 0.5) / scale - 0.5, 0.0)
+        case "half_pixel_symmetric":
+            return size / 2 * (1 - number_of / total) + (at + 0.5) / scale - 0.5
+        case "tf_crop_and_resize":
+            spread = start * (size - 1) + at * (end - start) * (size - 1) / steps
+            return te.select(number_of > 1, spread, 0.5 * (start + end) * (size - 1))
+        case _:
+            return (at + 0.5) / scale - 0.5
+
+
+def _nearest(op: Resize1dOp, x: te.Tensor, axis: int, places: te.Tensor) -> Element:
+    """The element at a rounded place."""
+    rounded = ROUND[op.rounding.data]
+
+    def element(i: tuple[te.Expr, ...]) -> te.Expr:
+        place = clamped(te.cast(te.cast(rounded(places[i[axis]]), "i64"), "index"), x.shape[axis])
+        return x[(*i[:axis], place, *i[axis + 1 :])]
+
+    return element
+
+
+class _Weighed:
+    """Elements with weights that fall off with their distance."""
+
+    def __init__(self, op: Resize1dOp, x: te.Tensor, axis: int, places: te.Tensor, count: Dim):
+        self.op, self.x, self.axis, self.places = op, x, axis, places
+        self.squeeze = self._squeeze(count)
+        self.taps = self._taps(count)
+        data = x[tuple(te.cast(constant(0), "index") for _ in x.shape)]
+        self.dtype = str(widen(data).dtype) if is_float_expr(data) else "f32"
+        weights = te.compute((count, self.taps), self._weight, name="weights")
+        if op.exclude_outside is not None or op.antialias is not None:
+            r = te.reduce_axis(self.taps, "t")
+            totals = te.compute((count,), lambda *i: te.sum(weights[i[0], r], r), name="totals")
+            raw = weights
+            weights = te.compute((count, self.taps), lambda *i: raw[i] / totals[i[0]], name="shares")
+        self.weights = weights
+
+    def _squeeze(self, count: Dim) -> te.Expr | None:
+        """By how much distances shrink where a result is smaller; `None` if they do not."""
+        if self.op.antialias is None:
+            return None
+        if self.op.scale is not None:
+            return te.const(min(self.op.scale.value.data, 1.0), "f64")
+        return te.minimum(_float(count) / _float(self.x.shape[self.axis]), 1.0)
+
+    def _taps(self, count: Dim) -> Dim:
+        """How many elements a place of the result is made of."""
+        reach = 1 if self.op.method.data == "linear" else 2
+        if self.op.antialias is None:
+            return constant(2 * reach)
+        if self.op.scale is not None:
+            return constant(2 * math.ceil(reach / min(self.op.scale.value.data, 1.0)))
+        return 2 * maximum(ceildiv(reach * self.x.shape[self.axis], maximum(count, 1)), reach)
+
+    def _first(self, i: te.Expr) -> te.Expr:
+        half = te.cast(te.cast(self.taps // 2, "index"), "i64")
+        return te.cast(te.floor(self.places[i]), "i64") - half + 1
+
+    def _weight(self, i: te.Expr, tap: te.Expr) -> te.Expr:
+        at = self._first(i) + te.cast(tap, "i64")
+        distance = te.abs(te.cast(at, "f64") - self.places[i])
+        weight = self._falls_off(distance if self.squeeze is None else distance * self.squeeze)
+        if self.op.exclude_outside is None:
+            return weight
+        size = te.cast(te.cast(self.x.shape[self.axis], "index"), "i64")
+        return te.select(te.logical_and(at >= 0, at < size), weight, 0.0)
+
+    def _falls_off(self, t: te.Expr) -> te.Expr:
+        """The weight of an element at a distance."""
+        if self.op.method.data == "linear":
+            return te.maximum(1 - t, 0)
+        a = self.op.cubic_alpha.value.data
+        near, far = ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+        return te.select(t <= 1, near, te.select(t < 2, far, 0.0))
+
+    def element(self, i: tuple[te.Expr, ...]) -> te.Expr:
+        """The sum of elements with their weights."""
+        few = self.taps.constant_value
+        if few is None or few > 4:
+            tap = te.reduce_axis(self.taps, "tap")
+            return te.sum(self._part(i, tap), tap)
+        return reduce(lambda p, q: p + q, [self._part(i, te.cast(constant(tap), "index")) for tap in range(few)])
+
+    def _part(self, i: tuple[te.Expr, ...], tap: te.Expr) -> te.Expr:
+        at = self._first(i[self.axis]) + te.cast(tap, "i64")
+        place = clamped(te.cast(at, "index"), self.x.shape[self.axis])
+        value = self.x[(*i[: self.axis], place, *i[self.axis + 1 :])]
+        weight = te.cast(self.weights[i[self.axis], tap], self.dtype)
+        return te.cast(value, self.dtype) * weight
