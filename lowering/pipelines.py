@@ -61,6 +61,7 @@ class RelaxToVMPass(PipelinePass):
         "lambda-lift",
         # Everything that is not known at compile time gets a name and a check.
         "bind-unknown-dims",
+        "defer-unknown-types",
         "insert-guards",
         # Operators become calls of PrimFuncs.
         "legalize-ops",

@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.inference import DimCheck, DimRelation
+from relax_dialect.inference import DimCheck, DimRelation, Inference
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.interpreter.frame import Frame, runs, where
-from relax_dialect.interpreter.runtime_values import Array, Value, is_tensor
-from relax_dialect.struct_info.types import TensorType
+from relax_dialect.interpreter.runtime_values import Array, Shape, Value, is_tensor
+from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import AliasesOperand
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dtypes import numpy_dtype
+from tir_dialect.dtypes import from_numpy, numpy_dtype
 
 OpT = TypeVar("OpT", bound=InfersResultTypes)
 Compute: TypeAlias = "Callable[..., Value]"
@@ -93,12 +95,50 @@ def _own(value: Array | np.generic[Any], operands: Sequence[Value]) -> Array:
 
 
 def make_checks(frame: Frame, op: InfersResultTypes) -> None:
-    """Raises `ValueError` if a condition does not hold that inference left open."""
-    for check in frame.interpreter.remember(op, op.runtime_checks):
+    """Raises `ValueError` if a condition does not hold that inference left open, because of symbols or because nothing
+    was known; then `TypeError` if the ranks or dtypes are wrong.
+    """
+    known = frame.interpreter.remember(op, lambda: all(map(_is_known, op.operand_types)), "known")
+    checks = frame.interpreter.remember(op, op.runtime_checks) if known else _checks_of_values(frame, op)
+    for check in checks:
         left, right = check.left.evaluate(frame.symbols), check.right.evaluate(frame.symbols)
         if not _holds(check, left, right):
             facts = f"{check.left} = {left}, {check.right} = {right}"
             raise ValueError(f"{frame.function}: {check.message}{where(op)}: {facts}")
+
+
+def _is_known(info: Attribute) -> bool:
+    if isinstance(info, TensorType):
+        return info.known_dims is not None and info.dtype is not None
+    return not isinstance(info, ShapeType) or info.known_dims is not None
+
+
+def _checks_of_values(frame: Frame, op: InfersResultTypes) -> Sequence[DimCheck]:
+    """What inference leaves open for the types that the values have."""
+    inference = Inference(
+        type(op), [type_of_value(frame.get(value), value.type) for value in op.operands], op.properties
+    )
+    try:
+        op.infer(inference)
+    except VerifyException as error:
+        kinds = [type_of_value(frame.get(value), value.type, dims=False) for value in op.operands]
+        message = f"{frame.function}: {error}{where(op)}"
+        try:
+            op.infer_result_types(kinds, op.properties)
+        except VerifyException:
+            raise TypeError(message) from error
+        raise ValueError(message) from error
+    return inference.checks
+
+
+def type_of_value(value: Value, declared: Attribute, *, dims: bool = True) -> Attribute:
+    """The type of a tensor or shape that is there, without its dimensions on demand; of others what is declared."""
+    if is_tensor(value) and isinstance(declared, TensorType):
+        shape = value.shape if dims else [None] * value.ndim
+        return TensorType(shape, from_numpy(value.dtype), declared.device)
+    if isinstance(value, Shape) and isinstance(declared, ShapeType):
+        return ShapeType(value if dims else [None] * len(value))
+    return declared
 
 
 def _holds(check: DimCheck, left: int, right: int) -> bool:

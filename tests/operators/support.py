@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import ml_dtypes
 import numpy as np
@@ -14,6 +13,7 @@ from lowering import build
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run
+from tests.operators.erasure import erase
 from tests.support.programs import MODES, Tolerance, as_arguments, as_plain, assert_same, run_with_copies
 from vm_dialect import VirtualMachine
 
@@ -66,15 +66,34 @@ def function(name: str, params: str, body: str) -> str:
     return "\n".join([*lines, "  relax.return %result", "}"])
 
 
+class Knowledge:
+    """How much is known of the tensors that functions take: one of the keys of `tests.operators.erasure.LEVELS`."""
+
+    level: ClassVar[str] = "written"
+
+
 class Programs:
     """Functions by name, each `(parameters, body)`; they become one module, and one artefact for each mode."""
 
     def __init__(self, functions: Mapping[str, tuple[str, str]]):
-        self.text = "\n\n".join(function(name, *parts) for name, parts in functions.items())
+        self._functions = functions
+        self._runners: dict[str, Mapping[str, Callable[[str], Callable[..., object]]]] = {}
 
-    @cached_property
+    @property
+    def text(self) -> str:
+        """The module, with as much known of the parameters as `Knowledge` says."""
+        erased = {name: erase(*parts, Knowledge.level) for name, parts in self._functions.items()}
+        return "\n\n".join(function(name, *parts) for name, parts in erased.items())
+
+    @property
     def runners(self) -> Mapping[str, Callable[[str], Callable[..., object]]]:
         """For each mode, what gives a function by name."""
+        found = self._runners.get(Knowledge.level)
+        if found is None:
+            found = self._runners[Knowledge.level] = self._build()
+        return found
+
+    def _build(self) -> Mapping[str, Callable[[str], Callable[..., object]]]:
         module = parse_module(self.text)
         verify_module(module)
         machines = {mode: VirtualMachine(build(module, mode=mode)) for mode in MODES if mode != "interpret"}

@@ -76,5 +76,5 @@ def test_shapes_that_do_not_fit(mode: str):
         runner("reshape_data")(random("f32", 2, 3), tvm_ffi.Shape((2, 2)))
     with pytest.raises(ValueError, match="dimension 1 to be 1"):
         runner("squeeze_unknown")(random("f32", 2, 3))
-    with pytest.raises(ValueError, match="dimensions that broadcast"):
+    with pytest.raises(ValueError, match=r"dimensions that broadcast|a dimension that is 1"):
         runner("broadcast_unknown")(random("f32", 2, 3), tvm_ffi.Shape((2, 4)))

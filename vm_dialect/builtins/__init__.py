@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tvm_ffi
 
-from vm_dialect.builtins import calls, checks, data, effects, heap, integers, memory, shapes, tuples
+from vm_dialect.builtins import calls, checks, data, deferred, effects, heap, integers, memory, shapes, tuples
 from vm_dialect.builtins.table import BUILTINS, Builtin
 from vm_dialect.executable.model import BUILTIN_PREFIX
 
@@ -15,10 +15,19 @@ __all__ = ["BUILTINS", "Builtin", "register_globals"]
 
 # Called by name from native code, which has its own versions of all others. TVM registers no functions of these names,
 # so both can live in one process.
-_GLOBALS = ("fail", "get_packed_func", "nonzero", "print", "shape_from_tensor", "shape_to_tensor", "unique")
+_GLOBALS = (
+    "fail",
+    "get_packed_func",
+    "nonzero",
+    "print",
+    "run_deferred",
+    "shape_from_tensor",
+    "shape_to_tensor",
+    "unique",
+)
 
 # Importing the families has filled the table.
-del calls, checks, data, effects, heap, integers, memory, shapes, tuples
+del calls, checks, data, deferred, effects, heap, integers, memory, shapes, tuples
 
 
 def register_globals() -> None:
