@@ -1,0 +1,36 @@
+"""TVMScript: modules of relax functions and PrimFuncs as Python text, which is read and never executed.
+
+::
+
+    from relax_dialect.frontend.tvmscript import parse
+
+    module = parse(Path("model.py").read_text(), filename="model.py")
+
+Both dialects of the language are read, that of the first design and that of Apache TVM today; `docs/tvmscript.md` has
+the list. `ir`, `relax` and `tir` are the names for Python files: `from relax_dialect.frontend.tvmscript import ir as I,
+relax as R, tir as T`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relax_dialect.frontend.tvmscript.errors import TVMScriptError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["TVMScriptError", "parse"]
+
+
+def parse(source: str | Callable[..., object] | type, *, filename: str | None = None) -> ModuleOp:
+    """The verified module that a text describes: a class with `@I.ir_module`, or functions alone.
+
+    `source` is text, or a Python function or class, whose source is read. Of its surroundings only numbers and strings
+    are used. Nothing is executed. Raises `TVMScriptError`, which points at the place, for a text that is no program.
+    """
+    from relax_dialect.frontend.tvmscript.reader import read
+
+    return read(source, filename)

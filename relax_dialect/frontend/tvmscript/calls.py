@@ -1,0 +1,219 @@
+"""Calls that are not operators: functions, packed functions, constants, casts, memory."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.memory_calls import MEMORY_FORMS
+from relax_dialect.frontend.tvmscript.scope import FunctionRef
+from relax_dialect.frontend.tvmscript.static import describe
+from relax_dialect.frontend.tvmscript.tir_calls import call_dps_packed, call_tir, call_tir_inplace
+from relax_dialect.frontend.tvmscript.values import VALUE_FORMS
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.struct_info.refine import refine
+from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType, TupleType
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
+
+Form: TypeAlias = "Callable[[ExpressionReader, ast.Call], object]"
+
+_TYPES = {"sinfo_args": "ty_args", "type_args": "ty_args", "out_ty": "ty_args", "out_sinfo": "ty_args"}
+
+
+def call_function(reader: ExpressionReader, node: ast.Call) -> object:
+    """A call of a function of the module, of a function value, or of a method of a value."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
+        value = reader.expr(node.func, reader.value(node.func.value))
+        target = Arguments(reader.source, node, "astype", "dtype").require("dtype")
+        return reader.emit(node, lambda: value.astype(reader.dtype(target)))
+    callee = reader.value(node.func)
+    arguments = [reader.read(each) for each in Arguments(reader.source, node, "the call", "*arguments").rest]
+    if isinstance(callee, FunctionRef):
+        return reader.program.call(reader, node, callee.name, arguments)
+    if isinstance(callee, Expr) and isinstance(callee.type, FuncType):
+        return reader.emit(node, lambda: callee(*arguments))
+    if isinstance(callee, Expr) and isinstance(callee.type, ObjectType):
+        function = reader.refine(node.func, callee, FuncType(None))
+        return reader.emit(node, lambda: function(*arguments))
+    got = str(callee.type) if isinstance(callee, Expr) else describe(callee)
+    reader.fail(node.func, f"expected a function to call, got {got}")
+
+
+def _result_type(reader: ExpressionReader, given: Arguments) -> StructInfo | None:
+    """The type that the call or the annotation gives."""
+    node = given.get("ty_args")
+    if node is None or (isinstance(node, ast.Constant) and node.value is None):
+        return reader.expected
+    infos = reader.types.several(node)
+    return infos[0] if len(infos) == 1 else TupleType(infos)
+
+
+def _callee_name(reader: ExpressionReader, node: ast.expr) -> str | Expr:
+    value = reader.value(node)
+    if isinstance(value, FunctionRef):
+        return value.name
+    if isinstance(value, str | Expr):
+        return value
+    reader.fail(node, f"expected the name of a packed function, got {describe(value)}")
+
+
+def _call_packed(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.call_packed("name", x, ty_args=...)`; in a dataflow region, where nothing has effects, as a pure one."""
+    return _pure_packed(reader, node) if reader.in_dataflow else _packed(reader, node, "R.call_packed")
+
+
+def _packed(reader: ExpressionReader, node: ast.Call, what: str) -> object:
+    given = Arguments(
+        reader.source, node, what, "func *args ty_args inplace_indices", _TYPES | {"py_func_name": "func"}
+    )
+    callee = _callee_name(reader, given.require("func"))
+    arguments = [reader.read(each) for each in given.rest]
+    info = _result_type(reader, given) or ObjectType()
+    if isinstance(callee, Expr):
+        return _refined(reader, node, reader.emit(node, lambda: callee(*arguments)), info)
+    return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=info))
+
+
+def _pure_packed(reader: ExpressionReader, node: ast.Call) -> object:
+    given = Arguments(reader.source, node, "R.call_pure_packed", "func *args ty_args", _TYPES)
+    callee = _callee_name(reader, given.require("func"))
+    arguments = [reader.read(each) for each in given.rest]
+    info = _result_type(reader, given)
+    if isinstance(callee, Expr):
+        return _refined(reader, node, reader.emit(node, lambda: callee(*arguments)), info or ObjectType())
+    return reader.emit(node, lambda: reader.builder.call_pure_packed(callee, *arguments, out=info))
+
+
+def _builtin_with_ctx(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.call_builtin_with_ctx("name", (x,), ty_args=...)`: the machine hands over its context by itself."""
+    given = Arguments(reader.source, node, "R.call_builtin_with_ctx", "func args ty_args", _TYPES)
+    callee, args = _callee_name(reader, given.require("func")), given.require("args")
+    if isinstance(callee, Expr):
+        reader.fail(node, "R.call_builtin_with_ctx expected the name of a function")
+    arguments = [reader.expr(args, each) for each in reader.fields(args, reader.value(args))]
+    info = _result_type(reader, given) or ObjectType()
+    return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=info))
+
+
+def _invoke(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.invoke_closure(f, (x,), ty_args=...)`."""
+    given = Arguments(reader.source, node, "R.invoke_closure", "closure args ty_args", _TYPES)
+    function, args = reader.read(given.require("closure")), given.require("args")
+    if not isinstance(function.type, FuncType):
+        function = reader.refine(node, function, FuncType(None))
+    arguments = [reader.expr(args, each) for each in reader.fields(args, reader.value(args))]
+    result = reader.emit(node, lambda: function(*arguments))
+    return _refined(reader, node, result, _result_type(reader, given) or ObjectType())
+
+
+def _make_closure(reader: ExpressionReader, node: ast.Call) -> object:
+    given = Arguments(reader.source, node, "R.make_closure", "func args")
+    callee, args = reader.value(given.require("func")), given.require("args")
+    if not isinstance(callee, FunctionRef):
+        reader.fail(node, f"R.make_closure expected a function of the module, got {describe(callee)}")
+    captured = [reader.expr(args, each) for each in reader.fields(args, reader.value(args))]
+    return reader.program.closure(reader, node, callee.name, captured)
+
+
+def _match_cast(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.match_cast(x, type)`: dimensions that are new in the type are bound here."""
+    given = Arguments(reader.source, node, "R.match_cast", "value ty", {"struct_info": "ty"})
+    value, declared = reader.read(given.require("value")), reader.types.read(given.require("ty"))
+    return cast_to(reader, node, value, declared)
+
+
+def _match_shape(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.match_shape(x, (n, m))` of a tensor or a shape; names that are new are bound here."""
+    given = Arguments(reader.source, node, "R.match_shape", "value pattern")
+    value, pattern_node = reader.value(given.require("value")), given.require("pattern")
+    source = reader.expr(node, value)
+    nodes = pattern_node.elts if isinstance(pattern_node, ast.Tuple | ast.List) else [pattern_node]
+    dims = [reader.dim(each, implicit=True) for each in nodes]
+    if isinstance(source.type, ShapeType):
+        return cast_to(reader, node, source, ShapeType(dims))
+    dtype = source.type.dtype if isinstance(source.type, TensorType) else None
+    expected = reader.expected
+    if dtype is None and isinstance(expected, TensorType):
+        dtype = expected.dtype
+    if isinstance(expected, ShapeType):
+        return cast_to(reader, node, source, ShapeType(dims))
+    return cast_to(reader, node, source, TensorType(dims, dtype))
+
+
+def cast_to(reader: ExpressionReader, node: ast.AST, value: Expr, declared: StructInfo) -> Expr:
+    """A checked cast that keeps what is known besides."""
+    return reader.emit(node, lambda: reader.builder.match_cast(value, refine(declared, value.type)))
+
+
+def _refined(reader: ExpressionReader, node: ast.AST, value: object, info: StructInfo) -> object:
+    return reader.refine(node, value, info) if isinstance(value, Expr) else value
+
+
+def _print(reader: ExpressionReader, node: ast.Call) -> object:
+    given = Arguments(reader.source, node, "R.print", "*values format")
+    values = [reader.read(each) for each in given.rest]
+    text = _format(reader, given.get("format"), values)
+    return _effect(reader, node, "print", [text, values])
+
+
+def _assert(reader: ExpressionReader, node: ast.Call) -> object:
+    given = Arguments(reader.source, node, "R.assert_op", "condition format_args format")
+    condition = reader.read(given.require("condition"))
+    args = given.get("format_args")
+    given_values = () if args is None else reader.fields(args, reader.value(args))
+    values = [reader.expr(node, each) for each in given_values]
+    text = _format(reader, given.get("format"), values)
+    return _effect(reader, node, "assert", [condition, text, values])
+
+
+def _format(reader: ExpressionReader, node: ast.expr | None, values: Sequence[Expr]) -> str:
+    text = "" if node is None else reader.text(node)
+    return text if text or not values else " ".join("{}" for _ in values)
+
+
+def _effect(reader: ExpressionReader, node: ast.Call, name: str, arguments: Sequence[object]) -> object:
+    from relax_dialect.builder.operator_functions import function_of, operator_classes
+
+    reader.emit(node, lambda: function_of(operator_classes()[f"relax.{name}"])(*arguments))
+    return None
+
+
+def _extern_func(reader: ExpressionReader, node: ast.Call) -> object:
+    given = Arguments(reader.source, node, "R.ExternFunc", "global_symbol ty")
+    name, info = reader.text(given.require("global_symbol")), reader.types.optional(given.get("ty"))
+    if info is not None and not isinstance(info, FuncType):
+        raise VerifyException(f"expected the type of a function, got {info}")
+    return reader.emit(node, lambda: reader.builder.extern_func(name, info))
+
+
+FORMS: Mapping[str, Form] = {
+    **VALUE_FORMS,
+    **MEMORY_FORMS,
+    "call_tir": call_tir,
+    "call_tir_inplace": call_tir_inplace,
+    "call_tir_with_grad": call_tir,
+    "call_tir_dyn": call_tir,
+    "call_dps_packed": call_dps_packed,
+    "call_packed": _call_packed,
+    "call_pure_packed": _pure_packed,
+    "call_inplace_packed": lambda reader, node: _packed(reader, node, "R.call_inplace_packed"),
+    "call_py_func": lambda reader, node: _packed(reader, node, "R.call_py_func"),
+    "call_builtin_with_ctx": _builtin_with_ctx,
+    "invoke_closure": _invoke,
+    "invoke_pure_closure": _invoke,
+    "make_closure": _make_closure,
+    "match_cast": _match_cast,
+    "match_shape": _match_shape,
+    "print": _print,
+    "assert_op": _assert,
+    "ExternFunc": _extern_func,
+}
+"""What `R.<name>(...)` is, where it is no operator."""

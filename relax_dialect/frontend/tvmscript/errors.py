@@ -1,0 +1,73 @@
+"""What is said about text that is no program: file, line, column, the line itself, and a caret under the place."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import NoReturn
+
+
+class TVMScriptError(ValueError):
+    """Text that is no module, or one that this reader does not take.
+
+    `str(error)` is `file:line:column: error: message`, the line, and carets under what is meant. Lines and columns
+    count from 1, columns in characters.
+    """
+
+    def __init__(self, message: str, filename: str, line: int, column: int, source_line: str = "", width: int = 1):
+        self.message = message
+        self.filename = filename
+        self.line = line
+        self.column = column
+        super().__init__(_render(message, filename, line, column, source_line, width))
+
+
+def _render(message: str, filename: str, line: int, column: int, source_line: str, width: int) -> str:
+    text = f"{filename}:{line}:{column}: error: {message}"
+    if not source_line.strip():
+        return text
+    # a tab stays a tab, so that the caret stands under its character however wide it is shown
+    indent = "".join("\t" if each == "\t" else " " for each in source_line[: column - 1])
+    return f"{text}\n{source_line}\n{indent}{'^' * max(1, min(width, len(source_line) - column + 1))}"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Text and where it comes from."""
+
+    text: str
+    filename: str
+    first_line: int = 1
+    """The number of the text's first line in its file."""
+    indent: int = 0
+    """How many columns were cut off in front of each line."""
+
+    def fail(self, node: ast.AST, message: str) -> NoReturn:
+        """Raises the error at the place of a node."""
+        raise self.error(node, message)
+
+    def error(self, node: ast.AST, message: str) -> TVMScriptError:
+        """The error at the place of a node."""
+        line, start = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0))
+        end_line, end = getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None)
+        # the parser counts bytes of UTF-8
+        encoded = self._line(line).encode()
+        column = len(encoded[:start].decode(errors="replace"))
+        stop = end if end_line == line and isinstance(end, int) else len(encoded)
+        width = len(encoded[start:stop].decode(errors="replace"))
+        return self.error_at(line, column + 1, message, width)
+
+    def error_at(self, line: int, column: int, message: str, width: int = 1) -> TVMScriptError:
+        """The error at a line and column of the text, counted from 1."""
+        shown = " " * self.indent + self._line(line)
+        number = self.first_line + line - 1
+        return TVMScriptError(message, self.filename, number, column + self.indent, shown, width)
+
+    def location(self, node: ast.AST) -> tuple[str, int, int]:
+        """File, line and column of a node, counted from 1."""
+        line, start = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0))
+        return self.filename, self.first_line + line - 1, start + 1 + self.indent
+
+    def _line(self, number: int) -> str:
+        lines = self.text.splitlines()
+        return lines[number - 1] if 0 < number <= len(lines) else ""

@@ -1,0 +1,162 @@
+"""What is known from the text alone: numbers, strings, dimensions, and arithmetic on them.
+
+This is the only thing that computes while a text is read, and it knows no more than Python's arithmetic on numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, cast
+
+from tir_dialect import dims
+from tir_dialect.dims import Dim, constant
+
+Number: TypeAlias = bool | int | float
+
+LIMIT = 1 << 64
+"""No integer of a program is as large as this."""
+
+_NUMBER_OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: lambda a, b: a / b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: operator.mod,
+}
+
+_INTEGER_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
+    ast.LShift: lambda a, b: a << b,
+    ast.RShift: lambda a, b: a >> b,
+    ast.BitAnd: lambda a, b: a & b,
+    ast.BitOr: lambda a, b: a | b,
+    ast.BitXor: lambda a, b: a ^ b,
+}
+
+_DIM_OPERATORS: Mapping[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
+    ast.Add: Dim.__add__,
+    ast.Sub: Dim.__sub__,
+    ast.Mult: Dim.__mul__,
+    ast.FloorDiv: dims.floordiv,
+    ast.Mod: dims.mod,
+}
+
+_COMPARISONS: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+DIM_FUNCTIONS: Mapping[str, Callable[[Dim, Dim], Dim]] = {
+    "min": dims.minimum,
+    "max": dims.maximum,
+    "floordiv": dims.floordiv,
+    "floormod": dims.mod,
+    "ceildiv": dims.ceildiv,
+    "truncdiv": dims.floordiv,
+    "truncmod": dims.mod,
+}
+"""Functions of `T` on dimensions, which are never negative: there, truncation is rounding down."""
+
+
+class StaticError(ValueError):
+    """Arithmetic that has no result; the caller adds the place."""
+
+
+def items_of(value: object) -> tuple[object, ...] | None:
+    """The items of a tuple; `None` if the value is none."""
+    return cast("tuple[object, ...]", value) if isinstance(value, tuple) else None
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a number or a truth value."""
+    return isinstance(value, bool | int | float)
+
+
+def as_dim(value: object) -> Dim | None:
+    """A dimension, if the value is one or an integer."""
+    if isinstance(value, Dim):
+        return value
+    return constant(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def simplest(dim: Dim) -> Dim | int:
+    """An integer if the dimension is constant."""
+    known = dim.constant_value
+    return dim if known is None else known
+
+
+def binary(kind: ast.operator, left: object, right: object) -> Number | Dim | None:
+    """Arithmetic on two numbers or dimensions; `None` if one side is neither."""
+    if isinstance(left, bool | int | float) and isinstance(right, bool | int | float):
+        return _on_numbers(kind, left, right)
+    one, other = as_dim(left), as_dim(right)
+    if one is None or other is None:
+        return None
+    compute = _DIM_OPERATORS.get(type(kind))
+    if compute is None:
+        raise StaticError(f"expected one of + - * // % between dimensions, got {type(kind).__name__}")
+    try:
+        return simplest(compute(one, other))
+    except ZeroDivisionError:
+        raise StaticError("division by zero") from None
+
+
+def _on_numbers(kind: ast.operator, left: Number, right: Number) -> Number:
+    try:
+        if isinstance(kind, ast.Pow):
+            return _power(left, right)
+        if isinstance(left, int) and isinstance(right, int) and (apply := _INTEGER_OPERATORS.get(type(kind))):
+            if isinstance(kind, ast.LShift | ast.RShift) and not 0 <= right < 64:
+                raise StaticError(f"expected a shift by 0 to 63 bits, got {right}")
+            return _bounded(apply(left, right))
+        compute = _NUMBER_OPERATORS.get(type(kind))
+        if compute is None:
+            raise StaticError(f"{type(kind).__name__} has no meaning between {left} and {right}")
+        return _bounded(compute(left, right))
+    except ZeroDivisionError:
+        raise StaticError("division by zero") from None
+    except OverflowError:
+        raise StaticError("the number is too large") from None
+
+
+def _power(left: Number, right: Number) -> Number:
+    if isinstance(left, int) and isinstance(right, int) and not 0 <= right <= 64:
+        return _power(float(left), float(right))
+    result = left**right
+    if isinstance(result, complex):
+        raise StaticError(f"{left} ** {right} is no real number")
+    return _bounded(result)
+
+
+def _bounded(value: Number) -> Number:
+    if isinstance(value, int) and not -LIMIT < value < LIMIT:
+        raise StaticError("expected an integer of 64 bits, got a larger one")
+    return value
+
+
+def unary(kind: ast.unaryop, value: object) -> Number | Dim | None:
+    """`-x`, `+x`, `not x`, `~x` of a number or dimension; `None` for anything else."""
+    if isinstance(kind, ast.Not):
+        return not value if isinstance(value, bool | int | float) else None
+    if isinstance(value, bool | int | float):
+        if isinstance(kind, ast.Invert):
+            return ~int(value) if isinstance(value, int) else None
+        return -value if isinstance(kind, ast.USub) else +value
+    dim = as_dim(value)
+    if dim is None or isinstance(kind, ast.Invert):
+        return None
+    return simplest(-dim) if isinstance(kind, ast.USub) else dim
+
+
+def compare(kind: ast.cmpop, left: object, right: object) -> bool | None:
+    """A comparison of two numbers; `None` if one side is none."""
+    apply = _COMPARISONS.get(type(kind))
+    if apply is None or not isinstance(left, bool | int | float) or not isinstance(right, bool | int | float):
+        return None
+    return apply(left, right)

@@ -1,0 +1,268 @@
+"""Expressions of relax functions: they emit ops where the builder stands."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i64
+from xdsl.ir import Attribute, OpResult
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.builder import operators as builder_operators
+from relax_dialect.builder.block_builder import BlockBuilder
+from relax_dialect.builder.expr import Expr
+from relax_dialect.builder.operator_functions import function_of, operator_classes
+from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
+from relax_dialect.frontend.tvmscript.evaluator import is_number, items_of
+from relax_dialect.frontend.tvmscript.names import Aliases
+from relax_dialect.frontend.tvmscript.operators import call_operator
+from relax_dialect.frontend.tvmscript.program import Program
+from relax_dialect.frontend.tvmscript.scope import FunctionRef, ModuleRef, Scope
+from relax_dialect.frontend.tvmscript.static import StaticReader, describe
+from relax_dialect.frontend.tvmscript.types import TypeReader
+from relax_dialect.ops.shapes import TupleOp
+from relax_dialect.ops.values import PrimOp
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.match import Mismatch
+from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Dim
+
+T = TypeVar("T")
+
+
+class ShapeDims(tuple[Dim, ...]):
+    """A shape value of which all dimensions are known; it becomes an op where a value is needed."""
+
+
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "floor_mod",
+    ast.Pow: "power",
+    ast.MatMult: "matmul",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+    ast.LShift: "left_shift",
+    ast.RShift: "right_shift",
+}
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}
+_UNARY: dict[type[ast.unaryop], str] = {
+    ast.USub: "negative",
+    ast.Invert: "bitwise_not",
+    ast.Not: "logical_not",
+}
+
+BUILD_ERRORS = (VerifyException, Mismatch, ValueError, TypeError, IndexError, AttributeError, OverflowError)
+"""What builder and op classes raise for a program that is wrong."""
+
+
+class ExpressionReader(StaticReader):
+    """Reads the expressions of one function."""
+
+    def __init__(self, source: Source, aliases: Aliases, scope: Scope, builder: BlockBuilder, program: Program):
+        super().__init__(source, aliases, scope)
+        self.builder = builder
+        self.program = program
+        self.types = TypeReader(self)
+        self.expected: StructInfo | None = None
+        """The annotation of what is being read, if it has one."""
+        self.in_dataflow = False
+
+    def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
+        """The result of building something, with errors at the place of `node`."""
+        try:
+            return make()
+        except TVMScriptError:
+            raise
+        except BUILD_ERRORS as error:
+            self.fail(node, str(error))
+
+    @contextmanager
+    def errors_at(self, node: ast.AST) -> Generator[None]:
+        """Gives errors of the end of a scope the place of `node`."""
+        try:
+            yield
+        except TVMScriptError:
+            raise
+        except BUILD_ERRORS as error:
+            self.fail(node, str(error))
+
+    # What names and operators mean
+
+    def name(self, node: ast.Name) -> object:
+        if node.id not in self.scope and node.id in self.program:
+            return FunctionRef(node.id)
+        return super().name(node)
+
+    def binary(self, node: ast.BinOp, left: object, right: object) -> object:
+        if not isinstance(left, Expr) and not isinstance(right, Expr):
+            return super().binary(node, left, right)
+        name = _OPERATORS[type(node.op)]
+        return self.emit(node, lambda: builder_operators.binary(name, self._side(node, left), self._side(node, right)))
+
+    def _side(self, node: ast.AST, value: object) -> object:
+        if isinstance(value, Expr) and not isinstance(value.type, TensorType | PrimType):
+            return self.refine(node, value, TensorType(None, None))
+        return value if is_number(value) or isinstance(value, Dim) else self.expr(node, value)
+
+    def unary(self, node: ast.UnaryOp, operand: object) -> object:
+        if not isinstance(operand, Expr):
+            return super().unary(node, operand)
+        if isinstance(node.op, ast.UAdd):
+            return operand
+        return self.emit(node, lambda: builder_operators.unary(_UNARY[type(node.op)], operand))
+
+    def compare(self, node: ast.Compare, kind: ast.cmpop, left: object, right: object) -> object:
+        name = _COMPARISONS.get(type(kind))
+        if name is None or not (isinstance(left, Expr) or isinstance(right, Expr)):
+            return super().compare(node, kind, left, right)
+        return self.emit(node, lambda: builder_operators.binary(name, self._side(node, left), self._side(node, right)))
+
+    def attribute(self, node: ast.Attribute) -> object:
+        if self.aliases.resolve(node) is not None:
+            if (dtype := self.types.scalar(node)) is not None:
+                return dtype
+            self.fail(node, "expected a value; a name of R or T is called, as in R.exp(x)")
+        owner = self.value(node.value)
+        if isinstance(owner, ModuleRef):
+            if node.attr not in self.program:
+                self.fail(node, f"the module has no function {node.attr}{self.program.suggestion(node.attr)}")
+            return FunctionRef(node.attr)
+        if isinstance(owner, Expr):
+            return self._property(node, owner)
+        self.fail(node, f"{describe(owner)} has no {node.attr}")
+
+    def _property(self, node: ast.Attribute, owner: Expr) -> object:
+        match node.attr:
+            case "shape":
+                known = owner.type.known_dims if isinstance(owner.type, TensorType) else None
+                if known is not None:
+                    return ShapeDims(known)
+                return self.emit(node, lambda: function_of(operator_classes()["relax.shape_of"])(owner))
+            case "dtype" if isinstance(owner.type, TensorType | PrimType) and owner.type.dtype is not None:
+                return owner.type.dtype
+            case "ndim" if isinstance(owner.type, TensorType) and owner.type.rank is not None:
+                return owner.type.rank
+            case _:
+                self.fail(node, f"a value has no {node.attr}; values have shape, dtype, ndim and astype")
+
+    def subscript(self, node: ast.Subscript) -> object:
+        owner = self.value(node.value)
+        if isinstance(owner, Expr):
+            index = self._index(node.slice)
+            return self.emit(node, lambda: owner[index])
+        return super().subscript(node)
+
+    def _index(self, node: ast.expr) -> object:
+        if isinstance(node, ast.Tuple):
+            return tuple(self._index(each) for each in node.elts)
+        if isinstance(node, ast.Slice):
+            ends = (node.lower, node.upper, node.step)
+            return slice(*(None if each is None else self.value(each) for each in ends))
+        if isinstance(node, ast.Constant) and node.value in (..., None):
+            return node.value
+        return self.value(node)
+
+    def call(self, node: ast.Call) -> object:
+        from relax_dialect.frontend.tvmscript.calls import FORMS, call_function
+
+        name = self.aliases.name_in("relax", node.func)
+        if name is None:
+            return super().call(node) if self.aliases.resolve(node.func) else call_function(self, node)
+        form = FORMS.get(name)
+        return call_operator(self, node, name) if form is None else form(self, node)
+
+    # Values of the program
+
+    def expr(self, node: ast.AST, value: object) -> Expr:
+        """What stands for a value of the program, as one."""
+        if isinstance(value, Expr):
+            return value
+        if isinstance(value, ShapeDims):
+            return self.emit(node, lambda: function_of(operator_classes()["relax.shape"])(list(value)))
+        if (items := () if value is None else items_of(value)) is not None:
+            fields = [self.expr(node, each) for each in items]
+            made = self.emit(node, lambda: self.builder.insert(TupleOp(*(field.value for field in fields))))
+            return self.builder.expr(made.result)
+        if isinstance(value, bool | int | float | Dim):
+            return self.emit(node, lambda: self.builder.prim(value))
+        if isinstance(value, str):
+            return self.emit(node, lambda: function_of(operator_classes()["relax.string"])(value))
+        if isinstance(value, FunctionRef):
+            return self.program.function_value(self, node, value.name)
+        if isinstance(value, Attribute) and not isinstance(value, StructInfo):
+            return self.emit(node, lambda: function_of(operator_classes()["relax.dtype"])(value))
+        self.fail(node, f"expected a value, got {describe(value)}")
+
+    def read(self, node: ast.expr) -> Expr:
+        """An expression as a value of the program."""
+        return self.expr(node, self.value(node))
+
+    def fields(self, node: ast.AST, value: object) -> Sequence[object]:
+        """The values of a tuple or list."""
+        if (items := items_of(value)) is not None:
+            return items
+        if isinstance(value, Expr) and isinstance(value.type, TupleType):
+            return self.emit(node, lambda: tuple(value))
+        return (value,)
+
+    def shape(self, node: ast.AST, value: object) -> list[Dim] | Expr:
+        """A shape: its dimensions, or a value of the program; a tensor stands for its own shape."""
+        if isinstance(value, Expr):
+            if isinstance(value.type, TensorType):
+                return self.emit(node, lambda: function_of(operator_classes()["relax.shape_of"])(value))
+            return value if isinstance(value.type, ShapeType) else self.refine(node, value, ShapeType(None))
+        if (items := items_of(value)) is not None:
+            return [self.to_dim(node, each) for each in items]
+        return [self.to_dim(node, value)]
+
+    def to_dim(self, node: ast.AST, value: object) -> Dim:
+        if isinstance(value, Expr) and isinstance(value.type, PrimType):
+            if value.type.value is not None:
+                return value.type.value
+            if value.type.dtype == i64:
+                return self._as_symbol(node, value).dim
+        return super().to_dim(node, value)
+
+    def _as_symbol(self, node: ast.AST, value: Expr) -> Expr:
+        """An integer of which nothing is known, as a dimension with a name of its own."""
+        name = self.builder.fresh_symbol(value.value.name_hint or "s")
+        refined = self.emit(node, lambda: self.builder.match_cast(value, PrimType(i64, name)))
+        for known in [each for each in self.scope.names() if self.scope.find(each) is value]:
+            self.scope.bind(known, refined)
+        return refined
+
+    def known(self, node: ast.AST, value: Expr) -> object:
+        """The number or dimension that a scalar is known to be."""
+        if isinstance(value.type, PrimType) and value.type.value is not None:
+            return value.type.value.constant_value if value.type.value.is_constant else value.type.value
+        op = value.value.owner
+        if isinstance(value.value, OpResult) and isinstance(op, PrimOp) and not isinstance(op.value, DimAttr):
+            scalar: IntegerAttr | FloatAttr = op.value
+            return scalar.value.data
+        self.fail(node, f"expected what is known when the text is read, got a value of type {value.type}")
+
+    def refine(self, node: ast.AST, value: Expr, info: StructInfo) -> Expr:
+        """The value with a type that says at least `info`: itself if it does, else checked at run time."""
+        verdict = is_subtype(value.type, info, None)
+        if verdict is Verdict.YES:
+            return value
+        if verdict is Verdict.NEVER:
+            self.fail(node, f"expected a value of type {info}, got {value.type}")
+        return self.emit(node, lambda: self.builder.match_cast(value, info))

@@ -1,0 +1,78 @@
+"""Explicit memory, as lowered texts have it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+from xdsl.ir import Attribute
+
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, StorageTensorOp
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, product
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
+
+Form: TypeAlias = "Callable[[ExpressionReader, ast.Call], object]"
+
+
+def _dims(reader: ExpressionReader, node: ast.expr) -> list[Dim]:
+    shape = reader.shape(node, reader.value(node))
+    if isinstance(shape, Expr):
+        reader.fail(node, f"expected a shape of known dimensions, got {shape.type}")
+    return shape
+
+
+def _dtype(reader: ExpressionReader, node: ast.expr) -> Attribute:
+    value = reader.value(node)
+    return value if isinstance(value, Attribute) else reader.dtype(node)
+
+
+def _alloc_storage(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.memory.alloc_storage(R.shape([bytes]), device, scope, dtype)`."""
+    names = {"shape": "size", "virtual_device_index": "device", "runtime_device_index": "device"}
+    given = Arguments(reader.source, node, "alloc_storage", "size device scope dtype storage_scope", names)
+    size = product(_dims(reader, given.require("size")))
+    return reader.emit(node, lambda: reader.builder.expr(reader.builder.insert(AllocStorageOp(size)).result))
+
+
+def _storage_tensor(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.memory.alloc_tensor(storage, offset, R.shape([n]), dtype)`; the offset is in bytes."""
+    given = Arguments(reader.source, node, "alloc_tensor", "storage offset shape dtype runtime_device_ind")
+    storage, offset_node = reader.read(given.require("storage")), given.require("offset")
+    offset = reader.dim(offset_node)
+    info = TensorType(_dims(reader, given.require("shape")), _dtype(reader, given.require("dtype")))
+    return reader.emit(
+        node, lambda: reader.builder.expr(reader.builder.insert(StorageTensorOp(storage.value, offset, info)).result)
+    )
+
+
+def _alloc_tensor(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.builtin.alloc_tensor(R.shape([n]), dtype, device)`."""
+    names = "shape dtype runtime_device_index storage_scope"
+    given = Arguments(reader.source, node, "alloc_tensor", names)
+    info = TensorType(_dims(reader, given.require("shape")), _dtype(reader, given.require("dtype")))
+    return reader.emit(node, lambda: reader.builder.expr(reader.builder.insert(AllocTensorOp(info)).result))
+
+
+def _kill(reader: ExpressionReader, node: ast.Call) -> object:
+    names = {"storage": "value", "tensor": "value", "obj": "value"}
+    value = reader.read(Arguments(reader.source, node, "the call", "value", names).require("value"))
+    reader.emit(node, lambda: reader.builder.insert(KillOp(value.value)))
+    return None
+
+
+MEMORY_FORMS: Mapping[str, Form] = {
+    "memory.alloc_storage": _alloc_storage,
+    "vm.alloc_storage": _alloc_storage,
+    "memory.alloc_tensor": _storage_tensor,
+    "vm.alloc_tensor": _storage_tensor,
+    "builtin.alloc_tensor": _alloc_tensor,
+    "memory.kill_storage": _kill,
+    "memory.kill_tensor": _kill,
+    "vm.kill_object": _kill,
+}

@@ -1,0 +1,192 @@
+"""From a tree to a module: the class, its functions, what is declared around them, and the order of building."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp
+
+from relax_dialect.builder.block_builder import BlockBuilder
+from relax_dialect.frontend.tvmscript.declarations import declarations
+from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
+from relax_dialect.frontend.tvmscript.expressions import BUILD_ERRORS
+from relax_dialect.frontend.tvmscript.names import Aliases
+from relax_dialect.frontend.tvmscript.program import Program
+from relax_dialect.frontend.tvmscript.purity import impure_functions
+from relax_dialect.frontend.tvmscript.relax_function import RelaxFunctionReader
+from relax_dialect.frontend.tvmscript.scope import Scope
+from relax_dialect.frontend.tvmscript.signature import as_attributes, decorator_options, read_dictionary
+from relax_dialect.frontend.tvmscript.source import Tree
+from relax_dialect.frontend.tvmscript.static import StaticReader
+from relax_dialect.ops.structure import FuncOp
+from tir_dialect.ops.function import PrimFuncOp
+
+_KINDS = {
+    ("ir", "ir_module"): "module",
+    ("relax", "function"): "function",
+    ("relax", "func"): "function",
+    ("tir", "prim_func"): "prim_func",
+    ("tir", "func"): "prim_func",
+}
+_REFUSED = {
+    ("ir", "pyfunc"): "Python functions would have to be executed; register them as packed functions",
+    ("relax", "macro"): "macros would have to be executed; write their body in their place",
+    ("tir", "macro"): "macros would have to be executed; write their body in their place",
+    ("tir", "inline"): "macros would have to be executed; write their body in their place",
+    ("relax", "rewriter"): "R.rewriter describes a pass, not a program",
+}
+_BARE = {"ir_module": "module", "prim_func": "prim_func"}
+
+
+@dataclass
+class Function:
+    """A function of the text, with what its decorator says."""
+
+    node: ast.FunctionDef
+    kind: str
+    options: dict[str, bool]
+
+
+@dataclass
+class Contents:
+    """What a text has: functions by name, the names of the module, attributes."""
+
+    functions: dict[str, Function] = field(default_factory=dict[str, Function])
+    modules: list[ast.ClassDef] = field(default_factory=list[ast.ClassDef])
+    attributes: dict[str, object] = field(default_factory=dict[str, object])
+
+
+class ModuleReader:
+    """Reads one text."""
+
+    def __init__(self, tree: Tree):
+        self._tree = tree
+        self._source: Source = tree.source
+        self._aliases = Aliases()
+        self._constants = Scope(tree.captured)
+        self._static = StaticReader(self._source, self._aliases, self._constants)
+        self._contents = Contents()
+
+    def read(self) -> ModuleOp:
+        """The module; `TVMScriptError` for a text that has none, or a wrong one."""
+        self._collect(self._tree.body)
+        if not self._contents.functions and not self._contents.modules:
+            raise self._source.error_at(1, 1, "expected @I.ir_module, @R.function or @T.prim_func, found none of them")
+        builder = BlockBuilder()
+        names = frozenset(module.name for module in self._contents.modules)
+        program = Program(builder, names)
+        program.type_params = self._tree.type_params
+        self._read_prim_funcs(program, builder)
+        self._read_functions(program, builder)
+        return self._finished(builder)
+
+    # Collecting
+
+    def _collect(self, statements: Sequence[ast.stmt]) -> None:
+        for statement in statements:
+            match statement:
+                case ast.Import() | ast.ImportFrom():
+                    self._aliases.read(statement)
+                case ast.ClassDef():
+                    self._class(statement)
+                case ast.FunctionDef():
+                    self._function(statement)
+                case ast.Assign(targets=[target]):
+                    self._constant(target, statement.value)
+                case ast.AnnAssign(value=ast.expr() as value):
+                    self._constant(statement.target, value)
+                case ast.Expr(value=ast.Call() as call):
+                    self._directive(call)
+                case _:
+                    # the rest of a file is Python around the program, which is not run
+                    continue
+
+    def _kind(self, decorator: ast.expr) -> str | None:
+        head = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(head, ast.Name) and head.id in _BARE:
+            return _BARE[head.id]
+        found = self._aliases.resolve(head)
+        if found in _REFUSED:
+            self._source.fail(decorator, _REFUSED[found])
+        return None if found is None else _KINDS.get(found)
+
+    def _class(self, node: ast.ClassDef) -> None:
+        if not any(self._kind(decorator) == "module" for decorator in node.decorator_list):
+            return
+        if self._contents.modules:
+            first = self._contents.modules[0]
+            self._source.fail(node, f"expected one module in a text, got {first.name} and {node.name}")
+        self._contents.modules.append(node)
+        self._collect(node.body)
+
+    def _function(self, node: ast.FunctionDef) -> None:
+        for decorator in node.decorator_list:
+            kind = self._kind(decorator)
+            if kind in ("function", "prim_func"):
+                if node.name in self._contents.functions:
+                    self._source.fail(node, f"the module has a function {node.name} already")
+                options = decorator_options(self._source, self._aliases, decorator)
+                self._contents.functions[node.name] = Function(node, kind, options)
+                return
+
+    def _constant(self, target: ast.expr, value: ast.expr) -> None:
+        """A number or dimension that functions may use; all else is Python around the program."""
+        if found := declarations(self._aliases, target, value):
+            for place, name, _ in found:
+                self._static.declare(place, name)
+        elif isinstance(target, ast.Name):
+            try:
+                self._constants.bind(target.id, self._static.value(value))
+            except TVMScriptError:
+                return
+
+    def _directive(self, call: ast.Call) -> None:
+        if self._aliases.name_in("ir", call.func) == "module_attrs":
+            self._contents.attributes |= read_dictionary(self._static, call, "I.module_attrs", "attrs")
+
+    # Building
+
+    def _read_prim_funcs(self, program: Program, builder: BlockBuilder) -> None:
+        for name, function in self._contents.functions.items():
+            if function.kind == "prim_func":
+                self._source.fail(function.node, f"PrimFunc {name}")
+
+    def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
+        nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}
+        impure = impure_functions(self._aliases, nodes)
+        readers: list[RelaxFunctionReader] = []
+        for name, node in nodes.items():
+            options = self._contents.functions[name].options
+            pure = options.get("pure", name not in impure)
+            reader = RelaxFunctionReader(self._source, self._aliases, self._constants, builder, program, node)
+            reader.prepare(pure=pure, private=options.get("private", False))
+            program.relax[name] = reader
+            readers.append(reader)
+        for reader in readers:
+            reader.build_body()
+
+    def _finished(self, builder: BlockBuilder) -> ModuleOp:
+        attributes = as_attributes(self._source, self._place(), self._contents.attributes)
+        try:
+            module = builder.finalize()
+        except BUILD_ERRORS as error:
+            self._source.fail(self._place(), str(error))
+        module.attributes |= attributes
+        self._restore_order(module)
+        return module
+
+    def _place(self) -> ast.AST:
+        first = next(iter(self._contents.functions.values()), None)
+        return self._contents.modules[0] if self._contents.modules else first.node if first else ast.Module([], [])
+
+    def _restore_order(self, module: ModuleOp) -> None:
+        """Puts the functions into the order of the text; those that were added come last."""
+        order = {name: index for index, name in enumerate(self._contents.functions)}
+        block = module.body.block
+        functions = [op for op in block.ops if isinstance(op, FuncOp | PrimFuncOp)]
+        for op in functions:
+            op.detach()
+        for op in sorted(functions, key=lambda op: order.get(op.sym_name.data, len(order))):
+            block.add_op(op)

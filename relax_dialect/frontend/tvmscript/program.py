@@ -1,0 +1,87 @@
+"""The functions of the module that is being read, and calls of them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from relax_dialect.builder.block_builder import BlockBuilder
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.tvmscript.names import suggestion
+from tir_dialect.ops.function import PrimFuncOp
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
+
+
+class PrimFunction(Protocol):
+    """A PrimFunc of the text: the op, and which of the text's parameters became symbols of it."""
+
+    @property
+    def op(self) -> PrimFuncOp:
+        """The function."""
+        ...
+
+    @property
+    def symbol_params(self) -> Sequence[str]:
+        """The parameters that became symbols, in order."""
+        ...
+
+    def symbol_at(self, index: int) -> str | None:
+        """The symbol that the parameter at a place of the text became."""
+        ...
+
+
+class RelaxFunction(Protocol):
+    """A relax function of the text."""
+
+    def build(self, caller: ExpressionReader | None, node: ast.AST) -> None:
+        """Builds the function if that has not been done and its result type is needed or unknown."""
+        ...
+
+
+class Program:
+    """What is known of the module's functions by name."""
+
+    def __init__(self, builder: BlockBuilder, modules: frozenset[str]):
+        self._builder = builder
+        self._modules = modules
+        self.relax: dict[str, RelaxFunction] = {}
+        self.prim: dict[str, PrimFunction] = {}
+        self.type_params: Mapping[int, str] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.relax or name in self.prim
+
+    def is_module(self, name: str) -> bool:
+        """Whether a name stands for the module itself."""
+        return name in self._modules
+
+    def suggestion(self, name: str) -> str:
+        """`; did you mean f`, or nothing."""
+        return suggestion(name, [*self.relax, *self.prim])
+
+    def prim_func(self, name: str) -> PrimFunction | None:
+        """The PrimFunc of that name."""
+        return self.prim.get(name)
+
+    def call(self, reader: ExpressionReader, node: ast.AST, name: str, arguments: Sequence[Expr]) -> Expr:
+        """Calls a relax function."""
+        self._require_relax(reader, node, name, "call it by R.call_tir")
+        return reader.emit(node, lambda: self._builder.call(name, *arguments))
+
+    def closure(self, reader: ExpressionReader, node: ast.AST, name: str, captured: Sequence[Expr]) -> Expr:
+        """A relax function as a value, its first parameters bound."""
+        self._require_relax(reader, node, name, "a PrimFunc is no value")
+        return reader.emit(node, lambda: self._builder.make_closure(name, *captured))
+
+    def function_value(self, reader: ExpressionReader, node: ast.AST, name: str) -> Expr:
+        """A relax function as a value."""
+        return self.closure(reader, node, name, ())
+
+    def _require_relax(self, reader: ExpressionReader, node: ast.AST, name: str, advice: str) -> None:
+        function = self.relax.get(name)
+        if function is None:
+            reader.fail(node, f"{name} is a PrimFunc; {advice}")
+        function.build(reader, node)

@@ -1,0 +1,91 @@
+"""Which functions have effects, where the text does not say it: `@R.function` without `pure=`.
+
+Only what the text shows is asked; the verifier has the last word.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from relax_dialect.frontend.tvmscript.names import Aliases, dotted
+
+IMPURE_FORMS = frozenset(
+    {
+        "assert_op",
+        "call_builtin_with_ctx",
+        "call_inplace_packed",
+        "call_packed",
+        "call_py_func",
+        "invoke_closure",
+        "memory.kill_storage",
+        "memory.kill_tensor",
+        "print",
+        "vm.kill_object",
+    }
+)
+"""Calls that make a function impure; packed functions do not in a dataflow region."""
+
+
+class _Calls(ast.NodeVisitor):
+    """Collects what is called, and whether one of the calls has effects by itself."""
+
+    def __init__(self, aliases: Aliases):
+        self._aliases = aliases
+        self._in_dataflow = 0
+        self.impure = False
+        self.callees: set[str] = set()
+
+    def visit_With(self, node: ast.With) -> None:
+        call = node.items[0].context_expr
+        is_region = isinstance(call, ast.Call) and self._aliases.name_in("relax", call.func) == "dataflow"
+        self._in_dataflow += is_region
+        self.generic_visit(node)
+        self._in_dataflow -= is_region
+
+    def visit_Call(self, node: ast.Call) -> None:
+        name = self._aliases.name_in("relax", node.func)
+        if name in IMPURE_FORMS:
+            self.impure |= not (self._in_dataflow and name == "call_packed")
+        elif name is None and (parts := dotted(node.func)) is not None:
+            self.callees.add(parts[-1])
+        self.generic_visit(node)
+
+
+def impure_calls(aliases: Aliases, statements: Sequence[ast.stmt]) -> bool:
+    """Whether the statements call something that has effects by itself."""
+    calls = _Calls(aliases)
+    for statement in statements:
+        calls.visit(statement)
+    return calls.impure
+
+
+def impure_functions(aliases: Aliases, functions: Mapping[str, ast.FunctionDef]) -> set[str]:
+    """The functions that have effects, by themselves or through others; those that declare it are the caller's."""
+    callers: dict[str, list[str]] = {}
+    pending: list[str] = []
+    for name, node in functions.items():
+        calls = _Calls(aliases)
+        for statement in node.body:
+            calls.visit(statement)
+        if calls.impure or _takes_impure_functions(node, calls.callees):
+            pending.append(name)
+        for callee in calls.callees & functions.keys():
+            callers.setdefault(callee, []).append(name)
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += callers.get(name, ())
+    return found
+
+
+def _takes_impure_functions(node: ast.FunctionDef, callees: set[str]) -> bool:
+    """Whether the function calls a parameter whose type says that it is not pure."""
+    for argument in node.args.args:
+        if argument.arg in callees and argument.annotation is not None:
+            text = ast.unparse(argument.annotation)
+            if "purity=False" in text or "None" in text or text.endswith("Callable"):
+                return True
+    return False

@@ -1,0 +1,75 @@
+"""The names that are visible at a place, innermost first."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tir_dialect.dims import Dim, is_symbol_name, symbol
+
+
+@dataclass(frozen=True)
+class FunctionRef:
+    """A function of the module."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ModuleRef:
+    """The module itself, as `cls`."""
+
+
+@dataclass(frozen=True)
+class Unbound:
+    """A name that is bound in only one branch, which nothing may use."""
+
+    reason: str
+
+
+class Scope:
+    """A stack of frames, each from names to what they stand for."""
+
+    def __init__(self, outermost: Mapping[str, object] | None = None):
+        self._frames: list[dict[str, object]] = [dict(outermost or {})]
+
+    def find(self, name: str) -> object | None:
+        """What a name stands for; `None` if nothing."""
+        for frame in reversed(self._frames):
+            if name in frame:
+                return frame[name]
+        return None
+
+    def __contains__(self, name: str) -> bool:
+        return any(name in frame for frame in self._frames)
+
+    def bind(self, name: str, value: object) -> None:
+        """Gives a name a meaning in the innermost frame."""
+        self._frames[-1][name] = value
+
+    def names(self) -> Iterator[str]:
+        """All visible names."""
+        return (name for frame in self._frames for name in frame)
+
+    @contextmanager
+    def inner(self) -> Generator[dict[str, object]]:
+        """A frame that ends with the block; gives what was bound in it."""
+        frame: dict[str, object] = {}
+        self._frames.append(frame)
+        try:
+            yield frame
+        finally:
+            self._frames.remove(frame)
+
+
+_RESERVED = frozenset({"floordiv", "mod", "ceildiv", "min", "max", "broadcast"})
+
+
+def symbol_of(name: str) -> Dim:
+    """The symbol for a variable of a text; names that symbols cannot have get an underscore."""
+    if name in _RESERVED:
+        name += "_"
+    if not is_symbol_name(name):
+        raise ValueError(f"the name {name} cannot name a dimension; use letters, digits and underscores")
+    return symbol(name)

@@ -1,0 +1,102 @@
+"""From text, or from a decorated object, to a tree. Nothing is executed."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from relax_dialect.frontend.tvmscript.errors import Source
+
+PythonObject = Callable[..., object] | type
+"""A function or a class, of which the source can be read."""
+
+_HEADER = re.compile(r"^([ \t]*(?:async[ \t]+)?def[ \t]+(\w+)[ \t]*)(\[)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A parsed text, with what the text alone does not say."""
+
+    source: Source
+    body: list[ast.stmt]
+    type_params: Mapping[int, str] = field(default_factory=dict[int, str])
+    """What stands in brackets after the name of a function, by the line of its `def`."""
+    captured: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Numbers and strings of the Python program around a decorated object."""
+
+
+def read_text(text: str, filename: str = "<tvmscript>") -> Tree:
+    """The tree of a text; `TVMScriptError` for what Python cannot parse."""
+    return _parse(Source(text, filename))
+
+
+def read_object(subject: PythonObject, frame: Mapping[str, object] | None = None) -> Tree:
+    """The tree of a function or class, by its source; `frame` has names that are visible there."""
+    try:
+        lines, first = inspect.getsourcelines(subject)
+        filename = inspect.getsourcefile(subject) or "<unknown>"
+    except (OSError, TypeError) as error:
+        name = getattr(subject, "__qualname__", "the object")
+        raise Source("", "<unknown>").error_at(1, 1, f"the source of {name} cannot be read: {error}") from None
+    text = "".join(lines)
+    plain = textwrap.dedent(text)
+    indent = len(lines[0]) - len(plain.splitlines(keepends=True)[0]) if lines else 0
+    tree = _parse(Source(plain, filename, first, indent))
+    return replace(tree, captured=_captured(subject, frame))
+
+
+def _captured(subject: PythonObject, frame: Mapping[str, object] | None) -> dict[str, object]:
+    """What of the surroundings may be used: numbers, strings and dtypes, which are plain data."""
+    visible: dict[str, object] = (
+        dict(vars(sys.modules[subject.__module__])) if subject.__module__ in sys.modules else {}
+    )
+    if inspect.isfunction(subject):
+        visible |= inspect.getclosurevars(subject).nonlocals
+    visible |= frame or {}
+    found: dict[str, object] = {}
+    for name, value in visible.items():
+        if isinstance(value, bool | int | float | str):
+            found[name] = value
+        elif type(value).__module__ == "numpy" and hasattr(value, "itemsize") and hasattr(value, "kind"):
+            found[name] = str(value)
+    return found
+
+
+def _parse(source: Source) -> Tree:
+    plain, params = _without_type_params(source.text)
+    try:
+        tree = _ast(plain)
+    except SyntaxError as error:
+        raise source.error_at(error.lineno or 1, error.offset or 1, f"this is no Python: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise source.error_at(1, 1, f"this is no Python: {error or 'nested too deeply'}") from None
+    return Tree(source, cast("ast.Module", tree).body, params)
+
+
+def _ast(text: str) -> ast.AST:
+    try:
+        return ast.parse(text)
+    except TabError:
+        # pages that were pasted together mix tabs and spaces; a tab then goes to the next column of eight
+        return ast.parse(text.expandtabs(8))
+
+
+def _without_type_params(text: str) -> tuple[str, dict[int, str]]:
+    """The text with blanks for the brackets in `def f[n: int](x)`, which Python reads from 3.12 on only."""
+    params: dict[int, str] = {}
+    for match in reversed(list(_HEADER.finditer(text))):
+        start = match.start(3)
+        end = text.find("](", start)
+        if end < 0:
+            continue
+        inside = text[start + 1 : end]
+        params[text.count("\n", 0, start) + 1] = inside
+        blank = "".join(each if each == "\n" else " " for each in text[start : end + 1])
+        text = text[:start] + blank + text[end + 1 :]
+    return text, params

@@ -1,0 +1,344 @@
+"""Statements of relax functions: bindings, dataflow regions, branches, nested functions."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Sequence
+from typing import NoReturn
+
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+from xdsl.ir import OpResult, SSAValue
+
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.tvmscript.declarations import declarations
+from relax_dialect.frontend.tvmscript.evaluator import items_of
+from relax_dialect.frontend.tvmscript.expressions import ExpressionReader, ShapeDims
+from relax_dialect.frontend.tvmscript.names import dotted
+from relax_dialect.frontend.tvmscript.purity import impure_calls
+from relax_dialect.frontend.tvmscript.scope import ModuleRef, Unbound
+from relax_dialect.frontend.tvmscript.signature import decorator_options, read_signature, type_param_names
+from relax_dialect.frontend.tvmscript.usage import bound_names, name_counts, returns
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.refine import refine
+from relax_dialect.struct_info.symbols import iter_symbols
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+
+_REFUSED: dict[type[ast.stmt], str] = {
+    ast.For: "relax functions have no `for`; write a recursive function, or a loop in a PrimFunc",
+    ast.While: "relax functions have no `while`; write a recursive function, or a loop in a PrimFunc",
+    ast.Try: "programs have no exceptions",
+    ast.Raise: "programs have no exceptions; use R.assert_op",
+    ast.Assert: "use R.assert_op",
+    ast.ClassDef: "classes have no place in a function",
+    ast.Import: "imports have no place in a function",
+    ast.ImportFrom: "imports have no place in a function",
+}
+
+
+class StatementReader(ExpressionReader):
+    """Reads the body of one function."""
+
+    _counted: tuple[Sequence[ast.stmt], Counter[str]] | None = None
+
+    def body(self, statements: Sequence[ast.stmt], whole: Sequence[ast.stmt]) -> Expr | None:
+        """Reads statements up to the end, or to `return`, whose value it gives; `whole` is all of the function."""
+        for index, statement in enumerate(statements):
+            if isinstance(statement, ast.Return):
+                if index + 1 < len(statements):
+                    self.fail(statements[index + 1], "nothing can follow a return")
+                with self.builder.at(self._location(statement)):
+                    return self._returned(statement)
+            if isinstance(statement, ast.If) and returns(statement):
+                with self.builder.at(self._location(statement)):
+                    return self._returning_branch(statement, statements[index + 1 :], whole)
+            with self.builder.at(self._location(statement)):
+                self._statement(statement, whole)
+        return None
+
+    def _location(self, node: ast.AST) -> FileLineColLoc:
+        filename, line, column = self.source.location(node)
+        return FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
+
+    def _returned(self, statement: ast.Return) -> Expr:
+        if statement.value is None:
+            return self.expr(statement, None)
+        return self.read(statement.value)
+
+    def _statement(self, node: ast.stmt, whole: Sequence[ast.stmt]) -> None:
+        match node:
+            case ast.Assign():
+                self._assign(node)
+            case ast.AnnAssign():
+                self._annotated(node)
+            case ast.AugAssign(target=ast.Name() as target):
+                operation = ast.copy_location(ast.BinOp(target, node.op, node.value), node)
+                self._bind(target, self.binary(operation, self.name(target), self.value(node.value)))
+            case ast.Expr():
+                self._effect(node.value)
+            case ast.With():
+                self._dataflow(node, whole)
+            case ast.If():
+                self._branch(node, whole)
+            case ast.FunctionDef():
+                self._nested(node)
+            case ast.Pass():
+                pass
+            case _:
+                self._refuse(node)
+
+    def _refuse(self, node: ast.stmt) -> NoReturn:
+        reason = _REFUSED.get(type(node), "expected a binding, R.dataflow, if, a nested function or return")
+        self.fail(node, reason)
+
+    # Bindings
+
+    def _assign(self, node: ast.Assign) -> None:
+        if len(node.targets) != 1:
+            self.fail(node, "expected one target; write one binding for each name")
+        target = node.targets[0]
+        if found := declarations(self.aliases, target, node.value):
+            for place, name, _ in found:
+                self._declare(place, name)
+            return
+        if self._is_module_alias(node.value):
+            self._bind(target, ModuleRef())
+            return
+        self._bind(target, self.value(node.value))
+
+    def _declare(self, node: ast.AST, name: str) -> None:
+        if name not in self.scope or isinstance(self.scope.find(name), Expr | Unbound):
+            self.declare(node, name)
+
+    def _is_module_alias(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Name) and node.id not in self.scope and self.program.is_module(node.id)
+
+    def _bind(self, target: ast.expr, value: object) -> None:
+        if isinstance(target, ast.Tuple | ast.List):
+            fields = self.fields(target, self._unpacked(value))
+            if len(fields) != len(target.elts):
+                self.fail(target, f"expected {len(fields)} names, got {len(target.elts)}")
+            for each, field in zip(target.elts, fields, strict=True):
+                self._bind(each, field)
+            return
+        if not isinstance(target, ast.Name):
+            self.fail(target, "expected a name to bind; values do not change")
+        if isinstance(value, Expr):
+            self._label(value.value, target.id)
+        self.scope.bind(target.id, value)
+
+    def _unpacked(self, value: object) -> object:
+        if isinstance(value, Expr) and isinstance(value.type, ShapeType) and value.type.known_dims is not None:
+            return value.type.known_dims
+        return value
+
+    def _label(self, value: SSAValue, name: str) -> None:
+        is_new = isinstance(value, OpResult) and value.name_hint in (None, "gv", "lv")
+        if is_new and SSAValue.is_valid_name(name) and name != "_":
+            value.name_hint = name
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            self.fail(node.target, "expected a name to bind")
+        if node.value is None:
+            if self.types.scalar(node.annotation) is None:
+                self.fail(node, "expected a value; only dimensions are declared without one, as n: T.int64")
+            self._declare(node.target, node.target.id)
+            return
+        if found := declarations(self.aliases, node.target, node.value):
+            self._declare(node.target, found[0][1])
+            return
+        # a value may bind dimensions that the annotation only names
+        with self.scope.inner():
+            self.expected = self.types.read(node.annotation, implicit=True)
+        try:
+            value = self.value(node.value)
+        finally:
+            self.expected = None
+        declared = self.types.read(node.annotation)
+        self._bind(node.target, self._conformed(node, value, declared))
+
+    def _conformed(self, node: ast.AnnAssign, value: object, declared: StructInfo) -> object:
+        """The value, checked to be what the annotation says."""
+        items = items_of(value)
+        if items is not None and isinstance(declared, TupleType) and len(items) == len(declared.fields):
+            pairs = zip(items, declared.fields, strict=True)
+            return tuple(self._conformed(node, each, info) for each, info in pairs)
+        if items is not None and isinstance(declared, ShapeType):
+            shape = self.shape(node, value)
+            value = shape if isinstance(shape, Expr) else ShapeDims(shape)
+        if isinstance(value, bool | int | float) and isinstance(declared, TensorType | PrimType):
+            number = value
+            if isinstance(declared, TensorType):
+                value = self.emit(node, lambda: self.builder.const(number, declared.dtype))
+            else:
+                value = self.emit(node, lambda: self.builder.prim(number, declared.dtype))
+        expr = self.expr(node, value)
+        return self.refine(node, expr, declared)
+
+    def _effect(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Constant):
+            return
+        if not isinstance(node, ast.Call):
+            self.fail(node, "expected a call; a value that nothing uses is no statement")
+        name = self.aliases.name_in("relax", node.func)
+        if name in ("output", "outputs"):
+            self.fail(node, "R.output belongs to the end of `with R.dataflow()`")
+        if name != "func_attr":
+            self.value(node)
+
+    # Regions
+
+    def _dataflow(self, node: ast.With, whole: Sequence[ast.stmt]) -> None:
+        call = node.items[0].context_expr
+        name = self.aliases.name_in("relax", call.func) if isinstance(call, ast.Call) else None
+        if name != "dataflow" or len(node.items) != 1 or node.items[0].optional_vars is not None:
+            self.fail(call, "expected `with R.dataflow():`")
+        if self.in_dataflow:
+            self.fail(node, "a dataflow region cannot stand in another one")
+        outputs: dict[str, Expr] = {}
+        self.in_dataflow = True
+        try:
+            with self.scope.inner(), self.builder.dataflow():
+                for index, statement in enumerate(node.body):
+                    if (found := self._output(statement)) is not None:
+                        if index + 1 < len(node.body):
+                            self.fail(node.body[index + 1], "nothing can follow R.output")
+                        outputs = self._outputs(found, node, whole)
+                        continue
+                    with self.builder.at(self._location(statement)):
+                        self._statement(statement, whole)
+        finally:
+            self.in_dataflow = False
+        for key, value in outputs.items():
+            self.scope.bind(key, value)
+
+    def _output(self, statement: ast.stmt) -> ast.Call | None:
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        is_output = isinstance(call, ast.Call) and self.aliases.name_in("relax", call.func) in ("output", "outputs")
+        return call if is_output and isinstance(call, ast.Call) else None
+
+    def _outputs(self, call: ast.Call, region: ast.With, whole: Sequence[ast.stmt]) -> dict[str, Expr]:
+        found: dict[str, Expr] = {}
+        symbols = dict(self.builder.frame.symbols)
+        needed: set[str] = self._used_outside(whole, region) & symbols.keys()
+        for argument in call.args:
+            if not isinstance(argument, ast.Name):
+                self.fail(argument, "R.output expected names")
+            value = self.read(argument)
+            needed |= symbols.keys() & set(iter_symbols(value.type))
+            found[argument.id] = self.emit(argument, lambda value=value: self.builder.emit_output(value))
+        for symbol in sorted(needed):
+            witness = self.builder.symbol(symbol)
+            self.emit(call, lambda witness=witness: self.builder.emit_output(witness))
+        return found
+
+    # Branches
+
+    def _branch(self, node: ast.If, whole: Sequence[ast.stmt]) -> None:
+        if self.in_dataflow:
+            self.fail(node, "a dataflow region has no branches; end it before the if")
+        condition = self.read(node.test)
+        bound = bound_names(node.body), bound_names(node.orelse)
+        used = self._used_outside(whole, node)
+        shared = [name for name in bound[0] if name in bound[1] and (name in used or name == bound[0][-1])]
+        branch = self.emit(node, lambda: self.builder.if_(condition))
+        with branch:
+            with self.scope.inner(), branch.then():
+                self._arm(node.body, whole, shared)
+            with self.scope.inner(), branch.otherwise():
+                self._arm(node.orelse, whole, shared)
+        for name in {*bound[0], *bound[1]}.difference(shared):
+            reason = (
+                f"the name {name} is not defined here: it is bound in a branch of the if on line {node.lineno} only"
+            )
+            if name not in self.scope:
+                self.scope.bind(name, Unbound(reason))
+        for name, result in zip(shared, branch.results, strict=True):
+            self._label(result.value, name)
+            self.scope.bind(name, result)
+
+    def _arm(self, statements: Sequence[ast.stmt], whole: Sequence[ast.stmt], shared: Sequence[str]) -> None:
+        for statement in statements:
+            with self.builder.at(self._location(statement)):
+                self._statement(statement, whole)
+        values = [self.expr(statements[-1], self.scope.find(name)) for name in shared]
+        self.builder.yield_(*values)
+
+    def _returning_branch(self, node: ast.If, rest: Sequence[ast.stmt], whole: Sequence[ast.stmt]) -> Expr:
+        """An `if` that ends the function, with what follows it as part of the branch that does not return."""
+        condition = self.read(node.test)
+        arms = [*node.body], [*node.orelse]
+        for arm in arms:
+            if not any(isinstance(each, ast.Return) or (isinstance(each, ast.If) and returns(each)) for each in arm):
+                arm.extend(rest)
+        branch = self.emit(node, lambda: self.builder.if_(condition))
+        with branch:
+            for arm, opened in zip(arms, (branch.then, branch.otherwise), strict=True):
+                with self.scope.inner(), opened():
+                    value = self.body(arm, whole)
+                    if value is None:
+                        self.fail(node, "expected a return at the end of both branches, or of neither")
+                    self.builder.yield_(value)
+        return branch.result
+
+    def _used_outside(self, whole: Sequence[ast.stmt], node: ast.stmt) -> set[str]:
+        """The names that the function uses anywhere but in one statement."""
+        if self._counted is None or self._counted[0] is not whole:
+            self._counted = (whole, name_counts(whole))
+        inside = name_counts([node])
+        return {name for name, count in self._counted[1].items() if count > inside[name]}
+
+    # Nested functions
+
+    def _nested(self, node: ast.FunctionDef) -> None:
+        if self.in_dataflow:
+            self.fail(node, "a dataflow region has no nested functions; define it before the region")
+        options = self._nested_options(node)
+        itself = node.name if node.name in name_counts(node.body) else None
+        with self.scope.inner():
+            names = type_param_names(self.program.type_params.get(node.lineno, ""))
+            signature = read_signature(self, node, names)
+            if itself is not None and signature.ret is None:
+                self.fail(node, f"{node.name} calls itself, so its result needs a type: -> R.Tensor(...)")
+            pure = options.get("pure", not impure_calls(self.aliases, node.body))
+            scope = self.emit(
+                node,
+                lambda: self.builder.closure(
+                    signature.params, ret=signature.ret, pure=pure, recursive=itself, bounds=signature.bounds
+                ),
+            )
+            with self.errors_at(node), scope as closure:
+                if itself is not None:
+                    self.scope.bind(node.name, closure.itself)
+                self.finish(node, list(signature.params), closure.params, signature.ret)
+        self._label(scope.value.value, node.name)
+        self.scope.bind(node.name, scope.value)
+
+    def _nested_options(self, node: ast.FunctionDef) -> dict[str, bool]:
+        for decorator in node.decorator_list:
+            head = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if self.aliases.name_in("relax", head) in ("function", "func"):
+                return decorator_options(self.source, self.aliases, decorator)
+            self.fail(decorator, f"a nested function is decorated with R.function, got {_decorator_name(head)}")
+        self.fail(node, "expected @R.function before a nested function")
+
+    def finish(
+        self, node: ast.FunctionDef, names: Sequence[str], params: Sequence[Expr], ret: StructInfo | None
+    ) -> None:
+        """Reads the body of a function whose scope is open, with its parameters, up to its result."""
+        for name, param in zip(names, params, strict=True):
+            if not (isinstance(param.type, PrimType) and param.type.symbol == name):
+                self.scope.bind(name, param)
+        value = self.body(node.body, node.body)
+        if value is None:
+            self.fail(node.body[-1], f"expected a return at the end of {node.name}")
+        if ret is not None:
+            value = self.refine(node.returns or node, value, refine(ret, value.type))
+        result = value
+        self.emit(node, lambda: self.builder.emit_func_output(result))
+
+
+def _decorator_name(node: ast.expr) -> str:
+    parts = dotted(node)
+    return "an expression" if parts is None else ".".join(parts)
