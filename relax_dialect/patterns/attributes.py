@@ -43,14 +43,15 @@ def attribute_is(attribute: Attribute | None, wanted: Any) -> bool:
     """Whether a property has the value that Python writes as `wanted`."""
     if attribute is None or wanted is None:
         return attribute is None and wanted is None
-    return attribute == wanted if isinstance(wanted, Attribute) else _python_value(attribute) == _plain(wanted)
+    return attribute == wanted if isinstance(wanted, Attribute) else python_value(attribute) == _plain(wanted)
 
 
 def _plain(wanted: Any) -> Any:
     return tuple(map(_plain, cast("Sequence[Any]", wanted))) if isinstance(wanted, list | tuple) else wanted
 
 
-def _python_value(attribute: Attribute) -> Any:
+def python_value(attribute: Attribute) -> Any:
+    """A property as a plain value: a number, text, `True` for what is only present, a tuple of these."""
     match attribute:
         case IntegerAttr():
             return attribute.value.data
@@ -66,6 +67,6 @@ def _python_value(attribute: Attribute) -> Any:
         case _ if isa(attribute, DenseArrayBase[IntegerType]):
             return attribute.get_values()
         case _ if isa(attribute, ArrayAttr[Attribute]):
-            return tuple(_python_value(each) for each in attribute)
+            return tuple(python_value(each) for each in attribute)
         case _:
             return str(attribute)

@@ -1,0 +1,106 @@
+"""`run-codegen`: groups become calls of the libraries that they were made for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
+
+from lowering.byoc.backends import find_backend
+from lowering.byoc.fuse_ops_by_pattern import CODEGEN
+from lowering.diagnostics import fail
+from lowering.locations import inherit_location
+from relax_dialect.ops.call_packed import CallDPSPackedOp
+from relax_dialect.ops.control_flow import YieldOp
+from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.values import StringOp
+from relax_dialect.struct_info.types import TensorType
+
+
+@dataclass(frozen=True)
+class RunCodegenPass(ModulePass):
+    """Asks the backend of each group how it is called, and calls it.
+
+    Before:
+
+    ```mlir
+    %1 = relax.fused attributes {codegen = "blas", composites = ["blas.matmul"]} {
+      %0 = relax.matmul %x, %w
+      relax.yield %0
+    }
+    ```
+
+    After:
+
+    ```mlir
+    %1 = relax.call_dps_packed "relax.blas"(%text, %x, %w) : !relax.tensor<[n, 8], f32>
+    ```
+
+    What a backend declines, and groups whose results have unknown dimensions or dtypes, go back into the program and
+    are compiled like the rest. No group for a backend is left; idempotent. Mirrors TVM's `RunCodegen`. Refuses a
+    backend that there is not.
+    """
+
+    name = "run-codegen"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Group by group."""
+        for group in [inner for inner in op.walk() if isinstance(inner, FusedOp) and CODEGEN in inner.attributes]:
+            call = _call(group)
+            if call is None:
+                dissolve(group)
+            else:
+                _replace(group, call)
+
+
+def _call(group: FusedOp) -> tuple[list[StringOp], CallDPSPackedOp] | None:
+    name = group.attributes[CODEGEN]
+    if not isinstance(name, StringAttr):
+        fail(group, f"expected the name of a backend, got {name}")
+    try:
+        backend = find_backend(name.data)
+    except ValueError as error:
+        fail(group, str(error))
+    types = tuple(group.result_types)
+    if not isa(types, tuple[TensorType, ...]) or any(each.known_dims is None or not each.dtype for each in types):
+        return None
+    handoff = backend.codegen(group)
+    if handoff is None:
+        return None
+    texts = [StringOp(StringAttr(text)) for text in handoff.texts]
+    arguments: list[SSAValue] = [*(text.result for text in texts), *inputs_of(group)]
+    return texts, CallDPSPackedOp(handoff.function, arguments, types)
+
+
+def inputs_of(group: FusedOp) -> list[SSAValue]:
+    """The values that a group uses and does not make, in the order of use."""
+    block = group.body.block
+    used = dict.fromkeys(operand for op in block.ops for operand in op.operands if operand.owner.parent is not block)
+    return list(used)
+
+
+def _replace(group: FusedOp, call: tuple[list[StringOp], CallDPSPackedOp]) -> None:
+    texts, packed = call
+    inherit_location(group, [*texts, packed])
+    for old, new in zip(group.res, packed.res, strict=True):
+        new.name_hint = old.name_hint
+    Rewriter.replace_op(group, [*texts, packed], packed.res)
+
+
+def dissolve(group: FusedOp) -> None:
+    """Puts the ops of a group where the group stood."""
+    block = group.body.block
+    yielded = block.last_op
+    outputs = yielded.operands if isinstance(yielded, YieldOp) else ()
+    for old, new in zip(group.res, outputs, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    if yielded is not None:
+        Rewriter.erase_op(yielded)
+    Rewriter.inline_block(block, InsertPoint.before(group))
+    Rewriter.erase_op(group)
