@@ -29,6 +29,7 @@ FAMILIES = (
     "creation",
     "dataflow",
     "datatype",
+    "deformable",
     "effects",
     "fused",
     "gather",

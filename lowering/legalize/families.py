@@ -12,6 +12,7 @@ FAMILIES: tuple[str, ...] = (
     "convolution",
     "creation",
     "datatype",
+    "deformable",
     "gather",
     "image",
     "indexing",

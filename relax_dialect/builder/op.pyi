@@ -310,6 +310,16 @@ class nn:
         scale: bool = ...,
     ) -> Expr: ...
     @staticmethod
+    def col2im(
+        x: Operand,
+        size: Value | Sequence[DimLike],
+        window: Sequence[int],
+        *,
+        strides: Sequence[int] | None = ...,
+        padding: Sequence[int] | None = ...,
+        dilation: Sequence[int] | None = ...,
+    ) -> Expr: ...
+    @staticmethod
     def conv1d(
         x: Operand,
         w: Operand,
@@ -395,6 +405,19 @@ class nn:
         kernel_layout: str | None = ...,
         out_layout: str | None = ...,
         out_dtype: DTypeLike | None = ...,
+    ) -> Expr: ...
+    @staticmethod
+    def deform_conv2d(
+        x: Operand,
+        w: Operand,
+        offsets: Operand,
+        mask: Operand,
+        *,
+        strides: Sequence[int] | None = ...,
+        padding: Sequence[int] | None = ...,
+        dilation: Sequence[int] | None = ...,
+        groups: int = ...,
+        offset_groups: int = ...,
     ) -> Expr: ...
     @staticmethod
     def dropout(x: Operand, rate: float = ...) -> Expr: ...

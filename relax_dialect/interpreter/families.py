@@ -18,6 +18,7 @@ FAMILIES: tuple[str, ...] = (
     "creation",
     "dataflow",
     "datatype",
+    "deformable",
     "effects",
     "fused",
     "gather",

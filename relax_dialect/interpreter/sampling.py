@@ -19,7 +19,7 @@ def grid_sample(op: GridSampleOp, x: Array, grid: Array) -> Array:
     data = wide(x) if x.dtype.kind not in "iub" else x.astype(np.float32)
     data = x if op.method.data == "nearest" else data
     taps = [_taps(op, wide(grid)[..., -1 - axis], length) for axis, length in enumerate(lengths)]
-    batches = np.expand_dims(np.arange(x.shape[0]), tuple(range(1, len(lengths) + 1)))
+    batches = np.expand_dims(np.arange(int(x.shape[0])), tuple(range(1, len(lengths) + 1)))
     total = np.zeros((x.shape[0], *grid.shape[1:-1], x.shape[1]), data.dtype)
     for chosen in product(*taps):
         places, inside, weights = zip(*chosen, strict=True)
