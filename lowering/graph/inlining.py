@@ -10,7 +10,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.graph.substitution import all_symbols, bound_symbols, settle, substitute_in
-from lowering.graph.to_non_dataflow import dissolve
+from lowering.graph.to_non_dataflow import SymbolScopes, dissolve
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.dataflow import DataflowOp
@@ -59,6 +59,7 @@ class _Inlining:
     def __init__(self, call: CallOp, callee: FuncOp, taken: set[str]):
         self.call = call
         self.callee = callee
+        self.taken = taken
         self.prover = prover_at(call)
         match = match_types(
             callee.function_type.params,
@@ -80,8 +81,9 @@ class _Inlining:
         substitute_in(block.ops, self.mapping)
         witnesses = self._witnesses(block, bound)
         if isinstance(self.call.parent_op(), DataflowOp):
+            scopes = SymbolScopes(block.ops, self.taken)
             for region in [op for op in block.ops if isinstance(op, DataflowOp)]:
-                dissolve(region)
+                dissolve(region, scopes)
         self._place(block.ops)
         terminator = block.last_op
         Rewriter.inline_block(block, InsertPoint.before(self.call), [*witnesses, *arguments])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -13,6 +13,7 @@ from xdsl.utils.hints import isa
 from lowering.locations import inherit_location
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.scope import block_symbols_used, prover_at, symbols_used, symbols_witnessed
 from relax_dialect.struct_info.base import PartialShapeAttr, StructInfo, as_struct_infos
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
@@ -22,20 +23,32 @@ from tir_dialect.dims import Dim
 from tir_dialect.types import SymbolAttr
 
 
-def bound_symbols(op: Operation) -> dict[str, None]:
-    """The symbols that are witnessed by ops and blocks inside `op`, in program order, those of its entry first."""
-    found: dict[str, None] = {}
+def bindings(op: Operation) -> Iterator[str]:
+    """The symbols that are witnessed by ops and blocks inside `op`, in program order, one for each witness.
+
+    A region that passes a witness on makes no new one.
+    """
     for inner in op.walk():
-        found |= dict.fromkeys(symbols_witnessed(inner))
+        if not isinstance(inner, DataflowOp):
+            yield from symbols_witnessed(inner)
         for region in inner.regions:
             for block in region.blocks:
-                found |= dict.fromkeys(symbols_witnessed(block))
-    return found
+                yield from symbols_witnessed(block)
+
+
+def bound_symbols(op: Operation) -> dict[str, None]:
+    """The symbols that are witnessed by ops and blocks inside `op`, in program order, those of its entry first."""
+    return dict.fromkeys(bindings(op))
 
 
 def all_symbols(op: Operation) -> set[str]:
     """The symbols that are used or witnessed anywhere inside `op`."""
-    found = set(bound_symbols(op))
+    return named_symbols(op).union(bindings(op))
+
+
+def named_symbols(op: Operation) -> set[str]:
+    """The symbols that types, properties and attributes name anywhere inside `op`, apart from where they are bound."""
+    found: set[str] = set()
     for inner in op.walk():
         found |= symbols_used(inner)
         for region in inner.regions:

@@ -20,3 +20,23 @@ relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
   %c = relax.negative %r
   relax.return %c
 }
+
+// -----
+
+// Two regions bind a symbol of one name, each for itself: one of them gets another.
+// CHECK-LABEL: relax.func @same_symbol
+// CHECK-NEXT:    relax.match_cast %x : !relax.tensor<[k_1], f32> binds [k_1]
+// CHECK-NEXT:    relax.match_cast %x : !relax.tensor<[k], f32> binds [k]
+// CHECK-NEXT:    relax.tuple
+relax.func @same_symbol(%x: !relax.tensor<[_], f32>) -> !relax.object {
+  %0 = relax.dataflow {
+    %1, %k = relax.match_cast %x : !relax.tensor<[k], f32> binds [k]
+    relax.output %1
+  }
+  %2 = relax.dataflow {
+    %3, %k = relax.match_cast %x : !relax.tensor<[k], f32> binds [k]
+    relax.output %3
+  }
+  %4 = relax.tuple(%0, %2)
+  relax.return %4
+}

@@ -1,0 +1,36 @@
+"""The passes on the language itself, ours and xDSL's: a random program means the same after each."""
+
+import pytest
+from hypothesis import given, settings
+
+from tests.strategies.relax_programs import Program, programs
+from tests.support.programs import EXACT, assert_same, check_pass, run_pipeline, run_with_copies, runner
+
+PASSES = (
+    "convert-to-dataflow,topological-sort",
+    "convert-to-dataflow,topological-sort{order=breadth-first}",
+    "convert-to-dataflow,topological-sort{direction=from-outputs}",
+    "convert-to-dataflow,topological-sort{order=breadth-first direction=from-outputs}",
+    "convert-to-dataflow",
+    "dead-code-elimination",
+)
+"""Each changes nothing when it runs again."""
+
+
+@pytest.mark.parametrize("name", PASSES)
+@given(program=programs())
+@settings(max_examples=40)
+def test_results_stay(name: str, program: Program):
+    check_pass(program.module, name, [program.inputs], entry=program.entry)
+
+
+@pytest.mark.parametrize("name", ["canonicalize", "cse", "dce"])
+@given(program=programs())
+@settings(max_examples=40)
+def test_passes_of_xdsl_keep_results(name: str, program: Program):
+    """One run of `cse` or `dce` may leave work for the next, so idempotence is not asked for."""
+    module = program.module.clone()
+    before = run_with_copies(runner(module, program.entry, "interpret"), program.inputs)
+    run_pipeline(module, name)
+    after = run_with_copies(runner(module, program.entry, "interpret"), program.inputs)
+    assert_same(after, before, EXACT, f"after {name}")
