@@ -12,9 +12,9 @@ from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, DestinationPassing
 from relax_dialect.ops.calls import CallOp, MakeClosureOp, find_relax_function
-from relax_dialect.ops.control_flow import IfOp, join_yields, visible_yields
+from relax_dialect.ops.control_flow import IfOp, join_yields
 from relax_dialect.ops.dataflow import DataflowOp, visible_types
-from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.fused import FusedOp, fused_types
 from relax_dialect.ops.guard import GuardOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.scope import prover_at
@@ -22,6 +22,7 @@ from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.calls import partial_application
 from relax_dialect.struct_info.refine import refine
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import ShapeType, TensorType
 
 
@@ -115,11 +116,15 @@ class ResultTypes:
 
     @infer.register
     def _(self, op: FusedOp) -> None:
-        self.set_types(op.res, visible_yields(op.body))
+        self.set_types(op.res, fused_types(op.body))
 
     @infer.register
     def _(self, op: IfOp) -> None:
         joined = join_yields(op.then_region, op.else_region)
         if len(joined) == len(op.res):
-            self.set_types(op.res, joined)
+            # Types that name a symbol which only the op's own results witness say more than any join.
+            own = set(op.result_witnesses)
+            declared = as_struct_infos(op.res.types)
+            pairs = zip(declared, joined, strict=True)
+            self.set_types(op.res, [refine(old, new) if free_symbols(old) & own else new for old, new in pairs])
         op.verify_()

@@ -11,9 +11,17 @@ from xdsl.printer import Printer
 from xdsl.traits import RecursivelySpeculatable, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.ops.control_flow import YieldOp, visible_yields
-from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.ops.control_flow import YieldOp, yielded
+from relax_dialect.scope import symbols_witnessed
+from relax_dialect.struct_info.base import StructInfo, as_struct_infos
+from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.traits import EndsInYield, impurity_of
+
+
+def fused_types(body: Region) -> tuple[StructInfo, ...]:
+    """The types that the region of a group yields, without the symbols that are bound in it."""
+    bound = {name for op in body.block.ops for name in symbols_witnessed(op)}
+    return tuple(erase_symbols(info, bound) for info in as_struct_infos(value.type for value in yielded(body)))
 
 
 @irdl_op_definition
@@ -44,7 +52,7 @@ class FusedOp(IRDLOperation):
     def __init__(self, body: Region | Sequence[Block] | Block):
         """`body` ends in `relax.yield`, from which the result types follow."""
         region = body if isinstance(body, Region) else Region(body)
-        super().__init__(regions=[region], result_types=[visible_yields(region)])
+        super().__init__(regions=[region], result_types=[fused_types(region)])
 
     @classmethod
     def parse(cls, parser: Parser) -> FusedOp:
@@ -68,7 +76,7 @@ class FusedOp(IRDLOperation):
                 raise VerifyException(f"'relax.fused' op holds '{op.name}', which has regions")  # C1
             if (reason := impurity_of(op)) is not None:
                 raise VerifyException(f"'relax.fused' op holds '{op.name}', which is impure: it {reason}")  # C1
-        expected = visible_yields(self.body)
+        expected = fused_types(self.body)
         if expected != tuple(self.result_types):
             raise VerifyException(
                 f"'relax.fused' op expected results ({', '.join(map(str, expected))}) as it yields, "
