@@ -10,6 +10,7 @@ from xdsl.passes import ModulePass
 
 from lowering.schedule.cpu.contraction import find_contraction
 from lowering.schedule.cpu.matmul import emit_matmul
+from lowering.schedule.cpu.memory_bound import schedule_memory_bound
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
@@ -51,3 +52,5 @@ def schedule(func: PrimFuncOp, target: Target) -> None:
     contraction = find_contraction(func)
     if contraction is not None:
         emit_matmul(func, contraction, target)
+    else:
+        schedule_memory_bound(func, target)

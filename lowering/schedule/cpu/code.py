@@ -14,11 +14,12 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     LocationAttr,
+    UnitAttr,
     VectorType,
     i1,
     i64,
 )
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from tir_dialect.dims import DimLike
@@ -91,9 +92,17 @@ class Code:
         """The smaller of two indices."""
         return self.value(arith.MinSIOp(a, self._operand(b)))
 
+    def maximum(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
+        """The larger of two indices."""
+        return self.value(arith.MaxSIOp(a, self._operand(b)))
+
     def compare(self, predicate: str, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """A comparison of indices: `slt`, `eq`, ..."""
         return self.value(arith.CmpiOp(a, self._operand(b), predicate))
+
+    def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
+        """`a` if a condition holds, else `b`."""
+        return self.value(arith.SelectOp(condition, a, b))
 
     def _operand(self, value: SSAValue | int) -> SSAValue:
         return self.index(value) if isinstance(value, int) else value
@@ -148,12 +157,18 @@ class Code:
         lower: SSAValue | None = None,
         kind: LoopKind = LoopKind.SERIAL,
         grain: int = 1,
+        vectorize: bool = True,
     ) -> Generator[SSAValue]:
-        """What happens for each value; gives the value. A thread of a parallel loop gets `grain` of them or more."""
-        annotations = {"grain": IntegerAttr(grain, i64)} if grain > 1 else None
-        op = ForOp(upper, lower=lower, kind=kind, annotations=annotations, name_hint=name)
+        """What happens for each value; gives the value. A thread of a parallel loop gets `grain` of them or more.
+
+        LLVM leaves the loop as it is if it is not to `vectorize`.
+        """
+        annotations: dict[str, Attribute] = {"grain": IntegerAttr(grain, i64)} if grain > 1 else {}
+        if not vectorize:
+            annotations = {"llvm.loop.vectorize.enable": IntegerAttr(0, i1), "llvm.loop.unroll.disable": UnitAttr()}
+        op = ForOp(upper, lower=lower, kind=kind, annotations=annotations or None, name_hint=name)
         self.emit(op)
-        with self._inside(op.body.block):
+        with self.inside(op.body.block):
             yield op.induction_var
 
     @contextmanager
@@ -161,17 +176,18 @@ class Code:
         """What happens only if a condition holds; `otherwise` takes what this gives."""
         op = IfOp(condition)
         self.emit(op)
-        with self._inside(op.then_body.block):
+        with self.inside(op.then_body.block):
             yield op
 
     @contextmanager
     def otherwise(self, op: IfOp) -> Generator[None]:
         """What happens if the condition of a `when` does not hold."""
-        with self._inside(op.else_body.block):
+        with self.inside(op.else_body.block):
             yield
 
     @contextmanager
-    def _inside(self, block: Block) -> Generator[None]:
+    def inside(self, block: Block) -> Generator[None]:
+        """Ops go to the end of another block meanwhile."""
         outer = self._builder.insertion_point
         self._builder.insertion_point = InsertPoint.at_end(block)
         self._constants.append({})

@@ -1,0 +1,84 @@
+"""Parts of results while a reduction runs: a vector for each turn of an unrolled loop, in buffers that LLVM keeps in
+registers, for every access to them has constant indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.body import Body
+from lowering.schedule.cpu.kernel import Kernel
+from tir_dialect.ops.memory import AllocBufferOp, StoreOp
+from tir_dialect.types import BufferType, LoopKind
+
+if TYPE_CHECKING:
+    from lowering.schedule.cpu.sweep import Sweep
+
+
+def accumulator(kernel: Kernel, kind: BufferType, length: int) -> SSAValue:
+    """Memory for `length` parts of results that go to a buffer of some type."""
+    type_ = BufferType([length], kind.dtype, scope="local", align=64)
+    return kernel.code.value(AllocBufferOp(type_), "sums")
+
+
+class Accumulators:
+    """The accumulators of all reductions of a sweep."""
+
+    def __init__(self, sweep: Sweep, at: Mapping[int, SSAValue]):
+        self.sweep = sweep
+        self.code = sweep.code
+        self.at = at
+        self.buffers: dict[int, list[SSAValue]] = {}
+
+    @property
+    def all(self) -> list[SSAValue]:
+        """The buffers of all reductions, in order."""
+        return [buffer for buffers in self.buffers.values() for buffer in buffers]
+
+    def start(self) -> None:
+        """Makes the accumulators, each with the first value."""
+        sweep = self.sweep
+        for position, reduction in sweep.reductions.items():
+            body = Body(sweep.kernel, sweep.stages[position], self.at)
+            body.run([op for op in body.stage.init if not isinstance(op, StoreOp)])
+            self.buffers[position] = []
+            for load, first in zip(reduction.accumulators, reduction.first, strict=True):
+                length = sweep.lanes * sweep.unroll
+                buffer = accumulator(sweep.kernel, load.buffer_type, length)
+                with self.code.loop(self.code.index(length), "lane", kind=LoopKind.VECTORIZED) as lane:
+                    self.code.store(body.value(first), buffer, [lane])
+                self.buffers[position].append(buffer)
+
+    def finish(self) -> dict[int, list[SSAValue]]:
+        """One value for each result of each reduction."""
+        return {position: self._finish(position) for position in self.buffers}
+
+    def _finish(self, position: int) -> list[SSAValue]:
+        sweep, buffers = self.sweep, self.buffers[position]
+        width = sweep.lanes * sweep.unroll
+        while width > 1:
+            width //= 2
+            buffers = self._halved(position, buffers, width)
+        return [self.code.load(buffer, [self.code.index(0)]) for buffer in buffers]
+
+    def _halved(self, position: int, buffers: Sequence[SSAValue], width: int) -> list[SSAValue]:
+        """The two halves of accumulators combined, in new buffers of half the length."""
+        code, kernel, reduction = self.code, self.sweep.kernel, self.sweep.reductions[position]
+        halves = [accumulator(kernel, load.buffer_type, width) for load in reduction.accumulators]
+        with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
+            left = [code.load(buffer, [lane]) for buffer in buffers]
+            right = [code.load(buffer, [code.add(lane, width)]) for buffer in buffers]
+            for value, half in zip(reduction.combined(kernel, left, right), halves, strict=True):
+                code.store(value, half, [lane])
+        return halves
+
+    def write(self, results: Mapping[int, Sequence[SSAValue]]) -> None:
+        """Puts results where they belong."""
+        for position, values in results.items():
+            stage, reduction = self.sweep.stages[position], self.sweep.reductions[position]
+            body = Body(self.sweep.kernel, stage, self.at)
+            body.values |= {store.value: value for store, value in zip(reduction.stores, values, strict=True)}
+            body.run(reduction.stores)

@@ -1,0 +1,150 @@
+"""Reductions whose lanes lie along an axis that stays: each lane has a result of its own.
+
+A few vectors of results are accumulated at once while the loops over the reduced axes run; so a column of a matrix is
+added up in rows of some cache lines, and a pooling window for all lanes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.accumulators import accumulator
+from lowering.schedule.cpu.body import Body
+from lowering.schedule.cpu.groups import Group, group_axes, lane_group
+from lowering.schedule.cpu.kernel import Kernel, is_heavy
+from lowering.schedule.cpu.reduction import Reduction
+from lowering.schedule.cpu.stages import Stage
+from lowering.schedule.cpu.sweep import Sweep, constant_of
+from lowering.schedule.cpu.vectors import Step, vector_turn
+from lowering.schedule.cpu.widths import lane_count
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.memory import StoreOp
+from tir_dialect.types import IteratorKind
+
+VECTORS_AT_ONCE = 8
+
+
+class ColumnReduction:
+    """A stage with axes that stay, inside of those that `at` has, and axes that are reduced."""
+
+    def __init__(self, kernel: Kernel, stage: Stage, reduction: Reduction, around: int):
+        self.kernel, self.stage, self.reduction = kernel, stage, reduction
+        self.code = kernel.code
+        spatial = [axis for axis in stage.of_kind(IteratorKind.SPATIAL) if axis >= around]
+        self.spatial = group_axes(kernel, [stage], spatial)
+        self.reduced = group_axes(kernel, [stage], stage.of_kind(IteratorKind.REDUCE))
+        self.lane = lane_group(kernel, [stage], [*self.reduced, *self.spatial])
+        self.lanes = lane_count(kernel, [stage], self.lane) if self.lane in self.spatial else 1
+        simple = not any(is_heavy(op) or isinstance(op, IfOp) for op in stage.needed)
+        self.unroll = VECTORS_AT_ONCE if simple and len(stage.stores) == 1 else 1
+
+    @property
+    def outermost(self) -> Group:
+        """The group whose loop is around all others."""
+        others = [group for group in self.spatial if group is not self.lane]
+        return others[0] if others else self.spatial[0]
+
+    def emit(self, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None = None) -> None:
+        """The loops; `part` is the range of the outermost group."""
+        self._loops([group for group in self.spatial if group is not self.lane], dict(at), part)
+
+    def _loops(self, groups: Sequence[Group], at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None) -> None:
+        if not groups:
+            if self.lane in self.reduced or self.lanes == 1:
+                self._rows(at, part)
+            else:
+                self._columns(at, part)
+            return
+        low, high = (None, self.code.dim(groups[0].extent)) if part is None else part
+        with self.code.loop(high, self._name(groups[0]), lower=low) as index:
+            self._loops(groups[1:], {**at, groups[0].last: index}, None)
+
+    def _name(self, group: Group) -> str:
+        return self.stage.axes[group.last].value.name_hint or "i"
+
+    def _rows(self, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None) -> None:
+        """Lanes along a reduced axis, or none."""
+        if self.lane in self.spatial:
+            low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
+            with self.code.loop(high, self._name(self.lane), lower=low) as index:
+                reduce_rows(self.kernel, self.stage, self.reduction, {**at, self.lane.last: index})
+            return
+        reduce_rows(self.kernel, self.stage, self.reduction, at)
+
+    # Lanes along an axis that stays.
+
+    def _columns(self, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None) -> None:
+        code = self.code
+        low, high = (code.index(0), code.dim(self.lane.extent)) if part is None else part
+        length = high if part is None else code.sub(high, low)
+        done: SSAValue = code.index(0)
+        for unroll in (self.unroll, 1) if self.unroll > 1 else (1,):
+            done = self._blocks(at, low, length, done, unroll)
+        known = constant_of(length)
+        if known is not None and known == constant_of(done):
+            return
+        left = code.sub(length, done)
+        with code.when(code.compare("sgt", left, 0)):
+            self._block(at, code.add(low, done), 1, left)
+
+    def _blocks(
+        self, at: dict[int, SSAValue], low: SSAValue, length: SSAValue, done: SSAValue, unroll: int
+    ) -> SSAValue:
+        """Full blocks of some vectors from `done` on; gives where they end."""
+        code, step, known = self.code, unroll * self.lanes, constant_of(length)
+        if known is not None and known // step * step <= (constant_of(done) or 0):
+            return done
+        end = code.index(known // step * step) if known is not None else code.mul(code.divide(length, step), step)
+        first = None if constant_of(done) == 0 else code.divide(done, step)
+        with code.loop(code.divide(end, step), "block", lower=first) as block:
+            self._block(at, code.add(low, code.mul(block, step)), unroll, None)
+        return end
+
+    def _block(self, at: dict[int, SSAValue], start: SSAValue, unroll: int, left: SSAValue | None) -> None:
+        """The results of some vectors; with `left`, of the first lanes of one."""
+        kernel, stage, reduction = self.kernel, self.stage, self.reduction
+        lanes = unroll * self.lanes
+        sums = [accumulator(kernel, load.buffer_type, lanes) for load in reduction.accumulators]
+
+        def begin(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+            body = Body(kernel, stage, {**at, self.lane.last: index}, self.lane.last)
+            body.run([op for op in stage.init if not isinstance(op, StoreOp)])
+            return [body.value(first) for first in reduction.first]
+
+        def finish(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+            body = Body(kernel, stage, {**at, self.lane.last: index}, self.lane.last)
+            body.values |= {store.value: value for store, value in zip(reduction.stores, old, strict=True)}
+            body.run(reduction.stores)
+            return list(old)
+
+        def turn(step: Step) -> None:
+            vector_turn(kernel, start, lanes, left, sums, step)
+
+        turn(begin)
+        self._reduce(list(self.reduced), at, turn)
+        turn(finish)
+
+    def _reduce(self, groups: list[Group], at: dict[int, SSAValue], turn: Callable[[Step], None]) -> None:
+        if groups:
+            with self.code.loop(self.code.dim(groups[0].extent), self._name(groups[0])) as index:
+                self._reduce(groups[1:], {**at, groups[0].last: index}, turn)
+            return
+        shared = Body(self.kernel, self.stage, at, self.lane.last)
+        shared.hoist(self.stage.body, {store.buffer for store in self.stage.stores})
+
+        def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+            body, pairs = shared.at_index(index), zip(self.reduction.accumulators, old, strict=True)
+            body.values |= {load.result: value for load, value in pairs}
+            body.run([op for op in self.stage.body if not isinstance(op, StoreOp)])
+            return [body.value(store.value) for store in self.reduction.stores]
+
+        turn(step)
+
+
+def reduce_rows(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[int, SSAValue]) -> None:
+    """One result: all reduced axes in one sweep."""
+    accumulators = Sweep(kernel, [stage], stage.of_kind(IteratorKind.REDUCE), {0: reduction}).emit(at)
+    if accumulators is not None:
+        accumulators.write(accumulators.finish())

@@ -1,0 +1,182 @@
+"""Code for kernels whose time goes into memory: maps, reductions, and chains of both that share rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import Block, Region, SSAValue
+
+from lowering.schedule.cpu.chains import Row, find_row
+from lowering.schedule.cpu.code import Code
+from lowering.schedule.cpu.column_reduction import ColumnReduction
+from lowering.schedule.cpu.groups import group_axes
+from lowering.schedule.cpu.inlining import inline_producers
+from lowering.schedule.cpu.kernel import Kernel, work_of
+from lowering.schedule.cpu.reduction import Reduction, find_reduction
+from lowering.schedule.cpu.shared_reduction import emit_shared_reduction
+from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
+from lowering.schedule.cpu.sweep import Sweep
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.target import Target
+from tir_dialect.types import IteratorKind
+
+
+def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
+    """Rewrites a function of maps and reductions; says whether it is one."""
+    program = None if func.may_alias is not None else find_program(func)
+    stages = None if program is None else find_stages(program)
+    if program is None or stages is None or not _is_understood(stages):
+        return False
+    if inline_producers(stages):
+        program = find_program(func)
+        stages = None if program is None else find_stages(program)
+        assert program is not None  # inlined code is made of the same ops
+        assert stages is not None
+    _Emitter(func, program, stages, target).emit()
+    return True
+
+
+def _is_understood(stages: Sequence[Stage]) -> bool:
+    for stage in stages:
+        if any(not op.buffer_type.has_default_strides or op.buffer_type.offset.terms for op in stage.places):
+            return False
+        if stage.of_kind(IteratorKind.REDUCE):
+            if stage.of_kind(IteratorKind.SCAN) or find_reduction(stage) is None:
+                return False
+        elif stage.init or not _maps_in_place(stage):
+            return False
+    return True
+
+
+def _maps_in_place(stage: Stage) -> bool:
+    """Whether the stage reads what it writes only where it writes it."""
+    written = {store.buffer: stage.places[store] for store in stage.stores}
+    if stage.of_kind(IteratorKind.SCAN) or len(written) != len(stage.stores):
+        return False
+    return all(stage.places[load] == written.get(load.buffer, stage.places[load]) for load in stage.loads)
+
+
+class _Emitter:
+    """Emits the code of one function."""
+
+    def __init__(self, func: PrimFuncOp, program: Program, stages: Sequence[Stage], target: Target):
+        self.func, self.program, self.stages = func, program, stages
+        self.body = Block(arg_types=func.body.block.arg_types)
+        values: dict[SSAValue, SSAValue] = {}
+        for old, new in zip(func.body.block.args, self.body.args, strict=True):
+            values[old] = new
+            new.name_hint = old.name_hint
+        self.kernel = Kernel(Code(self.body, func.location), target, values)
+        self.reductions = {stage: found for stage in stages if (found := _reduction(stage)) is not None}
+
+    def emit(self) -> None:
+        """Replaces the body of the function."""
+        kernel = self.kernel
+        for op in self.program.header:
+            copy = op.clone(value_mapper=kernel.values)
+            kernel.code.emit(copy)
+        touched = {op.buffer for stage in self.stages for op in stage.places}
+        row = find_row(self.stages, self.reductions, [alloc.buffer for alloc in self.program.buffers])
+        kernel.divisors = _reduced_values(self.stages, self.reductions, self.program)
+        for parameter in self.func.params:
+            if parameter in touched:
+                kernel.make_flat(parameter)
+        for alloc in self.program.buffers:
+            if alloc.buffer in touched and (row is None or alloc.buffer not in row.buffers):
+                kernel.allocate(alloc)
+        if row is None:
+            for stage in self.stages:
+                self._alone(stage)
+        else:
+            self._rows(row)
+        self.func.detach_region(self.func.body)
+        self.func.add_region(Region(self.body))
+
+    def _alone(self, stage: Stage) -> None:
+        kernel, reduction = self.kernel, self.reductions.get(stage)
+        if reduction is None:
+            sweep = Sweep(kernel, [stage], range(len(stage.axes)))
+            outermost, lanes = sweep.outermost, sweep.lanes if sweep.outermost is sweep.lane else 1
+            if outermost is None:
+                sweep.emit({})
+                return
+            with kernel.shared(outermost.extent, work_of(stage), lanes) as part:
+                sweep.emit({}, part)
+        elif not stage.of_kind(IteratorKind.SPATIAL):
+            emit_shared_reduction(kernel, stage, reduction)
+        else:
+            columns = ColumnReduction(kernel, stage, reduction, 0)
+            lanes = columns.lanes if columns.outermost is columns.lane else 1
+            with kernel.shared(columns.outermost.extent, work_of(stage), lanes) as part:
+                columns.emit({}, part)
+
+    # Rows.
+
+    def _rows(self, row: Row) -> None:
+        kernel = self.kernel
+        kernel.unread = row.unread
+        for buffer in row.buffers:
+            kernel.rows[buffer] = buffer, row.depth  # where accesses lead is asked before there is memory
+        groups = group_axes(kernel, self.stages, range(row.depth))
+        work = work_of(max(self.stages, key=lambda stage: len(stage.axes)))
+        with kernel.shared(groups[0].extent, work) as part:
+            for buffer in row.buffers:
+                if buffer not in row.unread:
+                    kernel.allocate_row(buffer, row.depth)
+            self._row_loops(row, [group.last for group in groups], [group.extent for group in groups], {}, part)
+
+    def _row_loops(
+        self,
+        row: Row,
+        axes: Sequence[int],
+        extents: Sequence[object],
+        at: Mapping[int, SSAValue],
+        part: tuple[SSAValue, SSAValue] | None,
+    ) -> None:
+        from tir_dialect.dims import Dim
+
+        if not axes:
+            for items in row.sweeps:
+                self._row_part(items, row.depth, at)
+            return
+        extent = extents[0]
+        assert isinstance(extent, Dim)
+        low, high = (None, self.kernel.code.dim(extent)) if part is None else part
+        with self.kernel.code.loop(high, "row", lower=low) as index:
+            self._row_loops(row, axes[1:], extents[1:], {**at, axes[0]: index}, None)
+
+    def _row_part(self, stages: Sequence[Stage], depth: int, at: Mapping[int, SSAValue]) -> None:
+        first = stages[0]
+        reduction = self.reductions.get(first)
+        if reduction is not None and len(first.of_kind(IteratorKind.SPATIAL)) > depth:
+            ColumnReduction(self.kernel, first, reduction, depth).emit(at)
+            return
+        found = {i: self.reductions[stage] for i, stage in enumerate(stages) if stage in self.reductions}
+        accumulators = Sweep(self.kernel, stages, range(depth, len(first.axes)), found).emit(at)
+        if accumulators is not None:
+            accumulators.write(accumulators.finish())
+
+
+def _reduction(stage: Stage) -> Reduction | None:
+    return find_reduction(stage) if stage.of_kind(IteratorKind.REDUCE) else None
+
+
+def _reduced_values(
+    stages: Sequence[Stage], reductions: Mapping[Stage, Reduction], program: Program
+) -> frozenset[SSAValue]:
+    """The values that are computed from nothing but results of reductions of this function, and constants."""
+    from_reductions = {store.buffer for reduction in reductions.values() for store in reduction.stores}
+    own = {alloc.buffer for alloc in program.buffers}
+    found: set[SSAValue] = set()
+    for stage in stages:
+        for op in stage.body:
+            if isinstance(op, LoadOp):
+                if op.buffer in from_reductions and op.buffer in own:
+                    found.add(op.result)
+            elif isinstance(op, StoreOp):
+                if op.value in found:
+                    from_reductions.add(op.buffer)
+            elif op.operands and any(operand in found for operand in op.operands) and not op.regions:
+                found.update(op.results)
+    return frozenset(found)

@@ -1,0 +1,85 @@
+"""Places in buffers as linear functions of the axes of a nest of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.dims import Dim, constant, symbol, total
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index, or a place in a buffer without dimensions: `base + sum(strides[a] * axis a)`, or a computed value."""
+
+    base: Dim
+    strides: tuple[Dim, ...]
+    value: SSAValue | None = None
+    """The value, if it is no linear function of the axes."""
+    whole: Dim | None = None
+    """The expression over symbols for the axes, if there is one."""
+
+    def is_axis(self, number: int) -> bool:
+        """Whether the index is one axis."""
+        wanted = tuple(constant(int(axis == number)) for axis in range(len(self.strides)))
+        return self.value is None and not self.base.terms and self.strides == wanted
+
+
+Axes: TypeAlias = tuple[Index, ...]
+"""The indices of an access, one per dimension."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an access is, in elements from the start of its buffer: a linear part, and computed values with strides."""
+
+    base: Dim
+    strides: tuple[Dim, ...]
+    computed: tuple[tuple[SSAValue, Dim], ...] = ()
+
+
+def linear(space: IndexSpace, names: Sequence[str], value: SSAValue) -> Index:
+    """An index as a function of the axes with these names."""
+    dim = space.dim_of(value)
+    parts = None if dim is None else _split(dim, names)
+    if parts is None:
+        return Index(constant(0), (constant(0),) * len(names), value, dim)
+    return Index(parts[0], parts[1], None, dim)
+
+
+def _split(dim: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] | None:
+    """Base and strides of a linear function; `None` if it is none."""
+    own = dim.symbols
+    zeros = {name: constant(0) for name in names if name in own}
+    if not zeros:
+        return dim, (constant(0),) * len(names)
+    base = dim.substitute(zeros)
+    strides = tuple(
+        dim.substitute({**zeros, name: constant(1)}) - base if name in zeros else constant(0) for name in names
+    )
+    again = total([base, *(stride * symbol(name) for stride, name in zip(strides, names, strict=True))])
+    return (base, strides) if again is dim else None
+
+
+def place(indices: Axes, steps: Sequence[Dim], count: int) -> Place:
+    """Where indices of a nest with `count` axes lead in a buffer with these strides."""
+    base, strides = constant(0), (constant(0),) * count
+    computed: list[tuple[SSAValue, Dim]] = []
+    for index, step in zip(indices, steps, strict=True):
+        if index.value is not None:
+            computed.append((index.value, step))
+            continue
+        base = base + index.base * step
+        strides = tuple(old + new * step for old, new in zip(strides, index.strides, strict=True))
+    return Place(base, strides, tuple(computed))
+
+
+def whole_place(indices: Axes, steps: Sequence[Dim], names: Sequence[str]) -> Place | None:
+    """The place as one linear function where its parts are none, as in `8 * (i // 8) + i % 8`; `None` if it is none."""
+    dims = [index.whole * step for index, step in zip(indices, steps, strict=True) if index.whole is not None]
+    parts = _split(total(dims), names) if len(dims) == len(indices) else None
+    return None if parts is None else Place(*parts)

@@ -1,0 +1,145 @@
+"""Programs of one operator, or a few, whose kernels are bound by memory, with what NumPy makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+MAXIMUM_POOLING = "max pooling"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program over sizes `m` and `n`."""
+
+    signature: str
+    body: str
+    numpy: Callable[..., np.ndarray]
+    shapes: tuple[str, ...] = ("mn",)
+    """Of the arguments: a letter or digit for each dimension, `c` is 4; those with `i` in front have integers."""
+    least: int = 0
+    """The least size for which the result is defined."""
+
+    @property
+    def text(self) -> str:
+        """The module."""
+        return (
+            f"relax.func @main[%m, %n]({self.signature}) -> !relax.object {{\n  %0 = {self.body}\n  relax.return %0\n}}"
+        )
+
+
+def _moments(x: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    wide = x.astype(np.float64)
+    return wide.mean(axes, keepdims=True), wide.var(axes, keepdims=True)
+
+
+def _normalised(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    mean, variance = _moments(x, axes)
+    return (x - mean) / np.sqrt(variance + 1e-5)
+
+
+def _softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    e = np.exp(x.astype(np.float64) - x.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+def _max_pool(x: np.ndarray) -> np.ndarray:
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
+    rows, columns = (x.shape[2] + 1) // 2, (x.shape[3] + 1) // 2
+    windows = [padded[:, :, i : i + 2 * rows : 2, j : j + 2 * columns : 2] for i in range(3) for j in range(3)]
+    return np.max([window[:, :, :rows, :columns] for window in windows], 0)
+
+
+X = "%x: !relax.tensor<[m, n], f32>"
+X3 = "%x: !relax.tensor<[m, 4, n], f32>"
+X4 = "%x: !relax.tensor<[2, 4, m, n], f32>"
+ROW = "%y: !relax.tensor<[n], f32>"
+
+PROGRAMS = {
+    "broadcast": Program(f"{X}, {ROW}", "relax.add %x, %y", np.add, ("mn", "n")),
+    "columns": Program(f"{X}, %y: !relax.tensor<[m, 1], f32>", "relax.multiply %x, %y", np.multiply, ("mn", "m1")),
+    "silu": Program(X, "relax.nn.silu %x", lambda x: x / (1 + np.exp(-x.astype(np.float64)))),
+    "bytes": Program(
+        "%x: !relax.tensor<[m, n], i8>, %y: !relax.tensor<[m, n], i8>",
+        "relax.add %x, %y",
+        lambda x, y: x + y,
+        ("imn", "imn"),
+    ),
+    "sum of rows": Program(X, "relax.sum %x axes = [1]", lambda x: x.sum(1, dtype=np.float64)),
+    "sum of columns": Program(X, "relax.sum %x axes = [0]", lambda x: x.sum(0, dtype=np.float64)),
+    "sum in the middle": Program(X3, "relax.sum %x axes = [1]", lambda x: x.sum(1, dtype=np.float64), ("mcn",)),
+    "sum": Program(X, "relax.sum %x", lambda x: x.sum(dtype=np.float64)),
+    "max of rows": Program(X, "relax.max %x axes = [1]", lambda x: x.max(1), least=1),
+    "min of columns": Program(X, "relax.min %x axes = [0]", lambda x: x.min(0), least=1),
+    "variance": Program(X, "relax.variance %x axes = [1]", lambda x: x.astype(np.float64).var(1), least=1),
+    "argmax": Program(X, "relax.argmax %x axis = 1", lambda x: x.argmax(1), least=1),
+    "argmin": Program(X, "relax.argmin %x axis = 0", lambda x: x.argmin(0), least=1),
+    "softmax": Program(X, "relax.nn.softmax %x", _softmax, least=1),
+    "softmax of columns": Program(X3, "relax.nn.softmax %x axis = 1", lambda x: _softmax(x, 1), ("mcn",), least=1),
+    "log softmax": Program(X, "relax.nn.log_softmax %x", lambda x: np.log(_softmax(x)), least=1),
+    "layer norm": Program(
+        f"{X}, {ROW}, %z: !relax.tensor<[n], f32>",
+        "relax.nn.layer_norm %x, %y, %z axes = [1]",
+        lambda x, y, z: _normalised(x, (1,)) * y + z,
+        ("mn", "n", "n"),
+        least=1,
+    ),
+    "rms norm": Program(
+        f"{X}, {ROW}",
+        "relax.nn.rms_norm %x, %y axes = [1]",
+        lambda x, y: x / np.sqrt((x.astype(np.float64) ** 2).mean(1, keepdims=True) + 1e-5) * y,
+        ("mn", "n"),
+        least=1,
+    ),
+    "instance norm": Program(
+        f"{X4}, %y: !relax.tensor<[4], f32>, %z: !relax.tensor<[4], f32>",
+        "relax.nn.instance_norm %x, %y, %z channel_axis = 1 axes = [2, 3]",
+        lambda x, y, z: _normalised(x, (2, 3)) * y[:, None, None] + z[:, None, None],
+        ("2cmn", "c", "c"),
+        least=1,
+    ),
+    "transposed": Program(X, "relax.permute_dims %x", lambda x: x.T),
+    "inner transposed": Program(X3, "relax.permute_dims %x axes = [0, 2, 1]", lambda x: x.transpose(0, 2, 1), ("mcn",)),
+    "outer transposed": Program(X3, "relax.permute_dims %x axes = [1, 0, 2]", lambda x: x.transpose(1, 0, 2), ("mcn",)),
+    "concatenated": Program(
+        f"{X}, %y: !relax.tensor<[4, n], f32>",
+        "relax.concat %x, %y axis = 0",
+        lambda x, y: np.concatenate([x, y]),
+        ("mn", "cn"),
+    ),
+    "taken": Program(
+        f"{X}, %y: !relax.tensor<[7], i64>",
+        "relax.take %x, %y axis = 0",
+        lambda x, y: x[y],
+        ("mn", "i7"),
+        least=1,
+    ),
+    MAXIMUM_POOLING: Program(
+        X4,
+        "relax.nn.max_pool2d %x pool_size = [3, 3] strides = [2, 2] padding = [1, 1, 1, 1]",
+        _max_pool,
+        ("2cmn",),
+        least=1,
+    ),
+}
+
+
+def arguments(name: str, m: int, n: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Arguments of a program, and what is expected of it."""
+    rng = np.random.default_rng(m + 1000 * n)
+    sizes = {"m": m, "n": n, "c": 4}
+    made: list[np.ndarray] = []
+    for letters in PROGRAMS[name].shapes:
+        shape = [sizes.get(letter) or int(letter if letter.isdigit() else 0) for letter in letters.removeprefix("i")]
+        if not letters.startswith("i"):
+            made.append(rng.standard_normal(shape).astype(np.float32))
+        elif name == "taken":
+            made.append(rng.integers(0, m, shape))
+        else:
+            made.append(rng.integers(-100, 100, shape).astype(np.int8))
+    with np.errstate(all="ignore"):
+        expected = np.asarray(PROGRAMS[name].numpy(*made))
+    wanted = made[0].dtype if expected.dtype != np.int64 else np.int64
+    return made, expected.astype(wanted)

@@ -1,0 +1,145 @@
+"""Maps, reductions and chains on the default schedule: the values of the interpreter before and after, and native."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering import build
+from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.legalize.legalize_ops import LegalizeOpsPass
+from lowering.parsing import parse_module
+from lowering.schedule.schedule_cpu import schedule
+from tests.lowering.schedule.programs import MAXIMUM_POOLING, PROGRAMS, arguments
+from tests.lowering.to_llvm.conftest import call
+from tests.lowering.to_llvm.test_safety import Guarded
+from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+from vm_dialect import VirtualMachine
+
+MACHINES = ("x86-64-v2", "x86-64-v3 cores=1", "x86-64-v4 cores=2", "neoverse-n1 cores=4")
+
+
+def kernel(name: str) -> PrimFuncOp:
+    module = parse_module(PROGRAMS[name].text)
+    LegalizeOpsPass().apply(Context(), module)
+    return next(op for op in module.ops if isinstance(op, PrimFuncOp))
+
+
+@cache
+def compiled(name: str):
+    return VirtualMachine(build(parse_module(PROGRAMS[name].text)))["main"]
+
+
+def interpreted(func: PrimFuncOp, inputs: Sequence[np.ndarray], result: np.ndarray, symbols: dict[str, int]) -> None:
+    run_prim_func(func, [*inputs, result], symbols)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_everything_is_scheduled(name: str) -> None:
+    func = kernel(name)
+    assert any(isinstance(op, BlockOp) for op in func.walk())
+    schedule(func, Target.parse("x86-64-v4"))
+    func.verify()
+    assert not any(isinstance(op, BlockOp) for op in func.walk())
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_schedule_changes_nothing_the_second_time(name: str, machine: str) -> None:
+    func = kernel(name)
+    schedule(func, Target.parse(machine))
+    once = str(func)
+    schedule(func, Target.parse(machine))
+    assert str(func) == once
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
+    before, after = kernel(name), kernel(name)
+    schedule(after, Target.parse(machine))
+    after.verify()
+    for sizes in ((1, 1), (3, 5), (2, 37), (5, 19)):
+        inputs, expected = arguments(name, *sizes)
+        results = [np.full(expected.shape, 77, expected.dtype) for _ in range(2)]
+        interpreted(before, inputs, results[0], {})
+        interpreted(after, inputs, results[1], {})
+        np.testing.assert_allclose(results[1], results[0], rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@settings(max_examples=12, deadline=None)
+@given(m=st.integers(0, 70), n=st.integers(0, 300))
+def test_native_agrees_with_numpy(name: str, m: int, n: int) -> None:
+    least = PROGRAMS[name].least
+    inputs, expected = arguments(name, max(m, least), max(n, least))
+    result = np.from_dlpack(compiled(name)(*inputs))
+    np.testing.assert_allclose(result, expected, rtol=3e-5, atol=3e-6)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_native_agrees_on_many_threads(name: str) -> None:
+    inputs, expected = arguments(name, 513, 517)
+    result = np.from_dlpack(compiled(name)(*inputs))
+    np.testing.assert_allclose(result, expected, rtol=3e-4, atol=3e-5)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@settings(max_examples=10, deadline=None)
+@given(m=st.integers(0, 40), n=st.integers(0, 150))
+def test_nothing_outside_is_touched(name: str, m: int, n: int) -> None:
+    least = PROGRAMS[name].least
+    m, n = max(m, least), max(n, least)
+    inputs, expected = arguments(name, m, n)
+    kernels, func = native_kernel(name)
+    for at_end in (True, False):
+        guarded = [Guarded(np.ascontiguousarray(array), at_end) for array in (*inputs, np.zeros_like(expected))]
+        assert call(kernels, func, [each.array for each in guarded], {"m": m, "n": n}) == 0
+        np.testing.assert_allclose(guarded[-1].array, expected, rtol=3e-5, atol=3e-6)
+        for each in guarded:
+            each.release()
+
+
+@cache
+def native_kernel(name: str) -> tuple[Kernels, PrimFuncOp]:
+    func = kernel(name).clone()
+    return compile_prim_funcs(ModuleOp([func])), func
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 7, 40, 66])
+@pytest.mark.parametrize("name", ["max of rows", "min of columns", "argmax", "argmin"])
+def test_special_numbers_win_where_they_should(name: str, place: int, value: float) -> None:
+    (x,), _ = arguments(name, 67, 67)
+    x[place, :] = x[:, place] = value
+    x[5, 9:12] = value
+    expected = PROGRAMS[name].numpy(x)
+    np.testing.assert_array_equal(np.from_dlpack(compiled(name)(x)), expected)
+
+
+def test_the_first_of_equal_elements_is_found() -> None:
+    x = np.zeros((4, 301), np.float32)
+    x[1, 17:] = x[2, 250:] = 1
+    np.testing.assert_array_equal(np.from_dlpack(compiled("argmax")(x)), [0, 17, 250, 0])
+
+
+def test_softmax_of_extreme_rows() -> None:
+    x = np.array([[0.0, -np.inf, 100.0], [1e38, -1e38, 0.0], [np.nan, 1.0, 2.0]], np.float32)
+    with np.errstate(invalid="ignore"):
+        expected = PROGRAMS["softmax"].numpy(x)
+    np.testing.assert_allclose(np.from_dlpack(compiled("softmax")(x)), expected, rtol=1e-6, atol=1e-38)
+
+
+def test_windows_at_the_border() -> None:
+    x = np.full((2, 4, 9, 40), -5.0, np.float32)
+    assert (np.from_dlpack(compiled(MAXIMUM_POOLING)(x)) == -5).all()
