@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol, cast
 
 import onnx
 from onnx import AttributeProto, NodeProto
 
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.model import Model
+
+
+class Parameter(Protocol):
+    """An attribute in the description of an operator."""
+
+    name: str
+    default_value: AttributeProto
+
+
+class Schema(Protocol):
+    """The description of an operator, as far as it is used here; the onnx package types it in part only."""
+
+    attributes: Mapping[str, Parameter]
+    has_function: bool
+    has_context_dependent_function: bool
+    function_opset_versions: Sequence[int]
+    context_dependent_function_opset_versions: Sequence[int]
+
+    def get_function_with_opset_version(self, version: int) -> bytes: ...
+
+    def get_context_dependent_function_with_opset_version(
+        self, version: int, node: bytes, types: Sequence[bytes]
+    ) -> bytes: ...
 
 
 def attributes_of(node: NodeProto, domain: str, version: int, model: Model) -> dict[str, Any]:
@@ -34,10 +58,10 @@ def _value(attribute: AttributeProto, model: Model) -> Any:
 
 
 @cache
-def schema_of(name: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
+def schema_of(name: str, version: int, domain: str) -> Schema | None:
     """What the onnx package knows of an operator in a version, or `None`."""
     try:
-        return onnx.defs.get_schema(name, version, domain)
+        return cast("Schema", onnx.defs.get_schema(name, version, domain))
     except onnx.defs.SchemaError:
         return None
 
@@ -48,5 +72,10 @@ def defaults(name: str, version: int, domain: str) -> dict[str, Any]:
     schema = schema_of(name, version, domain)
     if schema is None:
         return {}
-    given = ((each.name, each.default_value) for each in schema.attributes.values())
-    return {key: onnx.helper.get_attribute_value(value) for key, value in given if value.type}
+    return {key: onnx.helper.get_attribute_value(value) for key, value in default_attributes(schema).items()}
+
+
+def default_attributes(schema: Schema) -> dict[str, AttributeProto]:
+    """The attributes of an operator that have defaults, with those."""
+    found = {each.name: each.default_value for each in schema.attributes.values()}
+    return {name: value for name, value in found.items() if value.type}

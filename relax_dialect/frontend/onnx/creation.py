@@ -17,20 +17,22 @@ from relax_dialect.frontend.onnx.values import Array, Value
 from tir_dialect import te
 from tir_dialect.dtypes import from_numpy, is_float
 
+_NUMBERS: dict[str, Any] = {
+    "value_float": np.float32,
+    "value_floats": np.float32,
+    "value_int": np.int64,
+    "value_ints": np.int64,
+}
+
 
 @converts("Constant")
 def constant(node: Node) -> Result:
     """A tensor that is an attribute."""
-    readers: dict[str, Any] = {
-        "value": lambda found: found,
-        "value_float": np.float32,
-        "value_floats": lambda found: np.array(found, np.float32),
-        "value_int": np.int64,
-        "value_ints": lambda found: np.array(found, np.int64),
-    }
-    for name, read in readers.items():
+    if "value" in node.attributes:
+        return Value.of(node.attributes["value"])
+    for name, dtype in _NUMBERS.items():
         if name in node.attributes:
-            return Value.of(np.asarray(read(node.attributes[name])))
+            return Value.of(np.array(node.attributes[name], dtype))
     raise Refusal("the constant is no dense tensor of numbers")
 
 
@@ -63,7 +65,7 @@ def arange(node: Node) -> Result:
     length = node.run_time_dims(node.te(_range_length, *_scalars(node), name="range_length"), node.hinted_dims(1))
     dtype = str(node.dtype())
     return node.te(
-        lambda start, step: te.compute(length, lambda i: start[()] + te.cast(i, dtype) * step[()], name="range"),
+        lambda start, step: te.compute(length, lambda *i: start[()] + te.cast(i[0], dtype) * step[()], name="range"),
         _scalars(node)[0],
         _scalars(node)[2],
     )

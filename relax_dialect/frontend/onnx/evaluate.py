@@ -42,7 +42,7 @@ def evaluate(
         made = rule(attributes, cast("Operands", operands))
     except (_Open, ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError, MemoryError):
         return None
-    results = [made] if isinstance(made, np.ndarray) else list(made)
+    results = [np.asarray(made)] if isinstance(made, np.ndarray | np.generic) else list(made)
     if any(each.size > MAX_EVALUATED for each in results):
         return None
     return [_typed(name, attributes, each, dtypes) for each in results]
@@ -127,6 +127,18 @@ def _less_dims(a: Any, b: Any) -> bool:
     return _decided(DEFAULT_PROVER.less(_dim(a), _dim(b)))
 
 
+def _greater_dims(a: Any, b: Any) -> bool:
+    return _less_dims(b, a)
+
+
+def _at_least_dims(a: Any, b: Any) -> bool:
+    return not _less_dims(a, b)
+
+
+def _at_most_dims(a: Any, b: Any) -> bool:
+    return not _less_dims(b, a)
+
+
 def _decided(verdict: bool | None) -> bool:
     if verdict is None:
         raise _Open
@@ -164,7 +176,7 @@ def _cast_like(attributes: Attributes, operands: Operands) -> Array:
 
 def _converted(x: Array, dtype: np.dtype[Any]) -> Array:
     if x.dtype == object:
-        if dtype not in (np.int64, np.int32):
+        if dtype.name not in ("int64", "int32"):
             raise _Open
         return x
     with np.errstate(all="ignore"):
@@ -278,7 +290,10 @@ def _reduction(native: Callable[..., Any], step: Callable[[Any, Any], Any]) -> R
 
 
 def _extreme(native: Callable[..., Any], step: Callable[[Any, Any], Any]) -> Rule:
-    return _reduction(lambda x, axis, keepdims, dtype: native(x, axis=axis, keepdims=keepdims), step)
+    def reduced(x: Array, *, axis: tuple[int, ...], keepdims: bool, dtype: Any) -> Array:
+        return np.asarray(native(x, axis=axis, keepdims=keepdims))
+
+    return _reduction(reduced, step)
 
 
 def _split(attributes: Attributes, operands: Operands) -> Sequence[Array]:
@@ -316,11 +331,11 @@ _RULES: dict[str, Rule] = {
     "Expand": _expand,
     "Floor": _elementwise(np.floor, None),
     "Gather": _gather,
-    "Greater": _truth(_elementwise(np.greater, lambda a, b: _less_dims(b, a))),
-    "GreaterOrEqual": _truth(_elementwise(np.greater_equal, lambda a, b: not _less_dims(a, b))),
+    "Greater": _truth(_elementwise(np.greater, _greater_dims)),
+    "GreaterOrEqual": _truth(_elementwise(np.greater_equal, _at_least_dims)),
     "Identity": lambda attributes, operands: operands[0],
     "Less": _truth(_elementwise(np.less, _less_dims)),
-    "LessOrEqual": _truth(_elementwise(np.less_equal, lambda a, b: not _less_dims(b, a))),
+    "LessOrEqual": _truth(_elementwise(np.less_equal, _at_most_dims)),
     "Log": _elementwise(np.log, None),
     "Max": _folded(np.maximum, _upper),
     "Min": _folded(np.minimum, _lower),

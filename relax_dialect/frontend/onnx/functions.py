@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 
-from relax_dialect.frontend.onnx.attributes import schema_of
+from relax_dialect.frontend.onnx.attributes import default_attributes, schema_of
 from relax_dialect.frontend.onnx.dtypes import onnx_type
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, opsets
@@ -98,7 +98,7 @@ def _schema_defaults(proto: NodeProto, node: Node) -> dict[str, AttributeProto]:
     schema = schema_of(proto.op_type, node.version, "" if proto.domain in DEFAULT_DOMAINS else proto.domain)
     if schema is None:
         return {}
-    return {each.name: each.default_value for each in schema.attributes.values() if each.default_value.type}
+    return default_attributes(schema)
 
 
 def _bound(proto: NodeProto, known: dict[str, AttributeProto], absent: set[str]) -> NodeProto:

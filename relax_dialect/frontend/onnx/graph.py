@@ -152,6 +152,15 @@ class GraphImporter:
             for each, name in zip(several, names, strict=False)
         ]
 
+    def refined(self, value: Value, hint: TensorType | None) -> Value:
+        """A value with the constant dimensions that the model says, where they could not be found; they are checked."""
+        if value.known is not None or hint is None or hint.dims is None or len(hint.dims) != len(value.shape):
+            return value
+        said = [new if new is not None else old for old, new in zip(value.shape, hint.dims, strict=True)]
+        if all(old is new or old.is_constant for old, new in zip(value.shape, said, strict=True)):
+            return value
+        return Value(self.bb.match_cast(value.expr(self.bb), TensorType(said, value.dtype)))
+
     def settled(self, value: Expr, hint: TensorType | None) -> Expr:
         """A tensor with symbols for the dimensions that are not known; what the model says of them is checked."""
         info = value.type

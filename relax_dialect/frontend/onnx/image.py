@@ -1,1 +1,193 @@
-"""image"""
+"""Images: other sizes, and sampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.kernels.resizing import Interpolation, resize_axis, resize_parameters
+from relax_dialect.frontend.onnx.node import Node, fixed, from_front
+from relax_dialect.frontend.onnx.registry import Result, converts
+from tir_dialect import te
+from tir_dialect.dims import Dim, constant, floordiv
+
+_METHODS = {"nearest": "nearest_neighbor", "linear": "linear", "cubic": "cubic"}
+
+
+@converts("Resize", since=11)
+def resize(node: Node) -> Result:
+    """Some axes with other lengths, which sizes or scales give, perhaps at run time."""
+    axes = [from_front(axis, node.rank()) for axis in node.integers("axes") or range(node.rank())]
+    policy, has_sizes = node.text("keep_aspect_ratio_policy", "stretch"), node.has(3) and _count(node, 3) != 0
+    crop = node.text("coordinate_transformation_mode") == "tf_crop_and_resize"
+    given = 3 if has_sizes else 2
+    roi = node.floats(1) if crop else ()
+    if roi is None or (node.floats(given) is None and (node.dims(given) is None or not has_sizes)):
+        values = node[given]
+        return _at_run_time(node, axes, values, node[1] if crop else None, policy if has_sizes else None)
+    lengths, scales = _by_size(node, axes, policy) if has_sizes else _by_scale(node, axes)
+    return _resized(node, axes, lengths, scales, roi)
+
+
+def _count(node: Node, index: int) -> int | None:
+    return node.shape(index)[0].constant_value
+
+
+def _by_size(node: Node, axes: Sequence[int], policy: str) -> tuple[Sequence[Dim], Sequence[float | None]]:
+    sizes = node.dims(3) or ()
+    if policy == "stretch":
+        return sizes, [None] * len(axes)
+    old = fixed([node.shape()[axis] for axis in axes], "the shape of data whose aspect ratio is kept")
+    ratios = [size / length for size, length in zip(fixed(sizes, "the size"), old, strict=True)]
+    scale = min(ratios) if policy == "not_larger" else max(ratios)
+    lengths = [math.floor(scale * length + 0.5) for length in old]
+    return [constant(length) for length in lengths], [scale] * len(axes)
+
+
+def _by_scale(node: Node, axes: Sequence[int], index: int = 2) -> tuple[Sequence[Dim], Sequence[float | None]]:
+    scales = node.floats(index) or ()
+    return _scaled_lengths(node, axes, scales), scales
+
+
+def _scaled_lengths(node: Node, axes: Sequence[int], scales: Sequence[float]) -> list[Dim]:
+    """`floor(length * scale)`."""
+    if len(scales) != len(axes):
+        raise Refusal(f"expected {len(axes)} scales, got {len(scales)}")
+    found: list[Dim] = []
+    for axis, scale in zip(axes, scales, strict=True):
+        exact = Fraction(scale)
+        near = exact.limit_denominator(1 << 10)
+        ratio = near if abs(near - exact) * (1 << 24) <= abs(exact) and near else exact
+        if ratio <= 0:
+            raise Refusal(f"the scale {scale} is not positive")
+        found.append(floordiv(node.shape()[axis] * ratio.numerator, ratio.denominator))
+    return found
+
+
+def _resized(
+    node: Node, axes: Sequence[int], lengths: Sequence[Dim], scales: Sequence[float | None], roi: Sequence[float]
+) -> Expr:
+    """Axis by axis; those that stay as they are are left out."""
+    kind, x, count = _interpolation(node), node[0], len(axes)
+    for at, axis in enumerate(axes):
+        part = None if not roi else (roi[at], roi[at + count])
+        if lengths[at] is node.shape()[axis] and scales[at] in (None, 1.0) and part in (None, (0.0, 1.0)):
+            continue
+        x = op.image.resize1d(
+            x,
+            lengths[at],
+            axis,
+            scale=scales[at],
+            method=kind.method,
+            coordinates=kind.coordinates,
+            rounding=kind.rounding,
+            cubic_alpha=kind.cubic_alpha,
+            exclude_outside=kind.exclude_outside,
+            antialias=kind.antialias,
+            extrapolation_value=kind.extrapolation_value,
+            roi=part,
+        )
+    return x
+
+
+def _interpolation(node: Node) -> Interpolation:
+    method = node.text("mode", "nearest")
+    if method not in _METHODS:
+        raise Refusal(f"the mode {method} is not supported")
+    coordinates = node.text("coordinate_transformation_mode", "half_pixel" if node.version >= 11 else "asymmetric")
+    rounding = node.text("nearest_mode", "round_prefer_floor" if node.version >= 11 else "floor")
+    return Interpolation(
+        _METHODS[method],
+        "half_pixel" if coordinates == "tf_half_pixel_for_nn" else coordinates,
+        rounding,
+        node.number("cubic_coeff_a", -0.75),
+        bool(node.integer("exclude_outside")),
+        bool(node.integer("antialias")),
+        node.number("extrapolation_value"),
+    )
+
+
+def _at_run_time(node: Node, axes: Sequence[int], values: Expr, roi: Expr | None, policy: str | None) -> Expr:
+    """Scales, or with a `policy` sizes, that are data."""
+    sizes, count = [node.shape()[axis] for axis in axes], len(axes)
+    part = node.bb.const([0.0] * count + [1.0] * count, "f32") if roi is None else roi
+
+    def prepare(values: te.Tensor, roi: te.Tensor) -> Sequence[te.Tensor]:
+        return resize_parameters(values, roi, sizes, policy)
+
+    parameters, tensor = node.te_all(prepare, values, part, name="resize")
+    hints = node.hinted_dims(node.rank())
+    lengths = node.run_time_dims(tensor, [hints[axis] for axis in axes])
+    kind, x = _interpolation(node), node[0]
+    for at, axis in enumerate(axes):
+        if _stays(kind, node.shape()[axis], lengths[at], at, axes):
+            continue
+        x = node.te(_axis_kernel(kind, axis, at, lengths[at]), x, parameters, name="resize_axis")
+    return x
+
+
+def _stays(kind: Interpolation, old: Dim, new: Dim, at: int, axes: Sequence[int]) -> bool:
+    """Whether an axis of one place stays as it is, whatever the scale."""
+    return old is new and old.constant_value == 1 and kind.coordinates != "tf_crop_and_resize" and len(axes) > at
+
+
+def _axis_kernel(kind: Interpolation, axis: int, at: int, length: Dim) -> Callable[[te.Tensor, te.Tensor], te.Tensor]:
+    def kernel(x: te.Tensor, parameters: te.Tensor) -> te.Tensor:
+        return resize_axis(x, parameters, kind, axis, at, length)
+
+    return kernel
+
+
+@converts("Resize", since=10)
+def resize_scales(node: Node) -> Result:
+    """Before version 11: by scales only."""
+    return _upsampled(node)
+
+
+@converts("Upsample")
+def upsample(node: Node) -> Result:
+    """The older form of `Resize`, with scales as attribute or operand."""
+    return _upsampled(node)
+
+
+def _upsampled(node: Node) -> Expr:
+    axes = list(range(node.rank()))
+    given = node.attributes.get("scales")
+    if given is not None:
+        scales: Sequence[float] | None = [float(scale) for scale in given]
+    else:
+        scales = node.floats(1)
+    if scales is None:
+        return _at_run_time(node, axes, node[1], None, None)
+    return _resized(node, axes, _scaled_lengths(node, axes, scales), scales, ())
+
+
+@converts("GridSample")
+def grid_sample(node: Node) -> Result:
+    """The elements at places that a grid gives."""
+    methods = {"bilinear": "linear", "bicubic": "cubic"}
+    mode = node.text("mode", "linear")
+    return op.image.grid_sample(
+        node[0],
+        node[1],
+        method=methods.get(mode, mode),
+        padding_mode=node.text("padding_mode", "zeros"),
+        cubic_alpha=-0.75,
+        align_corners=bool(node.integer("align_corners")),
+    )
+
+
+@converts("AffineGrid")
+def affine_grid(node: Node) -> Result:
+    """The places to which affine maps take those of an image."""
+    known = node.dims(1)
+    if known is None:
+        rank = node.shape(1)[0].constant_value or 0
+        hints = node.hinted_dims(rank)
+        batch, *spatial = hints[: rank - 1] if rank else (None,)
+        known = node.run_time_dims(node[1], [batch, None, *spatial])
+    return op.image.affine_grid(node[0], known[2:], align_corners=bool(node.integer("align_corners")))

@@ -105,12 +105,12 @@ def _resolved(node: Node, old: Sequence[Dim], allow_zero: bool) -> Expr:
                 value = te.select(te.cast(i, "i64") == at, te.select(target[i] == 0, here, value), value)
             return value
 
-        filled = te.compute((count,), lambda i: kept(i), name="filled")
+        filled = te.compute((count,), lambda *i: kept(i[0]), name="filled")
         r = te.reduce_axis(count, "r")
         known = te.compute((), lambda: te.prod(te.select(filled[r] == -1, 1, filled[r]), r), name="known_part")
         total = te.cast(te.cast(product(dims), "index"), "i64")
         rest = te.compute((), lambda: te.truncdiv(total, te.maximum(known[()], 1)), name="rest")
-        return te.compute((count,), lambda i: te.select(filled[i] == -1, rest[()], filled[i]), name="resolved")
+        return te.compute((count,), lambda *i: te.select(filled[i] == -1, rest[()], filled[i]), name="resolved")
 
     return node.te(lambda target: resolve(target, dims=tuple(old)), node[1], name="resolve_shape")
 
@@ -176,10 +176,10 @@ def _to_hinted_shape(node: Node, added: int) -> Expr:
         r = te.reduce_axis(axes.shape[0], "r")
         marks = te.compute(
             (longer,),
-            lambda i: te.max(te.cast(te.floormod(axes[r], longer) == te.cast(i, axes.dtype), "i64"), r),
+            lambda *i: te.max(te.cast(te.floormod(axes[r], longer) == te.cast(i[0], axes.dtype), "i64"), r),
             name="marks",
         )
-        sizes = te.compute((len(old),), lambda i: element_of(old, i), name="sizes")
+        sizes = te.compute((len(old),), lambda *i: element_of(old, i[0]), name="sizes")
         body = _with_ones if added > 0 else without_marked
         return te.extern([((rank,), "i64")], [marks, sizes], body, name="shape_with_axes")[0]
 

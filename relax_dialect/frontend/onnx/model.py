@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -82,7 +83,8 @@ def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     _check_versions(model)
     if model.proto.ByteSize() <= MAX_CHECKED_BYTES:
         try:
-            onnx.checker.check_model(_without_elements(model.proto))
+            check = cast("Callable[[ModelProto], None]", onnx.checker.check_model)
+            check(_without_elements(model.proto))
         except Exception as error:
             raise OnnxImportError(f"the model is malformed: {str(error).strip()}") from error
     return model

@@ -1,1 +1,153 @@
-"""quantization"""
+"""Quantised tensors."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import f32, i32
+from xdsl.ir import Attribute
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.convolution import convolution
+from relax_dialect.frontend.onnx.dtypes import to_numpy
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.registry import Result, converts
+from tir_dialect.dims import constant
+from tir_dialect.dtypes import is_float, parse_dtype
+
+
+@converts("QuantizeLinear")
+def quantize_linear(node: Node) -> Result:
+    """`clip(round(x / scale) + zero_point)`, by tensor, axis or block."""
+    dtype = node.element_type("output_dtype") or (node.dtype(2) if node.has(2) else parse_dtype("ui8"))
+    if is_float(dtype):
+        raise Refusal("quantised floats are not supported")
+    kind = f32 if not is_float(node.dtype()) else node.dtype()
+    x, scale = _as(node[0], kind), _as(node[1], kind)
+    return _quantized(node, op.divide(x, _spread(node, scale)), dtype, node.optional(2))
+
+
+def _quantized(node: Node, x: Expr, dtype: Attribute, zero_point: Expr | None) -> Expr:
+    """Scaled numbers as integers of a dtype."""
+    import numpy as np
+
+    wide = f32 if str(x.dtype) == "f16" else x.dtype or f32
+    rounded, limits = op.round(_as(x, wide)), np.iinfo(to_numpy(dtype))
+    if zero_point is not None:
+        rounded = op.add(rounded, _spread(node, _as(zero_point, wide)))
+    low, high = node.const(limits.min, wide), node.const(limits.max, wide)
+    return op.astype(op.minimum(op.maximum(rounded, low), high), dtype)
+
+
+@converts("DequantizeLinear")
+def dequantize_linear(node: Node) -> Result:
+    """`(x - zero_point) * scale`, by tensor, axis or block."""
+    scale = node[1]
+    dtype = node.element_type("output_dtype") or node.dtype(1)
+    x = op.astype(node[0], i32)
+    if node.has(2):
+        x = op.subtract(x, _spread(node, op.astype(node[2], i32)))
+    return _as(op.multiply(op.astype(x, f32), _spread(node, _as(scale, f32))), dtype)
+
+
+def _as(x: Expr, dtype: Attribute) -> Expr:
+    return x if x.dtype == dtype else op.astype(x, dtype)
+
+
+def _spread(node: Node, parameter: Expr) -> Expr:
+    """A scale or zero point in a shape that goes with the data: by tensor, along an axis, or by blocks of it."""
+    rank, dims = node.rank(), parameter.shape or ()
+    if not dims or (len(dims) == 1 and dims[0] is constant(1)):
+        return parameter if not dims else op.reshape(parameter, [])
+    axis = node.axis(default=1)
+    size = node.integer("block_size")
+    if len(dims) == 1 and not size:
+        return op.expand_dims(parameter, [at for at in range(rank) if at != axis])
+    if not size:
+        raise Refusal("scales of several dimensions need a block_size")
+    repeated = op.repeat(parameter, size, axis)
+    length = node.shape()[axis]
+    return repeated if repeated.shape == node.shape() else op.strided_slice(repeated, [axis], [0], [length])
+
+
+@converts("MatMulInteger")
+def matmul_integer(node: Node) -> Result:
+    """The product of integers less their zero points, as `i32`."""
+    return op.matmul(_shifted(node, 0, node.optional(2)), _shifted(node, 1, node.optional(3)))
+
+
+def _shifted(node: Node, index: int, zero_point: Expr | None) -> Expr:
+    """A matrix as `i32` less its zero point, of which there may be one for each row of the first, or column of the
+    second.
+    """
+    x = op.astype(node[index], i32)
+    if zero_point is None:
+        return x
+    zero = op.astype(zero_point, i32)
+    if index == 0 and zero.ndim == 1 and zero.shape != (constant(1),) and node.rank(index) > 1:
+        zero = op.expand_dims(zero, [1])
+    return op.subtract(x, zero)
+
+
+@converts("ConvInteger")
+def conv_integer(node: Node) -> Result:
+    """The convolution of integers less their zero points, as `i32`."""
+    return _integer_convolution(node, (0, 2), (1, 3))
+
+
+def _integer_convolution(node: Node, data: tuple[int, int], kernel: tuple[int, int]) -> Expr:
+    """The convolution of two operands, each with its zero point."""
+    x, w = op.astype(node[data[0]], i32), op.astype(node[kernel[0]], i32)
+    if node.has(data[1]):
+        x = op.subtract(x, _scalar(op.astype(node[data[1]], i32)))
+    if node.has(kernel[1]):
+        w = op.subtract(w, _by_filter(op.astype(node[kernel[1]], i32), node.rank(kernel[0])))
+    return convolution(node, x, w, kernel[0])
+
+
+def _scalar(x: Expr) -> Expr:
+    return x if x.ndim == 0 else op.reshape(x, [])
+
+
+def _by_filter(x: Expr, rank: int) -> Expr:
+    """A number for each filter, or one for all."""
+    if x.ndim == 0 or x.shape == (constant(1),):
+        return _scalar(x)
+    return op.expand_dims(x, range(1, rank))
+
+
+@converts("QLinearMatMul")
+def qlinear_matmul(node: Node) -> Result:
+    """The product of quantised matrices, quantised."""
+    a, b = _shifted(node, 0, node[2]), _shifted(node, 3, node[5])
+    scale = op.multiply(_columned(_as(node[1], f32), node.rank()), _as(node[4], f32))
+    product = op.multiply(op.astype(op.matmul(a, b), f32), op.divide(scale, _as(node[6], f32)))
+    return _requantized(node, product, node[7])
+
+
+def _columned(scale: Expr, rank: int) -> Expr:
+    """A scale for each row stands in a column."""
+    several = scale.ndim == 1 and scale.shape != (constant(1),) and rank > 1
+    return op.expand_dims(scale, [1]) if several else scale
+
+
+@converts("QLinearConv")
+def qlinear_conv(node: Node) -> Result:
+    """The convolution of quantised data, quantised."""
+    made = _integer_convolution(node, (0, 2), (3, 5))
+    rank = node.rank()
+    if node.has(8):
+        made = op.add(made, op.expand_dims(node[8], range(1, rank - 1)))
+    factor = op.divide(op.multiply(_scalar(node[1]), node[4]), _scalar(node[6]))
+    spread = factor if factor.ndim == 0 else _by_filter(factor, rank - 1)
+    return _requantized(node, op.multiply(op.astype(made, f32), spread), node[7])
+
+
+def _requantized(node: Node, x: Expr, zero_point: Expr) -> Expr:
+    import numpy as np
+
+    dtype = zero_point.dtype or parse_dtype("ui8")
+    limits = np.iinfo(to_numpy(dtype))
+    shifted = op.add(op.round(x), op.astype(zero_point, f32))
+    low, high = node.const(limits.min, f32), node.const(limits.max, f32)
+    return op.astype(op.minimum(op.maximum(shifted, low), high), dtype)

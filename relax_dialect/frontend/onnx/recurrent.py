@@ -1,1 +1,100 @@
-"""recurrent"""
+"""Recurrent layers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.ops.recurrent import ACTIVATIONS, CELLS, DIRECTIONS
+from tir_dialect.dims import Dim
+
+_LAYERS = {"RNN": op.nn.rnn, "GRU": op.nn.gru, "LSTM": op.nn.lstm}
+
+
+@converts("RNN", "GRU", "LSTM")
+def recurrent(node: Node) -> Result:
+    """A layer over sequences: all outputs, and the last states."""
+    kind = node.op_type.lower()
+    batch_first = bool(node.integer("layout"))
+    directions, units = node.shape(2)[0], node.shape(2)[2]
+    batch = node.shape()[0 if batch_first else 1]
+    state = (batch, directions, units) if batch_first else (directions, batch, units)
+    optional = [(5, state)] if kind != "lstm" else [(5, state), (6, state), (7, (directions, 3 * units))]
+    states = [_or_zeros(node, index, shape) for index, shape in optional]
+    bias = _or_zeros(node, 3, (directions, 2 * CELLS[kind][0] * units))
+    results = _LAYERS[node.op_type](
+        node[0], node[1], node[2], bias, _lengths(node, batch, batch_first), states, **_properties(node, kind)
+    )
+    outputs, *last = results
+    order = [0, 1, 2, 3] if batch_first else [0, 2, 1, 3]
+    turned = outputs if _is_by_direction(outputs, directions, batch_first) else op.permute_dims(outputs, order)
+    return (turned, *last)
+
+
+def _is_by_direction(outputs: Expr, directions: Dim, batch_first: bool) -> bool:
+    """Whether outputs stand in the order of ONNX already."""
+    shape = outputs.shape or ()
+    return batch_first or (len(shape) > 1 and shape[1] is directions)
+
+
+def _or_zeros(node: Node, index: int, shape: Sequence[Dim]) -> Expr:
+    return node[index] if node.has(index) else op.full(list(shape), node.like(0))
+
+
+def _lengths(node: Node, batch: Dim, batch_first: bool) -> Expr:
+    """The lengths of the sequences: those given, or all of them whole."""
+    if node.has(4):
+        return node[4]
+    length = node.shape()[1 if batch_first else 0]
+    if length.constant_value is not None:
+        return op.full([batch], node.bb.const(length.constant_value, "i32"))
+    return op.full([batch], op.reshape(op.astype(op.shape_to_tensor([length]), "i32"), []))
+
+
+def _properties(node: Node, kind: str) -> dict[str, Any]:
+    names = [_snake(each.decode() if isinstance(each, bytes) else each) for each in node.attribute("activations", [])]
+    direction = node.text("direction", "forward")
+    names = names[: len(CELLS[kind][1].split()) * DIRECTIONS[direction]]
+    found: dict[str, Any] = {"direction": direction}
+    if names:
+        found |= {"activations": " ".join(names)}
+        found |= _numbers(node, names, "activation_alpha", "alphas", 0)
+        found |= _numbers(node, names, "activation_beta", "betas", 1)
+    if "clip" in node.attributes:
+        found["clip"] = node.number("clip")
+    if node.integer("input_forget"):
+        found["input_forget"] = True
+    if node.integer("linear_before_reset"):
+        found["linear_before_reset"] = True
+    if node.integer("layout"):
+        found["batch_first"] = True
+    return found
+
+
+def _numbers(node: Node, names: Sequence[str], source: str, target: str, which: int) -> dict[str, Any]:
+    """Parameters of activations; ONNX lists them for those that have one, in order."""
+    given = [float(each) for each in node.attribute(source, [])]
+    if not given:
+        return {}
+    rest, made = iter(given), list[float]()
+    for name in names:
+        default = ACTIVATIONS.get(name, (0.0, 0.0))[which]
+        takes = name in _TAKES[which]
+        made.append(next(rest, default) if takes or len(given) == len(names) else default)
+    return {target: made}
+
+
+_TAKES = (
+    frozenset({"affine", "leaky_relu", "thresholded_relu", "scaled_tanh", "hard_sigmoid", "elu"}),
+    frozenset({"affine", "scaled_tanh", "hard_sigmoid"}),
+)
+"""The activations that have an alpha, and those that have a beta."""
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -44,6 +44,7 @@ FAMILIES = (
     "signal",
     "sorting",
     "unary",
+    "vision",
 )
 """Modules of converters, by operator family."""
 

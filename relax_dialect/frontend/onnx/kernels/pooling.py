@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from relax_dialect.frontend.onnx.kernels.blocks import spatial
 from relax_dialect.frontend.onnx.windows import WindowAttributes
 from tir_dialect import te
 from tir_dialect.dims import Dim
@@ -47,8 +48,7 @@ def max_pool_places(x: te.Tensor, windows: WindowAttributes, extents: Sequence[D
     lowest = te.min_value(x.dtype) if not is_float(x.dtype) else te.const(float("-inf"), x.dtype)
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
-        axes = [("spatial", extent, f"i{at}") for at, extent in enumerate(shape)]
-        with b.block("max_pool_places", *axes) as index:  # type: ignore[arg-type]
+        with b.block("max_pool_places", *spatial(shape)) as index:
             best, found = b.alloc((), x.dtype, "best"), b.alloc((), "i64", "found")
             b.store(best, (), lowest)
             b.store(found, (), -1)

@@ -33,7 +33,9 @@ def kept_shape(axes: te.Tensor, shape: Sequence[Dim]) -> te.Tensor:
     """The shape with 1 at the axes."""
     marked = marks(axes, len(shape))
     return te.compute(
-        (len(shape),), lambda i: te.select(marked[i] == 1, te.const(1, "i64"), element_of(shape, i)), name="kept_shape"
+        (len(shape),),
+        lambda *i: te.select(marked[i] == 1, te.const(1, "i64"), element_of(shape, i[0])),
+        name="kept_shape",
     )
 
 
@@ -41,7 +43,7 @@ def shorter_shape(axes: te.Tensor, shape: Sequence[Dim], rank: int) -> te.Tensor
     """The shape without the axes."""
     from relax_dialect.frontend.onnx.manipulation import without_marked
 
-    sizes = te.compute((len(shape),), lambda i: element_of(shape, i), name="sizes")
+    sizes = te.compute((len(shape),), lambda *i: element_of(shape, i[0]), name="sizes")
     return te.extern([((rank,), "i64")], [marks(axes, len(shape)), sizes], without_marked, name="shorter_shape")[0]
 
 

@@ -1,0 +1,119 @@
+"""Inner graphs: what is computed in them, and of what types the values are that loops carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import GraphProto
+from xdsl.ir import Block, SSAValue
+
+from relax_dialect.builder.emitter import Frame
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.types import PrimType, TensorType
+from tir_dialect.dims import Dim, constant, symbol
+
+MAX_ROUNDS = 4
+"""After so many rounds the types that a loop carries have to be stable."""
+
+
+def run_body(node: Node, body: GraphProto, arguments: Sequence[Value]) -> list[Value]:
+    """Imports an inner graph here; it sees the names around it. Gives its outputs."""
+    graph = node.graph
+    if len(arguments) != len(body.input):
+        raise Refusal(f"the inner graph takes {len(body.input)} inputs, but gets {len(arguments)}")
+    environment = dict(graph.environment)
+    for formal, actual in zip(body.input, arguments, strict=True):
+        environment[formal.name] = actual
+    inner = graph.within(environment, hints={**graph.hints, **declared_hints(body)})
+    inner.initialize(body)
+    before = len(graph.problems.nodes)
+    inner.run(body.node)
+    outputs = [inner.value(output.name) for output in body.output]
+    if len(graph.problems.nodes) > before:
+        raise Refusal("its inner graph has nodes that are not supported")
+    return [
+        graph.refined(value, inner.hints.get(name.name))
+        for name, value in zip(body.output, outputs, strict=True)
+        if value is not None
+    ]
+
+
+def declared_hints(body: GraphProto) -> dict[str, TensorType]:
+    """What an inner graph says of the shapes of its values."""
+    found: dict[str, TensorType] = {}
+    for info in (*body.value_info, *body.output):
+        tensor = info.type.tensor_type
+        if info.type.WhichOneof("value") == "tensor_type" and tensor.HasField("shape"):
+            dims = [constant(dim.dim_value) if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+            found[info.name] = TensorType(dims, None)
+    return found
+
+
+def carried_types(node: Node, body: GraphProto, starts: Sequence[Expr]) -> tuple[list[TensorType], list[TensorType]]:
+    """The types of what a loop carries, and of the other outputs of its body: found by importing the body for trial.
+
+    Dimensions that an iteration changes become symbols.
+    """
+    types = [_tensor(start) for start in starts]
+    for _ in range(MAX_ROUNDS):
+        made = _trial(node, body, types)
+        count = len(types) - 1
+        found = [types[0], *made[:count]]
+        merged = [_merged(node, old, new) for old, new in zip(types, found, strict=True)]
+        if merged == types:
+            return types, made[count:]
+        types = merged
+    raise Refusal("the types of what the loop carries change with each iteration")
+
+
+def scan_types(node: Node, body: GraphProto, arguments: Sequence[TensorType]) -> list[TensorType]:
+    """The types of the outputs of a graph for inputs of these types."""
+    return _trial(node, body, arguments)
+
+
+def _tensor(value: Expr) -> TensorType:
+    info = value.type
+    if not isinstance(info, TensorType):
+        raise Refusal("a loop carries something that is no tensor")
+    return info
+
+
+def _trial(node: Node, body: GraphProto, types: Sequence[TensorType]) -> list[TensorType]:
+    """The types of a body's outputs; what is emitted for that is thrown away."""
+    bb = node.bb
+    new = sorted({name for info in types for dim in info.known_dims or () for name in dim.symbols} - set(bb.symbols))
+    leading: list[StructInfo] = [PrimType(value=name) for name in new]
+    block = Block(arg_types=[*leading, *types])
+    witnesses: dict[str, SSAValue] = dict(zip(new, block.args, strict=False))
+    with bb.open_frame(Frame(block, "loop", symbols=witnesses)):
+        values = [Value(each) for each in bb.exprs(block.args[len(new) :])]
+        found = [_tensor(each.expr(bb)) for each in run_body(node, body, values)]
+        inside = set(bb.frame.symbols) - set(new)
+    for op in reversed(list(block.ops)):
+        op.detach()
+        op.erase(safe_erase=False)
+    return [_visible(info, inside) for info in found]
+
+
+def _visible(info: TensorType, inside: set[str]) -> TensorType:
+    """A type without symbols that are bound in the body."""
+    if info.dims is None:
+        return info
+    return info.with_shape([None if dim is None or dim.symbols & inside else dim for dim in info.dims])
+
+
+def _merged(node: Node, old: TensorType, new: TensorType) -> TensorType:
+    """A type for both: symbols where dimensions differ."""
+    if old == new:
+        return old
+    if old.dims is None or new.dims is None or len(old.dims) != len(new.dims) or old.dtype != new.dtype:
+        raise Refusal(f"the loop carries {old} into an iteration and {new} out of it")
+    dims: list[Dim | None] = []
+    for before, after in zip(old.dims, new.dims, strict=True):
+        is_own = before is not None and before.as_symbol is not None and before.as_symbol not in node.bb.symbols
+        dims.append(before if before is after or is_own else symbol(node.fresh()))
+    return old.with_shape(dims)
