@@ -7,6 +7,9 @@ from tests.strategies.relax_programs import Program, programs
 from tests.support.programs import EXACT, assert_same, check_pass, run_pipeline, run_with_copies, runner
 
 PASSES = (
+    "expand-tuple-arguments",
+    "remove-unused-parameters",
+    "remove-unused-outputs",
     "convert-to-dataflow,topological-sort",
     "convert-to-dataflow,topological-sort{order=breadth-first}",
     "convert-to-dataflow,topological-sort{direction=from-outputs}",
