@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,8 @@ from tir_dialect.target import Target
 if TYPE_CHECKING:
     import tvm_ffi
 
+    from lowering.tune.choice import Choice
+
 
 @dataclass(frozen=True)
 class KernelOptions:
@@ -39,6 +41,9 @@ class KernelOptions:
 
     schedule: bool = True
     """Whether functions get the loops of `schedule-cpu`, which may add in another order, or keep their own."""
+
+    choice: Choice | None = None
+    """How functions are scheduled instead; without it, tuning may have found something for each, or else by default."""
 
     def key(self) -> str:
         """What generated code depends on, for cache keys."""
@@ -125,23 +130,39 @@ def compile_prim_funcs(
     salt = f"{_salt(target)} {options.key()}"
     symbols: dict[str, str] = {}
     objects: dict[str, bytes] = {}
-    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, PrimFuncOp)}
-    for name, function in functions.items():
-        if function.is_private:
-            continue
-        group = [function, *_callees(function, functions)]
-        key = cache_key([salt, *(fingerprint(op, ("sym_name",) if op is function else ()) for op in group)])
-        symbol = f"relax_{key[:32]}"
-        symbols[name] = symbol
+    choose = _choices(target, options)
+    for group in kernel_groups(module):
+        choice = choose(group)
+        parts = [salt, *(fingerprint(op, ("sym_name",) if op is group[0] else ()) for op in group)]
+        key = cache_key(parts if choice is None else [*parts, choice.text()])
+        symbol = symbols[group[0].sym_name.data] = f"relax_{key[:32]}"
         if symbol not in objects:
-            objects[symbol] = _cached(cache, key, group, symbol, target, options)
-    signatures = {name: kernel_signature(functions[name]) for name in symbols}
+            objects[symbol] = _cached(cache, key, group, symbol, target, replace(options, choice=choice))
+    signatures = {group[0].sym_name.data: kernel_signature(group[0]) for group in kernel_groups(module)}
     return Kernels(symbols, objects, signatures, target, cache, extern or {})
 
 
+def _choices(target: Target, options: KernelOptions) -> Callable[[Sequence[PrimFuncOp]], Choice | None]:
+    """How each kernel is scheduled where that is not the default way."""
+    if options.choice is not None or not options.schedule:
+        return lambda group: options.choice
+    from lowering.tune.database import default_database, kernel_key
+
+    database = default_database()
+    return lambda group: database.lookup(kernel_key(group, target)) if database.records() else None
+
+
+def kernel_groups(module: ModuleOp) -> Iterator[list[PrimFuncOp]]:
+    """Every public prim_func, each followed by those that it calls, directly or not."""
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, PrimFuncOp)}
+    for function in functions.values():
+        if not function.is_private:
+            yield [function, *_callees(function, functions)]
+
+
 def _salt(target: Target) -> str:
-    """What all code depends on."""
-    return f"{compiler_version()} {library_version()} {target.code_key()}"
+    """What all code depends on. Schedules depend on every number of the target but the cores, which are the run's."""
+    return f"{compiler_version()} {library_version()} {replace(target, cores=1)}"
 
 
 def _callees(function: PrimFuncOp, functions: Mapping[str, PrimFuncOp]) -> list[PrimFuncOp]:
@@ -171,7 +192,6 @@ def _cached(
 
 
 def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions) -> bytes:
-    from lowering.schedule.schedule_cpu import schedule_module
     from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.to_llvm.emitter import LoweringOptions
 
@@ -181,13 +201,24 @@ def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: 
         copy.sym_visibility = StringAttr("private")
     lowered_tir = ModuleOp(copies)
     if options.schedule:
-        schedule_module(lowered_tir, target)
+        _schedule(copies, target, options.choice)
     run_tir_passes(lowered_tir)
     lowered = lower_prim_funcs(
         [op for op in lowered_tir.ops if isinstance(op, PrimFuncOp)],
         LoweringOptions(target.vector_bits, options.contract),
     )
     return compile_object(llvm_text(lowered), target, CompileOptions(options.opt_level))
+
+
+def _schedule(group: Sequence[PrimFuncOp], target: Target, choice: Choice | None) -> None:
+    """A choice is for the first function; those that it calls are scheduled as always."""
+    from lowering.schedule.schedule_cpu import schedule
+
+    for function in group:
+        if choice is not None and function is group[0]:
+            choice.schedule(function, target)
+        else:
+            schedule(function, target)
 
 
 def tir_passes() -> tuple[ModulePass, ...]:

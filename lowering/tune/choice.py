@@ -1,0 +1,63 @@
+"""How one kernel is scheduled, where that is not what `schedule-cpu` does for this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.schedule import Schedule, Trace
+from tir_dialect.target import Target
+
+FACTS = frozenset({"vector_bits", "vector_registers", "l1_bytes", "l2_bytes", "l3_bytes", "cores"})
+"""The fields of a target that decide tile sizes."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A trace of primitives, or the default rules for a machine with other numbers."""
+
+    trace: Trace | None = None
+    facts: tuple[tuple[str, int], ...] = ()
+    """Fields of the target that the rules see changed, in order of their names."""
+
+    def schedule(self, func: PrimFuncOp, target: Target) -> None:
+        """Schedules a function; `ScheduleError` for a trace that does not fit it."""
+        if self.trace is not None:
+            self.trace.replay(Schedule(func))
+            return
+        from lowering.schedule.schedule_cpu import schedule
+
+        changed: Mapping[str, Any] = dict(self.facts)
+        schedule(func, replace(target, **changed))
+
+    def as_json(self) -> dict[str, object]:
+        """Plain data."""
+        return {"facts": dict(self.facts)} if self.trace is None else {"trace": self.trace.as_json()}
+
+    @staticmethod
+    def from_json(data: object) -> Choice:
+        """The choice that `as_json` gave; `ValueError` for anything else."""
+        if not isinstance(data, dict):
+            raise ValueError(f"expected a choice, got {data}")
+        fields = cast("dict[str, object]", data)
+        if "trace" in fields:
+            return Choice(Trace.from_json(fields["trace"]))
+        facts = fields.get("facts")
+        if not isinstance(facts, dict) or not all(
+            name in FACTS and isinstance(value, int) for name, value in cast("dict[object, object]", facts).items()
+        ):
+            raise ValueError(f"expected a trace or facts of a machine, got {data}")
+        return Choice(facts=tuple(sorted(cast("dict[str, int]", facts).items())))
+
+    def text(self) -> str:
+        """One line that says everything: equal choices have equal texts."""
+        return json.dumps(self.as_json(), sort_keys=True)
+
+    def describe(self) -> str:
+        """For people: the changed numbers, or the steps."""
+        if self.trace is None:
+            return ", ".join(f"{name}={value}" for name, value in self.facts)
+        return "; ".join(line for line in self.trace.as_python().splitlines() if "get_" not in line)

@@ -1,0 +1,161 @@
+"""What tuning found, in a JSON file that builds consult.
+
+The file is `$RELAX_TUNING_FILE`, or `xdsl-relax/tuning.json` in `$XDG_DATA_HOME` or `~/.local/share`. Processes that
+write at the same time lose nothing: each reads the file again under a lock, adds what it found, and puts a whole new
+file in its place. `RELAX_TUNING=0` makes builds ignore it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import cast
+
+from lowering.codegen.cache import cache_key
+from lowering.tune.choice import Choice
+from tir_dialect.analysis.fingerprint import Fingerprint
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known of one kernel."""
+
+    choice: Choice
+    seconds: float
+    """Of all measured calls together."""
+    default_seconds: float
+    """Of the same calls with the default schedule."""
+    kernel: str = ""
+    """A name for people."""
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "choice": self.choice.as_json(),
+            "seconds": self.seconds,
+            "default_seconds": self.default_seconds,
+            "kernel": self.kernel,
+        }
+
+    @staticmethod
+    def from_json(data: object) -> Record:
+        """`ValueError` for what `as_json` did not give."""
+        fields = cast("dict[str, object]", data) if isinstance(data, dict) else {}
+        seconds, default = fields.get("seconds"), fields.get("default_seconds")
+        if not isinstance(seconds, int | float) or not isinstance(default, int | float):
+            raise ValueError(f"expected a record with times, got {data}")
+        return Record(Choice.from_json(fields.get("choice")), seconds, default, str(fields.get("kernel", "")))
+
+
+def kernel_key(group: Sequence[PrimFuncOp], target: Target) -> str:
+    """What records are found by: a function with all it calls, and the machine; names do not count."""
+    fingerprint = Fingerprint()
+    return cache_key([target.code_key(), *(fingerprint(func, ("sym_name",)) for func in group)])
+
+
+@dataclass
+class TuningDatabase:
+    """Records by kernel. A file that is damaged is an error when it is read, and is never overwritten."""
+
+    path: Path | None
+    """`None` for a database that is not kept."""
+
+    _records: dict[str, Record] | None = field(default=None, init=False, repr=False)
+    _stamp: tuple[int, int] | None = field(default=None, init=False, repr=False)
+
+    def lookup(self, key: str) -> Choice | None:
+        """How a kernel is to be scheduled; `None` for the default way. `ValueError` for a damaged file."""
+        record = self.records().get(key)
+        return None if record is None else record.choice
+
+    def records(self) -> Mapping[str, Record]:
+        """Everything, as it is in the file now; `ValueError` for a damaged file."""
+        stamp = self._file_stamp()
+        if self._records is None or (self.path is not None and stamp != self._stamp):
+            self._records, self._stamp = self._read(), stamp
+        return self._records
+
+    def add(self, found: Mapping[str, Record]) -> None:
+        """Adds records, in the place of older ones; `OSError` if the file cannot be written."""
+        if self.path is None:
+            self._records = {**self.records(), **found}
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(self.path):
+            merged = {**self._read(), **found}
+            data = {"version": VERSION, "kernels": {key: record.as_json() for key, record in merged.items()}}
+            _replace(self.path, json.dumps(data, indent=1, sort_keys=True))
+        self._records = None
+
+    def _file_stamp(self) -> tuple[int, int] | None:
+        if self.path is None:
+            return None
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+    def _read(self) -> dict[str, Record]:
+        if self.path is None:
+            return {}
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except OSError:
+            return {}
+        try:
+            data = json.loads(text)
+            if not isinstance(data, dict) or cast("dict[str, object]", data).get("version") != VERSION:
+                raise ValueError(f"expected version {VERSION}")
+            kernels = cast("dict[str, object]", cast("dict[str, object]", data)["kernels"])
+            return {key: Record.from_json(record) for key, record in kernels.items()}
+        except (KeyError, AttributeError, ValueError) as error:
+            raise ValueError(f"{self.path} is no tuning database: {error}; move it away") from error
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Generator[None]:
+    import fcntl
+
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _replace(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def default_path() -> Path:
+    """Where the user's database is."""
+    given = os.environ.get("RELAX_TUNING_FILE")
+    if given:
+        return Path(given)
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(home) / "xdsl-relax" / "tuning.json"
+
+
+def default_database() -> TuningDatabase:
+    """The user's database; an empty one if `RELAX_TUNING=0`."""
+    return _database(None if os.environ.get("RELAX_TUNING") == "0" else default_path())
+
+
+@cache
+def _database(path: Path | None) -> TuningDatabase:
+    return TuningDatabase(path)

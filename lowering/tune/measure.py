@@ -1,0 +1,103 @@
+"""How long a kernel takes under a choice, and whether it gives what it gives by default."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import tvm_ffi
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.codegen.cache import CodeCache
+from lowering.codegen.kernels import KernelOptions, Kernels, compile_prim_funcs
+from lowering.tune.choice import Choice
+from lowering.tune.workload import Call
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+from vm_dialect.dtypes import element_type
+from vm_dialect.tensors import from_numpy, numpy_dtype, to_numpy
+
+ROUNDS = 5
+ROUND_SECONDS = 0.01
+
+Array = NDArray[Any]
+
+
+class Bench:
+    """A kernel with the arguments of its calls."""
+
+    def __init__(self, group: Sequence[PrimFuncOp], calls: Mapping[Call, int], target: Target, opt_level: int = 3):
+        self.group = group
+        self.target = target
+        self.opt_level = opt_level
+        rng = np.random.default_rng(0)
+        self.calls = [([_value(each, rng) for each in call.arguments], count) for call, count in calls.items()]
+
+    def compile(self, choice: Choice | None) -> tvm_ffi.Function:
+        """The kernel as a function; nothing is kept on disk."""
+        module = ModuleOp([func.clone() for func in self.group])
+        options = KernelOptions(opt_level=self.opt_level, choice=choice)
+        kernels: Kernels = compile_prim_funcs(module, self.target, cache=CodeCache(None), options=options)
+        return kernels.packed(self.group[0].sym_name.data)
+
+    def results(self, function: tvm_ffi.Function) -> list[list[Array]]:
+        """What the kernel leaves in its tensors, call by call; arguments are the same every time."""
+        found: list[list[Array]] = []
+        for arguments, _ in self.calls:
+            copies = [_copy(each) for each in arguments]
+            function(*copies)
+            found.append([to_numpy(each).copy() for each in copies if isinstance(each, tvm_ffi.Tensor)])
+        return found
+
+    def seconds(self, function: tvm_ffi.Function) -> float:
+        """The time of all calls together: of each the best of some rounds."""
+        total = 0.0
+        for arguments, count in self.calls:
+            total += count * _best(function, [_copy(each) for each in arguments])
+        return total
+
+
+def _copy(argument: Any) -> Any:
+    return from_numpy(cast("Array", argument).copy()) if isinstance(argument, np.ndarray) else argument
+
+
+def _best(function: tvm_ffi.Function, arguments: Sequence[Any]) -> float:
+    once = max(_time(function, arguments, 1), 1e-7)
+    repeats = max(1, min(10_000, int(ROUND_SECONDS / once)))
+    return min(_time(function, arguments, repeats) for _ in range(ROUNDS))
+
+
+def _time(function: tvm_ffi.Function, arguments: Sequence[Any], repeats: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        function(*arguments)
+    return (time.perf_counter() - begin) / repeats
+
+
+def _value(argument: tuple[str, tuple[int, ...]] | float, rng: np.random.Generator) -> Any:
+    """Random elements; integers are small, as they may be places in another tensor."""
+    if not isinstance(argument, tuple):
+        return argument
+    dtype, shape = numpy_dtype(element_type(argument[0])), argument[1]
+    if dtype.kind in "iub":
+        return rng.integers(0, 2, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def agree(results: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> bool:
+    """Whether all arrays are equal up to the order in which sums are made."""
+    pairs = [pair for one, other in zip(results, expected, strict=True) for pair in zip(one, other, strict=True)]
+    return all(_close(got, want) for got, want in pairs)
+
+
+def _close(got: Array, want: Array) -> bool:
+    if want.dtype.kind in "iub":
+        return bool(np.array_equal(got, want))
+    small = want.dtype.itemsize < 4
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    scale = float(np.max(np.abs(want), initial=0, where=np.isfinite(want)))
+    tolerance = 1e-2 if small else 1e-4
+    return bool(np.allclose(got, want, rtol=tolerance, atol=tolerance * scale, equal_nan=True))

@@ -1,0 +1,65 @@
+"""Which kernels a program calls, with which sizes, and how often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tvm_ffi
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.pipelines import RelaxToVMPass
+from tir_dialect.ops.function import PrimFuncOp
+from vm_dialect import VirtualMachine
+from vm_dialect.observers import Decision
+from vm_dialect.program import Site
+
+
+@dataclass(frozen=True)
+class Call:
+    """Arguments of a kernel: the dtype and shape of a tensor, or a number."""
+
+    kernel: str
+    arguments: tuple[tuple[str, tuple[int, ...]] | float, ...]
+
+
+class _Recorder:
+    """An instrument that counts the calls of kernels."""
+
+    def __init__(self, kernels: frozenset[str]):
+        self.kernels = kernels
+        self.calls: Counter[Call] = Counter()
+
+    def before(self, site: Site, arguments: Sequence[Any]) -> Decision:
+        if site.callee in self.kernels:
+            self.calls[Call(site.callee, tuple(map(_argument, arguments)))] += 1
+        return Decision.RUN
+
+    def after(self, site: Site, arguments: Sequence[Any], result: Any) -> None:
+        """Nothing is to be seen."""
+
+
+def _argument(value: Any) -> tuple[str, tuple[int, ...]] | float:
+    return (str(value.dtype), tuple(value.shape)) if isinstance(value, tvm_ffi.Tensor) else value
+
+
+def kernels_of(module: ModuleOp) -> ModuleOp:
+    """The module as `build` lowers it, in which every PrimFunc is a kernel."""
+    lowered = module.clone()
+    RelaxToVMPass().apply(Context(), lowered)
+    return lowered
+
+
+def record_calls(module: ModuleOp, entry: str, arguments: Sequence[Any], **options: Any) -> Counter[Call]:
+    """How often each kernel is called with which sizes when `entry` is called; `options` are those of `build`."""
+    from lowering.driver import build
+
+    names = frozenset(op.sym_name.data for op in kernels_of(module).ops if isinstance(op, PrimFuncOp))
+    machine = VirtualMachine(build(module, mode="bytecode", **options))
+    recorder = _Recorder(names)
+    with machine.instrumented(recorder):
+        machine[entry](*arguments)
+    return recorder.calls
