@@ -9,6 +9,7 @@ from xdsl.utils.hints import isa
 
 from lowering.stages import RELAX_CALLS, RELAX_CORE
 from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.gather import ScatterNDOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, FlattenOp, ReshapeOp, SqueezeOp
 from relax_dialect.ops.shapes import ShapeGetOp, ShapeOfOp, ShapeToTensorOp, SizeOp, TupleGetOp, TupleOp
 from relax_dialect.ops.values import OpaqueValue
@@ -48,7 +49,18 @@ def is_operator(op: Operation) -> bool:
 
 def is_deferred(op: Operation) -> bool:
     """Whether an op can only be compiled when its operands are there."""
-    return is_operator(op) and any(map(is_unknown, (*op.operand_types, *op.result_types)))
+    if not is_operator(op):
+        return False
+    return any(map(is_unknown, (*op.operand_types, *op.result_types))) or _needs_number(op)
+
+
+def _needs_number(op: Operation) -> bool:
+    """Whether the kernel of an op is made for a number where there is a dimension."""
+    if not isinstance(op, ScatterNDOp):
+        return False
+    info: Attribute = op.indices.type
+    dims = info.dims if isinstance(info, TensorType) else None
+    return not dims or dims[-1] is None or dims[-1].constant_value is None
 
 
 def groups(block: Block) -> Iterator[list[Operation]]:

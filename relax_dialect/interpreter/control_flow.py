@@ -22,6 +22,8 @@ def if_(frame: Frame, op: IfOp) -> TailCall | None:
         return values
     for result, value in zip(op.res, values, strict=True):
         frame.set(result, value)
+    for name, result in op.result_witnesses.items():
+        frame.symbols[name] = frame.get(result)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -21,13 +21,15 @@ from xdsl.traits import IsTerminator, Pure, RecursivelySpeculatable, RecursiveMe
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.syntax import parse_optional_result_types, print_result_types
-from relax_dialect.scope import prover_at, symbols_witnessed
+from relax_dialect.scope import BindsResultSymbols, prover_at, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.join import join
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.symbols import substitute
 from relax_dialect.struct_info.types import PrimType, TensorType
 from relax_dialect.traits import ControlFlow, EndsInYield
+from tir_dialect.dims import Dim
 from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
 
 CONDITION_TYPES = "a scalar tensor of i1 or a prim of i1"
@@ -46,14 +48,31 @@ def yielded(region: Region) -> tuple[SSAValue, ...]:
     return tuple(terminator.operands) if isinstance(terminator, YieldOp) else ()
 
 
+def yielded_types(region: Region) -> tuple[StructInfo, ...]:
+    """The types of the values with which a region ends."""
+    return as_struct_infos(value.type for value in yielded(region))
+
+
+def bound_in(region: Region) -> set[str]:
+    """The symbols that the ops of a region bind."""
+    return {name for op in region.blocks.first.ops for name in symbols_witnessed(op)} if region.blocks.first else set()
+
+
 def visible_yields(region: Region) -> tuple[StructInfo, ...]:
     """The types with which a region ends, without the symbols that are bound in it."""
-    bound = {name for op in region.block.ops for name in symbols_witnessed(op)}
-    return tuple(erase_symbols(info, bound) for info in as_struct_infos(value.type for value in yielded(region)))
+    bound = bound_in(region)
+    return tuple(erase_symbols(info, bound) for info in yielded_types(region))
+
+
+def common_symbols(then_region: Region, else_region: Region) -> set[str]:
+    """The symbols that both regions bind, each for itself, and yield at the same place."""
+    pairs = zip(yielded_types(then_region), yielded_types(else_region), strict=False)
+    same = {left.symbol for left, right in pairs if isinstance(left, PrimType) and left == right}
+    return {name for name in same & bound_in(then_region) & bound_in(else_region) if name is not None}
 
 
 @irdl_op_definition
-class IfOp(IRDLOperation):
+class IfOp(IRDLOperation, BindsResultSymbols):
     """Runs one of two regions and has the values with which that region ends.
 
     ```mlir
@@ -65,11 +84,22 @@ class IfOp(IRDLOperation):
     }
     ```
 
-    Result types that are not written are the joins of what the regions yield.
+    Result types that are not written are the joins of what the regions yield. A result that is a prim of a new symbol
+    witnesses that symbol, so that result types may use it; each region gives the symbol its value. Two regions that
+    yield a symbol of the same name at the same place do so without more ado.
+
+    ```mlir
+    %r, %k = relax.if %c {
+      %0, %m = relax.match_cast %u : !relax.tensor<[m], f32> binds [m]
+      relax.yield %0, %m
+    } else {
+      relax.yield %x, %n
+    } : !relax.tensor<[k], f32>, !relax.prim<i64, k>
+    ```
 
     C1: the condition is a truth value: a scalar tensor of `i1` or a prim of `i1`.
     C2: both regions yield as many values as there are results.
-    C3: what a region yields is of the result's type.
+    C3: what a region yields is of the result's type, with the values that the region gives to new symbols.
     """
 
     name = "relax.if"
@@ -92,6 +122,29 @@ class IfOp(IRDLOperation):
         if result_types is None:
             result_types = join_yields(then_region, else_region)
         super().__init__(operands=[condition], regions=[then_region, else_region], result_types=[result_types])
+
+    @property
+    def result_witnesses(self) -> dict[str, OpResult]:
+        prims = {result: info for result in self.res if isinstance(info := result.type, PrimType) and info.symbol}
+        if not prims:
+            return {}
+        inside = bound_in(self.then_region) | bound_in(self.else_region)
+        ends = [yielded_types(region) for region in (self.then_region, self.else_region)]
+        found: dict[str, OpResult] = {}
+        for result, info in prims.items():
+            if info.symbol in inside or any(end[result.index : result.index + 1] != (info,) for end in ends):
+                found.setdefault(str(info.symbol), result)
+        return found
+
+    def types_seen_by(self, region: Region) -> tuple[StructInfo, ...]:
+        """The result types with the values that a region gives to the symbols which the results witness."""
+        types = yielded_types(region)
+        values: dict[str, Dim] = {}
+        for name, result in self.result_witnesses.items():
+            info = types[result.index] if result.index < len(types) else None
+            if isinstance(info, PrimType) and info.value is not None:
+                values[name] = info.value
+        return tuple(substitute(info, values) for info in as_struct_infos(self.result_types))
 
     @classmethod
     def parse(cls, parser: Parser) -> IfOp:
@@ -123,14 +176,15 @@ class IfOp(IRDLOperation):
             got = self.condition.type
             raise VerifyException(f"'relax.if' op condition expected {CONDITION_TYPES}, got {got}")  # C1
         for region, label in ((self.then_region, "then"), (self.else_region, "else")):
-            types = visible_yields(region)
+            types = yielded_types(region)
             if len(types) != len(self.res):
                 raise VerifyException(
                     f"'relax.if' op {label} region expected {len(self.res)} values as the op has results, "
                     f"got {len(types)}"
                 )  # C2
-            for index, (info, result) in enumerate(zip(types, self.result_types, strict=True)):
-                if is_subtype(info, result, prover_at(self)) is not Verdict.YES:
+            prover = prover_at(self)
+            for index, (info, result) in enumerate(zip(types, self.types_seen_by(region), strict=True)):
+                if is_subtype(info, result, prover) is not Verdict.YES:
                     raise VerifyException(
                         f"'relax.if' op {label} region value #{index} expected {result}, got {info}"
                     )  # C3
@@ -138,10 +192,13 @@ class IfOp(IRDLOperation):
 
 def join_yields(then_region: Region, else_region: Region) -> tuple[StructInfo, ...]:
     """The join of what two regions yield, value by value; nothing if they yield different numbers of values."""
-    then_types, else_types = visible_yields(then_region), visible_yields(else_region)
+    then_types, else_types = yielded_types(then_region), yielded_types(else_region)
     if len(then_types) != len(else_types):
         return ()
-    return tuple(join(*pair) for pair in zip(then_types, else_types, strict=True))
+    kept = common_symbols(then_region, else_region)
+    then_lost, else_lost = bound_in(then_region) - kept, bound_in(else_region) - kept
+    pairs = zip(then_types, else_types, strict=True)
+    return tuple(join(erase_symbols(left, then_lost), erase_symbols(right, else_lost)) for left, right in pairs)
 
 
 @irdl_op_definition

@@ -30,7 +30,7 @@ def erase(params: str, body: str, level: str) -> tuple[str, str]:
         name, shape, dtype = found.groups()
         names = [] if shape == "*" else re.findall(r"[a-z]\w*", shape)
         bare = [] if shape == "*" else [dim for dim in re.split(r", *", shape[1:-1]) if re.fullmatch(r"[a-z]\w*", dim)]
-        casts.append((set(names) != set(bare), name, bare, f"!relax.tensor<{shape}, {dtype}>"))
+        casts.append((set(names) != set(bare), name, names, f"!relax.tensor<{shape}, {dtype}>"))
         ranked = "*" if shape == "*" or not kept[0] else re.sub(r"[^\[\],][^,\]]*", "_", shape).replace("_,", "_, ")
         return f"{name}: !relax.tensor<{ranked}, {dtype if kept[1] else '_'}>"
 
@@ -38,8 +38,8 @@ def erase(params: str, body: str, level: str) -> tuple[str, str]:
     bound = set(re.findall(r"prim<i64, ([a-z]\w*)>", erased))
     bound |= {name for dims in re.findall(r"<\[([^\]]*)\]", erased) for name in re.findall(r"[a-z]\w*", dims)}
     lines: list[str] = []
-    for _, name, bare, declared in sorted(casts, key=lambda each: each[0]):
-        new = [symbol for symbol in dict.fromkeys(bare) if symbol not in bound]
+    for _, name, names, declared in sorted(casts, key=lambda each: each[0]):  # bare symbols are bound first
+        new = [symbol for symbol in dict.fromkeys(names) if symbol not in bound]
         bound.update(new)
         results = ", ".join([f"{name}_typed", *(f"%{symbol}" for symbol in new)])
         binds = f" binds [{', '.join(new)}]" if new else ""

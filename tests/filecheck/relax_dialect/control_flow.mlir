@@ -71,3 +71,42 @@ relax.func @local_symbol(%c: !relax.prim<i1>, %x: !relax.tensor<[_], f32>) -> !r
   %s = relax.shape_of %r
   relax.return %s
 }
+
+// A symbol that both branches bind and yield at the same place is known after it.
+// CHECK-LABEL: relax.func @common_symbol[
+// CHECK:             relax.yield %0, %m
+// CHECK:             relax.yield %1, %m_1
+// CHECK-NEXT:      }
+// CHECK-NEXT:      %s = relax.shape [m]
+// CHECK-NEXT:      relax.return %r
+relax.func @common_symbol[%n](%c: !relax.prim<i1>, %x: !relax.tensor<[n], f32>, %y: !relax.tensor<[_], f32>) -> !relax.tensor<[_], f32> {
+  %r, %k = relax.if %c {
+    %0, %m = relax.match_cast %x : !relax.tensor<[m], f32> binds [m]
+    relax.yield %0, %m
+  } else {
+    %0, %m = relax.match_cast %y : !relax.tensor<[m], f32> binds [m]
+    relax.yield %0, %m
+  }
+  %s = relax.shape [m]
+  relax.return %r
+}
+
+// A written result type may name a new symbol, to which each branch gives a value of its own.
+// CHECK-LABEL: relax.func @new_symbol[
+// CHECK:           %r, %k = relax.if %c {
+// CHECK-NEXT:        relax.yield %x, %a
+// CHECK-NEXT:      } else {
+// CHECK-NEXT:        relax.yield %y, %b
+// CHECK-NEXT:      } : !relax.tensor<[k, 4], f32>, !relax.prim<i64, k>
+// CHECK-NEXT:      %s = relax.shape [k]
+relax.func @new_symbol[%n, %m](%c: !relax.prim<i1>, %x: !relax.tensor<[2 * n, 4], f32>, %y: !relax.tensor<[m, 4], f32>) -> !relax.tensor<[_, 4], f32> {
+  %a = relax.prim 2 * n
+  %b = relax.prim m
+  %r, %k = relax.if %c {
+    relax.yield %x, %a
+  } else {
+    relax.yield %y, %b
+  } : !relax.tensor<[k, 4], f32>, !relax.prim<i64, k>
+  %s = relax.shape [k]
+  relax.return %r
+}

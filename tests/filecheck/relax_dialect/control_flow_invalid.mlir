@@ -48,6 +48,21 @@ relax.func @if_c3(%c: !relax.prim<i1>, %x: !relax.tensor<[4], f32>, %y: !relax.t
 
 // -----
 
+// A new symbol has the value that the branch gives to it.
+// CHECK: 'relax.if' op else region value #0 expected !relax.tensor<[m], f32>, got !relax.tensor<[n], f32>
+relax.func @if_c3[%n, %m](%c: !relax.prim<i1>, %x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m], f32>) -> !relax.object {
+  %a = relax.prim n
+  %b = relax.prim m
+  %r, %k = relax.if %c {
+    relax.yield %x, %a
+  } else {
+    relax.yield %x, %b
+  } : !relax.tensor<[k], f32>, !relax.prim<i64, k>
+  relax.return %r
+}
+
+// -----
+
 // CHECK: expected regions of one block that ends in 'relax.yield'
 relax.func @if(%c: !relax.prim<i1>) -> !relax.object {
   relax.if %c {
