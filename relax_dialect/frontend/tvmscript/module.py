@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.frontend.tvmscript.declarations import declarations
@@ -20,6 +20,7 @@ from relax_dialect.frontend.tvmscript.scope import Scope
 from relax_dialect.frontend.tvmscript.signature import as_attributes, decorator_options, read_dictionary
 from relax_dialect.frontend.tvmscript.source import Tree
 from relax_dialect.frontend.tvmscript.static import StaticReader
+from relax_dialect.frontend.tvmscript.tir_function import PrimFunctionReader
 from relax_dialect.ops.structure import FuncOp
 from tir_dialect.ops.function import PrimFuncOp
 
@@ -150,8 +151,14 @@ class ModuleReader:
 
     def _read_prim_funcs(self, program: Program, builder: BlockBuilder) -> None:
         for name, function in self._contents.functions.items():
-            if function.kind == "prim_func":
-                self._source.fail(function.node, f"PrimFunc {name}")
+            if function.kind != "prim_func":
+                continue
+            reader = PrimFunctionReader(self._source, self._aliases, self._constants, program, function.node)
+            func = reader.read(private=function.options.get("private", False))
+            filename, line, column = self._source.location(function.node)
+            func.location = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
+            builder.functions.define(func)
+            program.prim[name] = reader
 
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}

@@ -48,6 +48,11 @@ class Scope:
         """Gives a name a meaning in the innermost frame."""
         self._frames[-1][name] = value
 
+    def hide(self, name: str) -> None:
+        """Takes a name back, in every frame."""
+        for frame in self._frames:
+            frame.pop(name, None)
+
     def names(self) -> Iterator[str]:
         """All visible names."""
         return (name for frame in self._frames for name in frame)

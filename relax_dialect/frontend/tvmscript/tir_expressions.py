@@ -1,0 +1,315 @@
+"""Expressions of PrimFuncs: scalars as trees of `te`, which are emitted where a statement needs them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.frontend.tvmscript import evaluator
+from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
+from relax_dialect.frontend.tvmscript.names import Aliases
+from relax_dialect.frontend.tvmscript.scope import Scope
+from relax_dialect.frontend.tvmscript.static import StaticReader, describe
+from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, logical_and, logical_not, logical_or
+from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
+from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Pointer, Region, Vector
+from tir_dialect import te
+from tir_dialect.dims import Dim, constant
+from tir_dialect.te import nodes
+from tir_dialect.te.emit.scalar import Names, ScalarEmitter, emit_dim
+from tir_dialect.te.emit.signs import Signs
+from tir_dialect.te.expr import INDEX, DType
+from tir_dialect.te.expr import Expr as Scalar
+
+T = TypeVar("T")
+
+BUILD_ERRORS = (VerifyException, ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError)
+"""What `te` and op classes raise for a program that is wrong."""
+
+_OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "Add",
+    ast.Sub: "Sub",
+    ast.Mult: "Mul",
+    ast.FloorDiv: "FloorDiv",
+    ast.Mod: "FloorMod",
+    ast.Pow: "pow",
+    ast.LShift: "shift_left",
+    ast.RShift: "shift_right",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+}
+_COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "EQ",
+    ast.NotEq: "NE",
+    ast.Lt: "LT",
+    ast.LtE: "LE",
+    ast.Gt: "GT",
+    ast.GtE: "GE",
+}
+
+
+class TirExpressionReader(StaticReader):
+    """Reads expressions of one PrimFunc and emits them at the end of the current block."""
+
+    def __init__(self, source: Source, aliases: Aliases, scope: Scope):
+        super().__init__(source, aliases, scope)
+        self.block = Block()
+        self.names = Names()
+        self.axes: tuple[nodes.IterVar, ...] = ()
+
+    def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
+        """The result of building something, with errors at the place of `node`."""
+        try:
+            return make()
+        except TVMScriptError:
+            raise
+        except BUILD_ERRORS as error:
+            self.fail(node, str(error))
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Appends an op with one result."""
+        self.block.add_op(op)
+        return op.results[0]
+
+    def values(self, node: ast.AST, *scalars: Scalar) -> tuple[SSAValue, ...]:
+        """Emits scalars; what they load is read here."""
+        return self.emit(node, lambda: ScalarEmitter(self.block, self.names, Signs(self.axes)).emit(*scalars))
+
+    def variable(self, value: SSAValue, dtype: DType, name: str = "v") -> Scalar:
+        """A value as a scalar."""
+        variable = nodes.Var(name, dtype)
+        self.names.variables[variable] = value
+        return variable
+
+    # Operators
+
+    def binary(self, node: ast.BinOp, left: object, right: object) -> object:
+        if _is_static(left) and _is_static(right):
+            return super().binary(node, left, right)
+        if isinstance(node.op, ast.Div):
+            return self.apply(node, "Divide", left, right)
+        name = _OPERATORS.get(type(node.op))
+        if name is None:
+            self.fail(node, f"the operator {type(node.op).__name__} has no meaning between scalars")
+        return self.apply(node, name, left, right)
+
+    def unary(self, node: ast.UnaryOp, operand: object) -> object:
+        if _is_static(operand) and not (isinstance(operand, Dim) and isinstance(node.op, ast.Not)):
+            return super().unary(node, operand)
+        match node.op:
+            case ast.USub():
+                return self.apply(node, "Negative", operand)
+            case ast.UAdd():
+                return operand
+            case ast.Invert():
+                return self.apply(node, "bitwise_not", operand)
+            case _:
+                return self.emit(node, lambda: logical_not(self.scalar_operand(node, operand)))
+
+    def compare(self, node: ast.Compare, kind: ast.cmpop, left: object, right: object) -> object:
+        if (found := evaluator.compare(kind, left, right)) is not None:
+            return found
+        name = _COMPARISONS.get(type(kind))
+        if name is None:
+            self.fail(node, "expected one of == != < <= > >=")
+        return self.apply(node, name, left, right)
+
+    def connective(self, node: ast.BoolOp) -> object:
+        combine = logical_and if isinstance(node.op, ast.And) else logical_or
+        operands = [self.scalar_operand(each, self.value(each)) for each in node.values]
+        result = operands[-1]
+        for operand in reversed(operands[:-1]):
+            following = result
+            result = self.emit(node, lambda operand=operand, following=following: combine(operand, following))
+        return result
+
+    def apply(self, node: ast.AST, name: str, *operands: object) -> object:
+        """A function of scalars, or lane by lane of vectors."""
+        if any(isinstance(each, Vector) or is_vector_region(each) for each in operands):
+            from relax_dialect.frontend.tvmscript.tir_vectors import apply_to_vectors
+
+            return apply_to_vectors(self, node, name, operands)
+        scalars = [self.scalar_operand(node, each) for each in operands]
+        return self.emit(node, lambda: scalar_function(name)(*scalars))
+
+    def scalar_operand(self, node: ast.AST, value: object) -> Scalar | Dim | float:
+        """A scalar, a dimension or a number."""
+        if isinstance(value, Scalar | Dim | bool | int | float):
+            return value
+        if isinstance(value, Region) and not is_vector_region(value):
+            return self.load(node, value)
+        self.fail(node, f"expected a scalar, got {describe(value)}")
+
+    def read_scalar(self, node: ast.expr) -> Scalar | Dim | float:
+        """An expression that is a scalar."""
+        return self.scalar_operand(node, self.value(node))
+
+    @staticmethod
+    def is_dim(value: object) -> bool:
+        """Whether a value is a dimension that is not constant, or an integer."""
+        return isinstance(value, Dim)
+
+    def static_function(self, node: ast.Call, name: str, operands: Sequence[object]) -> object | None:
+        """A function of two dimensions, as one; `None` if it is none of those that dimensions have."""
+        function = evaluator.DIM_FUNCTIONS.get(name)
+        dims = [evaluator.as_dim(each) for each in operands]
+        one, other = dims[0], dims[1]
+        if function is None or one is None or other is None:
+            return None
+        return self.emit(node, lambda: evaluator.simplest(function(one, other)))
+
+    def ternary(self, node: ast.IfExp) -> object:
+        """`a if c else b`, of which only one side is evaluated."""
+        condition = self.value(node.test)
+        if isinstance(condition, bool):
+            return self.value(node.body if condition else node.orelse)
+        sides = [self.scalar_operand(each, self.value(each)) for each in (node.body, node.orelse)]
+        test = self.scalar_operand(node.test, condition)
+        return self.emit(node, lambda: FUNCTIONS["if_then_else"](test, *sides))
+
+    def value(self, node: ast.expr) -> object:
+        return self.ternary(node) if isinstance(node, ast.IfExp) else super().value(node)
+
+    # Buffers
+
+    def subscript(self, node: ast.Subscript) -> object:
+        owner = self.value(node.value)
+        if isinstance(owner, Buffer):
+            region = self.region(node, owner)
+            return self.load(node, region) if all(_is_point(axis) for axis in region.axes) else region
+        if isinstance(owner, Pointer):
+            self.fail(node, "memory without a shape cannot be indexed; give it one by T.decl_buffer")
+        return super().subscript(node)
+
+    def region(self, node: ast.Subscript, buffer: Buffer) -> Region:
+        """`A[i, lo:hi]`."""
+        parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(parts) != buffer.type.rank:
+            self.fail(node, f"expected {buffer.type.rank} indices, got {len(parts)}")
+        dims = buffer.type.shape
+        return Region(buffer, tuple(self._axis(part, dim) for part, dim in zip(parts, dims, strict=True)))
+
+    def _axis(self, node: ast.expr, length: Dim) -> Axis:
+        if not isinstance(node, ast.Slice):
+            value = self.value(node)
+            return Axis(value if isinstance(value, Vector) else self.index(node, value))
+        lower = constant(0) if node.lower is None else self.index(node.lower, self.value(node.lower))
+        upper = length if node.upper is None else self.index(node.upper, self.value(node.upper))
+        step = 1 if node.step is None else self.integer(node.step)
+        return Axis(lower, upper, step)
+
+    def index(self, node: ast.AST, value: object) -> Scalar | Dim:
+        """A value as an index."""
+        operand = self.scalar_operand(node, value)
+        if isinstance(operand, bool | float):
+            self.fail(node, f"expected an integer as index, got {operand}")
+        if isinstance(operand, int):
+            return constant(operand)
+        return operand if isinstance(operand, Dim) else self.emit(node, lambda: converted(operand, INDEX))
+
+    def load(self, node: ast.AST, region: Region) -> Scalar:
+        """The element at a point."""
+        indices = tuple(axis.lower for axis in region.axes if not isinstance(axis.lower, Vector))
+        return self.emit(node, lambda: region.buffer.tensor[indices])
+
+    # Emission
+
+    def index_value(self, node: ast.AST, value: object) -> SSAValue:
+        """An index as a value of the program."""
+        index = self.index(node, value)
+        if isinstance(index, Dim):
+            return self.dim_value(node, index)
+        return self.values(node, index)[0]
+
+    def dim_value(self, node: ast.AST, dim: Dim) -> SSAValue:
+        """A dimension as a value of the program."""
+        known = dim.constant_value
+        if known is not None:
+            return self.insert(arith.ConstantOp(IntegerAttr(known, IndexType())))
+        return self.emit(node, lambda: emit_dim(self.insert, dim, self.names))
+
+    def scalar_value(self, node: ast.AST, value: object, dtype: DType | None = None) -> SSAValue:
+        """A scalar, of `dtype` if that is given, as a value of the program."""
+        operand = self.scalar_operand(node, value)
+        scalar = self.emit(node, lambda: promoted(operand)[0] if dtype is None else converted(operand, dtype))
+        return self.values(node, scalar)[0]
+
+    def condition(self, node: ast.expr) -> SSAValue:
+        """An expression as a truth value of the program."""
+        operand = self.scalar_operand(node, self.value(node))
+        if isinstance(operand, bool):
+            return self.values(node, te.const(operand, "i1"))[0]
+        return self.values(node, self.emit(node, lambda: te.cast(promoted(operand)[0], "i1")))[0]
+
+    def call(self, node: ast.Call) -> object:
+        from relax_dialect.frontend.tvmscript.tir_intrinsics import call_in_prim_func
+
+        return call_in_prim_func(self, node)
+
+    def static_call(self, node: ast.Call) -> object:
+        """A call that stands for a number or dimension."""
+        return super().call(node)
+
+    def attribute(self, node: ast.Attribute) -> object:
+        owner = self.value(node.value)
+        if isinstance(owner, Buffer):
+            match node.attr:
+                case "data":
+                    return Pointer(_count(owner), owner.tensor.dtype, owner.type.scope, owner)
+                case "shape":
+                    return tuple(owner.type.shape)
+                case "dtype":
+                    return str(owner.type.dtype)
+                case _:
+                    self.fail(node, f"a buffer has no {node.attr}; it has data, shape and dtype")
+        self.fail(node, f"{describe(owner)} has no {node.attr}")
+
+    def to_dim(self, node: ast.AST, value: object) -> Dim:
+        return super().to_dim(node, value.dim if isinstance(value, nodes.Size) else value)
+
+
+def _count(buffer: Buffer) -> Dim:
+    total = constant(1)
+    for dim in buffer.type.shape:
+        total = total * dim
+    return total
+
+
+def _is_static(value: object) -> bool:
+    return evaluator.is_number(value) or isinstance(value, Dim)
+
+
+def _is_point(axis: Axis) -> bool:
+    return axis.upper is None and not isinstance(axis.lower, Vector)
+
+
+def is_vector_region(value: object) -> bool:
+    """Whether a value is a row of elements."""
+    return isinstance(value, Region) and any(not _is_point(axis) for axis in value.axes)
+
+
+def scalar_function(name: str) -> Callable[..., Scalar]:
+    """The function of `T` on scalars, or what an operator means."""
+    return _OPERATOR_FUNCTIONS.get(name) or FUNCTIONS[name]
+
+
+def _divide(*values: Scalar | Dim | float) -> Scalar:
+    one, other = promoted(*values)
+    return one / other
+
+
+def _negative(value: Scalar | Dim | float) -> Scalar:
+    return -promoted(value)[0]
+
+
+_OPERATOR_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
+    "Divide": _divide,
+    "Negative": _negative,
+}

@@ -1,0 +1,287 @@
+"""Calls in PrimFuncs that give scalars: functions, casts, constants, foreign functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NoReturn
+
+from xdsl.ir import SSAValue
+
+from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.names import suggestion
+from relax_dialect.frontend.tvmscript.static import describe, is_dtype_name
+from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, OF_DTYPES
+from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
+from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer, Region, Vector
+from tir_dialect import te
+from tir_dialect.dtypes import scalar_type
+from tir_dialect.ops.calls import CallExternOp, CallPackedOp
+from tir_dialect.te.coerce import is_index
+from tir_dialect.te.conversions import to_dtype
+from tir_dialect.te.expr import DType
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
+
+_GPU = (
+    "ptx_",
+    "tvm_load_matrix_sync",
+    "tvm_mma_sync",
+    "tvm_bmma_sync",
+    "tvm_fill_fragment",
+    "tvm_store_matrix_sync",
+    "mma_",
+    "cp_async",
+    "tvm_storage_sync",
+    "tvm_warp_",
+    "simdgroup",
+    "make_filled_simdgroup",
+    "launch_thread",
+    "env_thread",
+    "thread_binding",
+    "tvm_thread_allreduce",
+    "tvm_thread_invariant",
+    "cuda",
+    "webgpu",
+    "nvshmem",
+    "cooperative_tensor",
+    "tcgen05",
+    "wgmma",
+    "mbarrier",
+)
+
+
+def call_in_prim_func(reader: TirExpressionReader, node: ast.Call) -> object:
+    """The value of a call."""
+    name = reader.aliases.name_in("tir", node.func)
+    if name is None:
+        return _method_or_builtin(reader, node)
+    if is_dtype_name(name):
+        return _typed(reader, node, name)
+    if (form := FORMS.get(name)) is not None:
+        return form(reader, node)
+    if name in OF_DTYPES:
+        dtype = Arguments(reader.source, node, f"T.{name}", "dtype").require("dtype")
+        kind = reader.dtype(dtype)
+        return reader.emit(node, lambda: OF_DTYPES[name](kind))
+    if name in FUNCTIONS:
+        given = Arguments(reader.source, node, f"T.{name}", "*operands span")
+        return _apply(reader, node, name, given)
+    refuse(reader, node, name)
+
+
+def refuse(reader: TirExpressionReader, node: ast.Call, name: str) -> NoReturn:
+    """Says why a name of `T` is not taken."""
+    if name.startswith(_GPU):
+        reader.fail(node.func, f"T.{name} is for GPUs, which are not a target")
+    if name.startswith(("call_llvm", "call_intrin", "call_spirv")):
+        reader.fail(node.func, f"T.{name} names an instruction of one machine; use a function of T, or T.call_extern")
+    reader.fail(node.func, f"there is no function T.{name}{suggestion(name, [*FUNCTIONS, *FORMS])}")
+
+
+def _apply(reader: TirExpressionReader, node: ast.Call, name: str, given: Arguments) -> object:
+    operands = [reader.value(each) for each in given.rest]
+    if all(isinstance(each, int | float) or reader.is_dim(each) for each in operands) and len(operands) == 2:
+        static = reader.static_function(node, name, operands)
+        if static is not None:
+            return static
+    return reader.apply(node, name, *operands)
+
+
+def _typed(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
+    """`T.float32(1.5)`, `T.int64(4)`, `T.float32(x)`."""
+    given = Arguments(reader.source, node, f"T.{name}", "expr is_size_var")
+    value = reader.value(given.require("expr"))
+    if isinstance(value, str):
+        return _named_number(reader, node, value, name)
+    if isinstance(value, Vector | Region):
+        return reader.apply(node, f"cast:{name}", value)
+    operand = reader.scalar_operand(node, value)
+    if name in ("int32", "int64", "bool") and isinstance(operand, bool | int):
+        return operand
+    if name in ("int32", "int64") and reader.is_dim(operand):
+        return operand
+    return reader.emit(node, lambda: converted(operand, to_dtype(name)))
+
+
+def _named_number(reader: TirExpressionReader, node: ast.Call, text: str, dtype: str) -> object:
+    """`T.float32("inf")`, and hexadecimal floats."""
+    try:
+        number = float.fromhex(text) if "0x" in text else float(text)
+    except ValueError:
+        reader.fail(node, f'expected a number, got "{text}"')
+    return reader.emit(node, lambda: te.const(number, to_dtype(dtype)))
+
+
+def _cast(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.Cast("float32", x)`, or `T.cast(x, "float32")`."""
+    given = Arguments(reader.source, node, "T.Cast", "first second span", {"dtype": "first", "value": "second"})
+    first, second = given.require("first"), given.require("second")
+    value = reader.value(first)
+    if not isinstance(value, str):
+        first, second = second, first
+        value = reader.value(first)
+    return cast_to(reader, node, reader.value(second), reader.text(first))
+
+
+def cast_to(reader: TirExpressionReader, node: ast.AST, value: object, dtype: str) -> object:
+    """A scalar or vector converted to a dtype."""
+    bare, _, lanes = dtype.partition("x")
+    if isinstance(value, Vector | Region):
+        return reader.apply(node, f"cast:{bare}", value)
+    if lanes:
+        reader.fail(node, f"expected a vector to be cast to {dtype}; make one by T.Broadcast")
+    operand = reader.scalar_operand(node, value)
+    return reader.emit(node, lambda: te.cast(promoted(operand)[0], to_dtype(bare)))
+
+
+def _reinterpret(reader: TirExpressionReader, node: ast.Call) -> object:
+    given = Arguments(reader.source, node, "T.reinterpret", "dtype value")
+    dtype, operand = reader.text(given.require("dtype")), reader.read_scalar(given.require("value"))
+    return reader.emit(node, lambda: te.reinterpret(promoted(operand)[0], to_dtype(dtype)))
+
+
+def _let(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.Let(body, where={x: value})`, or `T.let(x, value, body)`."""
+    given = Arguments(reader.source, node, "T.Let", "first value body where")
+    where = given.get("where")
+    if isinstance(where, ast.Dict):
+        pairs, body = list(zip(where.keys, where.values, strict=True)), given.require("first")
+    else:
+        pairs, body = [(given.require("first"), given.require("value"))], given.require("body")
+    with reader.scope.inner():
+        for target, value in pairs:
+            if not isinstance(target, ast.Name):
+                reader.fail(target or node, "expected a name to bind")
+            reader.scope.bind(target.id, reader.value(value))
+        return reader.value(body)
+
+
+def _call_extern(reader: TirExpressionReader, node: ast.Call) -> object:
+    given = Arguments(reader.source, node, "T.call_extern", "dtype func *arguments")
+    dtype = reader.text(given.require("dtype"))
+    name = reader.text(given.require("func"))
+    return _foreign(reader, node, given.rest, name, dtype, packed=False)
+
+
+def _call_pure_extern(reader: TirExpressionReader, node: ast.Call) -> object:
+    given = Arguments(reader.source, node, "T.call_pure_extern", "dtype func *arguments")
+    dtype, name = reader.text(given.require("dtype")), reader.text(given.require("func"))
+    scalars = [reader.read_scalar(each) for each in given.rest]
+    return reader.emit(node, lambda: te.call_extern(to_dtype(dtype), name, *(promoted(each)[0] for each in scalars)))
+
+
+def _call_packed(reader: TirExpressionReader, node: ast.Call) -> object:
+    given = Arguments(reader.source, node, "T.call_packed", "func *arguments")
+    return _foreign(reader, node, given.rest, reader.text(given.require("func")), "", packed=True)
+
+
+def _foreign(
+    reader: TirExpressionReader, node: ast.Call, rest: list[ast.expr], name: str, dtype: str, *, packed: bool
+) -> object:
+    """Calls a function from outside, here and once."""
+    arguments = [_argument(reader, each) for each in rest]
+    kind = None if dtype in ("", "void", "handle") or packed else to_dtype_at(reader, node, dtype)
+    result = None if kind is None or is_index(kind) else scalar_type(kind)
+    op = (CallPackedOp if packed else CallExternOp)(name, arguments, result)
+    reader.block.add_op(op)
+    return None if kind is None or op.result is None else reader.variable(op.result, kind)
+
+
+def to_dtype_at(reader: TirExpressionReader, node: ast.AST, dtype: str) -> DType:
+    """The dtype of a name."""
+    return reader.emit(node, lambda: to_dtype(dtype))
+
+
+def _argument(reader: TirExpressionReader, node: ast.expr) -> SSAValue:
+    value = reader.value(node)
+    if isinstance(value, Pointer) and value.buffer is not None:
+        value = value.buffer
+    if isinstance(value, Buffer):
+        return value.value
+    operand = reader.scalar_operand(node, value)
+    scalar = reader.emit(node, lambda: promoted(operand)[0])
+    if is_index(scalar.dtype):
+        scalar = reader.emit(node, lambda: te.cast(scalar, "i64"))
+    return reader.values(node, scalar)[0]
+
+
+def _address(reader: TirExpressionReader, node: ast.Call) -> object:
+    """The address of a buffer's first element."""
+    target = Arguments(reader.source, node, "T.address_of", "element").require("element")
+    if isinstance(target, ast.Subscript):
+        owner = reader.value(target.value)
+        if isinstance(owner, Buffer):
+            axes = reader.region(target, owner).axes
+            if all(reader.is_dim(axis.lower) and str(axis.lower) == "0" for axis in axes):
+                return owner
+    reader.fail(node, "expected the address of a buffer's first element, as A[0]")
+
+
+def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
+    if isinstance(node.func, ast.Attribute):
+        value = reader.value(node.func.value)
+        match node.func.attr:
+            case "astype":
+                dtype = Arguments(reader.source, node, "astype", "dtype").require("dtype")
+                return cast_to(reader, node, value, reader.text(dtype))
+            case "access_ptr" if isinstance(value, Buffer):
+                return value
+            case "vload" if isinstance(value, Buffer):
+                from relax_dialect.frontend.tvmscript.tir_vectors import load_vector
+
+                return load_vector(reader, node, value)
+            case other:
+                reader.fail(node.func, f"{describe(value)} has no method {other}")
+    if isinstance(node.func, ast.Name) and node.func.id in ("min", "max", "abs", "float", "int", "bool"):
+        return _builtin(reader, node, node.func.id)
+    reader.fail(node.func, "expected a function of T")
+
+
+def _builtin(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
+    given = Arguments(reader.source, node, name, "*operands")
+    if name == "float" and len(given.rest) == 1 and isinstance(given.rest[0], ast.Constant):
+        return _named_number(reader, node, str(given.rest[0].value), "float32")
+    if name in FUNCTIONS:
+        return _apply(reader, node, name, given)
+    dtypes = {"float": "float32", "int": "int32", "bool": "bool"}
+    return cast_to(reader, node, reader.value(given.rest[0]), dtypes[name])
+
+
+def _ramp(reader: TirExpressionReader, node: ast.Call) -> object:
+    from relax_dialect.frontend.tvmscript.tir_vectors import ramp
+
+    return ramp(reader, node)
+
+
+def _broadcast(reader: TirExpressionReader, node: ast.Call) -> object:
+    from relax_dialect.frontend.tvmscript.tir_vectors import broadcast
+
+    return broadcast(reader, node)
+
+
+def _same(reader: TirExpressionReader, node: ast.Call) -> object:
+    return reader.value(Arguments(reader.source, node, "T.likely", "condition").require("condition"))
+
+
+FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
+    "Cast": _cast,
+    "cast": _cast,
+    "reinterpret": _reinterpret,
+    "Let": _let,
+    "let": _let,
+    "call_extern": _call_extern,
+    "call_pure_extern": _call_pure_extern,
+    "call_packed": _call_packed,
+    "tvm_call_packed": _call_packed,
+    "call_cpacked": _call_packed,
+    "address_of": _address,
+    "ramp": _ramp,
+    "Ramp": _ramp,
+    "broadcast": _broadcast,
+    "Broadcast": _broadcast,
+    "likely": _same,
+    "meta_var": _same,
+}
+"""Calls of `T` that take more than scalars."""

@@ -1,0 +1,116 @@
+"""Loops of PrimFuncs: `range`, `T.serial` and its kin, `T.grid`."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import cast
+
+from xdsl.ir import Attribute, SSAValue
+
+from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.evaluator import items_of
+from relax_dialect.frontend.tvmscript.signature import as_attributes
+from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
+from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS
+from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.te.expr import INDEX
+from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.types import LoopKind
+
+_KINDS = {
+    "serial": LoopKind.SERIAL,
+    "parallel": LoopKind.PARALLEL,
+    "vectorized": LoopKind.VECTORIZED,
+    "unroll": LoopKind.UNROLLED,
+    "unrolled": LoopKind.UNROLLED,
+    "range": LoopKind.SERIAL,
+}
+
+
+@dataclass
+class Loop:
+    """One loop of the text."""
+
+    lower: Scalar | Dim
+    upper: Scalar | Dim
+    step: int = 1
+    kind: LoopKind = LoopKind.SERIAL
+    annotations: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+
+
+def read_loops(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:
+    """The loops that the iterator of a `for` stands for, outermost first."""
+    if isinstance(node, ast.Call):
+        name = node.func.id if isinstance(node.func, ast.Name) else reader.aliases.name_in("tir", node.func)
+        if name == "grid":
+            given = Arguments(reader.source, node, "T.grid", "*extents")
+            return [_counted(reader, each) for each in given.rest]
+        if name == "thread_binding":
+            reader.fail(node, "T.thread_binding is for GPUs, which are not a target; use T.serial or T.parallel")
+        if name in _KINDS:
+            return [_loop(reader, node, name)]
+    reader.fail(node, "expected range, T.serial, T.parallel, T.vectorized, T.unroll or T.grid")
+
+
+def _counted(reader: TirExpressionReader, node: ast.expr) -> Loop:
+    value = reader.value(node)
+    ends = items_of(value)
+    if ends is not None and len(ends) == 2:
+        return Loop(reader.index(node, ends[0]), reader.index(node, ends[1]))
+    return Loop(constant(0), reader.index(node, value))
+
+
+def _loop(reader: TirExpressionReader, node: ast.Call, name: str) -> Loop:
+    what = name if name == "range" else f"T.{name}"
+    given = Arguments(
+        reader.source, node, what, "start stop third annotations step thread", {"begin": "start", "end": "stop"}
+    )
+    start, stop = given.get("start"), given.get("stop")
+    if stop is None:
+        start, stop = None, start
+    if stop is None:
+        reader.fail(node, f"{what} expected the end of the range")
+    lower = constant(0) if start is None else reader.index(start, reader.value(start))
+    loop = Loop(lower, reader.index(stop, reader.value(stop)), kind=_KINDS[name])
+    step = given.first("step", "third")
+    if step is not None:
+        loop.step = reader.integer(step)
+        if loop.step <= 0:
+            reader.fail(step, f"expected a positive step, got {loop.step}")
+    if (notes := given.get("annotations")) is not None:
+        found = reader.value(notes)
+        if isinstance(found, dict):
+            loop.annotations = as_attributes(reader.source, notes, cast("dict[str, object]", found))
+    return loop
+
+
+def open_loop(reader: TirExpressionReader, node: ast.AST, loop: Loop, name: str) -> Scalar:
+    """Appends a loop and goes into it; gives its variable."""
+    lower, upper = loop.lower, loop.upper
+    start = None if isinstance(lower, Dim) and lower.constant_value == 0 else lower
+    if loop.step != 1:
+        upper = _rounds(reader, node, loop)
+        start = None
+    op = ForOp(
+        reader.index_value(node, upper),
+        lower=None if start is None else reader.index_value(node, start),
+        kind=loop.kind,
+        annotations=loop.annotations or None,
+        name_hint=name if SSAValue.is_valid_name(name) else None,
+    )
+    reader.block.add_op(op)
+    reader.block = op.body.block
+    variable = reader.variable(op.induction_var, INDEX, name)
+    if loop.step == 1:
+        return variable
+    return reader.emit(node, lambda: FUNCTIONS["Add"](lower, FUNCTIONS["Mul"](variable, loop.step)))
+
+
+def _rounds(reader: TirExpressionReader, node: ast.AST, loop: Loop) -> Scalar | Dim:
+    """How often a loop with a step runs."""
+    lower, upper, step = loop.lower, loop.upper, loop.step
+    if isinstance(lower, Dim) and isinstance(upper, Dim):
+        return ceildiv(upper - lower, constant(step))
+    return reader.emit(node, lambda: FUNCTIONS["ceildiv"](FUNCTIONS["Sub"](upper, lower), step))

@@ -1,0 +1,440 @@
+"""Statements of PrimFuncs: stores, loops, branches, blocks, calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr
+from xdsl.ir import Block
+
+from relax_dialect.frontend.tvmscript import tir_blocks
+from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.declarations import declarations
+from relax_dialect.frontend.tvmscript.errors import Source
+from relax_dialect.frontend.tvmscript.evaluator import items_of
+from relax_dialect.frontend.tvmscript.names import Aliases
+from relax_dialect.frontend.tvmscript.program import Program
+from relax_dialect.frontend.tvmscript.scope import Scope
+from relax_dialect.frontend.tvmscript.static import is_dtype_name
+from relax_dialect.frontend.tvmscript.tir_buffers import allocate, allocate_pointer, declare, match_region
+from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader, is_vector_region
+from relax_dialect.frontend.tvmscript.tir_intrinsics import refuse
+from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, read_loops
+from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
+from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Region, Vector
+from relax_dialect.frontend.tvmscript.tir_vectors import store_vector
+from tir_dialect.dims import Dim, constant
+from tir_dialect.dtypes import lookup
+from tir_dialect.ops.blocks import InitOp
+from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
+from tir_dialect.ops.memory import StoreOp
+from tir_dialect.ops.scalars import AssertOp
+from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.types import IteratorKind
+
+_ALLOCATIONS = frozenset({"alloc_buffer", "sblock_alloc_buffer", "alloc_local", "block_alloc_buffer"})
+_DECLARATIONS = frozenset({"decl_buffer", "buffer_decl", "Buffer"})
+_BLOCKS = frozenset({"sblock", "block"})
+
+
+class TirStatementReader(TirExpressionReader):
+    """Reads the body of one PrimFunc."""
+
+    def __init__(self, source: Source, aliases: Aliases, scope: Scope, program: Program):
+        super().__init__(source, aliases, scope)
+        self.program = program
+        self.extents: dict[str, tuple[Dim, Dim]] = {}
+        """First value and number of values of the loop variables that are visible."""
+
+    def body(self, statements: Sequence[ast.stmt]) -> None:
+        """Reads statements into the current block."""
+        for statement in statements:
+            before = self.block.last_op
+            self._statement(statement)
+            self._locate(statement, before)
+
+    def _locate(self, node: ast.stmt, before: object) -> None:
+        """Gives the ops that a statement has made its place."""
+        filename, line, column = self.source.location(node)
+        location: LocationAttr = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
+        op = self.block.last_op
+        while op is not None and op is not before:
+            op.location = location
+            op = op.prev_op
+
+    @contextmanager
+    def inside(self, block: Block | None = None) -> Generator[None]:
+        """Reads into another block for a while; names and axes that are new end with it."""
+        saved = self.block, self.axes, dict(self.extents)
+        self.block = self.block if block is None else block
+        try:
+            with self.scope.inner():
+                yield
+        finally:
+            self.block, self.axes, self.extents = saved
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign(targets=[target]):
+                self._assign(node, target, node.value)
+            case ast.AnnAssign():
+                self._annotated(node)
+            case ast.AugAssign():
+                self._augmented(node)
+            case ast.For():
+                self._for(node)
+            case ast.While():
+                self._while(node)
+            case ast.If():
+                self._if(node)
+            case ast.With():
+                self._with(node)
+            case ast.Assert():
+                self._assert(node)
+            case ast.Expr():
+                self._effect(node.value)
+            case ast.Pass() | ast.Return(value=None | ast.Constant(value=None)):
+                pass
+            case ast.Return():
+                self.fail(node, "a PrimFunc returns nothing; store the result in a buffer")
+            case _:
+                self.fail(node, "expected a store, a binding, a loop, a branch, a block or a call")
+
+    # Bindings and stores
+
+    def _assign(self, node: ast.AST, target: ast.expr, value: ast.expr) -> None:
+        if found := declarations(self.aliases, target, value):
+            for place, name, _ in found:
+                if not isinstance(self.scope.find(name), Dim):
+                    self.fail(place, f"the dimension {name} occurs in no shape of a parameter")
+            return
+        match target:
+            case ast.Subscript():
+                self._store(target, self.value(value))
+            case ast.Name():
+                self.scope.bind(target.id, self._named(target.id, value))
+            case ast.Tuple() | ast.List():
+                if not isinstance(value, ast.Tuple | ast.List) or len(value.elts) != len(target.elts):
+                    self.fail(value, f"expected {len(target.elts)} values")
+                for one, other in zip(target.elts, value.elts, strict=True):
+                    self._assign(node, one, other)
+            case _:
+                self.fail(target, "expected a name, or an element of a buffer")
+
+    def _named(self, name: str, node: ast.expr) -> object:
+        """What a name is bound to: a buffer, memory, or a scalar that is evaluated here."""
+        call = self.aliases.name_in("tir", node.func) if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and call is not None:
+            if call in _ALLOCATIONS:
+                return allocate(self, node, name, f"T.{call}")
+            if call in _DECLARATIONS:
+                return declare(self, node, name, f"T.{call}")
+            if call == "allocate":
+                return allocate_pointer(self, node)
+            if call == "match_buffer":
+                return self._match_buffer(name, node)
+        return self._kept(node, self.value(node), name)
+
+    def _kept(self, node: ast.AST, value: object, name: str) -> object:
+        """A scalar, evaluated once where it is bound."""
+        if isinstance(value, Region) and not is_vector_region(value):
+            value = self.load(node, value)
+        if not isinstance(value, Scalar):
+            return value
+        (made,) = self.values(node, value)
+        if made.name_hint is None and made.is_valid_name(name):
+            made.name_hint = name
+        return self.variable(made, value.dtype, name)
+
+    def _match_buffer(self, name: str, node: ast.Call) -> object:
+        source = node.args[0] if node.args else None
+        if isinstance(source, ast.Subscript):
+            owner = self.value(source.value)
+            if isinstance(owner, Buffer):
+                return match_region(self, node, name, self.region(source, owner))
+        value = None if source is None else self.value(source)
+        if isinstance(value, Buffer):
+            region = tir_blocks.whole(value)
+            return match_region(self, node, name, region)
+        if isinstance(value, Handle):
+            self.fail(node, "T.match_buffer of a parameter belongs to the top of the function")
+        self.fail(node, "T.match_buffer expected a parameter, or a region of a buffer")
+
+    def _annotated(self, node: ast.AnnAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            self.fail(node.target, "expected a name")
+        if node.value is None:
+            self._assign(node, node.target, ast.copy_location(ast.Call(node.annotation, [], []), node))
+            return
+        if declarations(self.aliases, node.target, node.value):
+            self._assign(node, node.target, node.value)
+            return
+        name = self.aliases.name_in("tir", node.annotation) or ""
+        found = self._named(node.target.id, node.value)
+        if is_dtype_name(name) and isinstance(found, bool | int | float | Scalar):
+            dtype = self.dtype(node.annotation)
+            operand: Scalar | Dim | float = found
+            scalar = self.emit(node, lambda: converted(operand, lookup(dtype).type))
+            found = self._kept(node, scalar, node.target.id)
+        self.scope.bind(node.target.id, found)
+
+    def _augmented(self, node: ast.AugAssign) -> None:
+        target = node.target
+        operation = ast.copy_location(ast.BinOp(target, node.op, node.value), node)
+        result = self.binary(operation, self.value(target), self.value(node.value))
+        if isinstance(target, ast.Subscript):
+            self._store(target, result)
+        elif isinstance(target, ast.Name):
+            self.scope.bind(target.id, self._kept(node, result, target.id))
+        else:
+            self.fail(target, "expected a name, or an element of a buffer")
+
+    def _store(self, target: ast.Subscript, value: object) -> None:
+        owner = self.value(target.value)
+        if not isinstance(owner, Buffer):
+            self.fail(target.value, "expected a buffer to store to")
+        region = self.region(target, owner)
+        if is_vector_region(region):
+            store_vector(self, target, region, value)
+            return
+        if isinstance(value, Vector) or is_vector_region(value):
+            store_vector(self, target, self._row_at(target, region, value), value)
+            return
+        operand = self.scalar_operand(target, value)
+        dtype = lookup(owner.type.dtype).type
+        scalar = self.emit(target, lambda: converted(operand, dtype))
+        place = self.load(target, region)
+        *indices, stored = self.values(target, *place.operands, scalar)
+        op = self.emit(target, lambda: StoreOp(stored, owner.value, indices))
+        self.block.add_op(op)
+
+    def _row_at(self, node: ast.AST, region: Region, value: object) -> Region:
+        self.fail(node, "expected as many elements as the vector has lanes, as A[i:i + 8]")
+
+    # Control flow
+
+    def _for(self, node: ast.For) -> None:
+        if node.orelse:
+            self.fail(node.orelse[0], "a loop has no else")
+        loops = read_loops(self, node.iter)
+        targets = node.target.elts if isinstance(node.target, ast.Tuple | ast.List) else [node.target]
+        self.nest(node, loops, targets, node.body)
+
+    def nest(self, node: ast.AST, loops: Sequence[Loop], targets: Sequence[ast.expr], body: Sequence[ast.stmt]) -> None:
+        """Reads statements into a nest of loops."""
+        names = [each.id for each in targets if isinstance(each, ast.Name)]
+        if len(names) != len(loops) or len(targets) != len(loops):
+            self.fail(node, f"expected {len(loops)} loop variables, got {len(targets)}")
+        with self.inside():
+            for loop, name in zip(loops, names, strict=True):
+                variable = open_loop(self, node, loop, name)
+                self.scope.bind(name, variable)
+                self.extents.pop(name, None)
+                if isinstance(loop.lower, Dim) and isinstance(loop.upper, Dim) and loop.step == 1:
+                    self.extents[name] = (loop.lower, loop.upper - loop.lower)
+            self.body(body)
+
+    def _while(self, node: ast.While) -> None:
+        op = WhileOp()
+        with self.inside(op.before.block):
+            self.block.add_op(ConditionOp(self.condition(node.test)))
+        with self.inside(op.body.block):
+            self.body(node.body)
+        self.block.add_op(op)
+
+    def _if(self, node: ast.If) -> None:
+        op = IfOp(self.condition(node.test))
+        for statements, region in ((node.body, op.then_body), (node.orelse, op.else_body)):
+            with self.inside(region.block):
+                self.body(statements)
+        self.block.add_op(op)
+
+    def _assert(self, node: ast.Assert) -> None:
+        message = "the assertion does not hold"
+        if node.msg is not None:
+            found = self.value(node.msg)
+            # the kind of error, then the parts of the message
+            parts = _texts(found)
+            message = "".join(parts[1:] if len(parts) > 1 else parts) or message
+        self.block.add_op(AssertOp(self.condition(node.test), message))
+
+    def _effect(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Constant):
+            return
+        if not isinstance(node, ast.Call):
+            self.fail(node, "expected a call; a value that nothing uses is no statement")
+        name = self.aliases.name_in("tir", node.func)
+        match name:
+            case "evaluate":
+                inner = Arguments(self.source, node, "T.evaluate", "value").require("value")
+                value = self.value(inner)
+                if isinstance(value, Scalar):
+                    self.values(node, value)
+            case "func_attr":
+                pass
+            case "reads" | "writes" | "where" | "sblock_attr" | "block_attr":
+                self.fail(node, f"T.{name} belongs into a block")
+            case _:
+                self._called(node)
+
+    def _called(self, node: ast.Call) -> None:
+        from relax_dialect.frontend.tvmscript.tir_prim_calls import call_prim_func
+
+        if not call_prim_func(self, node):
+            value = self.value(node)
+            if isinstance(value, Scalar):
+                self.values(node, value)
+
+    # Blocks
+
+    def _with(self, node: ast.With) -> None:
+        item = node.items[0]
+        call = item.context_expr
+        name = self.aliases.name_in("tir", call.func) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or name is None:
+            self.fail(call, "expected T.sblock, T.init, or a loop")
+        targets = _targets(node)
+        if name in _BLOCKS:
+            self._block(node, call, targets)
+        elif name == "init":
+            self._init(node)
+        elif name in ("grid", "serial", "parallel", "vectorized", "unroll"):
+            self.nest(node, read_loops(self, call), targets, node.body)
+        elif name in ("Let", "LetStmt", "let"):
+            self._let(node, call, targets)
+        elif name in ("allocate", "decl_buffer", "buffer_decl"):
+            self._scoped(node, call, targets)
+        elif name in ("attr", "Assert", "launch_thread", "realize"):
+            self._marked(node, call, name)
+        else:
+            refuse(self, call, name)
+
+    def _block(self, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
+        if call.args and not _is_text(call.args[0]):
+            self._sketched_block(node, call, targets)
+            return
+        given = Arguments(self.source, call, "T.sblock", "name no_realize")
+        name = "" if (text := given.get("name")) is None else self.text(text)
+        with self.inside():
+            head, rest = tir_blocks.read_head(self, node.body, self.extents)
+            if head.is_plain and name in ("root", ""):
+                self.body(rest)
+                return
+            self._fill_block(node, name, head, rest)
+
+    def _fill_block(self, node: ast.With, name: str, head: tir_blocks.Head, rest: Sequence[ast.stmt]) -> None:
+        op = self.emit(node, lambda: tir_blocks.open_block(self, node, name, head))
+        first = rest[0] if rest else None
+        if isinstance(first, ast.With) and self._is_init(first):
+            self._init(first)
+            rest = rest[1:]
+        tir_blocks.declare_regions(self, head)
+        self.body(rest)
+        self.emit(node, op.verify_)
+
+    def _is_init(self, node: ast.With) -> bool:
+        call = node.items[0].context_expr
+        return isinstance(call, ast.Call) and self.aliases.name_in("tir", call.func) == "init"
+
+    def _sketched_block(self, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
+        """`with T.block([n, m]) as [i, j]:` of the first texts: loops and spatial iterators in one."""
+        nodes = [each for each in call.args if not _is_text(each)]
+        names = [self.text(each) for each in call.args if _is_text(each)]
+        if len(nodes) == 1 and isinstance(nodes[0], ast.List | ast.Tuple):
+            nodes = list(nodes[0].elts)
+        labels = [each.id for each in targets if isinstance(each, ast.Name)]
+        if len(labels) != len(nodes):
+            self.fail(call, f"expected {len(nodes)} names after `as`, got {len(labels)}")
+        loops, kinds = self._sketched_loops(nodes)
+        with self.inside():
+            head = tir_blocks.Head()
+            for loop, label, kind in zip(loops, labels, kinds, strict=True):
+                variable = open_loop(self, node, loop, label)
+                upper = loop.upper
+                if not isinstance(upper, Dim):
+                    self.fail(call, "expected dimensions as the extents of a block")
+                head.iterators.append(tir_blocks.Iterator(label, kind, constant(0), upper, variable))
+            more, rest = tir_blocks.read_head(self, node.body, {})
+            head.where, head.reads, head.writes = more.where, more.reads, more.writes
+            self._fill_block(node, names[0] if names else "block", head, rest)
+
+    def _sketched_loops(self, nodes: Sequence[ast.expr]) -> tuple[list[Loop], list[IteratorKind]]:
+        loops: list[Loop] = []
+        kinds: list[IteratorKind] = []
+        for each in nodes:
+            name = self.aliases.name_in("tir", each.func) if isinstance(each, ast.Call) else None
+            kind = {"reduce_axis": IteratorKind.REDUCE, "scan_axis": IteratorKind.SCAN}.get(name or "")
+            if isinstance(each, ast.Call) and kind is not None:
+                each, kind = each.args[-1], kind
+            loops.append(Loop(constant(0), self.dim(each)))
+            kinds.append(kind or IteratorKind.SPATIAL)
+        return loops, kinds
+
+    def _init(self, node: ast.With) -> None:
+        op = InitOp()
+        with self.inside(op.body.block):
+            self.body(node.body)
+        self.block.add_op(op)
+
+    # Other scopes
+
+    def _let(self, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
+        value = Arguments(self.source, call, "T.LetStmt", "value type_annotation var").require("value")
+        if len(targets) != 1 or not isinstance(targets[0], ast.Name):
+            self.fail(node, "expected one name after `as`")
+        with self.inside():
+            self.scope.bind(targets[0].id, self._named(targets[0].id, value))
+            self.body(node.body)
+
+    def _scoped(self, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
+        if len(targets) != 1 or not isinstance(targets[0], ast.Name):
+            self.fail(node, "expected one name after `as`")
+        with self.inside():
+            self.scope.bind(targets[0].id, self._named(targets[0].id, call))
+            self.body(node.body)
+
+    def _marked(self, node: ast.With, call: ast.Call, name: str) -> None:
+        if name in ("launch_thread", "realize"):
+            self.fail(
+                call, f"T.{name} is for GPUs and old storage, which are not taken; write loops and T.alloc_buffer"
+            )
+        if name == "Assert":
+            given = Arguments(self.source, call, "T.Assert", "condition message")
+            message = given.get("message")
+            text = "the assertion does not hold" if message is None else self.text(message)
+            self.block.add_op(AssertOp(self.condition(given.require("condition")), text))
+            self.body(node.body)
+            return
+        given = Arguments(self.source, call, "T.attr", "node key value")
+        key = self.text(given.require("key"))
+        if key in ("thread_extent", "virtual_thread"):
+            self.fail(call, "threads of GPUs are not a target; write loops")
+        # hints such as pragmas do not change what the function computes
+        self.body(node.body)
+
+
+def scalar_of(reader: TirExpressionReader, node: ast.AST, value: object) -> Scalar:
+    """A value as a scalar of some dtype."""
+    operand = reader.scalar_operand(node, value)
+    return reader.emit(node, lambda: promoted(operand)[0])
+
+
+def _targets(node: ast.With) -> list[ast.expr]:
+    """The names after `as`; `with T.block(n, m) as i, j` reads as two items."""
+    first = node.items[0].optional_vars
+    if first is None:
+        return []
+    names = list(first.elts) if isinstance(first, ast.Tuple | ast.List) else [first]
+    return names + [item.context_expr for item in node.items[1:]]
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [text for each in items_of(value) or () for text in _texts(each)]

@@ -1,0 +1,85 @@
+"""What expressions of PrimFuncs stand for, beside numbers and dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+
+from tir_dialect import te
+from tir_dialect.dims import Dim
+from tir_dialect.dtypes import lookup
+from tir_dialect.ops.memory import lanes_of
+from tir_dialect.te.expr import DType
+from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.types import BufferType
+
+Place: TypeAlias = "Scalar | Dim"
+"""An index, or an end of a range."""
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A buffer: the value, and the tensor that stands for it in expressions."""
+
+    value: SSAValue[BufferType]
+    tensor: te.Tensor
+
+    @property
+    def type(self) -> BufferType:
+        """Shape, dtype and layout."""
+        return self.value.type
+
+    @staticmethod
+    def of(value: SSAValue[BufferType], name: str) -> Buffer:
+        """A buffer under a name."""
+        kind = value.type
+        return Buffer(value, te.Tensor(name, kind.shape, lookup(kind.dtype).type))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of a region: a point, or a range with a step."""
+
+    lower: Place | Vector
+    upper: Place | None = None
+    step: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A part of a buffer, or a vector of its elements."""
+
+    buffer: Buffer
+    axes: tuple[Axis, ...]
+
+
+@dataclass(eq=False)
+class Pointer:
+    """Memory that has no shape yet: `T.allocate`, or the data of a buffer."""
+
+    extent: Dim
+    dtype: DType
+    scope: str
+    buffer: Buffer | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Handle:
+    """A parameter that `T.match_buffer` makes a buffer of."""
+
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Vector:
+    """Several lanes of a dtype."""
+
+    value: SSAValue
+    dtype: DType
+
+    @property
+    def lanes(self) -> int:
+        """The number of lanes."""
+        return lanes_of(self.value.type) or 1
