@@ -35,6 +35,7 @@ PASSES: dict[str, str] = {
     "expand-tuple-arguments": "lowering.graph.expand_tuple_arguments:ExpandTupleArgumentsPass",
     "remove-unused-parameters": "lowering.graph.remove_unused_parameters:RemoveUnusedParametersPass",
     "remove-unused-outputs": "lowering.graph.remove_unused_outputs:RemoveUnusedOutputsPass",
+    "simplify-match-cast": "lowering.graph.simplify_match_cast:SimplifyMatchCastPass",
     "infer-struct-info": "lowering.graph.infer_struct_info:InferStructInfoPass",
     "insert-guards": "lowering.shapes.insert_guards:InsertGuardsPass",
     "legalize-ops": "lowering.legalize.legalize_ops:LegalizeOpsPass",
