@@ -65,9 +65,10 @@ class Graph:
         return self.ops(kind, 1, *inputs, **attributes)[0]
 
     def model(self, *outputs: str) -> ModelProto:
-        """The model with these results, of unknown shape."""
+        """The model with these results, whose shapes follow from the graph."""
         from onnx import TensorProto, helper
+        from onnx.shape_inference import infer_shapes
 
         infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
         graph = helper.make_graph(self._nodes, "network", self._inputs, infos, self._initializers)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
+        return infer_shapes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8))
