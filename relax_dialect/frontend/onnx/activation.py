@@ -6,6 +6,7 @@ import math
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import UseFunction
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 
@@ -131,6 +132,8 @@ def shrink(node: Node) -> Result:
 @converts("Softmax", "LogSoftmax", since=13)
 def softmax(node: Node) -> Result:
     """Along one axis."""
+    if str(node.dtype()) == "f16":
+        raise UseFunction
     axis = node.axis(default=-1)
     return (op.nn.softmax if node.op_type == "Softmax" else op.nn.log_softmax)(node[0], axis)
 

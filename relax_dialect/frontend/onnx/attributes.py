@@ -24,6 +24,7 @@ class Schema(Protocol):
     """The description of an operator, as far as it is used here; the onnx package types it in part only."""
 
     attributes: Mapping[str, Parameter]
+    since_version: int
     has_function: bool
     has_context_dependent_function: bool
     function_opset_versions: Sequence[int]

@@ -42,10 +42,19 @@ def evaluate(
         made = rule(attributes, cast("Operands", operands))
     except (_Open, ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError, MemoryError):
         return None
-    results = [np.asarray(made)] if isinstance(made, np.ndarray | np.generic) else list(made)
+    results = list(made) if isinstance(made, list | tuple) else [_array(made)]
     if any(each.size > MAX_EVALUATED for each in results):
         return None
     return [_typed(name, attributes, each, dtypes) for each in results]
+
+
+def _array(made: Any) -> Array:
+    """A result as an array: NumPy gives bare elements where the rank is 0."""
+    if isinstance(made, Dim):
+        found = np.empty((), object)
+        found[()] = made
+        return found
+    return np.asarray(made)
 
 
 def _typed(

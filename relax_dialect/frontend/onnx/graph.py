@@ -15,6 +15,7 @@ from relax_dialect.frontend.onnx import functions
 from relax_dialect.frontend.onnx.attributes import attributes_of
 from relax_dialect.frontend.onnx.errors import NeedsControlFlow, Refusal, UnsupportedNode, UseFunction
 from relax_dialect.frontend.onnx.evaluate import evaluate
+from relax_dialect.frontend.onnx.legacy import MODERN, modernized
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, find
@@ -121,27 +122,28 @@ class GraphImporter:
         if version is None:
             raise Refusal(f"the version of the domain {domain or 'ai.onnx'} is not given")
         attributes = attributes_of(proto, domain, version, self.model)
-        if not domain:
-            made = (
-                evaluate(
-                    proto.op_type,
-                    attributes,
-                    [None if value is None else value.elements for value in operands],
-                    [None if value is None else value.dtype for value in operands],
-                )
-                if all(value is None or value.elements is not None for value in operands)
-                else None
-            )
-            if made is not None:
-                return [Value.of(known, dtype) for known, dtype in made]
         node = Node(self, proto.op_type, version, operands, attributes, tuple(proto.output))
-        converter = None if domain else find(proto.op_type, version)
+        if domain:
+            return functions.expand(self, proto, node)
+        made = self._evaluated(node)
+        if made is not None:
+            return made
+        converter = find(proto.op_type, version)
         if converter is not None:
             try:
-                return self._settle(proto, converter(node))
+                return self._settle(proto, converter(modernized(node) if version < MODERN else node))
             except UseFunction:
                 pass
         return functions.expand(self, proto, node)
+
+    def _evaluated(self, node: Node) -> list[Value | None] | None:
+        """The outputs, if they can be computed while importing."""
+        if any(value is not None and value.elements is None for value in node.inputs) or node.version < MODERN:
+            return None
+        arrays = [None if value is None else value.elements for value in node.inputs]
+        dtypes = [None if value is None else value.dtype for value in node.inputs]
+        made = evaluate(node.op_type, node.attributes, arrays, dtypes)
+        return None if made is None else [Value.of(known, dtype) for known, dtype in made]
 
     def _settle(self, proto: NodeProto, result: Result) -> list[Value | None]:
         """Results as values whose rank is known, and whose dimensions have names."""

@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.builder import BlockBuilder, BuilderError
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.dtypes import element_type
+from relax_dialect.frontend.onnx.dynamic import fixed_dimensions
 from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal
 from relax_dialect.frontend.onnx.functions import has_body
 from relax_dialect.frontend.onnx.graph import Environment, GraphImporter, Problems
@@ -66,6 +67,10 @@ class Importer:
                 if attribute.type == AttributeProto.GRAPH:
                     self._find_unsupported(attribute.g.node, opsets, problems)
 
+    def _fixed(self) -> dict[str, frozenset[int] | None]:
+        """The dimensions of inputs that stay constants when all others become symbols; `None` stands for all."""
+        return fixed_dimensions(self.model.proto.graph.node) if self.dynamic else {}
+
     # The function
 
     def _build(self, entry: str, *, in_dataflow: bool) -> ModuleOp:
@@ -104,9 +109,14 @@ class Importer:
 
     def _parameters(self, graph: GraphProto) -> dict[str, StructInfo]:
         given = {tensor.name for tensor in graph.initializer}
-        return {each.name: self._type(each) for each in graph.input if each.name not in given}
+        fixed = self._fixed()
+        return {
+            each.name: self._type(each, fixed.get(each.name, frozenset()))
+            for each in graph.input
+            if each.name not in given
+        }
 
-    def _type(self, info: ValueInfoProto) -> TensorType:
+    def _type(self, info: ValueInfoProto, fixed: frozenset[int] | None) -> TensorType:
         kind = info.type.WhichOneof("value")
         if kind != "tensor_type":
             raise Refusal(
@@ -115,15 +125,19 @@ class Importer:
         tensor = info.type.tensor_type
         if not tensor.HasField("shape"):
             raise Refusal(f"the rank of the input {info.name} is not known")
-        dims = [self._dim(dim, info.name, at) for at, dim in enumerate(tensor.shape.dim)]
+        rank = len(tensor.shape.dim)
+        dims = [
+            self._dim(dim, info.name, at, fixed is None or at in fixed or at - rank in fixed)
+            for at, dim in enumerate(tensor.shape.dim)
+        ]
         return TensorType(dims, element_type(tensor.elem_type))
 
-    def _dim(self, dim: onnx.TensorShapeProto.Dimension, name: str, at: int) -> Dim:
+    def _dim(self, dim: onnx.TensorShapeProto.Dimension, name: str, at: int, fixed: bool) -> Dim:
         which = dim.WhichOneof("value")
         if which == "dim_value":
             if not 0 <= dim.dim_value < 1 << 40:
                 raise Refusal(f"dimension {at} of the input {name} is {dim.dim_value}")
-            if not self.dynamic:
+            if not self.dynamic or fixed:
                 return constant(dim.dim_value)
         key = dim.dim_param if which == "dim_param" and dim.dim_param else f"{name}_{at}"
         if key not in self._names:

@@ -13,8 +13,9 @@ from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Value
 from relax_dialect.inference import DEFAULT_PROVER
+from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
-from tir_dialect.dims import Dim, broadcast, constant, floordiv, product
+from tir_dialect.dims import Dim, broadcast, constant, floordiv, product, symbol
 
 
 def objects(dims: Sequence[Dim]) -> np.ndarray:
@@ -146,25 +147,37 @@ def axes_of(node: Node, index: int = 1) -> tuple[int, ...] | None:
 def squeeze(node: Node) -> Result:
     """Without dimensions of 1."""
     if node.has(1) and node.ints(1) is None:
-        return _to_hinted_shape(node, -(node.shape(1)[0].constant_value or 0))
+        return _to_hinted_shape(node, -count_of(node, 1))
     axes, dims = axes_of(node), node.shape()
-    if axes is None:
-        axes = tuple(at for at, dim in enumerate(dims) if dim.constant_value == 1)
-        if any(not dim.is_constant for dim in dims):
-            hint = node.hint()
-            if hint is None or hint.dims is None or len(hint.dims) != len(dims) - len(axes):
-                raise Refusal("which dimensions are 1 is not known while importing")
-    return op.squeeze(node[0], axes)
+    if axes is not None:
+        return op.squeeze(node[0], axes)
+    x = node[0] if all(dim.is_constant for dim in dims) else _of_several(node)
+    return op.squeeze(x, [at for at, dim in enumerate(dims) if dim.constant_value == 1])
+
+
+def _of_several(node: Node) -> Expr:
+    """The operand, whose symbolic dimensions are checked to be more than 1: the rank of the result is a constant."""
+    dims = [dim if dim.is_constant else symbol(node.fresh()) for dim in node.shape()]
+    bounds: dict[str, tuple[int, int | None]] = {name: (2, None) for dim in dims for name in dim.symbols}
+    return node.bb.match_cast(node[0], TensorType(dims, node.dtype()), bounds=bounds)
 
 
 @converts("Unsqueeze")
 def unsqueeze(node: Node) -> Result:
     """With new dimensions of 1."""
     if node.has(1) and node.ints(1) is None:
-        return _to_hinted_shape(node, node.shape(1)[0].constant_value or 0)
+        return _to_hinted_shape(node, count_of(node, 1))
     axes = axes_of(node) or ()
     rank = node.rank() + len(axes)
     return op.expand_dims(node[0], [from_front(axis, rank) for axis in axes])
+
+
+def count_of(node: Node, index: int) -> int:
+    """The number of elements of an operand that is a list."""
+    count = node.shape(index)[0].constant_value
+    if count is None:
+        raise Refusal("the number of axes is not known while importing")
+    return count
 
 
 def _to_hinted_shape(node: Node, added: int) -> Expr:

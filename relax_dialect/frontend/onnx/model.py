@@ -18,7 +18,7 @@ from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
 from relax_dialect.frontend.onnx.errors import OnnxImportError, Refusal
 
 OLDEST_OPSET = 1
-"""Nodes of versions before 7 are imported if they mean the same today; see `legacy.py`."""
+"""Of the nodes of versions before 7, `legacy.py` says which are imported."""
 
 MAX_CHECKED_BYTES = 1 << 30
 """Larger models are not handed to the checker of the onnx package, which would copy them."""
