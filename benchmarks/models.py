@@ -54,7 +54,7 @@ def worker(system: str, network: str, threads: int, outputs: Path) -> dict[str, 
     latency: dict[str, float] = {}
     for case, inputs in NETWORKS[network].cases.items():
         call = run(inputs())
-        np.savez(outputs / f"{system}_{network}_{case}", *(np.asarray(each) for each in call()))
+        np.savez(outputs / f"{system}_{network}_{case}", *map(np.from_dlpack, call()))
         latency[case] = _best(call)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return {"build": build, "latency": latency, "memory": memory * 1024}
