@@ -13,6 +13,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import Kind, Parameter, function_of, operator_classes, parameters_of
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.names import suggestion
+from relax_dialect.frontend.tvmscript.operator_results import RESULTS
 from relax_dialect.frontend.tvmscript.operator_table import IGNORED, OPERATOR_NAMES, REFUSED, SIGNATURES, SYNONYMS
 from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
 from tir_dialect.dtypes import parse_dtype
@@ -50,7 +51,9 @@ def call_operator(reader: ExpressionReader, node: ast.Call, name: str) -> object
     for each in required:
         if each not in values:
             reader.fail(node, f"R.{name} expected the argument {each}")
-    return reader.emit(node, lambda: function_of(made)(**values))
+    result = reader.emit(node, lambda: function_of(made)(**values))
+    adapt = RESULTS.get(ours)
+    return result if adapt is None else reader.emit(node, lambda: adapt(result, values))
 
 
 def _refuse(reader: ExpressionReader, node: ast.Call, name: str) -> NoReturn:

@@ -65,7 +65,7 @@ class Scope:
         try:
             yield frame
         finally:
-            self._frames.remove(frame)
+            self._frames.pop()
 
 
 _RESERVED = frozenset({"floordiv", "mod", "ceildiv", "min", "max", "broadcast"})

@@ -109,6 +109,8 @@ class StaticReader:
             return found
         if self._implicit:
             return self.declare(node, node.id)
+        if node.id == "metadata":
+            self.fail(node, "the text refers to constants of a metadata section, whose elements it does not have")
         self.fail(node, f"the name {node.id} is not defined here{suggestion(node.id, self.scope.names())}")
 
     def declare(self, node: ast.AST, name: str) -> Dim:

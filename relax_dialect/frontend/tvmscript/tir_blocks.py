@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.signature import as_attributes, read_dictionary
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS
@@ -88,11 +90,21 @@ def _directive(reader: TirExpressionReader, head: Head, call: ast.Call) -> bool:
         case "writes":
             head.writes += _flattened(call.args)
         case "sblock_attr" | "block_attr":
-            values = read_dictionary(reader, call, "T.sblock_attr", "attrs")
+            values = _plain(read_dictionary(reader, call, "T.sblock_attr", "attrs"))
             head.annotations |= as_attributes(reader.source, call, values)
         case _:
             return False
     return True
+
+
+def _plain(value: Any) -> Any:
+    """A value in which buffers are given by their names."""
+    if isinstance(value, Buffer):
+        return value.tensor.name
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in cast("dict[str, object]", value).items()}
+    items = items_of(value)
+    return value if items is None else tuple(_plain(each) for each in items)
 
 
 def _flattened(args: Sequence[ast.expr]) -> list[ast.expr]:

@@ -29,8 +29,13 @@ _RENAMED = {"offset": "elem_offset", "alignment": "align"}
 _HOST_SCOPES = ("", "global", "local")
 
 
-def read_buffer_type(reader: StaticReader, node: ast.Call, what: str, first: str = "", *, implicit: bool) -> BufferType:
-    """The type that `(shape, dtype, strides=..., elem_offset=..., scope=..., align=...)` describes."""
+def read_buffer_type(
+    reader: StaticReader, node: ast.Call, what: str, first: str = "", *, implicit: bool, is_parameter: bool = False
+) -> BufferType:
+    """The type that `(shape, dtype, strides=..., elem_offset=..., scope=..., align=...)` describes.
+
+    An offset of which a parameter says nothing but a name is 0: what is passed starts with its first element.
+    """
     given = Arguments(reader.source, node, what, f"{first} shape dtype {LAYOUT}", _RENAMED)
     dtype_node, shape_node = given.get("dtype"), given.require("shape")
     if isinstance(shape_node, ast.Constant) and isinstance(shape_node.value, str) and dtype_node is None:
@@ -39,7 +44,10 @@ def read_buffer_type(reader: StaticReader, node: ast.Call, what: str, first: str
     kind = given.get("buffer_type")
     if kind is not None and reader.value(kind) not in ("", "default", None):
         reader.fail(kind, "buffers that broadcast are not taken; give each shape its own PrimFunc")
-    return reader_buffer(reader, given, shape_node, dtype, implicit=implicit)
+    found = reader_buffer(reader, given, shape_node, dtype, implicit=implicit)
+    if is_parameter and found.offset.as_symbol is not None:
+        return BufferType(found.shape, dtype, strides=found.strides, scope=found.scope, align=found.align)
+    return found
 
 
 def reader_buffer(
@@ -88,7 +96,7 @@ def _is_none(node: ast.expr) -> bool:
 def read_annotation(reader: StaticReader, node: ast.expr, *, implicit: bool = False) -> BufferType | None:
     """`T.Buffer((n, 4), "float32")` or `T.Buffer[(n, 4), "float32"]`; `None` for another annotation."""
     if isinstance(node, ast.Call) and reader.aliases.name_in("tir", node.func) in ("Buffer", "buffer"):
-        return read_buffer_type(reader, node, "T.Buffer", implicit=implicit)
+        return read_buffer_type(reader, node, "T.Buffer", implicit=implicit, is_parameter=True)
     if isinstance(node, ast.Subscript) and reader.aliases.name_in("tir", node.value) == "Buffer":
         parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         last = parts[-1]

@@ -135,7 +135,9 @@ class PrimFunctionReader:
                 name = call.args[0].id if call.args and isinstance(call.args[0], ast.Name) else ""
                 handle = handles.get(name) or self._misnamed(call, name, handles)
                 if handle is not None:
-                    handle.buffer = read_buffer_type(reader, call, "T.match_buffer", "param", implicit=True)
+                    handle.buffer = read_buffer_type(
+                        reader, call, "T.match_buffer", "param", implicit=True, is_parameter=True
+                    )
                     handle.buffer_name = target
                     continue
             if not self._declares(reader, statement):

@@ -249,6 +249,12 @@ def _builtin(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
     return cast_to(reader, node, reader.value(given.rest[0]), dtypes[name])
 
 
+def _array(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.tvm_stack_make_array(A.data, shape, ...)`: a buffer as a tensor for a packed function."""
+    names = "data shape strides ndim dtype elem_offset"
+    return reader.value(Arguments(reader.source, node, "T.tvm_stack_make_array", names).require("data"))
+
+
 def _ramp(reader: TirExpressionReader, node: ast.Call) -> object:
     from relax_dialect.frontend.tvmscript.tir_vectors import ramp
 
@@ -277,6 +283,7 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "tvm_call_packed": _call_packed,
     "call_cpacked": _call_packed,
     "address_of": _address,
+    "tvm_stack_make_array": _array,
     "ramp": _ramp,
     "Ramp": _ramp,
     "broadcast": _broadcast,

@@ -272,7 +272,8 @@ class TirStatementReader(TirExpressionReader):
                 value = self.value(inner)
                 if isinstance(value, Scalar):
                     self.values(node, value)
-            case "func_attr":
+            case "func_attr" | "attr":
+                # hints such as pragmas do not change what the function computes
                 pass
             case "reads" | "writes" | "where" | "sblock_attr" | "block_attr":
                 self.fail(node, f"T.{name} belongs into a block")
