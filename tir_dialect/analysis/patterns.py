@@ -54,14 +54,22 @@ def op_pattern(func: PrimFuncOp) -> OpPattern:
     loops without a known end, views, iterators that are neither spatial nor reductions, stores that are not at
     distinct spatial iterators, and buffers that are read at other elements than are written make a function opaque.
     """
+    pattern = OpPattern.ELEMENTWISE
+    for each in computation_patterns(func):
+        pattern = _combine(pattern, each)
+    return pattern
+
+
+def computation_patterns(func: PrimFuncOp) -> tuple[OpPattern, ...]:
+    """The patterns of the computations of a function one by one, at least one, as `op_pattern` combines them.
+
+    A softmax has none but reductions and elementwise ones, though as a whole it is as hard as a matrix product.
+    """
     if func.may_alias is not None or any(_is_opaque(op) for op in func.body.walk()):
-        return OpPattern.OPAQUE
+        return (OpPattern.OPAQUE,)
     space = IndexSpace(func)
     stores = [op for op in func.body.walk() if isinstance(op, StoreOp) and not isinstance(op.parent_op(), InitOp)]
-    pattern = OpPattern.ELEMENTWISE
-    for store in stores:
-        pattern = _combine(pattern, _Computation(store, space).pattern())
-    return pattern if stores else OpPattern.OPAQUE
+    return tuple(_Computation(store, space).pattern() for store in stores) or (OpPattern.OPAQUE,)
 
 
 def _combine(before: OpPattern, after: OpPattern) -> OpPattern:

@@ -1,0 +1,43 @@
+"""`annotate-op-pattern`: every PrimFunc says how its results depend on its operands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+
+from lowering.graph.kernel_facts import ANNOTATION
+from tir_dialect.analysis.patterns import op_pattern
+from tir_dialect.ops.function import PrimFuncOp
+
+
+@dataclass(frozen=True)
+class AnnotateOpPatternPass(ModulePass):
+    """Writes the pattern of each PrimFunc down, for people to see and to change before `fuse-ops`.
+
+    Before:
+
+    ```mlir
+    tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) { ... }
+    ```
+
+    After:
+
+    ```mlir
+    tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>)
+        attributes {op_pattern = "elementwise"} { ... }
+    ```
+
+    The patterns are `elementwise`, `broadcast`, `injective`, `reduction`, `out_elementwise_fusable` and `opaque`. What
+    is there already stays, hence idempotent. `fuse-ops` does not need the pass: without annotations it analyses.
+    """
+
+    name = "annotate-op-pattern"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Annotates every PrimFunc."""
+        for func in op.ops:
+            if isinstance(func, PrimFuncOp) and ANNOTATION not in func.attributes:
+                func.attributes[ANNOTATION] = StringAttr(op_pattern(func).name.lower())

@@ -1,0 +1,106 @@
+"""`fuse-tir`: a group of calls of kernels becomes the call of one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.graph.fused_kernel import FusedKernel, stem
+from relax_dialect.ops.fused import FusedOp
+from relax_dialect.struct_info.symbols import fresh_name
+from relax_dialect.symbols import called_functions, symbol_name
+from tir_dialect.ops.function import PrimFuncOp
+
+
+@dataclass(frozen=True)
+class FuseTIRPass(ModulePass):
+    """Makes one PrimFunc of the PrimFuncs that a `relax.fused` calls; equal groups share it.
+
+    Before:
+
+    ```mlir
+    %2 = relax.fused {
+      %0 = relax.call_tir @matmul(%x, %w) : !relax.tensor<[n, 8], f32>
+      %1 = relax.call_tir @add(%0, %b) : !relax.tensor<[n, 8], f32>
+      %3 = relax.call_tir @relu(%1) : !relax.tensor<[n, 8], f32>
+      relax.yield %3
+    }
+    ```
+
+    After:
+
+    ```mlir
+    tir.prim_func @fused_matmul_add_relu[%n](%x: ..., %w: ..., %b: ..., %r: !tir.buffer<[n, 8], f32>) {
+      %t = tir.alloc_buffer : !tir.buffer<[n, 8], f32>
+      ... tir.block "matmul" ... tir.store %s, %t[%i, %j]
+      ... tir.block "relu" ... maximumf(%t[%i, %j] + %b[%j], 0)
+    }
+    %2 = relax.call_tir @fused_matmul_add_relu(%x, %w, %b) : !relax.tensor<[n, 8], f32>
+    ```
+
+    What elementwise functions compute is computed where it is used, unless that would repeat expensive work; the rest
+    is kept in buffers of the kernel, which `schedule-cpu` keeps small. PrimFuncs that only groups called go. Refuses
+    groups of other ops. No group is left; idempotent.
+    """
+
+    name = "fuse-tir"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Replaces every group."""
+        groups = [inner for inner in op.walk() if isinstance(inner, FusedOp)]
+        if not groups:
+            return
+        kernels = _Kernels(op)
+        for each in groups:
+            kernels.replace(each)
+        _remove_unused(op, kernels.merged)
+
+
+@dataclass
+class _Kernels:
+    """The kernels that have been made."""
+
+    module: ModuleOp
+    merged: dict[str, None] = field(default_factory=dict[str, None])
+    """The PrimFuncs that have become part of others."""
+    _made: dict[Hashable, tuple[PrimFuncOp, tuple[str, ...]]] = field(
+        default_factory=dict[Hashable, tuple[PrimFuncOp, tuple[str, ...]]]
+    )
+    _names: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        self._names.update(name for op in self.module.ops if (name := symbol_name(op)) is not None)
+
+    def replace(self, group: FusedOp) -> None:
+        """The call of one kernel in the place of a group."""
+        kernel = FusedKernel(group)
+        found = self._made.get(kernel.key)
+        if found is None:
+            name = fresh_name(stem(kernel.callees), self._names)
+            self._names.add(name)
+            found = self._made[kernel.key] = (kernel.build(name), kernel.symbols)
+            Rewriter.insert_op(found[0], self._place(kernel.callees))
+        self.merged.update(dict.fromkeys(kernel.callees))
+        call = kernel.call(*found)
+        Rewriter.replace_op(group, call)
+
+    def _place(self, callees: Iterable[str]) -> InsertPoint:
+        """After the last kernel that there is."""
+        last = None
+        for op in self.module.ops:
+            last = op if isinstance(op, PrimFuncOp) else last
+        return InsertPoint.at_start(self.module.body.block) if last is None else InsertPoint.after(last)
+
+
+def _remove_unused(module: ModuleOp, names: Iterable[str]) -> None:
+    """Erases those of the PrimFuncs that nothing calls any more."""
+    used = {name for op in module.walk() for name in called_functions(op)}
+    gone = set(names) - used
+    for op in list(module.ops):
+        if isinstance(op, PrimFuncOp) and op.sym_name.data in gone:
+            Rewriter.erase_op(op)

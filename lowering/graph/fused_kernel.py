@@ -1,0 +1,247 @@
+"""One PrimFunc for a group of calls: their bodies one after the other, with their values in memory of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Operation, OpResult, SSAValue
+from xdsl.rewriter import Rewriter
+
+from lowering.diagnostics import fail
+from lowering.graph.inline_blocks import inline_buffers
+from lowering.legalize.kernel_dims import KernelDims
+from lowering.locations import inherit_location
+from relax_dialect.ops.call_tir import CallTIROp
+from relax_dialect.ops.control_flow import yielded
+from relax_dialect.ops.fused import FusedOp
+from relax_dialect.ops.prim_func import explicit_symbols, find_prim_func, match_prim_func
+from relax_dialect.struct_info.base import as_struct_infos
+from relax_dialect.struct_info.types import PrimType, TensorType
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Dim, constant, symbol
+from tir_dialect.dtypes import scalar_type
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.ops.scalars import DimOp
+from tir_dialect.types import BufferType
+
+MOST_NAMES = 5
+"""A kernel is called after the first so many of its parts."""
+
+Place: TypeAlias = tuple[int, int]
+"""Where a value comes from: parameter `i` is `(-1, i)`, result `r` of call `m` is `(m, r)`."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A call of the group."""
+
+    call: CallTIROp
+    func: PrimFuncOp
+    bindings: Mapping[str, Dim]
+    """The symbols of its PrimFunc in terms of the caller's."""
+
+
+class FusedKernel:
+    """The kernel that a group becomes."""
+
+    def __init__(self, group: FusedOp):
+        """Fails at a call that is no call of a PrimFunc with known sizes."""
+        self._group = group
+        self._members = [_member(op) for op in group.body.block.ops if op is not group.body.block.last_op]
+        self._outputs = yielded(group.body)
+        made = {result for member in self._members for result in member.call.res}
+        used = dict.fromkeys(value for member in self._members for value in member.call.arguments)
+        self._inputs = [value for value in used if value not in made]
+        self._places: dict[SSAValue, Place] = {value: (-1, i) for i, value in enumerate(self._inputs)}
+        for number, member in enumerate(self._members):
+            self._places |= {result: (number, i) for i, result in enumerate(member.call.res)}
+        self._shapes = [info.known_dims or () for info in self._tensors()]
+        bound = [dim for member in self._members for dim in member.bindings.values()]
+        self._dims = KernelDims.of(self._shapes, bound)
+        self._bound = self._dims.shape(bound)
+
+    def _tensors(self) -> list[TensorType]:
+        values = (*self._inputs, *self._outputs)
+        return [value.type for value in values if isinstance(value.type, TensorType)]
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The kernel's symbols; equal kernels have them in the same order."""
+        return self._dims.symbols(self._shapes, self._bound)
+
+    @property
+    def callees(self) -> list[str]:
+        """The PrimFuncs that are called, in order."""
+        return [member.func.sym_name.data for member in self._members]
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for groups that have the same kernel."""
+        numbers = {name: symbol(f"k{index}") for index, name in enumerate(self.symbols)}
+
+        def text(dims: Sequence[Dim]) -> tuple[str, ...]:
+            return tuple(str(dim.substitute(numbers)) for dim in self._dims.shape(dims))
+
+        calls = tuple(
+            (
+                member.func.sym_name.data,
+                tuple(self._places[value] for value in member.call.arguments),
+                text(tuple(member.bindings.values())),
+            )
+            for member in self._members
+        )
+        dtypes = tuple(_dtype(value) for value in (*self._inputs, *self._outputs))
+        return (calls, tuple(self._places[value] for value in self._outputs), dtypes, tuple(map(text, self._shapes)))
+
+    def build(self, name: str) -> PrimFuncOp:
+        """The PrimFunc; what lies between two calls is computed where it is used if that pays."""
+        params = [self._parameter(value, value.name_hint) for value in self._inputs]
+        names = [result.name_hint for result in self._group.res]
+        params += [self._parameter(*each) for each in zip(self._outputs, names, strict=True)]
+        func = PrimFuncOp(name, self.symbols, params)
+        body = _Body(func)
+        buffers: dict[SSAValue, SSAValue] = dict(zip((*self._inputs, *self._outputs), func.params, strict=True))
+        inner: list[SSAValue] = []
+        for member in self._members:
+            for result in member.call.res:
+                if result not in buffers:
+                    buffers[result] = body.allocate(BufferType(self._dims.shape(_dims(result)), _dtype(result)))
+                    buffers[result].name_hint = result.name_hint
+                    inner.append(buffers[result])
+            values = [buffers[value] for value in (*member.call.arguments, *member.call.res)]
+            body.append(member.func, values, self._substitution(member))
+        body.finish()
+        inherit_location(self._group, func)
+        inline_buffers(func, inner)
+        return func
+
+    def call(self, func: PrimFuncOp, symbols: Sequence[str]) -> CallTIROp:
+        """The call of a kernel that was made for this group, or, with these symbols, for one that is equal to it."""
+        own = dict(zip(symbols, self.symbols, strict=True))
+        tir_vars = [self._dims.original(symbol(own[name])) for name in explicit_symbols(func)]
+        types = [value.type for value in self._outputs if isinstance(value.type, TensorType)]
+        call = CallTIROp(SymbolRefAttr(func.sym_name.data), self._inputs, types, tir_vars=tir_vars)
+        call.location = self._group.location
+        for old, new in zip(self._group.res, call.res, strict=True):
+            new.name_hint = old.name_hint
+        return call
+
+    def _parameter(self, value: SSAValue, name: str | None) -> tuple[str, Attribute]:
+        hint = name or "T"
+        if isinstance(value.type, TensorType):
+            return hint, BufferType(self._dims.shape(_dims(value)), _dtype(value))
+        return hint, scalar_type(_dtype(value))
+
+    def _substitution(self, member: Member) -> dict[str, Dim]:
+        return {name: self._dims.shape((dim,))[0] for name, dim in member.bindings.items()}
+
+
+def _member(op: Operation) -> Member:
+    func = find_prim_func(op, op.callee) if isinstance(op, CallTIROp) else None
+    if func is None or not isinstance(op, CallTIROp):
+        fail(op, "expected a call of a PrimFunc in a group", "run 'legalize-ops' first")
+    types = as_struct_infos((*op.arguments.types, *op.res.types))
+    match = match_prim_func(op, func, types, op.tir_dims)
+    if match.slots or op.shapes:
+        fail(op, "has a shape that is not known in a group", "refine it with 'relax.match_cast'")
+    return Member(op, func, {name: match.bindings[name] for name in func.symbol_names})
+
+
+def _dims(value: SSAValue) -> tuple[Dim, ...]:
+    return (value.type.known_dims if isinstance(value.type, TensorType) else None) or ()
+
+
+def _dtype(value: SSAValue) -> Attribute:
+    info = value.type
+    dtype = info.dtype if isinstance(info, TensorType | PrimType) else None
+    if dtype is None:
+        raise ValueError(f"expected a tensor or prim of known dtype, got {info}")
+    return dtype
+
+
+@dataclass
+class _Body:
+    """The body of a function that is being put together: memory, then sizes, then loops."""
+
+    func: PrimFuncOp
+    _allocations: list[Operation] = field(default_factory=list[Operation])
+    _header: list[Operation] = field(default_factory=list[Operation])
+    _nests: list[Operation] = field(default_factory=list[Operation])
+    _sizes: dict[Dim, SSAValue] = field(default_factory=dict[Dim, SSAValue])
+    _names: dict[str, int] = field(default_factory=dict[str, int])
+
+    def allocate(self, kind: BufferType) -> SSAValue:
+        """New memory."""
+        op = AllocBufferOp(kind)
+        self._allocations.append(op)
+        return op.buffer
+
+    def append(self, callee: PrimFuncOp, params: Sequence[SSAValue], dims: Mapping[str, Dim]) -> None:
+        """A copy of the body of another function, with its parameters and symbols replaced."""
+        values: dict[SSAValue, SSAValue] = dict(zip(callee.params, params, strict=True))
+        for argument, name in zip(callee.symbol_args, callee.symbol_names, strict=True):
+            if argument.uses:
+                values[argument] = self._size(dims[name])
+        for op in callee.body.block.ops:
+            if isinstance(op, DimOp):
+                values[op.result] = self._size(op.dim.substitute(dims))
+            elif isinstance(op, arith.ConstantOp) and isinstance(op.result.type, IndexType):
+                values[op.result] = self._constant(op)
+            else:
+                clone = op.clone(values)
+                self._adapt(clone, dims)
+                (self._allocations if isinstance(clone, AllocBufferOp) else self._nests).append(clone)
+
+    def finish(self) -> None:
+        """Puts everything into the function."""
+        self.func.body.block.add_ops([*self._allocations, *self._header, *self._nests])
+
+    def _constant(self, op: arith.ConstantOp) -> SSAValue:
+        value = op.value.value.data if isinstance(op.value, IntegerAttr) else 0
+        return self._size(constant(value))
+
+    def _size(self, dim: Dim) -> SSAValue:
+        name = dim.as_symbol
+        argument = None if name is None else self.func.symbol_arg(name)
+        if argument is not None:
+            return argument
+        if dim not in self._sizes:
+            value = dim.constant_value
+            op = DimOp(dim) if value is None else arith.ConstantOp(IntegerAttr(value, IndexType()))
+            op.result.name_hint = None if value is None or value < 0 else f"c{value}"
+            self._header.append(op)
+            self._sizes[dim] = op.result
+        return self._sizes[dim]
+
+    def _adapt(self, clone: Operation, dims: Mapping[str, Dim]) -> None:
+        """Symbols in the types and sizes of a copy, and names of blocks that are there already."""
+        for op in clone.walk():
+            if isinstance(op, DimOp):
+                op.dim_attr = DimAttr(op.dim.substitute(dims))
+            elif isinstance(op, BlockOp):
+                op.block_name = StringAttr(self._unique(op.block_name.data))
+            for result in op.results:
+                if isinstance(result.type, BufferType):
+                    _set_type(result, result.type.substitute(dims))
+
+    def _unique(self, name: str) -> str:
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return self._unique(f"{name}_{count}") if count else name
+
+
+def _set_type(result: OpResult, kind: BufferType) -> None:
+    if result.type != kind:
+        Rewriter.replace_value_with_new_type(result, kind)
+
+
+def stem(callees: Sequence[str]) -> str:
+    """What a kernel of these parts is called: `fused_matmul_add_relu`."""
+    shown = [name.rstrip("0123456789").rstrip("_") or name for name in callees[:MOST_NAMES]]
+    return "_".join(["fused", *shown, *(["etc"] if len(callees) > MOST_NAMES else [])])

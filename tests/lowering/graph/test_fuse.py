@@ -1,0 +1,176 @@
+"""Fused programs compute what they computed before, exactly, with fewer kernels."""
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.locations import names
+from lowering.parsing import parse_module
+from relax_dialect.ops.call_tir import CallTIROp
+from tests.strategies.relax_programs import ALL, Program, programs
+from tests.support.programs import check_pass, run_everywhere, run_pipeline
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import AllocBufferOp
+
+PREPARE = "lambda-lift,bind-unknown-dims,insert-guards,legalize-ops"
+FUSE = "fuse-ops,fuse-tir"
+
+PROGRAMS = {
+    "elementwise": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[3], f32>)",
+        "%0 = relax.add %x, %y %1 = relax.exp %0 %2 = relax.multiply %1, %0 %r = relax.negative %2",
+        1,
+    ),
+    "epilogue": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[3, 3], f32>)",
+        "%0 = relax.matmul %x, %y %1 = relax.add %0, %x %2 = relax.nn.relu %1 %r = relax.tanh %2",
+        1,
+    ),
+    "transposed": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[n, 3], f32>)",
+        "%0 = relax.permute_dims %y %1 = relax.matmul %x, %0 %r = relax.nn.relu %1",
+        1,
+    ),
+    "softmax": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[n, 1], f32>)",
+        "%0 = relax.multiply %x, %y %1 = relax.nn.softmax %0 axis = -1 %r = relax.exp %1",
+        1,
+    ),
+    "reduced": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[3], f32>)",
+        "%0 = relax.exp %x %1 = relax.sum %0 axes = [0] %2 = relax.multiply %1, %y %r = relax.sqrt %2",
+        1,
+    ),
+    "rearranged": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[n, 3], f32>)",
+        "%0 = relax.add %x, %y %1 = relax.repeat %0 repeats = 2 axis = 1 "
+        "%2 = relax.permute_dims %1 %r = relax.negative %2",
+        1,
+    ),
+    "expensive and broadcast": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[n, 1], f32>)",
+        "%0 = relax.exp %y %r = relax.add %x, %0",
+        1,
+    ),
+    "expressions": (
+        "[%n](%x: !relax.tensor<[2 * n], f32>, %y: !relax.tensor<[2 * n], f32>)",
+        "%0 = relax.add %x, %y %1 = relax.strided_slice %0 axes = [0] begin = [n] end = [2 * n] %r = relax.exp %1",
+        1,
+    ),
+    "used elsewhere": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[3], f32>)",
+        "%0 = relax.add %x, %y %1 = relax.exp %0 %r = relax.tuple(%0, %1)",
+        2,
+    ),
+    "half": (
+        "[%n](%x: !relax.tensor<[n, 3], f16>, %y: !relax.tensor<[3], f16>)",
+        "%0 = relax.add %x, %y %1 = relax.multiply %0, %0 %2 = relax.astype %1 dtype = f32 %r = relax.exp %2",
+        1,
+    ),
+    "several results": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[3], f32>)",
+        "%0, %1, %2 = relax.split %x sections = 3 axis = 1 %3 = relax.add %0, %2 %4 = relax.multiply %3, %1 "
+        "%r = relax.add %4, %y",
+        1,
+    ),
+}
+
+
+def program(head: str, body: str) -> str:
+    return f"relax.func @main{head} -> !relax.object {{ {body} relax.return %r }}"
+
+
+def arguments(head: str, n: int) -> list[np.ndarray]:
+    shapes = {"[n, 3]": (n, 3), "[3]": (3,), "[3, 3]": (3, 3), "[n, 1]": (n, 1), "[2 * n]": (2 * n,)}
+    rng = np.random.default_rng(n)
+    found = [part.partition("]")[0] + "]" for part in head.split("tensor<")[1:]]
+    dtype = np.float16 if "f16" in head else np.float32
+    return [rng.random(shapes[shape]).astype(dtype) for shape in found]
+
+
+def kernels(module: ModuleOp) -> list[PrimFuncOp]:
+    return [op for op in module.ops if isinstance(op, PrimFuncOp)]
+
+
+@pytest.mark.parametrize(("head", "body", "count"), PROGRAMS.values(), ids=PROGRAMS)
+def test_values_stay_in_one_kernel(head: str, body: str, count: int):
+    module = parse_module(program(head, body))
+    inputs = [arguments(head, n) for n in (0, 1, 4)]
+    run_pipeline(module, PREPARE)
+    check_pass(module, "fuse-ops", inputs)
+    fused = check_pass(module, FUSE, inputs)
+    assert len(kernels(fused)) == count
+    assert len([op for op in fused.walk() if isinstance(op, CallTIROp)]) == count
+
+
+@pytest.mark.parametrize(("head", "body", "count"), PROGRAMS.values(), ids=PROGRAMS)
+def test_fused_kernels_compile(head: str, body: str, count: int):
+    module = parse_module(program(head, body))
+    run_pipeline(module, f"{PREPARE},{FUSE}")
+    run_everywhere(module, "main", arguments(head, 5))
+
+
+@given(programs(ALL.without("unknown_rank")))
+@settings(max_examples=40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+def test_random_programs_stay(program: Program):
+    module = program.module.clone()
+    run_pipeline(module, PREPARE)
+    check_pass(module, FUSE, [program.inputs], entry=program.entry)
+
+
+def test_a_long_chain_is_one_block():
+    steps = " ".join(f"%{i + 1} = relax.add %{i}, %x" for i in range(200))
+    module = parse_module(
+        program("[%n](%x: !relax.tensor<[n], f32>)", f"%0 = relax.exp %x {steps} %r = relax.exp %200")
+    )
+    run_pipeline(module, f"{PREPARE},{FUSE}")
+    (kernel,) = kernels(module)
+    assert not [op for op in kernel.walk() if isinstance(op, AllocBufferOp)]
+    assert len([op for op in kernel.walk() if op.name == "tir.load"]) == 1
+
+
+def test_equal_groups_share_a_kernel():
+    layer = "%a{0} = relax.matmul %{0}, %w %b{0} = relax.add %a{0}, %y %{1} = relax.nn.relu %b{0} "
+    body = "%0 = relax.nn.relu %x " + "".join(layer.format(i, i + 1) for i in range(4)) + "%r = relax.exp %4"
+    module = parse_module(
+        program(
+            "[%m](%x: !relax.tensor<[m, 4], f32>, %w: !relax.tensor<[4, 4], f32>, %y: !relax.tensor<[4], f32>)", body
+        )
+    )
+    run_pipeline(module, f"{PREPARE},{FUSE}")
+    assert sorted(kernel.sym_name.data for kernel in kernels(module)) == [
+        "fused_matmul_add_nn_relu",
+        "fused_matmul_add_nn_relu_exp",
+        "nn_relu",
+    ]
+
+
+def test_names_of_layers_stay():
+    module = parse_module(
+        """
+        relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+          %0 = relax.exp %x loc("first")
+          %1 = relax.negative %0 loc("second")
+          relax.return %1
+        }
+        """
+    )
+    run_pipeline(module, f"{PREPARE},{FUSE}")
+    (call,) = [op for op in module.walk() if isinstance(op, CallTIROp)]
+    assert names(call.location) == ("first", "second")
+
+
+def test_no_call_passes_an_effect():
+    module = parse_module(
+        """
+        relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> impure {
+          %0 = relax.exp %x
+          relax.call_packed "changes"(%x)
+          %1 = relax.negative %0
+          relax.return %1
+        }
+        """
+    )
+    run_pipeline(module, f"{PREPARE},{FUSE}")
+    assert len(kernels(module)) == 2
