@@ -6,10 +6,17 @@ import re
 from bisect import bisect_right
 from difflib import get_close_matches
 from itertools import accumulate
+from struct import unpack
 
-from typing_extensions import override
+from typing_extensions import Self, override
 from xdsl.context import Context
-from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr, UnknownLoc
+from xdsl.dialects.builtin import (
+    FileLineColLoc,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+    UnknownLoc,
+)
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
@@ -41,6 +48,24 @@ class LinearLexer(MLIRLexer):
     """xDSL's lexer, whose time for a string that is not closed doubles with every character, without backtracking."""
 
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
+class _Bits(int):
+    """A number in hexadecimal digits: for a float, its bits, which the base class of our parser takes for a number."""
+
+    _format: str | None
+    _bytes: int
+
+    def __new__(cls, value: int, digits: int) -> Self:
+        bits = super().__new__(cls, value)
+        bits._format = {4: "<e", 8: "<f", 16: "<d"}.get(digits)
+        bits._bytes = digits // 2
+        return bits
+
+    def __float__(self) -> float:
+        if self._format is None:
+            return float(int(self))
+        return unpack(self._format, self.to_bytes(self._bytes, "little"))[0]
 
 
 class LocatedParser(Parser):
@@ -79,6 +104,14 @@ class LocatedParser(Parser):
         advice = f"; did you mean {' or '.join(repr(match) for match in close)}" if close else ""
         position = self.lexer.input.content.find(name, self._op_start)
         self.raise_error(f"unknown operation '{name}'{advice}", position, position + len(name))
+
+    @override
+    def _parse_tensor_literal_element(self) -> Parser._TensorLiteralElement:
+        element = super()._parse_tensor_literal_element()
+        digits = element.span.text.removeprefix("0x")
+        if digits == element.span.text or not isinstance(element.value, int):
+            return element
+        return self._TensorLiteralElement(False, _Bits(element.value, len(digits)), element.span)
 
     def _locate(self, op: Operation, position: int) -> None:
         """Gives the position to `op`, and to ops in it that have no text of their own, as inner loops of a nest."""

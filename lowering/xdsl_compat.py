@@ -154,6 +154,11 @@ def _open_strings_backtrack() -> bool:
     return "*+" not in str(vars(MLIRLexer)["_unescaped_characters_regex"])
 
 
+def _bits_of_dense_floats_are_integers() -> bool:
+    (op,) = _parsed('"test.op"() {x = dense<0x4B400000> : vector<2xf32>} : () -> ()').ops
+    return "0x4B400000" not in str(op)
+
+
 WORK_AROUNDS: tuple[WorkAround, ...] = (
     WorkAround("dominance is not verified", "lowering/verify", _use_before_definition_verifies),
     WorkAround(
@@ -163,6 +168,11 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
         "a string that is not closed takes exponential time",
         "LinearLexer in lowering/parsing.py",
         _open_strings_backtrack,
+    ),
+    WorkAround(
+        "the bits of elements of dense floats are read as integers",
+        "LocatedParser in lowering/parsing.py",
+        _bits_of_dense_floats_are_integers,
     ),
     WorkAround("rewrites lose locations", "keep_locations in lowering/locations.py", _rewriting_loses_locations),
     *(

@@ -1,5 +1,5 @@
 import pytest
-from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, VectorType, f16, f32, f64
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
@@ -59,3 +59,15 @@ def test_a_string_that_is_not_closed_is_an_error_at_once():
 def test_strings_are_read_as_before(text: str):
     source = f'"test.op"() {{a = "{text}"}} : () -> ()'
     assert str(parse_module(source)) == str(Parser(make_context(), source).parse_module())
+
+
+@pytest.mark.parametrize("kind", ["f16", "f32", "f64"])
+@pytest.mark.parametrize("number", [12582912.0, -3.0, float("inf"), float("-inf")])
+def test_dense_floats_are_read_as_they_are_printed(kind: str, number: float):
+    if kind == "f16" and number == 12582912.0:
+        number = 60000.0
+    types = {"f16": f16, "f32": f32, "f64": f64}
+    attribute = DenseIntOrFPElementsAttr.from_list(VectorType(types[kind], [2]), [number])
+    module = parse_module(f'"test.op"() {{x = {attribute}}} : () -> ()')
+    assert module.body.block.first_op is not None
+    assert module.body.block.first_op.attributes["x"] == attribute

@@ -77,8 +77,8 @@ class ColumnReduction:
 
     def _columns(self, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None) -> None:
         code = self.code
-        low, high = (code.index(0), code.dim(self.lane.extent)) if part is None else part
-        length = high if part is None else code.sub(high, low)
+        low, high = (None, code.dim(self.lane.extent)) if part is None else part
+        length = high if low is None else code.sub(high, low)
         done: SSAValue = code.index(0)
         for unroll in (self.unroll, 1) if self.unroll > 1 else (1,):
             done = self._blocks(at, low, length, done, unroll)
@@ -87,10 +87,10 @@ class ColumnReduction:
             return
         left = code.sub(length, done)
         with code.when(code.compare("sgt", left, 0)):
-            self._block(at, code.add(low, done), 1, left)
+            self._block(at, done if low is None else code.add(low, done), 1, left)
 
     def _blocks(
-        self, at: dict[int, SSAValue], low: SSAValue, length: SSAValue, done: SSAValue, unroll: int
+        self, at: dict[int, SSAValue], low: SSAValue | None, length: SSAValue, done: SSAValue, unroll: int
     ) -> SSAValue:
         """Full blocks of some vectors from `done` on; gives where they end."""
         code, step, known = self.code, unroll * self.lanes, constant_of(length)
@@ -99,7 +99,8 @@ class ColumnReduction:
         end = code.index(known // step * step) if known is not None else code.mul(code.divide(length, step), step)
         first = None if constant_of(done) == 0 else code.divide(done, step)
         with code.loop(code.divide(end, step), "block", lower=first) as block:
-            self._block(at, code.add(low, code.mul(block, step)), unroll, None)
+            start = code.mul(block, step)
+            self._block(at, start if low is None else code.add(low, start), unroll, None)
         return end
 
     def _block(self, at: dict[int, SSAValue], start: SSAValue, unroll: int, left: SSAValue | None) -> None:

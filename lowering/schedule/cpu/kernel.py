@@ -81,11 +81,11 @@ class Kernel:
         return maximum(minimum(worthwhile, constant(self.target.cores)), constant(1))
 
     @contextmanager
-    def shared(self, extent: Dim, work: Dim, step: int = 1) -> Generator[tuple[SSAValue, SSAValue]]:
-        """The range `0 <= i < extent`, or the part of it that a thread has, which starts at a multiple of `step`."""
+    def shared(self, extent: Dim, work: Dim, step: int = 1) -> Generator[tuple[SSAValue, SSAValue] | None]:
+        """The part of the range `0 <= i < extent` that a thread has, from a multiple of `step`; or `None`."""
         code, tasks = self.code, self.tasks(work)
         if tasks.constant_value == 1 or extent.constant_value in (0, 1):
-            yield code.index(0), code.dim(extent)
+            yield None
             return
         height = step * maximum(ceildiv(extent, step * tasks), constant(1))
         with code.loop(code.dim(ceildiv(extent, height)), "task", kind=LoopKind.PARALLEL) as task:

@@ -16,6 +16,7 @@ from lowering.schedule.cpu.reduction import Reduction, find_reduction
 from lowering.schedule.cpu.shared_reduction import emit_shared_reduction
 from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
 from lowering.schedule.cpu.sweep import Sweep
+from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.target import Target
@@ -130,19 +131,15 @@ class _Emitter:
         self,
         row: Row,
         axes: Sequence[int],
-        extents: Sequence[object],
+        extents: Sequence[Dim],
         at: Mapping[int, SSAValue],
         part: tuple[SSAValue, SSAValue] | None,
     ) -> None:
-        from tir_dialect.dims import Dim
-
         if not axes:
             for items in row.sweeps:
                 self._row_part(items, row.depth, at)
             return
-        extent = extents[0]
-        assert isinstance(extent, Dim)
-        low, high = (None, self.kernel.code.dim(extent)) if part is None else part
+        low, high = (None, self.kernel.code.dim(extents[0])) if part is None else part
         with self.kernel.code.loop(high, "row", lower=low) as index:
             self._row_loops(row, axes[1:], extents[1:], {**at, axes[0]: index}, None)
 

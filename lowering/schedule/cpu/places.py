@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.ir import SSAValue
@@ -20,7 +20,7 @@ class Index:
     strides: tuple[Dim, ...]
     value: SSAValue | None = None
     """The value, if it is no linear function of the axes."""
-    whole: Dim | None = None
+    whole: Dim | None = field(default=None, compare=False)
     """The expression over symbols for the axes, if there is one."""
 
     def is_axis(self, number: int) -> bool:

@@ -1,0 +1,204 @@
+// RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=1\"}" | filecheck %s
+// RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=1\"},schedule-cpu{target=\"x86-64-v3 cores=1\"}" | filecheck %s
+
+// A map over contiguous memory is one loop, whatever its rank: full vectors, then the first lanes of one.
+// CHECK-LABEL: tir.prim_func @map
+// CHECK:         %X_1 = tir.flatten %X
+// CHECK:         %Y_1 = tir.flatten %Y
+// CHECK:         tir.dim m * n
+// CHECK:         tir.for (%v)
+// CHECK:           tir.for vectorized (%lane)
+// CHECK:             tir.load %X_1
+// CHECK:             tir.store {{.*}}, %Y_1
+// CHECK:         tir.if
+// CHECK-NEXT:      tir.for vectorized
+// CHECK:             arith.cmpi slt, %lane_1
+// CHECK-NEXT:        tir.if
+// CHECK:               tir.store {{.*}}, %Y_1
+tir.prim_func @map[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n], f32>) {
+  tir.for (%i, %j) in (%m, %n) {
+    tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %n) {
+      %x = tir.load %X[%vi, %vj]
+      %y = arith.negf %x : f32
+      tir.store %y, %Y[%vi, %vj]
+    }
+  }
+}
+
+// A column is read once for its row, before the loop along the row.
+// CHECK-LABEL: tir.prim_func @broadcast
+// CHECK:         tir.for (%vi)
+// CHECK:           %[[COLUMN:.*]] = tir.load %C_1[%vi]
+// CHECK:           tir.for (%v)
+// CHECK:             tir.for vectorized
+// CHECK:               arith.addf {{.*}}, %[[COLUMN]] : f32
+tir.prim_func @broadcast[%m, %n](%X: !tir.buffer<[m, n], f32>, %C: !tir.buffer<[m, 1], f32>, %Y: !tir.buffer<[m, n], f32>) {
+  tir.for (%i, %j) in (%m, %n) {
+    tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %n) {
+      %zero = arith.constant 0 : index
+      %x = tir.load %X[%vi, %vj]
+      %c = tir.load %C[%vi, %zero]
+      %y = arith.addf %x, %c : f32
+      tir.store %y, %Y[%vi, %vj]
+    }
+  }
+}
+
+// The elements of a row are added up in four vectors, which are halved until one number is left.
+// CHECK-LABEL: tir.prim_func @rows
+// CHECK:         tir.for (%vi)
+// CHECK:           %sums = tir.alloc_buffer : !tir.buffer<[32], f32, scope = "local", align = 64>
+// CHECK:           tir.for (%v)
+// CHECK:             tir.for vectorized
+// CHECK:               tir.load %sums
+// CHECK:               arith.addf
+// CHECK:               tir.store {{.*}}, %sums
+// CHECK:           tir.alloc_buffer : !tir.buffer<[16], f32, scope = "local", align = 64>
+// CHECK:           tir.alloc_buffer : !tir.buffer<[1], f32, scope = "local", align = 64>
+// CHECK:           tir.store {{.*}}, %S_1[%vi]
+tir.prim_func @rows[%m, %n](%X: !tir.buffer<[m, n], f32>, %S: !tir.buffer<[m], f32>) {
+  tir.for (%i, %r) in (%m, %n) {
+    tir.block "b" (%vi = spatial %i in %m, %vr = reduce %r in %n) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %S[%vi]
+      }
+      %s = tir.load %S[%vi]
+      %x = tir.load %X[%vi, %vr]
+      %t = arith.addf %s, %x : f32
+      tir.store %t, %S[%vi]
+    }
+  }
+}
+
+// Columns are added up for eight vectors at once; the order of the additions of a column stays.
+// CHECK-LABEL: tir.prim_func @columns
+// CHECK:         tir.for (%block)
+// CHECK:           %sums = tir.alloc_buffer : !tir.buffer<[64], f32, scope = "local", align = 64>
+// CHECK:           tir.for (%vr)
+// CHECK:             tir.for vectorized
+// CHECK:               arith.addf
+// CHECK:           tir.for vectorized
+// CHECK:             tir.store {{.*}}, %S_1
+tir.prim_func @columns[%m, %n](%X: !tir.buffer<[m, n], f32>, %S: !tir.buffer<[n], f32>) {
+  tir.for (%j, %r) in (%n, %m) {
+    tir.block "b" (%vj = spatial %j in %n, %vr = reduce %r in %m) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %S[%vj]
+      }
+      %s = tir.load %S[%vj]
+      %x = tir.load %X[%vr, %vj]
+      %t = arith.addf %s, %x : f32
+      tir.store %t, %S[%vj]
+    }
+  }
+}
+
+// A chain goes row by row: powers and their sum in one loop, into memory for one row, which the quotients are made of.
+// The row is multiplied by the reciprocal of its sum if that is a normal number.
+// CHECK-LABEL: tir.prim_func @shares
+// CHECK-NOT:     tir.alloc_buffer : !tir.buffer<[m, n], f32>
+// CHECK:         %E = tir.alloc_buffer : !tir.buffer<[n], f32, align = 64>
+// CHECK:         tir.for (%row)
+// CHECK:           tir.for (%v)
+// CHECK:             tir.for vectorized
+// CHECK:               %[[POWER:.*]] = math.exp
+// CHECK:               tir.store %[[POWER]], %E[
+// CHECK:               arith.addf {{.*}}, %[[POWER]] : f32
+// CHECK:           arith.cmpf oge
+// CHECK:           tir.if
+// CHECK:             tir.for (%v
+// CHECK:               arith.mulf
+// CHECK:           } else {
+// CHECK:               arith.divf
+tir.prim_func @shares[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n], f32>) {
+  %E = tir.alloc_buffer : !tir.buffer<[m, n], f32>
+  %S = tir.alloc_buffer : !tir.buffer<[m], f32>
+  tir.for (%i, %j) in (%m, %n) {
+    tir.block "powers" (%vi = spatial %i in %m, %vj = spatial %j in %n) {
+      %x = tir.load %X[%vi, %vj]
+      %e = math.exp %x : f32
+      tir.store %e, %E[%vi, %vj]
+    }
+  }
+  tir.for (%i, %r) in (%m, %n) {
+    tir.block "sums" (%vi = spatial %i in %m, %vr = reduce %r in %n) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %S[%vi]
+      }
+      %s = tir.load %S[%vi]
+      %e = tir.load %E[%vi, %vr]
+      %t = arith.addf %s, %e : f32
+      tir.store %t, %S[%vi]
+    }
+  }
+  tir.for (%i, %j) in (%m, %n) {
+    tir.block "quotients" (%vi = spatial %i in %m, %vj = spatial %j in %n) {
+      %e = tir.load %E[%vi, %vj]
+      %s = tir.load %S[%vi]
+      %y = arith.divf %e, %s : f32
+      tir.store %y, %Y[%vi, %vj]
+    }
+  }
+}
+
+// Maps in a row are one map.
+// CHECK-LABEL: tir.prim_func @fused
+// CHECK-NOT:     tir.alloc_buffer
+// CHECK:         tir.for vectorized
+// CHECK:           arith.negf
+// CHECK-NEXT:      arith.mulf
+// CHECK-NEXT:      tir.store {{.*}}, %Y_1
+tir.prim_func @fused[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+  %T = tir.alloc_buffer : !tir.buffer<[n], f32>
+  tir.for (%i) in (%n) {
+    tir.block "first" (%vi = spatial %i in %n) {
+      %x = tir.load %X[%vi]
+      %t = arith.negf %x : f32
+      tir.store %t, %T[%vi]
+    }
+  }
+  tir.for (%i) in (%n) {
+    tir.block "second" (%vi = spatial %i in %n) {
+      %t = tir.load %T[%vi]
+      %y = arith.mulf %t, %t : f32
+      tir.store %y, %Y[%vi]
+    }
+  }
+}
+
+// A result that does not start with a neutral number has one accumulator, which adds in order.
+// CHECK-LABEL: tir.prim_func @from_one
+// CHECK:         tir.alloc_buffer : !tir.buffer<[1], f32, scope = "local", align = 64>
+// CHECK-NOT:     tir.alloc_buffer
+// CHECK:         arith.addf
+tir.prim_func @from_one[%n](%X: !tir.buffer<[n], f32>, %S: !tir.buffer<[], f32>) {
+  tir.for (%r) in (%n) {
+    tir.block "b" (%vr = reduce %r in %n) {
+      tir.init {
+        %one = arith.constant 1.0 : f32
+        tir.store %one, %S[]
+      }
+      %s = tir.load %S[]
+      %x = tir.load %X[%vr]
+      %t = arith.addf %s, %x : f32
+      tir.store %t, %S[]
+    }
+  }
+}
+
+// A nest that reads other elements of what it writes is left alone.
+// CHECK-LABEL: tir.prim_func @shifted
+// CHECK:         tir.block "b"
+tir.prim_func @shifted[%n](%X: !tir.buffer<[n + 1], f32>) {
+  %one = arith.constant 1 : index
+  tir.for (%i) in (%n) {
+    tir.block "b" (%vi = spatial %i in %n) {
+      %next = arith.addi %vi, %one : index
+      %x = tir.load %X[%next]
+      tir.store %x, %X[%vi]
+    }
+  }
+}
