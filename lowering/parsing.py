@@ -7,8 +7,9 @@ from bisect import bisect_right
 from difflib import get_close_matches
 from itertools import accumulate
 from struct import unpack
+from typing import Self
 
-from typing_extensions import Self, override
+from typing_extensions import override
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     FileLineColLoc,
