@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import i1
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -16,6 +17,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.parser import Parser
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, Pure, RecursivelySpeculatable, RecursiveMemoryEffect, ReturnLike
 from xdsl.utils.exceptions import VerifyException
@@ -72,7 +74,7 @@ def common_symbols(then_region: Region, else_region: Region) -> set[str]:
 
 
 @irdl_op_definition
-class IfOp(IRDLOperation, BindsResultSymbols):
+class IfOp(IRDLOperation, BindsResultSymbols, HasCanonicalizationPatternsInterface):
     """Runs one of two regions and has the values with which that region ends.
 
     ```mlir
@@ -145,6 +147,12 @@ class IfOp(IRDLOperation, BindsResultSymbols):
             if isinstance(info, PrimType) and info.value is not None:
                 values[name] = info.value
         return tuple(substitute(info, values) for info in as_struct_infos(self.result_types))
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from relax_dialect.canonicalization.control_flow import TakeKnownBranch
+
+        return (TakeKnownBranch(),)
 
     @classmethod
     def parse(cls, parser: Parser) -> IfOp:

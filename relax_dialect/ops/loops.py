@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, i64
+from xdsl.interfaces import HasCanonicalizationPatternsInterface
 from xdsl.ir import Block, BlockArgument, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -25,6 +26,7 @@ from xdsl.irdl import (
     var_result_def,
 )
 from xdsl.parser import Parser
+from xdsl.pattern_rewriter import RewritePattern
 from xdsl.printer import Printer
 from xdsl.traits import RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
@@ -253,7 +255,7 @@ class WhileOp(LoopOp):
 
 
 @irdl_op_definition
-class ForOp(LoopOp):
+class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
     """Runs its region for `lower`, `lower + step`, ... below `upper`.
 
     ```mlir
@@ -325,6 +327,12 @@ class ForOp(LoopOp):
         return {**own, **super().block_witnesses(block)}
 
     @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from relax_dialect.canonicalization.control_flow import SkipEmptyLoop
+
+        return (SkipEmptyLoop(),)
+
+    @classmethod
     def parse(cls, parser: Parser) -> ForOp:
         counter = parser.parse_argument(expect_type=False)
         symbol = parser.parse_identifier() if parser.parse_optional_keyword("as") else None
@@ -344,13 +352,10 @@ class ForOp(LoopOp):
         printer.print_ssa_value(self.counter)
         if self.counter_symbol is not None:
             printer.print_string(f" as {self.counter_symbol.data}")
-        printer.print_string(" = ")
-        printer.print_operand(self.lower)
-        printer.print_string(" to ")
-        printer.print_operand(self.upper)
-        if self.step is not None:
-            printer.print_string(" step ")
-            printer.print_operand(self.step)
+        for word, value in (("=", self.lower), ("to", self.upper), ("step", self.step)):
+            if value is not None:
+                printer.print_string(f" {word} ")
+                printer.print_operand(value)
         printer.print_string(" ")
         _print_header(printer, self, self.body.block)
         printer.print_string(" ")

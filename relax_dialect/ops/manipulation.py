@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, DenseArrayBase, IntegerAttr, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.interfaces import HasCanonicalizationPatternsInterface, HasFolderInterface
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
@@ -14,6 +15,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
+from xdsl.pattern_rewriter import RewritePattern
 
 from relax_dialect.inference import DEFAULT_PROVER, ONE, Inference
 from relax_dialect.ops.fields import integer, integers, optional_integers
@@ -24,7 +26,7 @@ from tir_dialect.dims import product
 
 
 @irdl_op_definition
-class ReshapeOp(Operator):
+class ReshapeOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterface):
     """The elements in the same row-major order under another shape.
 
     ```mlir
@@ -53,9 +55,19 @@ class ReshapeOp(Operator):
             inference.require_equal(product(old), product(new), "equally many elements")  # C1
         return (x.with_shape(shape.dims),)
 
+    def fold(self) -> tuple[SSAValue] | None:
+        """To the shape that the tensor has: `reshape %x, [n]  ->  %x` of a `tensor<[n], f32>`."""
+        return fold_to_same_type(self.x, self.result)
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from relax_dialect.canonicalization.manipulation import MergeReshapes
+
+        return (MergeReshapes(),)
+
 
 @irdl_op_definition
-class FlattenOp(Operator):
+class FlattenOp(Operator, HasFolderInterface):
     """The elements in row-major order as a tensor of rank 1.
 
     ```mlir
@@ -78,9 +90,13 @@ class FlattenOp(Operator):
         x = inference.tensor(0)
         return (x.with_shape((None if x.known_dims is None else product(x.known_dims),)),)
 
+    def fold(self) -> tuple[SSAValue] | None:
+        """Of rank 1 already: `flatten %x  ->  %x`."""
+        return fold_to_same_type(self.x, self.result)
+
 
 @irdl_op_definition
-class PermuteDimsOp(Operator):
+class PermuteDimsOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterface):
     """The dimensions in another order: dimension `i` of the result is dimension `axes[i]`; without axes, reversed.
 
     ```mlir
@@ -109,6 +125,21 @@ class PermuteDimsOp(Operator):
         if x.rank not in (None, rank):
             inference.fail(f"expected {x.rank} axes, got {rank}")  # C1
         return (x.with_shape((None,) * rank if x.dims is None else [x.dims[axis] for axis in axes]),)
+
+    def fold(self) -> tuple[SSAValue] | None:
+        """In the order that they have, unless somebody may write into the copy: `permute_dims %x [0, 1]  ->  %x`."""
+        from relax_dialect.canonicalization.manipulation import permutation
+        from relax_dialect.canonicalization.reading import is_only_read
+
+        axes = permutation(self)
+        same = axes == tuple(range(len(axes or ()))) and self.x.type == self.result.type
+        return (self.x,) if same and is_only_read(self.result) else None
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        from relax_dialect.canonicalization.manipulation import MergePermutations
+
+        return (MergePermutations(),)
 
 
 @irdl_op_definition
@@ -241,3 +272,10 @@ class FlipOp(Operator):
         if x.rank is not None:
             inference.axis(inference.integer("axis"), x.rank)  # C1
         return (x,)
+
+
+def fold_to_same_type(value: SSAValue, result: OpResult) -> tuple[SSAValue] | None:
+    """The operand if the op gives a tensor of known shape the type that it has."""
+    info = value.type
+    same = isinstance(info, TensorType) and info.known_dims is not None and info == result.type
+    return (value,) if same else None

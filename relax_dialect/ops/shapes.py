@@ -136,7 +136,7 @@ class ShapeGetOp(InfersResultTypes, HasFolderInterface):
 
 
 @irdl_op_definition
-class TensorToShapeOp(Operator):
+class TensorToShapeOp(Operator, HasFolderInterface):
     """The elements of a rank-1 integer tensor as a shape value.
 
     ```mlir
@@ -162,6 +162,11 @@ class TensorToShapeOp(Operator):
         length = x.dims[0] if x.dims else None
         count = None if length is None else length.constant_value
         return (ShapeType(None if count is None else (None,) * count),)
+
+    def fold(self) -> tuple[SSAValue] | None:
+        """There and back: `tensor_to_shape shape_to_tensor %s  ->  %s` if nothing is forgotten of its type."""
+        maker = self.x.owner
+        return (maker.shape,) if isinstance(maker, ShapeToTensorOp) and maker.shape.type == self.result.type else None
 
 
 @irdl_op_definition
@@ -215,7 +220,7 @@ class SizeOp(Operator, HasFolderInterface):
 
 
 @irdl_op_definition
-class TupleOp(InfersResultTypes):
+class TupleOp(InfersResultTypes, HasFolderInterface):
     """A tuple of values.
 
     ```mlir
@@ -236,6 +241,16 @@ class TupleOp(InfersResultTypes):
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TupleType]:
         return (TupleType(as_struct_infos(inference.operand_types)),)
+
+    def fold(self) -> tuple[SSAValue] | None:
+        """All fields of one tuple, in order: `tuple(tuple_get %t[0], tuple_get %t[1])  ->  %t`."""
+        makers = [field.owner for field in self.fields]
+        reads = [maker for maker in makers if isinstance(maker, TupleGetOp)]
+        whole = reads[0].tuple if reads and len(reads) == len(makers) else None
+        if whole is None or whole.type != self.result.type:
+            return None
+        in_order = all(read.tuple is whole and read.index.value.data == index for index, read in enumerate(reads))
+        return (whole,) if in_order else None
 
     @classmethod
     def parse(cls, parser: Parser) -> TupleOp:

@@ -45,3 +45,29 @@ relax.func @parameter(%x: !relax.tuple<!relax.object>) -> !relax.object {
   %0 = relax.tuple_get %x[0]
   relax.return %0
 }
+
+// A tuple of all fields of a tuple is that tuple; of some, or in another order, it is a new one.
+// CHECK-LABEL: relax.func @whole
+// CHECK-NEXT:    %0 = relax.tuple_get %x[0]
+// CHECK-NEXT:    %1 = relax.tuple_get %x[1]
+// CHECK-NEXT:    %2 = relax.tuple(%1, %0)
+// CHECK-NEXT:    %3 = relax.tuple(%0)
+// CHECK-NEXT:    %4 = relax.tuple(%x, %2, %3)
+relax.func @whole(%x: !relax.tuple<!relax.object, !relax.object>) -> !relax.object {
+  %0 = relax.tuple_get %x[0]
+  %1 = relax.tuple_get %x[1]
+  %2 = relax.tuple(%0, %1)
+  %3 = relax.tuple(%1, %0)
+  %4 = relax.tuple(%0)
+  %5 = relax.tuple(%2, %3, %4)
+  relax.return %5
+}
+
+// A shape that became a tensor and a shape again.
+// CHECK-LABEL: relax.func @there_and_back
+// CHECK-NEXT:    relax.return %s
+relax.func @there_and_back(%s: !relax.shape<[_, _]>) -> !relax.object {
+  %0 = relax.shape_to_tensor %s
+  %1 = relax.tensor_to_shape %0
+  relax.return %1
+}
