@@ -8,8 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from lowering.schedule.cpu.contraction import find_contraction
-from lowering.schedule.cpu.matmul import emit_matmul
+from lowering.schedule.cpu.compute_bound import schedule_compute_bound
 from lowering.schedule.cpu.memory_bound import schedule_memory_bound
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -49,8 +48,5 @@ def schedule_module(module: ModuleOp, target: Target) -> None:
 
 def schedule(func: PrimFuncOp, target: Target) -> None:
     """Rewrites one function for a machine."""
-    contraction = find_contraction(func)
-    if contraction is not None:
-        emit_matmul(func, contraction, target)
-    else:
+    if not schedule_compute_bound(func, target):
         schedule_memory_bound(func, target)

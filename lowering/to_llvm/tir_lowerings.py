@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.vector import BroadcastOp, CreateMaskOp
+from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation
 
 from lowering.to_llvm.emitter import Emitter
@@ -21,6 +21,7 @@ from lowering.to_llvm.tir_scalars import (
     lower_dim,
     lower_ramp,
     lower_scalar_op,
+    lower_shuffle,
 )
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
@@ -47,6 +48,7 @@ LOWERINGS: dict[type[Operation], Callable[[Emitter, Operation], None]] = {
     LoadOp: lower_load,
     MatchBufferOp: lower_match_buffer,
     RampOp: lower_ramp,
+    ShuffleOp: lower_shuffle,
     StoreOp: lower_store,
     WhileOp: lower_while,
     YieldOp: lower_terminator,

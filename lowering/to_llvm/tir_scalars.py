@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects.vector import BroadcastOp, CreateMaskOp
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
+from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import ARITH_LOWERINGS
-from lowering.to_llvm.builder import lane_count
+from lowering.to_llvm.builder import element_type, lane_count
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.lane_values import Ramp, as_vector, index_rule, is_varying
 from lowering.to_llvm.math_ops import MATH_LOWERINGS
@@ -51,6 +53,15 @@ def lower_broadcast(e: Emitter, op: Operation) -> None:
     lanes = lane_count(broadcast.vector.type)
     assert lanes is not None  # the result of a broadcast is a vector
     e.define(broadcast.vector, as_vector(e.b, e.values[broadcast.source], lanes))
+
+
+def lower_shuffle(e: Emitter, op: Operation) -> None:
+    """Elements of two vectors in another order."""
+    shuffle = cast(ShuffleOp, op)
+    mask = DenseArrayBase.from_list(i32, [int(lane) for lane in shuffle.mask.get_values()])
+    operands = (e.scalar(shuffle.v1), e.scalar(shuffle.v2))
+    result = VectorType(element_type(operands[0].type), [len(mask)])
+    e.define(shuffle.result, e.b.make(llvm.ShuffleVectorOp, operands, result, {"mask": mask}))
 
 
 def lower_create_mask(e: Emitter, op: Operation) -> None:

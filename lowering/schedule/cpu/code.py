@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     FloatAttr,
     IndexType,
     IntegerAttr,
+    IntegerType,
     LocationAttr,
     UnitAttr,
     VectorType,
@@ -22,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from tir_dialect.dims import DimLike
+from tir_dialect.dims import Dim, DimLike
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
@@ -39,6 +40,7 @@ class Code:
         self._builder = Builder(InsertPoint.at_end(block))
         self._location = location
         self._constants: list[dict[int, SSAValue]] = [{}]
+        self._known: list[dict[tuple[object, ...], SSAValue]] = [{}]
 
     def emit(self, op: Operation) -> Operation:
         """Inserts an op."""
@@ -66,11 +68,28 @@ class Code:
         """The value of a dimension over the function's symbols."""
         op = DimOp(dim)
         constant = op.dim.constant_value
-        return self.value(op, name) if constant is None else self.index(constant)
+        return self.index(constant) if constant is not None else self._once(op, (op.dim,), name)
+
+    def _once(self, op: Operation, key: tuple[object, ...], name: str | None = None) -> SSAValue:
+        """The result of an op without effects; equal ones are made once for what is inside the place of the first."""
+        for scope in reversed(self._known):
+            if key in scope:
+                return scope[key]
+        self._known[-1][key] = self.value(op, name)
+        return self._known[-1][key]
 
     def add(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """The sum of two indices."""
         return a if b == 0 else self.value(arith.AddiOp(a, self._operand(b)))
+
+    def linear(self, base: Dim, terms: Sequence[tuple[SSAValue, Dim]]) -> SSAValue:
+        """`base` and the sum of the products of indices and strides."""
+        total = self.dim(base) if base.terms else None
+        for value, stride in terms:
+            if stride.terms:
+                part = self.mul(value, 1 if stride.constant_value == 1 else self.dim(stride))
+                total = part if total is None else self.add(total, part)
+        return self.index(0) if total is None else total
 
     def sub(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """The difference of two indices."""
@@ -109,7 +128,9 @@ class Code:
 
     # Elements and vectors
 
-    def alloc(self, shape: Sequence[DimLike], dtype: AnyFloat, name: str, scope: str = "global") -> SSAValue:
+    def alloc(
+        self, shape: Sequence[DimLike], dtype: AnyFloat | IntegerType, name: str, scope: str = "global"
+    ) -> SSAValue:
         """New memory, aligned to a cache line."""
         return self.value(AllocBufferOp(BufferType(shape, dtype, scope=scope, align=64)), name)
 
@@ -140,7 +161,7 @@ class Code:
 
     def leading(self, count: SSAValue, lanes: int) -> SSAValue:
         """A mask whose first `count` lanes are on: none if it is negative, all if it is large."""
-        return self.value(vector.CreateMaskOp([count], VectorType(i1, [lanes])))
+        return self._once(vector.CreateMaskOp([count], VectorType(i1, [lanes])), (count, lanes))
 
     def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         """`a * b + c`, rounded once."""
@@ -191,6 +212,8 @@ class Code:
         outer = self._builder.insertion_point
         self._builder.insertion_point = InsertPoint.at_end(block)
         self._constants.append({})
+        self._known.append({})
         yield
         self._constants.pop()
+        self._known.pop()
         self._builder.insertion_point = outer

@@ -1,153 +1,247 @@
-"""What a contraction is: one block that sums products of two tensors, each indexed by the block's iterators themselves.
+"""What a contraction is: a stage that adds up products of two factors, whose axes it divides by who depends on them.
 
-`C[i, j] += A[i, r] * B[r, j]` and its relatives: batched, transposed, with several row or column axes. Recognised by
-structure: the name of the kernel, and where it comes from, play no role.
+`C[i, j] += A[i, r] * B[r, j]` and its relatives: batched, transposed, with several row, column or reduced axes, with
+windows (convolutions), with factors that are converted or scaled on the way. Recognised by structure: the name of the
+kernel, and where it comes from, play no role.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type
+from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, FloatAttr, IntegerAttr, f32, i8, i32
 from xdsl.ir import Operation, SSAValue
 
-from tir_dialect.analysis.dims import dim_of
+from lowering.schedule.cpu.places import Place, place
+from lowering.schedule.cpu.stages import Stage
 from tir_dialect.dims import Dim
-from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.types import BufferType, IteratorKind
+from tir_dialect.types import IteratorKind
 
 
 @dataclass(frozen=True)
-class Operand:
-    """A tensor of a contraction and, for each of its dimensions, the number of the iterator that indexes it."""
+class Factor:
+    """One of the two values that are multiplied, and the code that computes it."""
 
-    buffer: SSAValue
-    axes: tuple[int, ...]
+    stage: Stage
+    value: SSAValue
+    element: AnyFloat
+    """What it is multiplied as."""
+
+    @cached_property
+    def ops(self) -> tuple[Operation, ...]:
+        """The ops of the stage that compute the value, in order."""
+        wanted: set[Operation] = set()
+        pending = [self.value]
+        while pending:
+            op = pending.pop().owner
+            if isinstance(op, Operation) and op not in wanted:
+                wanted.add(op)
+                pending += self._inputs(op)
+        return tuple(op for op in self.stage.body if op in wanted)
+
+    def _inputs(self, op: Operation) -> list[SSAValue]:
+        if isinstance(op, LoadOp):
+            return [index.value for index in self.stage.places[op] if index.value is not None]
+        nested = [operand for inner in op.walk() if inner is not op for operand in inner.operands]
+        return [*op.operands, *nested]
+
+    @cached_property
+    def places(self) -> tuple[Place, ...]:
+        """Where its loads are, those in branches included."""
+        loads = [inner for op in self.ops for inner in op.walk() if isinstance(inner, LoadOp)]
+        return tuple(place_of(self.stage, load) for load in loads)
+
+    @cached_property
+    def pinned(self) -> frozenset[int]:
+        """The axes that it uses otherwise than in places."""
+        used = {operand for op in self.ops for inner in op.walk() if _uses_values(inner) for operand in inner.operands}
+        return frozenset(number for number, axis in enumerate(self.stage.axes) if axis.value in used)
+
+    @cached_property
+    def axes(self) -> frozenset[int]:
+        """The axes that it depends on."""
+        count = len(self.stage.axes)
+        strides = {number for each in self.places for number in range(count) if each.strides[number].terms}
+        computed = {number for number in range(count) if self._is_computed_from(number)}
+        return frozenset(strides | computed | self.pinned)
+
+    def _is_computed_from(self, number: int) -> bool:
+        value = self.stage.axes[number].value
+        return any(value is operand for op in self.ops if not isinstance(op, LoadOp) for operand in op.operands)
 
     @property
-    def type(self) -> BufferType:
-        """The type of the buffer."""
-        return SSAValue.get(self.buffer, type=BufferType).type
+    def is_linear(self) -> bool:
+        """Whether all its places are linear in the axes and it branches nowhere."""
+        return not self.pinned and not any(isinstance(op, IfOp) for op in self.ops) and self._has_plain_places
+
+    @property
+    def _has_plain_places(self) -> bool:
+        return all(not each.computed for each in self.places)
+
+    def stride(self, axis: int) -> int | None:
+        """The one step that all loads that move along an axis make; 0 if none moves, `None` if it is no number."""
+        steps = {each.strides[axis] for each in self.places if each.strides[axis].terms}
+        if not self.is_linear or len(steps) > 1:
+            return None
+        return steps.pop().constant_value if steps else 0
+
+
+def _uses_values(op: Operation) -> bool:
+    return not isinstance(op, LoadOp | StoreOp) and bool(op.operands)
+
+
+def place_of(stage: Stage, op: LoadOp | StoreOp) -> Place:
+    """Where an access is, in its buffer seen as one row."""
+    whole = stage.wholes.get(op)
+    return place(stage.places[op], op.buffer_type.strides, len(stage.axes)) if whole is None else whole
+
+
+EXACT_PRODUCTS = 256
+"""A sum of so many products of two bytes is exact in `f32`."""
 
 
 @dataclass(frozen=True)
 class Contraction:
     """`output[spatial] = sum over reduced of rows[...] * columns[...]`.
 
-    The axes are numbers of iterators. `row` axes index only `rows`, `column` axes only `columns`, `batch` axes both;
-    the last dimension of the output is a column axis.
+    The axes are numbers of iterators; those of extent 1 are left out. `row` axes move only `rows`; `column` and `outer`
+    axes move only `columns`, the output is contiguous along all `column` axes as one; `batch` axes move both.
     """
 
-    output: Operand
-    rows: Operand
-    columns: Operand
-    extents: tuple[Dim, ...]
+    stage: Stage
+    store: StoreOp
+    rows: Factor
+    columns: Factor
     batch: tuple[int, ...]
     row: tuple[int, ...]
+    outer: tuple[int, ...]
     column: tuple[int, ...]
     reduced: tuple[int, ...]
-    dtype: AnyFloat
+
+    @property
+    def along(self) -> tuple[int, ...]:
+        """The axes along which the output is contiguous, as one: the columns, or else its last axis, if it has one."""
+        if self.column:
+            return self.column
+        return tuple(axis for axis in self.batch if self.output.strides[axis].constant_value == 1)
+
+    @property
+    def element(self) -> AnyFloat:
+        """What products are computed in; sums of bytes are exact in it for a while."""
+        return self.rows.element
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether the output is of integers."""
+        return self.store.value.type == i32
+
+    @property
+    def longest(self) -> int | None:
+        """How many products may be added before they have to be rounded; `None` if rounding is allowed."""
+        return EXACT_PRODUCTS if self.is_integer else None
+
+    @property
+    def output(self) -> Place:
+        """Where the output is stored."""
+        return place_of(self.stage, self.store)
 
 
-def find_contraction(func: PrimFuncOp) -> Contraction | None:
-    """The contraction that a kernel is, or `None`."""
-    block = _only_block(func)
-    if block is None or block.condition is not None:
+def find_contraction(stage: Stage) -> Contraction | None:
+    """The contraction that a stage is, or `None`."""
+    stores = stage.stores
+    if len(stores) != 1 or any(axis.kind not in _KINDS for axis in stage.axes):
         return None
-    iterators = block.iterators
-    numbers: dict[SSAValue, int] = {iterator.value: i for i, iterator in enumerate(iterators)}
-    extents = [dim_of(iterator.extent) for iterator in iterators]
-    stores = [op for op in block.body.block.ops if isinstance(op, StoreOp)]
-    if len(stores) != 1 or any(extent is None for extent in extents) or not _starts_at_zero(block):
+    (store,) = stores
+    values = _factors(store)
+    if values is None or not _starts_at_zero(stage, store) or not _is_at_iterators(stage, store):
         return None
-    product = _product(stores[0])
-    operands = None if product is None else [_operand(load, numbers) for load in product]
-    output = _operand(stores[0], numbers)
-    if operands is None or output is None or operands[0] is None or operands[1] is None:
+    elements = [_element_of(value) for value in values]
+    if elements[0] is None or elements[0] != elements[1]:
         return None
-    kinds = [iterator.kind for iterator in iterators]
-    known = tuple(extent for extent in extents if extent is not None)
-    return _classify(output, operands[0], operands[1], known, kinds)
+    left, right = (Factor(stage, value, elements[0]) for value in values)
+    buffers = {inner.buffer for op in (*left.ops, *right.ops) for inner in op.walk() if isinstance(inner, LoadOp)}
+    return None if store.buffer in buffers else _classify(stage, store, left, right)
 
 
-def _only_block(func: PrimFuncOp) -> BlockOp | None:
-    """The block of a function that is a perfect nest of serial loops around it."""
-    ops: list[Operation] = [op for op in func.body.block.ops if op.regions]
-    while len(ops) == 1 and isinstance(ops[0], ForOp):
-        loop = ops[0]
-        if loop.kind.data is not LoopKind.SERIAL or loop.lower is not None:
-            return None
-        ops = [op for op in loop.body.block.ops if op.regions or not op.results]
-    return ops[0] if len(ops) == 1 and isinstance(ops[0], BlockOp) else None
+_KINDS = (IteratorKind.SPATIAL, IteratorKind.REDUCE)
 
 
-def _starts_at_zero(block: BlockOp) -> bool:
-    init = block.body.block.first_op
-    if not isinstance(init, InitOp):
-        return False
-    stored = [op.value.owner for op in init.body.block.ops if isinstance(op, StoreOp)]
-    return len(stored) == 1 and isinstance(stored[0], arith.ConstantOp) and _is_zero(stored[0])
-
-
-def _is_zero(op: arith.ConstantOp) -> bool:
-    from xdsl.dialects.builtin import FloatAttr
-
-    return isinstance(op.value, FloatAttr) and op.value.value.data == 0.0
-
-
-def _product(store: StoreOp) -> tuple[LoadOp, LoadOp] | None:
-    """The two loads of `C[..] = C[..] + A[..] * B[..]`."""
+def _factors(store: StoreOp) -> tuple[SSAValue, SSAValue] | None:
+    """The two factors of `C[..] = C[..] + a * b`."""
     total = store.value.owner
-    if not isinstance(total, arith.AddfOp):
+    if not isinstance(total, arith.AddfOp | arith.AddiOp):
         return None
     for old, new in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
-        product = new.owner
-        if _is_previous(old, store) and isinstance(product, arith.MulfOp):
-            left, right = product.lhs.owner, product.rhs.owner
-            return (left, right) if isinstance(left, LoadOp) and isinstance(right, LoadOp) else None
+        load, product = old.owner, new.owner
+        same = isinstance(load, LoadOp) and load.buffer is store.buffer and tuple(load.indices) == tuple(store.indices)
+        if same and isinstance(product, arith.MulfOp | arith.MuliOp):
+            return product.lhs, product.rhs
     return None
 
 
-def _is_previous(value: SSAValue, store: StoreOp) -> bool:
-    load = value.owner
-    return isinstance(load, LoadOp) and load.buffer is store.buffer and tuple(load.indices) == tuple(store.indices)
+def _starts_at_zero(stage: Stage, store: StoreOp) -> bool:
+    firsts = [op for op in stage.init if isinstance(op, StoreOp)]
+    if len(firsts) != 1 or firsts[0].buffer is not store.buffer or stage.places[firsts[0]] != stage.places[store]:
+        return False
+    constant = firsts[0].value.owner
+    if not isinstance(constant, arith.ConstantOp):
+        return False
+    value = constant.value
+    return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == 0
 
 
-def _operand(access: LoadOp | StoreOp, numbers: dict[SSAValue, int]) -> Operand | None:
-    """The access as an operand: its indices have to be distinct iterators."""
-    axes = tuple(numbers.get(index, -1) for index in access.indices)
-    plain = access.lanes is None and access.mask is None
-    contiguous = access.buffer_type.has_default_strides
-    return (
-        Operand(access.buffer, axes)
-        if plain and contiguous and -1 not in axes and len(set(axes)) == len(axes)
-        else None
+def _is_at_iterators(stage: Stage, store: StoreOp) -> bool:
+    """Whether each result has a place of its own: its indices are the spatial iterators, in some order, and zeros."""
+    spatial = [axis for axis in stage.of_kind(IteratorKind.SPATIAL) if stage.extents[axis].constant_value != 1]
+    indices = stage.places[store]
+    found = [axis for index in indices for axis in spatial if index.is_axis(axis)]
+    return len(found) == len(spatial) and set(found) == set(spatial)
+
+
+def _element_of(value: SSAValue) -> AnyFloat | None:
+    """What a factor is multiplied as: itself, or `f32` if it is a byte, since products of bytes are exact there."""
+    if isinstance(value.type, Float32Type | Float64Type):
+        return value.type
+    op = value.owner
+    is_byte = value.type == i32 and isinstance(op, arith.ExtSIOp | arith.ExtUIOp) and op.input.type == i8
+    return f32 if is_byte else None
+
+
+def _classify(stage: Stage, store: StoreOp, left: Factor, right: Factor) -> Contraction | None:
+    spatial, reduced = (
+        tuple(axis for axis in stage.of_kind(kind) if stage.extents[axis].constant_value != 1) for kind in _KINDS
     )
-
-
-def _classify(
-    output: Operand, left: Operand, right: Operand, extents: tuple[Dim, ...], kinds: Sequence[IteratorKind]
-) -> Contraction | None:
-    dtype = output.type.dtype
-    if not isinstance(dtype, Float32Type | Float64Type) or left.type.dtype != dtype or right.type.dtype != dtype:
-        return None
-    if not output.axes or output.buffer in (left.buffer, right.buffer):
-        return None
-    if output.axes[-1] in left.axes:
+    target = place_of(stage, store)
+    if not any((axis in left.axes) != (axis in right.axes) for axis in spatial):
+        return None  # a reduction of products that share nothing
+    last = next((axis for axis in spatial if target.strides[axis].constant_value == 1), None)
+    if last is not None and last in left.axes and last not in right.axes:
         left, right = right, left
-    spatial = [i for i, kind in enumerate(kinds) if kind is IteratorKind.SPATIAL]
-    reduced = tuple(i for i, kind in enumerate(kinds) if kind is IteratorKind.REDUCE)
-    rows, columns = set(left.axes), set(right.axes)
-    batch = tuple(i for i in spatial if i in rows and i in columns)
-    row = tuple(i for i in spatial if i in rows and i not in columns)
-    column = tuple(i for i in spatial if i in columns and i not in rows)
-    complete = sorted(output.axes) == spatial and len(spatial) == len(batch) + len(row) + len(column)
-    shared = all(i in rows and i in columns for i in reduced)
-    if not complete or not shared or len(reduced) != 1 or len(column) != 1 or output.axes[-1] != column[0]:
-        return None
-    return Contraction(output, left, right, extents, batch, row, column, reduced, dtype)
+    batch = tuple(axis for axis in spatial if (axis in left.axes) == (axis in right.axes))
+    row = tuple(axis for axis in spatial if axis in left.axes and axis not in right.axes)
+    free = [axis for axis in spatial if axis in right.axes and axis not in left.axes]
+    column = () if last is None or last not in free else _contiguous(stage, target, free, last)
+    outer = tuple(axis for axis in free if axis not in column)
+    return Contraction(stage, store, left, right, batch, row, outer, column, reduced)
+
+
+def _contiguous(stage: Stage, target: Place, axes: Sequence[int], last: int) -> tuple[int, ...]:
+    """The axes up to `last` along which the output lies without gaps."""
+    found = [last]
+    while True:
+        length = stage.extents[found[0]] * target.strides[found[0]]
+        before = next((axis for axis in axes if axis not in found and target.strides[axis] is length), None)
+        if before is None:
+            return tuple(found)
+        found.insert(0, before)
+
+
+def is_chain(places: Iterable[Place], extents: Sequence[Dim], axes: Sequence[int]) -> bool:
+    """Whether some axes count as one: no place jumps where an axis ends and the one before it moves on."""
+    return all(each.strides[a] is each.strides[b] * extents[b] for each in places for a, b in pairwise(axes))

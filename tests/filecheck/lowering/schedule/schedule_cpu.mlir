@@ -1,21 +1,24 @@
-// RUN: relax-opt %s -p "schedule-cpu{target=x86-64-v3}" | filecheck %s
-// RUN: relax-opt %s -p "schedule-cpu{target=x86-64-v3},schedule-cpu{target=x86-64-v3}" | filecheck %s
+// RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
+// RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"},schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// With few rows, the columns are used from where they are. Otherwise they are packed in parallel, then blocks of rows are multiplied in parallel, with a tile of sums of constant size.
+// With few rows, the columns are used from where they are. Otherwise strips of rows are packed in parallel; then tasks pack panels of columns and multiply them by a tile of sums of constant size.
 // CHECK-LABEL: tir.prim_func @anything
-// CHECK:         %packed_columns = tir.alloc_buffer
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if
-// CHECK:           tir.for parallel (%part)
-// CHECK:             %sums = tir.alloc_buffer : !tir.buffer<[4, 32], f32, scope = "local", align = 64>
-// CHECK:             tir.load %B[{{.*}}] mask {{.*}} : vector<8xf32>
-// CHECK:         tir.for parallel (%panel)
-// CHECK:           tir.load %B[{{.*}}] mask {{.*}} : vector<8xf32>
-// CHECK:         tir.for parallel (%task)
-// CHECK:           %packed_rows = tir.alloc_buffer
+// CHECK:           tir.for parallel (%task)
+// CHECK:             %sums = tir.alloc_buffer : !tir.buffer<[4, 16], f32, scope = "local", align = 64>
+// CHECK:             tir.load %B_1[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:         %packed_rows = tir.alloc_buffer
+// CHECK:         tir.for parallel (%strip)
+// CHECK:           tir.load %A_1[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:           tir.store {{.*}}, %packed_rows
+// CHECK:         tir.for parallel (%task
+// CHECK:           %packed_columns = tir.alloc_buffer
+// CHECK:           tir.load %B_1[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:           %sums{{.*}} = tir.alloc_buffer : !tir.buffer<[6, 16], f32, scope = "local", align = 64>
+// CHECK:           tir.load %packed_rows
 // CHECK:           math.fma
-// CHECK:           tir.store {{.*}}, %C[{{.*}}] mask
+// CHECK:           tir.store {{.*}}, %C_1[{{.*}}] mask
 tir.prim_func @anything[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[k, n], f32>, %C: !tir.buffer<[m, n], f32>) {
   tir.for (%i, %j, %r) in (%m, %n, %k) {
     tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %n, %vr = reduce %r in %k) {
@@ -33,10 +36,74 @@ tir.prim_func @anything[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffe
   }
 }
 
-// A sum that does not start at zero is no contraction: it is a reduction, with nothing packed.
+// One row times columns that lie along the sum: vectors are multiplied element by element, transposed and added.
+// CHECK-LABEL: tir.prim_func @dot
+// CHECK-NOT:     packed
+// CHECK:         %sums = tir.alloc_buffer : !tir.buffer<[8, 8], f32, scope = "local", align = 64>
+// CHECK:         tir.load %W_1[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:         vector.shuffle
+// CHECK:         arith.addf {{.*}} : vector<8xf32>
+// CHECK:         tir.store {{.*}}, %y_1[{{.*}}] mask
+tir.prim_func @dot[%n, %k](%x: !tir.buffer<[k], f32>, %W: !tir.buffer<[n, k], f32>, %y: !tir.buffer<[n], f32>) {
+  tir.for (%j, %r) in (%n, %k) {
+    tir.block "b" (%vj = spatial %j in %n, %vr = reduce %r in %k) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %y[%vj]
+      }
+      %a = tir.load %x[%vr]
+      %b = tir.load %W[%vj, %vr]
+      %c = tir.load %y[%vj]
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      tir.store %s, %y[%vj]
+    }
+  }
+}
+
+// Rows that are known and spaced well are not packed; what follows is computed from the tile, and the sums are not stored.
+// CHECK-LABEL: tir.prim_func @followed
+// CHECK-NOT:     packed_rows
+// CHECK-NOT:     alloc_buffer {{.*}}20
+// CHECK:         math.fma
+// CHECK:         tir.load %tile
+// CHECK:         tir.load %bias_1[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:         arith.addf {{.*}} : vector<8xf32>
+// CHECK:         arith.maximumf {{.*}} : vector<8xf32>
+// CHECK:         tir.store {{.*}}, %C_1[{{.*}}] mask
+tir.prim_func @followed[%n](%A: !tir.buffer<[20, 40], f32>, %B: !tir.buffer<[40, n], f32>, %bias: !tir.buffer<[n], f32>, %C: !tir.buffer<[20, n], f32>) {
+  %sum = tir.alloc_buffer : !tir.buffer<[20, n], f32>
+  %c20 = arith.constant 20 : index
+  %c40 = arith.constant 40 : index
+  tir.for (%i, %j, %r) in (%c20, %n, %c40) {
+    tir.block "b" (%vi = spatial %i in %c20, %vj = spatial %j in %n, %vr = reduce %r in %c40) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %sum[%vi, %vj]
+      }
+      %a = tir.load %A[%vi, %vr]
+      %b = tir.load %B[%vr, %vj]
+      %c = tir.load %sum[%vi, %vj]
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      tir.store %s, %sum[%vi, %vj]
+    }
+  }
+  tir.for (%i, %j) in (%c20, %n) {
+    tir.block "bias_relu" (%vi = spatial %i in %c20, %vj = spatial %j in %n) {
+      %zero = arith.constant 0.0 : f32
+      %c = tir.load %sum[%vi, %vj]
+      %b = tir.load %bias[%vj]
+      %s = arith.addf %c, %b : f32
+      %relu = arith.maximumf %s, %zero : f32
+      tir.store %relu, %C[%vi, %vj]
+    }
+  }
+}
+
+// A sum that does not start at zero is no contraction.
 // CHECK-LABEL: tir.prim_func @other
 // CHECK-NOT:     packed
-// CHECK:         tir.for vectorized
 tir.prim_func @other[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[k, n], f32>, %C: !tir.buffer<[m, n], f32>) {
   tir.for (%i, %j, %r) in (%m, %n, %k) {
     tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %n, %vr = reduce %r in %k) {

@@ -1,0 +1,144 @@
+"""Code for kernels with contractions: products, with what comes before and after them element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Region, SSAValue
+
+from lowering.schedule.cpu.code import Code
+from lowering.schedule.cpu.contraction import Contraction, find_contraction
+from lowering.schedule.cpu.dot_product import DotProduct, can_dot
+from lowering.schedule.cpu.epilogue import find_epilogue
+from lowering.schedule.cpu.kernel import Kernel, work_of
+from lowering.schedule.cpu.line_product import LineProduct, is_line_product
+from lowering.schedule.cpu.packed_product import PackedProduct
+from lowering.schedule.cpu.product import Product
+from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
+from lowering.schedule.cpu.streamed_product import MAX_ROWS, StreamedProduct, can_stream, partial_sums
+from lowering.schedule.cpu.sweep import Sweep
+from lowering.schedule.cpu.tiling import tiling
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+from tir_dialect.types import IteratorKind
+
+
+def schedule_compute_bound(func: PrimFuncOp, target: Target) -> bool:
+    """Rewrites a function with a contraction; says whether it is one."""
+    program = None if func.may_alias is not None else find_program(func)
+    stages = None if program is None else find_stages(program)
+    if program is None or stages is None or not all(map(_has_plain_buffers, stages)):
+        return False
+    contractions = {stage: found for stage in stages if (found := find_contraction(stage)) is not None}
+    others = [stage for stage in stages if stage not in contractions]
+    if not contractions or any(stage.of_kind(IteratorKind.REDUCE, IteratorKind.SCAN) for stage in others):
+        return False
+    _Emitter(func, program, stages, contractions, target).emit()
+    return True
+
+
+def _has_plain_buffers(stage: Stage) -> bool:
+    return all(op.buffer_type.has_default_strides and not op.buffer_type.offset.terms for op in stage.places)
+
+
+class _Emitter:
+    """Emits the code of one function."""
+
+    def __init__(
+        self,
+        func: PrimFuncOp,
+        program: Program,
+        stages: Sequence[Stage],
+        contractions: dict[Stage, Contraction],
+        target: Target,
+    ):
+        self.func, self.program, self.stages = func, program, list(stages)
+        self.contractions = contractions
+        self.body = Block(arg_types=func.body.block.arg_types)
+        values: dict[SSAValue, SSAValue] = {}
+        for old, new in zip(func.body.block.args, self.body.args, strict=True):
+            values[old] = new
+            new.name_hint = old.name_hint
+        self.kernel = Kernel(Code(self.body, func.location), target, values)
+
+    def emit(self) -> None:
+        """Replaces the body of the function."""
+        kernel = self.kernel
+        for op in self.program.header:
+            kernel.code.emit(op.clone(value_mapper=kernel.values))
+        plan = self._plan()
+        kernel.unread = frozenset(buffer for item in plan if isinstance(item, Product) for buffer in _unneeded(item))
+        touched = {op.buffer for stage in self.stages for op in stage.places}
+        for parameter in self.func.params:
+            if parameter in touched:
+                kernel.make_flat(parameter)
+        for alloc in self.program.buffers:
+            if alloc.buffer in touched and alloc.buffer not in kernel.unread:
+                kernel.allocate(alloc)
+        for item in plan:
+            if isinstance(item, Product):
+                emit_product(item)
+            else:
+                self._map(item)
+        self.func.detach_region(self.func.body)
+        self.func.add_region(Region(self.body))
+
+    def _plan(self) -> list[Product | Stage]:
+        """The stages in order, each contraction with those that are computed with it."""
+        own = frozenset(alloc.buffer for alloc in self.program.buffers)
+        plan: list[Product | Stage] = []
+        rest = self.stages
+        while rest:
+            stage, *rest = rest
+            what = self.contractions.get(stage)
+            if what is None:
+                plan.append(stage)
+                continue
+            epilogue = find_epilogue(what, rest, own)
+            tiles = tiling(self.kernel.target, byte_size(what.element), what.longest)
+            plan.append(Product(self.kernel, what, epilogue, tiles))
+            rest = rest[len(epilogue.steps) :]
+        return plan
+
+    def _map(self, stage: Stage) -> None:
+        """A stage that computes each element by itself."""
+        sweep = Sweep(self.kernel, [stage], range(len(stage.axes)))
+        outermost = sweep.outermost
+        if outermost is None:
+            sweep.emit({})
+            return
+        lanes = sweep.lanes if outermost is sweep.lane else 1
+        with self.kernel.shared(outermost.extent, work_of(stage), lanes) as part:
+            sweep.emit({}, part)
+
+
+def _unneeded(product: Product) -> frozenset[SSAValue]:
+    """The buffers of an epilogue that need no memory; partial sums need some."""
+    sums = {product.what.store.buffer} if _makes_partial_sums(product) else set[SSAValue]()
+    return product.epilogue.unread - sums
+
+
+def _makes_partial_sums(product: Product) -> bool:
+    if is_line_product(product):
+        return False
+    return PackedProduct(product).needs_partial_sums or (can_stream(product) and partial_sums(product))
+
+
+def emit_product(product: Product) -> None:
+    """The code of one contraction, with its epilogue, by the way that suits the number of rows."""
+    if is_line_product(product):
+        LineProduct(product).emit()
+        return
+    few = StreamedProduct(product) if can_stream(product) else DotProduct(product) if can_dot(product) else None
+    code = product.code
+    with product.batches() as spot:
+        if few is None:
+            PackedProduct(product).emit(spot)
+        elif product.m.constant_value is not None:
+            few.emit(spot)
+        else:
+            with code.when(code.compare("sle", code.dim(product.m, "m"), MAX_ROWS)) as branch:
+                few.emit(spot)
+            with code.otherwise(branch):
+                PackedProduct(product).emit(spot)

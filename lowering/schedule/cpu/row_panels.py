@@ -1,0 +1,100 @@
+"""Rows packed for the micro-kernel: strips as high as a tile, each small enough to be read from beginning to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.product import Product, Spot
+from tir_dialect.dims import Dim, ceildiv, constant, minimum
+from tir_dialect.dtypes import byte_size
+
+WAY_BYTES = 4096
+"""Elements so far apart share a set of the first-level cache, which has room for fewer than a tile has rows."""
+
+
+class RowPanels:
+    """Strips `[strip, row, depth]`, or `[strip, depth, row]` where neighbouring rows are neighbours in memory.
+
+    Rows of a known number, far enough from a power of two apart, are not packed at all: the micro-kernel finds their
+    elements side by side along the sums anyway. Otherwise whole vectors are copied. The rows of a strip are not a power
+    of two apart, so that the cache keeps them all. A row past the last one is the last one again.
+    """
+
+    def __init__(self, product: Product, depth: int):
+        self.product = product
+        self.code = product.code
+        self.tiles = product.tiles
+        what = product.what
+        by_depth = product.is_contiguous(what.rows, what.reduced)
+        self.direct = by_depth and self._is_well_spaced
+        self.transposed = not by_depth and product.is_contiguous(what.rows, what.row)
+        self.contiguous = by_depth or self.transposed
+        pitch = -(-depth // self.tiles.lanes) * self.tiles.lanes + 16
+        wide = -(-self.tiles.rows // self.tiles.lanes) * self.tiles.lanes
+        shape = [depth, wide] if self.transposed else [self.tiles.rows, pitch]
+        if not self.direct:
+            self.buffer = self.code.alloc([self.strips(product.m), *shape], what.element, "packed_rows")
+
+    @property
+    def _is_well_spaced(self) -> bool:
+        """Whether rows are as good where they are: so far apart that the cache keeps all those of a tile."""
+        what, rows = self.product.what, self.product.m.constant_value
+        step = what.rows.stride(what.row[-1]) if what.row else None
+        bytes_ = byte_size(what.element) * (step or 0)
+        return rows is not None and step is not None and bytes_ % WAY_BYTES != 0
+
+    def strips(self, rows: Dim) -> Dim:
+        """How many strips so many rows take, at most those that are packed at once."""
+        return minimum(ceildiv(rows, constant(self.tiles.rows)), constant(self.tiles.height // self.tiles.rows))
+
+    def reader(
+        self, spot: Spot, strip: SSAValue, top: SSAValue, start: SSAValue
+    ) -> Callable[[int, SSAValue], SSAValue]:
+        """What gives an element of a strip whose first row is `top`, by its row and its place along the sums."""
+        code, what = self.code, self.product.what
+
+        def direct(row: int, depth: SSAValue) -> SSAValue:
+            place = {**spot, what.row: code.add(top, row), what.reduced: code.add(start, depth)}
+            return self.product.element(what.rows, place)
+
+        def packed(row: int, depth: SSAValue) -> SSAValue:
+            place = [depth, code.index(row)] if self.transposed else [code.index(row), depth]
+            return code.load(self.buffer, [strip, *place])
+
+        return direct if self.direct else packed
+
+    def pack(self, spot: Spot, strip: SSAValue, top: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        """Packs the strip whose first row is `top`, from `start` along the sums."""
+        what, code = self.product.what, self.code
+        if self.transposed:
+            with code.loop(length, "r") as r:
+                self._columns(spot, strip, top, {what.reduced: code.add(start, r)}, r)
+            return
+        last = code.sub(code.dim(self.product.m), 1)
+        with code.loop(code.index(self.tiles.rows), "i") as i:
+            row = code.minimum(code.add(top, i), last)
+            here = {**spot, what.row: row}
+            if self.contiguous:
+                self._row(here, strip, i, start, length)
+            else:
+                with code.loop(length, "r") as r:
+                    value = self.product.element(what.rows, {**here, what.reduced: code.add(start, r)})
+                    code.store(value, self.buffer, [strip, i, r])
+
+    def _row(self, here: Spot, strip: SSAValue, i: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        code, what, lanes = self.code, self.product.what, self.tiles.lanes
+        with code.loop(code.divide(code.add(length, lanes - 1), lanes), "v") as v:
+            r = code.mul(v, lanes)
+            on = code.sub(length, r)
+            place = {**here, what.reduced: code.add(start, r)}
+            code.store(self.product.vector(what.rows, place, what.reduced, on), self.buffer, [strip, i, r])
+
+    def _columns(self, spot: Spot, strip: SSAValue, top: SSAValue, at: Spot, r: SSAValue) -> None:
+        code, what, lanes = self.code, self.product.what, self.tiles.lanes
+        m = code.dim(self.product.m)
+        for first in range(0, self.tiles.rows, lanes):
+            row = code.add(top, first)
+            part = self.product.vector(what.rows, {**spot, **at, what.row: row}, what.row, code.sub(m, row))
+            code.store(part, self.buffer, [strip, r, code.index(first)])

@@ -1,0 +1,103 @@
+"""Products with few rows, whose columns are read once, in order, from where they are.
+
+A turn takes a few steps along the sums for all columns: memory is read line by line, as it lies there, and the sums
+go through the first-level cache.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.finish import Finish
+from lowering.schedule.cpu.product import Product, Spot
+from lowering.schedule.cpu.tasks import shared_units
+from lowering.schedule.cpu.tile import emit_tile, store_rows
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
+
+MAX_ROWS = 16
+"""With more rows the packed columns are used often enough."""
+DEPTH = 32
+"""Steps along the sums in a turn: as many lines of memory are read side by side."""
+PRODUCTS_PER_TASK = 1 << 17
+"""Half a megabyte of columns: about what a core reads while another is woken."""
+
+
+def can_stream(product: Product) -> bool:
+    """Whether columns lie side by side in memory and there may be few rows."""
+    rows = product.m.constant_value
+    return product.is_contiguous(product.what.columns, product.what.column) and (rows is None or rows <= MAX_ROWS)
+
+
+def partial_sums(product: Product) -> bool:
+    """Whether sums may be made in several turns."""
+    return product.k.constant_value is None or product.k.constant_value > DEPTH
+
+
+class StreamedProduct:
+    """Emits the code of one contraction at a place of its batch axes."""
+
+    def __init__(self, product: Product):
+        self.product = product
+        self.code = product.code
+        self.tiles = product.tiles
+        self.turns = maximum(ceildiv(product.k, constant(DEPTH)), constant(1))
+
+    def emit(self, spot: Spot) -> None:
+        """The product at one place of the batch axes."""
+        code, product = self.code, self.product
+        panels = ceildiv(product.n, constant(self.tiles.width))
+        units = panels * product.rounds
+        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
+        with shared_units(code, units, tasks) as (lower, upper), code.loop(code.dim(self.turns), "turn") as turn:
+            start = code.mul(turn, DEPTH)
+            end = code.minimum(code.add(start, DEPTH), code.dim(product.k, "k"))
+            finish = self._finish(turn)
+            with code.loop(upper, "unit", lower=lower) as unit:
+                here, left = product.panel_place(spot, unit)
+                self._groups(finish, here, left, (start, end))
+
+    def _finish(self, turn: SSAValue) -> Finish:
+        code = self.code
+        if not partial_sums(self.product):
+            return Finish(self.product, None, None)
+        last = code.compare("eq", turn, code.sub(code.dim(self.turns), 1))
+        return Finish(self.product, code.compare("eq", turn, 0), last)
+
+    def _groups(self, finish: Finish, spot: Spot, left: SSAValue, bounds: tuple[SSAValue, SSAValue]) -> None:
+        """All rows, in groups that share the columns once they are loaded."""
+        done = constant(0)
+        for height in (8, 4, 1) if self.product.kernel.target.vector_registers >= 32 else (4, 1):
+            end = floordiv(self.product.m, constant(height))
+            lower = floordiv(done, constant(height))
+            if (end - lower).constant_value != 0:
+                self._group(finish, spot, left, bounds, height, lower, end)
+            done = end * height
+
+    def _group(
+        self,
+        finish: Finish,
+        spot: Spot,
+        left: SSAValue,
+        bounds: tuple[SSAValue, SSAValue],
+        height: int,
+        lower: Dim,
+        end: Dim,
+    ) -> None:
+        code, product, what = self.code, self.product, self.product.what
+        tile = code.alloc([height, self.tiles.width], what.element, "tile")
+        places = [code.add(left, v * self.tiles.lanes) for v in range(self.tiles.vectors)]
+        counts = [code.sub(code.dim(product.n), place) for place in places]
+
+        def vector(r: SSAValue, v: int) -> SSAValue:
+            here = {**spot, what.reduced: r, what.column: places[v]}
+            return product.vector(what.columns, here, what.column, counts[v])
+
+        with code.loop(code.dim(end), "group", lower=code.dim(lower)) as group:
+            top = code.mul(group, height)
+            rows = [{**spot, what.row: code.add(top, i)} for i in range(height)]
+
+            def element(i: int, r: SSAValue) -> SSAValue:
+                return product.element(what.rows, {**rows[i], what.reduced: r})
+
+            emit_tile(product, bounds, height, element, vector, tile)
+            store_rows(product, finish, tile, spot, (top, code.index(height)), left)

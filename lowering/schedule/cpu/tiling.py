@@ -1,0 +1,57 @@
+"""The tile of sums that a machine keeps in registers, and the blocks that its caches hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tir_dialect.target import Target
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Sizes of the blocking, in elements."""
+
+    lanes: int
+    """Of one vector register."""
+    vectors: int
+    """Registers in a row of the tile."""
+    heights: tuple[int, ...]
+    """Rows of the tile, and of the smaller tiles for the last rows, in falling order."""
+    depth: int
+    """Most products of a sum that are made at once: so long are packed panels."""
+    height: int
+    """Rows that are packed at once, a multiple of those of the tile: they stay in the second-level cache."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the tile."""
+        return self.heights[0]
+
+    @property
+    def width(self) -> int:
+        """Columns of the tile."""
+        return self.lanes * self.vectors
+
+
+def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Tiling:
+    """The tile that fills the registers: sums, a row of columns, and one element of the rows at a time.
+
+    No more than `longest` products are added at once.
+
+    With 32 registers of 512 bits that is 14 x 2 vectors; with 32 of 128 bits (NEON) 8 x 3, with 16 registers 6 x 2.
+    """
+    lanes = target.lanes(8 * element_bytes)
+    if target.vector_registers < 32:
+        vectors, heights = 2, (6, 3)
+    elif target.vector_bits >= 512:
+        vectors, heights = 2, (14, 8, 4)
+    else:
+        vectors, heights = 3, (8, 4)
+    row_bytes = vectors * lanes * element_bytes
+    depth = min(longest or MOST_DEPTH, MOST_DEPTH, max(64, target.l1_bytes * 2 // 3 // row_bytes // 8 * 8))
+    packed = max(1, target.l2_bytes // 2 // (depth * element_bytes * heights[0]))
+    return Tiling(lanes, vectors, heights, depth, heights[0] * packed)
+
+
+MOST_DEPTH = 384
+"""More depth means fewer additions to memory, but these are rare enough then."""

@@ -1,0 +1,200 @@
+"""Contractions on the default schedule: the same values as before, whatever the sizes, one artefact for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering import build
+from lowering.codegen.cache import NO_CACHE
+from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.legalize.legalize_ops import LegalizeOpsPass
+from lowering.parsing import parse_module
+from lowering.schedule.cpu.contraction import find_contraction
+from lowering.schedule.cpu.stages import find_program, find_stages
+from lowering.schedule.schedule_cpu import schedule
+from tests.lowering.to_llvm.conftest import call
+from tests.lowering.to_llvm.test_safety import Guarded
+from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+from vm_dialect import VirtualMachine
+
+MACHINES = ("x86-64-v2", "x86-64-v3 cores=1", "x86-64-v4 cores=4", "neoverse-n1 cores=2")
+DTYPES = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A sum of products in Einstein's notation; a letter is a symbol."""
+
+    subscripts: str
+    dtype: str = "f32"
+
+    @property
+    def operands(self) -> list[str]:
+        return self.subscripts.partition("->")[0].split(",")
+
+    @property
+    def text(self) -> str:
+        letters = ", ".join(f"%{letter}" for letter in sorted(set("".join(self.operands))))
+        types = [f"!relax.tensor<[{', '.join(operand)}], {self.dtype}>" for operand in self.operands]
+        return f"""relax.func @main[{letters}](%x: {types[0]}, %y: {types[1]}) -> !relax.object {{
+  %0 = relax.einsum %x, %y subscripts = "{self.subscripts}"
+  relax.return %0
+}}"""
+
+    def arrays(self, sizes: Mapping[str, int]) -> list[np.ndarray]:
+        rng = np.random.default_rng(sum(sizes.values()))
+        shapes = [[sizes[letter] for letter in operand] for operand in self.operands]
+        return [rng.standard_normal(shape).astype(DTYPES[self.dtype]) for shape in shapes]
+
+    def expected(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
+        return np.einsum(self.subscripts, *[array.astype("f8") for array in arrays])
+
+    def check(self, result: np.ndarray, arrays: Sequence[np.ndarray]) -> None:
+        tolerance = {"bf16": 2e-2, "f16": 2e-3}.get(self.dtype, 1e-4)
+        np.testing.assert_allclose(result.astype("f8"), self.expected(arrays), rtol=tolerance, atol=tolerance)
+
+
+SUMS = {
+    "product": Sum("mk,kn->mn"),
+    "left transposed": Sum("km,kn->mn"),
+    "right transposed": Sum("mk,nk->mn"),
+    "both transposed": Sum("km,nk->mn"),
+    "result transposed": Sum("mk,nk->nm"),
+    "row vector": Sum("k,kn->n"),
+    "column vector": Sum("nk,k->n"),
+    "batched": Sum("bmk,bkn->bmn"),
+    "batched, transposed": Sum("bmk,bnk->bmn"),
+    "batch last": Sum("mkb,knb->mnb"),
+    "several rows": Sum("bmk,kn->bmn"),
+    "several columns": Sum("mk,knb->mnb"),
+    "columns apart": Sum("mk,nkb->nmb"),
+    "two sums": Sum("mkb,kbn->mn"),
+    "two sums, turned": Sum("mkb,nbk->mn"),
+    "f64": Sum("mk,kn->mn", "f64"),
+    "bf16": Sum("mk,kn->mn", "bf16"),
+    "f16": Sum("mk,nk->mn", "f16"),
+}
+LETTERS = "bkmn"
+SIZES = (
+    (2, 2, 0, 3),
+    (1, 2, 3, 0),
+    (3, 0, 4, 3),
+    (1, 1, 1, 1),
+    (2, 9, 4, 129),
+    (3, 7, 5, 33),
+    (1, 512, 14, 32),
+    (2, 130, 31, 65),
+    (1, 1030, 64, 64),
+    (0, 5, 20, 20),
+)
+
+
+def kernel(text: str) -> PrimFuncOp:
+    module = parse_module(text)
+    LegalizeOpsPass().apply(Context(), module)
+    return next(op for op in module.ops if isinstance(op, PrimFuncOp))
+
+
+@cache
+def compiled(text: str):
+    return VirtualMachine(build(parse_module(text)))["main"]
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_the_structure_is_recognised(name: str) -> None:
+    program = find_program(kernel(SUMS[name].text))
+    stages = None if program is None else find_stages(program)
+    assert stages is not None
+    assert any(find_contraction(stage) is not None for stage in stages)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", SUMS)
+def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
+    case = SUMS[name]
+    func = kernel(case.text)
+    schedule(func, Target.parse(machine))
+    func.verify()
+    assert not any(isinstance(op, BlockOp) for op in func.walk())
+    for sizes in ((1, 1, 1, 1), (2, 3, 5, 4), (1, 18, 17, 19)):
+        arrays = case.arrays(dict(zip(LETTERS, sizes, strict=True)))
+        result = np.full(case.expected(arrays).shape, np.nan, arrays[0].dtype)
+        run_prim_func(func, [*arrays, result])
+        case.check(result, arrays)
+
+
+# Native code, between pages that must not be touched.
+
+
+@cache
+def guarded(text: str) -> tuple[PrimFuncOp, Kernels]:
+    func = kernel(text)
+    return func, compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
+
+
+def run_guarded(text: str, arrays: Sequence[np.ndarray], symbols: dict[str, int]) -> np.ndarray:
+    func, kernels = guarded(text)
+    results: list[np.ndarray] = []
+    for at_end in (True, False):
+        pages = [Guarded(array, at_end) for array in arrays]
+        assert call(kernels, func, [page.array for page in pages], symbols) == 0
+        results.append(np.array(pages[-1].array))
+        for page in pages:
+            page.release()
+    return results[-1]
+
+
+def check_guarded(case: Sum, sizes: dict[str, int]) -> None:
+    arrays = case.arrays(sizes)
+    result = np.full(case.expected(arrays).shape, 7, arrays[0].dtype)
+    func, _ = guarded(case.text)
+    case.check(run_guarded(case.text, [*arrays, result], {name: sizes[name] for name in func.symbol_names}), arrays)
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("name", SUMS)
+def test_native_agrees_with_numpy(name: str, sizes: tuple[int, ...]) -> None:
+    check_guarded(SUMS[name], dict(zip(LETTERS, sizes, strict=True)))
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    name=st.sampled_from(sorted(SUMS)),
+    b=st.integers(0, 3),
+    m=st.integers(0, 40),
+    n=st.integers(0, 70),
+    k=st.integers(0, 300),
+)
+def test_random_sizes(name: str, b: int, m: int, n: int, k: int) -> None:
+    check_guarded(SUMS[name], {"b": b, "m": m, "n": n, "k": k})
+
+
+# Bytes: products and sums of them are exact.
+
+
+@pytest.mark.parametrize(("left", "right"), [("i8", "i8"), ("ui8", "ui8")])
+def test_sums_of_bytes_are_exact(left: str, right: str) -> None:
+    text = f"""relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], {left}>, %y: !relax.tensor<[k, n], {right}>)
+    -> !relax.object {{
+  %0 = relax.matmul %x, %y out_dtype = i32
+  relax.return %0
+}}"""
+    dtype = np.int8 if left == "i8" else np.uint8
+    extreme = np.iinfo(dtype).min if left == "i8" else np.iinfo(dtype).max
+    for m, k, n in ((3, 2000, 17), (20, 4099, 40)):
+        x, y = np.full((m, k), extreme, dtype), np.full((k, n), extreme, dtype)
+        x[0], y[:, 0] = 1, 3
+        np.testing.assert_array_equal(np.from_dlpack(compiled(text)(x, y)), x.astype("i4") @ y.astype("i4"))
