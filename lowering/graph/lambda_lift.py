@@ -11,6 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.graph.prim_func_values import wrap_prim_func_values
 from lowering.locations import inherit_location
 from relax_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
 from relax_dialect.ops.dataflow import DataflowOp
@@ -57,7 +58,18 @@ class LambdaLiftPass(ModulePass):
 
     A symbol that no captured value tells is captured as a number. A call of a known closure becomes a call of its
     function, recursive ones too; only in dataflow regions, which must not recurse by name, the function value is
-    called. No closure is left; idempotent; refuses nothing. A recursion through a dataflow region that only a closure
+    called. A PrimFunc that is used as a value is called by a function of its own:
+
+    ```mlir
+    %f = relax.make_closure @tir_exp() : !relax.func<...>
+    // becomes
+    %f = relax.make_closure @tir_exp_function() : !relax.func<...>
+    relax.func private @tir_exp_function[%n](%x: ..., %y: ...) -> !relax.tuple<> impure {
+      relax.call_kernel @tir_exp(%x, %y) sizes [n]
+      ...
+    ```
+
+    No closure is left; idempotent; refuses nothing. A recursion through a dataflow region that only a closure
     hid breaks C6 of `relax.func` afterwards: run `to-non-dataflow` before, or build, which does not verify in between.
     """
 
@@ -73,6 +85,7 @@ class LambdaLiftPass(ModulePass):
                 names.add(name)
                 lifted.append(_lift(closure, name))
             Rewriter.insert_op(lifted, InsertPoint.after(func))
+        wrap_prim_func_values(op, names)
 
 
 def _lift(closure: ClosureOp, name: str) -> FuncOp:

@@ -11,7 +11,7 @@ from xdsl.rewriter import Rewriter
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, DestinationPassing
-from relax_dialect.ops.calls import CallOp, MakeClosureOp, find_relax_function
+from relax_dialect.ops.calls import CallOp, MakeClosureOp, function_value_type
 from relax_dialect.ops.control_flow import IfOp, join_yields
 from relax_dialect.ops.dataflow import DataflowOp, visible_types
 from relax_dialect.ops.fused import FusedOp, fused_types
@@ -79,9 +79,9 @@ class ResultTypes:
 
     @infer.register
     def _(self, op: MakeClosureOp) -> None:
-        if (callee := find_relax_function(op, op.callee)) is not None:
+        if (func := function_value_type(op, op.callee)) is not None:
             captured = as_struct_infos(op.operand_types)
-            self._settle(op, [partial_application(callee.function_type, captured, prover_at(op))])
+            self._settle(op, [partial_application(func, captured, prover_at(op))])
 
     @infer.register
     def _(self, op: MatchCastOp) -> None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from relax_dialect.interpreter.conform import Contract
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.functions import Function, TailCall
-from relax_dialect.interpreter.runtime_values import Value
+from relax_dialect.interpreter.runtime_values import Value, from_python
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp
+from relax_dialect.ops.prim_func import explicit_symbols, prim_func_type
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.symbols import find_function
+from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.function import PrimFuncOp
 
 
 @runs(CallOp)
@@ -61,9 +67,44 @@ def is_returned(op: Operation, result: OpResult) -> bool:
 @runs(MakeClosureOp)
 def make_closure(frame: Frame, op: MakeClosureOp) -> None:
     """A function of the module with its first arguments given."""
-    function = frame.interpreter.function(op.callee.string_value())
     captured = tuple(frame.get_all(op.captured))
+    found = find_function(op, op.callee.string_value())
+    if isinstance(found, PrimFuncOp):
+        frame.set(op.result, frame.interpreter.remember(op, lambda: _prim_func(found), "PrimFunc").given(captured))
+        return
+    function = frame.interpreter.function(op.callee.string_value())
     frame.set(op.result, Function(frame.interpreter, function.op, captured=captured))
+
+
+@dataclass(frozen=True)
+class PrimFunction:
+    """A PrimFunc as a value, with its first arguments if they are given already."""
+
+    op: PrimFuncOp
+    contract: Contract
+    captured: tuple[Value, ...] = ()
+
+    def given(self, captured: tuple[Value, ...]) -> PrimFunction:
+        """The same function with its first arguments."""
+        return replace(self, captured=captured)
+
+    def __call__(self, *arguments: Value) -> tuple[Value, ...]:
+        """Checks the arguments and runs the PrimFunc, which writes some of them."""
+        values = (*self.captured, *map(from_python, arguments))
+        name, wanted = self.op.sym_name.data, len(self.contract.declared)
+        if len(values) != wanted:
+            raise TypeError(f"{name}: expected {wanted} arguments, got {len(values)}")
+        symbols = self.contract.meet(values, {})
+        run_prim_func(self.op, values[: len(self.op.params)], {each: symbols[each] for each in self.op.symbol_names})
+        return ()
+
+
+def _prim_func(op: PrimFuncOp) -> PrimFunction:
+    func = prim_func_type(op)
+    names = [param.name_hint or f"arg{index}" for index, param in enumerate(op.params)]
+    names += explicit_symbols(op)
+    places = [f"{op.sym_name.data}: argument #{index} ({name})" for index, name in enumerate(names)]
+    return PrimFunction(op, Contract(func.params, places, func.symbols))
 
 
 @runs(ExternFuncOp)

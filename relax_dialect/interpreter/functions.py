@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from relax_dialect.interpreter.conform import Contract
 from relax_dialect.interpreter.frame import Frame
-from relax_dialect.interpreter.runtime_values import Value
+from relax_dialect.interpreter.runtime_values import Value, from_python
 from relax_dialect.ops.structure import ClosureOp, FuncOp
 from relax_dialect.struct_info.functions import FuncType
 
@@ -45,9 +45,9 @@ class Function:
         return self.op.function_type
 
     def __call__(self, *arguments: Value) -> Value:
-        """Runs the function for a caller outside the interpreter, such as a packed function."""
+        """Runs the function for a caller outside the interpreter, with values from there: also `tvm_ffi` objects."""
         with self.interpreter.entered():
-            return self.run(arguments)
+            return self.run([from_python(argument) for argument in arguments])
 
     def run(self, arguments: Sequence[Value]) -> Value:
         """Runs the function; calls in tail position do not nest.

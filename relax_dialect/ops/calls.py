@@ -23,6 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.inference import Inference
 from relax_dialect.interfaces import InfersResultTypes, verify_result
+from relax_dialect.ops.prim_func import prim_func_type
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.syntax import (
     parse_arguments,
@@ -37,6 +38,7 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.symbols import enclosing_module, find_function
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.syntax import parse_defined_operand
 
 
@@ -51,6 +53,18 @@ def find_relax_function(op: IRDLOperation, callee: SymbolRefAttr) -> FuncOp | No
         return found
     what = "not defined in the module" if found is None else f"a '{found.name}'"
     raise VerifyException(f"'{op.name}' op expected a 'relax.func', but @{callee.string_value()} is {what}")
+
+
+def function_value_type(op: IRDLOperation, callee: SymbolRefAttr) -> FuncType | None:
+    """The type of a function of the module as a value; `None` while `op` is in no module. Raises `VerifyException` if
+    there is no relax function or PrimFunc of this name.
+    """
+    found = find_function(op, callee.string_value())
+    return prim_func_type(found) if isinstance(found, PrimFuncOp) else _type_of(find_relax_function(op, callee))
+
+
+def _type_of(func: FuncOp | None) -> FuncType | None:
+    return None if func is None else func.function_type
 
 
 @irdl_op_definition
@@ -195,9 +209,14 @@ class MakeClosureOp(IRDLOperation):
 
     ```mlir
     %f = relax.make_closure @f(%x) : !relax.func<(!relax.object) -> !relax.object, pure>
+    %g = relax.make_closure @tir_exp() :
+        !relax.func<[n](!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) -> !relax.tuple<>, impure>
     ```
 
-    C1: the callee is a function of the module, and has the captured and the remaining parameters.
+    A PrimFunc is a function of its buffers and scalars that writes some of the tensors and returns an empty tuple; the
+    symbols that no buffer determines are its last parameters.
+
+    C1: the callee is a relax function or PrimFunc of the module, and has the captured and the remaining parameters.
     C2: the captured values can be of the types of the first parameters.
     C3: the result type says no more than what is left of the callee's type.
     """
@@ -239,18 +258,15 @@ class MakeClosureOp(IRDLOperation):
         print_result_types(printer, self.result_types)
 
     def verify_(self) -> None:
-        if (callee := find_relax_function(self, self.callee)) is None:
+        if (func := function_value_type(self, self.callee)) is None:
             return
-        left = len(callee.function_type.params) - len(self.captured)
-        if left < 0:
+        if len(func.params) < len(self.captured):
             raise VerifyException(
-                f"'relax.make_closure' op captures {len(self.captured)} values, but @{callee.sym_name.data} has "
-                f"{len(callee.function_type.params)} parameters"
+                f"'relax.make_closure' op captures {len(self.captured)} values, but @{self.callee.string_value()} has "
+                f"{len(func.params)} parameters"
             )  # C1
         try:
-            rest = partial_application(
-                callee.function_type, as_struct_infos(value.type for value in self.captured), prover_at(self)
-            )
+            rest = partial_application(func, as_struct_infos(self.captured.types), prover_at(self))
         except Mismatch as mismatch:
             raise VerifyException(f"'relax.make_closure' op captured value {mismatch}") from mismatch  # C2
         verify_result(self, 0, rest)  # C3

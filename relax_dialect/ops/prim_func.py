@@ -10,8 +10,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
+from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
-from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.struct_info.types import PrimType, TensorType, TupleType
 from relax_dialect.symbols import enclosing_module, find_function
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import is_dtype, scalar_type
@@ -34,6 +35,19 @@ def explicit_symbols(func: PrimFuncOp) -> tuple[str, ...]:
     """The symbols of a PrimFunc that occur in no buffer's shape, so that a caller has to give their values."""
     found = {name for param in func.buffer_params for dim in param.type.shape for name in dim.symbols}
     return tuple(name for name in func.symbol_names if name not in found)
+
+
+def prim_func_type(func: PrimFuncOp) -> FuncType:
+    """The type of a PrimFunc as a function value: it writes some of its tensors and returns an empty tuple.
+
+    The values of symbols that no buffer determines come last.
+    """
+    params = [
+        TensorType(param.type.shape, param.type.dtype) if isinstance(param.type, BufferType) else PrimType(param.type)
+        for param in func.params
+    ]
+    numbers = [PrimType(value=name) for name in explicit_symbols(func)]
+    return FuncType([*params, *numbers], TupleType(), pure=False, symbols=func.symbols)
 
 
 def match_prim_func(

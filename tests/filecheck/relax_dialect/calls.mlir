@@ -91,3 +91,24 @@ relax.func private @two[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[
   %0 = relax.matmul %x, %y
   relax.return %0
 }
+
+tir.prim_func @copy[%n](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    tir.block "copy" (%v = spatial %i in %n) {
+      %0 = tir.load %x[%v]
+      tir.store %0, %y[%v]
+    }
+  }
+}
+
+// A PrimFunc as a value writes some of its tensors.
+// CHECK-LABEL: relax.func @prim_func_value(
+// CHECK-NEXT:      %f = relax.make_closure @copy() : !relax.func<[n](!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) -> !relax.tuple<>, impure>
+// CHECK-NEXT:      %g = relax.make_closure @copy(%x) : !relax.func<(!relax.tensor<[4], f32>) -> !relax.tuple<>, impure>
+// TYPES-LABEL: sym_name = "prim_func_value"
+relax.func @prim_func_value(%x: !relax.tensor<[4], f32>, %y: !relax.tensor<[4], f32>) -> !relax.object impure {
+  %f = relax.make_closure @copy() : !relax.func<[n](!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) -> !relax.tuple<>, impure>
+  %g = relax.make_closure @copy(%x) : !relax.func<(!relax.tensor<[4], f32>) -> !relax.tuple<>, impure>
+  %0 = relax.call_closure %g(%y)
+  relax.return %f
+}

@@ -99,3 +99,27 @@ relax.func @dataflow() -> !relax.object {
   }
   relax.return %f
 }
+
+// A PrimFunc that is used as a value gets one function that calls it.
+// CHECK-LABEL: tir.prim_func @copy[
+// CHECK:       relax.func private @copy_function[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n], f32>) -> !relax.tuple<> impure {
+// CHECK-NEXT:    relax.call_kernel @copy(%x, %y) sizes [n]
+// CHECK-NEXT:    %0 = relax.tuple()
+// CHECK-NEXT:    relax.return %0
+// CHECK-LABEL: relax.func @prim_func_values(
+// CHECK-NEXT:    %f = relax.make_closure @copy_function()
+// CHECK-NEXT:    %g = relax.make_closure @copy_function(%x)
+tir.prim_func @copy[%n](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    tir.block "copy" (%v = spatial %i in %n) {
+      %0 = tir.load %x[%v]
+      tir.store %0, %y[%v]
+    }
+  }
+}
+relax.func @prim_func_values(%x: !relax.tensor<[4], f32>) -> !relax.object {
+  %f = relax.make_closure @copy() : !relax.func<[n](!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) -> !relax.tuple<>, impure>
+  %g = relax.make_closure @copy(%x) : !relax.func<(!relax.tensor<[4], f32>) -> !relax.tuple<>, impure>
+  %t = relax.tuple(%f, %g)
+  relax.return %t
+}
