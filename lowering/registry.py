@@ -61,6 +61,8 @@ PASSES: dict[str, str] = {
     "vectorize": "lowering.tir.vectorize:VectorizePass",
     "unroll": "lowering.tir.unroll:UnrollPass",
     "convert-tir-to-llvm": "lowering.to_llvm.convert_tir_to_llvm:ConvertTIRToLLVMPass",
+    "optimize-graph": "lowering.pipelines:OptimizeGraphPass",
+    "relax-to-vm-plain": "lowering.pipelines:RelaxToVMPlainPass",
     "relax-to-vm": "lowering.pipelines:RelaxToVMPass",
     "tir-to-flat": "lowering.pipelines:TIRToFlatPass",
     "tir-to-llvm": "lowering.pipelines:TIRToLLVMPass",

@@ -76,6 +76,15 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
     return _compiled(build_executable(module, options), entry, f"{options.mode}, built", started)
 
 
+def memory_text(path: str) -> str:
+    """How much memory each function of the module in a file takes; `ToolError` for an executable."""
+    from lowering.memory.report import memory_report
+
+    module = read_module(path)
+    verify_module(module)
+    return memory_report(module).as_text()
+
+
 def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp

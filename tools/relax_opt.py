@@ -62,6 +62,11 @@ class RelaxOptMain(xDSLOptMain):
             help="if a pass fails, write the module before it and the rest of the pipeline",
         )
         arg_parser.add_argument(
+            "--report-memory",
+            action="store_true",
+            help="say on stderr how much memory each function takes, planned and if nothing shared memory",
+        )
+        arg_parser.add_argument(
             "--run-reproducer", action="store_true", help="take the pipeline from the first line of the input"
         )
 
@@ -103,6 +108,10 @@ class RelaxOptMain(xDSLOptMain):
 
     def apply_passes(self, prog: ModuleOp) -> None:
         """Runs the pipeline; a failure is turned into text and, if asked for, into files."""
+        if self.args.report_memory:
+            from lowering.memory.report import memory_report
+
+            print(memory_report(prog).as_text(), file=sys.stderr)
         try:
             super().apply_passes(prog)
         except Exception as error:

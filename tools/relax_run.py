@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tools.arguments import add_build_options, build_options
 from tools.failures import ToolError, run_tool, with_traceback
-from tools.programs import MODES, load_packed_functions, load_program
+from tools.programs import MODES, load_packed_functions, load_program, memory_text, read_module
 from tools.values import NamedValue, as_argument, describe, leaves, literal, random_array, read_array, write_results
 
 Result = TypeVar("Result")
@@ -71,7 +71,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--repeat", type=_positive, default=1, metavar="N", help="call N times and show the time of a call"
     )
+    parser.add_argument(
+        "--tune",
+        type=_positive,
+        default=0,
+        metavar="N",
+        help="first try N schedules for every kernel on these arguments, and remember the fastest for this machine",
+    )
     parser.add_argument("--profile", action="store_true", help="call once more and show where the time went (bytecode)")
+    parser.add_argument(
+        "--report-memory", action="store_true", help="say how much memory each function takes, planned and naive"
+    )
     add_build_options(parser)
     return parser
 
@@ -107,6 +117,8 @@ def _run(argv: Sequence[str] | None) -> None:
     mode = args.mode or ("bytecode" if args.profile else "native")
     load_packed_functions(args.load)
     inputs = _arguments(args.inputs or (), args.seed)
+    if args.tune:
+        _tune(args.file, args.entry, [as_argument(value.value) for value in inputs], args.tune)
     program = load_program(args.file, args.entry, build_options(args, mode))
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
@@ -118,11 +130,21 @@ def _run(argv: Sequence[str] | None) -> None:
     for value in outputs:
         print(f"  {value.source}  {describe(value.value)}")
     print(f"  time  {_timing(seconds)}")
+    if args.report_memory:
+        print(memory_text(args.file))
     if args.output_dir is not None:
         for path in write_results(outputs, args.output_dir):
             print(f"  wrote {path}")
     if args.profile and program.profile is not None:
         print(_call(program.profile, arguments).as_text())
+
+
+def _tune(path: str, entry: str, arguments: Sequence[object], trials: int) -> None:
+    from lowering.tune import tune
+
+    module = read_module(path)
+    report = _call(lambda *given: tune(module, given, entry=entry, trials=trials), arguments)
+    print(report.as_text())
 
 
 def _measure(

@@ -4,7 +4,7 @@ Plain data, no IR. Sizes are dimensions in bytes, so they may be symbolic; they 
 constant size are packed by offsets (largest first, lowest gap that is free during the interval, the "greedy by size"
 strategy of Pisarchyk and Lee, 2020). Buffers of symbolic size share *slots*: a slot is as large as its largest user,
 `max(a, b)` where the prover cannot order two sizes. Slots follow the packed part, so every offset is a sum of
-dimensions.
+dimensions. A size whose symbols have upper bounds is planned at its greatest value, as a constant.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tir_dialect.dims import Dim, Prover, ceildiv, constant, maximum
+
+BOUND_LIMIT = 1 << 28
+"""Bytes; a size whose upper bound is greater is planned as if it had none."""
 
 ALIGNMENT = 64
 """Bytes; offsets and sizes in an arena are multiples of it: a cache line, and the widest vector load."""
@@ -52,6 +55,12 @@ class _Slot:
 def aligned(size: Dim) -> Dim:
     """`size` rounded up to a multiple of `ALIGNMENT`."""
     return ALIGNMENT * ceildiv(size, ALIGNMENT)
+
+
+def bounded(size: Dim, prover: Prover) -> Dim:
+    """The greatest value of a size where the bounds of its symbols give one, else the size itself."""
+    greatest = size.constant_value if size.is_constant else prover.range(size)[1]
+    return size if greatest is None or greatest > BOUND_LIMIT else constant(max(greatest, 0))
 
 
 def plan(buffers: Sequence[Buffer], prover: Prover) -> Plan:

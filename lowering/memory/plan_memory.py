@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from lowering.memory.lifetime import Lifetimes, escapes, lifetimes
-from lowering.memory.plan import Buffer, Plan, plan
+from lowering.memory.plan import Buffer, Plan, bounded, plan
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, StorageTensorOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import prover_at
@@ -44,7 +44,8 @@ class PlanMemoryPass(ModulePass):
     Expects `lower-call-tir`. A tensor escapes if it, or a view of it, is returned, yielded, captured, put into a tuple
     or passed to anything but a kernel; it keeps memory of its own. There is one storage for each place where the last
     symbol of some sizes becomes known, made right there, so that its size is always computable: as a rule one, at the
-    function's entry. Tensors whose shape is a run-time value are not planned. Idempotent.
+    function's entry. Where the function's symbols have upper bounds, sizes are planned at their greatest values.
+    Tensors whose shape is a run-time value are not planned. Idempotent.
     """
 
     name = "plan-memory"
@@ -67,10 +68,10 @@ class Arena:
 def plan_function(func: FuncOp) -> list[Arena]:
     """Plans one function; returns the arenas it made."""
     facts = lifetimes(func.body)
+    prover = prover_at(func.body.block.first_op) if func.body.block.first_op is not None else Prover()
     groups: dict[InsertPointKey, list[AllocTensorOp]] = {}
     for alloc in _planned(func.body):
-        groups.setdefault(_known_at(alloc), []).append(alloc)
-    prover = prover_at(func.body.block.first_op) if func.body.block.first_op is not None else Prover()
+        groups.setdefault(_known_at(alloc, bounded(tensor_bytes(alloc.result.type), prover)), []).append(alloc)
     return [_place(point, allocs, facts, prover) for point, allocs in groups.items()]
 
 
@@ -95,9 +96,9 @@ def _planned(body: Region) -> Iterator[AllocTensorOp]:
             yield op
 
 
-def _known_at(alloc: AllocTensorOp) -> InsertPointKey:
+def _known_at(alloc: AllocTensorOp, size: Dim) -> InsertPointKey:
     """The place where the last of the size's symbols is bound: going outwards and upwards from the allocation."""
-    symbols = set(tensor_bytes(alloc.result.type).symbols)
+    symbols = set(size.symbols)
     op: Operation = alloc
     while (block := op.parent) is not None:
         before = op.prev_op
@@ -118,7 +119,8 @@ def _witnessed(values: Sequence[SSAValue]) -> set[str]:
 
 def _place(point: InsertPointKey, allocs: Sequence[AllocTensorOp], facts: Lifetimes, prover: Prover) -> Arena:
     buffers = [
-        Buffer(tensor_bytes(alloc.result.type), facts.steps[alloc], facts.last_use(alloc.result)) for alloc in allocs
+        Buffer(bounded(tensor_bytes(alloc.result.type), prover), facts.steps[alloc], facts.last_use(alloc.result))
+        for alloc in allocs
     ]
     result = plan(buffers, prover)
     storage = AllocStorageOp(result.total)

@@ -10,6 +10,7 @@ from lowering.to_vm.constants import Constants
 from lowering.to_vm.converter import Converter, converts
 from lowering.to_vm.types import vm_type
 from relax_dialect.ops.structure import FuncOp, ReturnOp
+from relax_dialect.struct_info.symbols import fresh_name
 from vm_dialect.ops import structure as vm
 from vm_dialect.types import OBJECT
 
@@ -19,7 +20,7 @@ def convert_function(func: FuncOp, constants: Constants) -> vm.FuncOp:
     name = func.sym_name.data
     entry = Block(arg_types=[OBJECT] * len(func.params))
     signature = ([OBJECT] * len(func.params), [vm_type(func.function_type.ret)])
-    names = [param.name_hint or f"arg{index}" for index, param in enumerate(func.params)]
+    names = _parameter_names(func)
     visibility = func.sym_visibility.data if isinstance(func.sym_visibility, StringAttr) else None
     result = vm.FuncOp(name, signature, Region(entry), arg_names=names, visibility=visibility)
     inherit_location(func, result)
@@ -28,6 +29,15 @@ def convert_function(func: FuncOp, constants: Constants) -> vm.FuncOp:
         converter.set(param, argument)
     converter.convert_block(func.body.block)
     return result
+
+
+def _parameter_names(func: FuncOp) -> list[str]:
+    """The names of the parameters; of equal ones, which values that a closure captures may have, one is kept."""
+    names: list[str] = []
+    for index, param in enumerate(func.params):
+        hint = param.name_hint or f"arg{index}"
+        names.append(fresh_name(hint, names))
+    return names
 
 
 @converts(ReturnOp)

@@ -178,3 +178,8 @@ def test_traceback_on_request(program: str, monkeypatch: pytest.MonkeyPatch, cap
     monkeypatch.setenv("RELAX_DEBUG", "1")
     assert main([program, "--mode", "interpret"]) == 1
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_report_of_memory(program: str, capsys: pytest.CaptureFixture[str]):
+    assert main([program, "--entry", "two", "--random", "f32[3]", "--report-memory"]) == 0
+    assert "@main\n  1 tensor in 1 arena: planned 64 * floordiv(n + 15, 16) B, naive" in capsys.readouterr().out

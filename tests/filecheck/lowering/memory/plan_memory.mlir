@@ -66,3 +66,18 @@ relax.func @escapes[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> 
   relax.call_packed "keep"(%a)
   relax.return %x
 }
+
+// Where symbols have upper bounds, sizes are planned at their greatest values.
+// CHECK-LABEL: relax.func @bounded
+// CHECK-NEXT:    %storage = relax.alloc_storage size 512
+// CHECK-NEXT:    %a = relax.storage_tensor %storage at 0 : !relax.tensor<[n], f32>
+// CHECK:         %b = relax.storage_tensor %storage at 256 : !relax.tensor<[n], f32>
+relax.func @bounded[%n in [1, 50]](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> force_pure {
+  %a = relax.alloc_tensor : !relax.tensor<[n], f32>
+  relax.call_kernel @copy(%x, %a) sizes [n]
+  %b = relax.alloc_tensor : !relax.tensor<[n], f32>
+  relax.call_kernel @copy(%a, %b) sizes [n]
+  %c = relax.alloc_tensor : !relax.tensor<[n], f32>
+  relax.call_kernel @copy(%b, %c) sizes [n]
+  relax.return %c
+}
