@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Block, BlockArgument
+from xdsl.ir import Block, BlockArgument, Region
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
+from relax_dialect.scope import symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, parse_struct_info
+from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.dims import is_symbol_name
@@ -24,6 +26,16 @@ class Signature:
 
     type: FuncType
     arguments: tuple[Parser.Argument, ...]
+    says_result: bool = True
+    """Whether the result type is written; if not, it is an object in `type`."""
+
+    def type_with(self, body: Region, inferred: StructInfo) -> FuncType:
+        """The function type; a result that is not written is `inferred`, without the symbols that `body` binds."""
+        if self.says_result:
+            return self.type
+        inner = {name for block in body.blocks for op in block.ops for name in symbols_witnessed(op)}
+        ret = erase_symbols(inferred, inner)
+        return FuncType(self.type.params, ret, pure=self.type.pure, symbols=self.type.symbols)
 
 
 def witness_types(func: FuncType) -> tuple[PrimType, ...]:
@@ -32,15 +44,17 @@ def witness_types(func: FuncType) -> tuple[PrimType, ...]:
 
 
 def parse_signature(parser: Parser) -> Signature:
-    """Parses a signature; a symbol argument is called `%n`, or `%x as n` if the value has another name."""
+    """Parses a signature; a symbol argument is called `%n`, or `%x as n` if the value has another name.
+
+    The result type may be left out: then it is that of the value which the function returns.
+    """
     symbols = parse_optional_symbol_arguments(parser)
     params = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _parse_parameter(parser))
-    parser.parse_punctuation("->")
-    ret = parse_struct_info(parser)
+    ret = parse_struct_info(parser) if parser.parse_optional_punctuation("->") else None
     pure = not parser.parse_optional_keyword("impure")
     func = FuncType([info for _, info in params], ret, pure=pure, symbols=[symbol for _, symbol in symbols])
     witnesses = (argument.resolve(witness) for (argument, _), witness in zip(symbols, witness_types(func), strict=True))
-    return Signature(func, (*witnesses, *(argument for argument, _ in params)))
+    return Signature(func, (*witnesses, *(argument for argument, _ in params)), ret is not None)
 
 
 def print_signature(printer: Printer, func: FuncType, block: Block, leading: int = 0) -> None:

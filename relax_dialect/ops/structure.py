@@ -36,6 +36,8 @@ from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
+from relax_dialect.struct_info.types import ObjectType
+from relax_dialect.symbols import called_functions
 from relax_dialect.verifiers import verify_body_purity, verify_no_recursion_in_dataflow, verify_solvable
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import SymbolAttr
@@ -66,7 +68,8 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
     }
     ```
 
-    The leading block arguments are the witnesses of the symbols. A function is pure unless it says `impure`;
+    The leading block arguments are the witnesses of the symbols. A result type that is not written is that of the value
+    which is returned; a function that calls itself has to say it. A function is pure unless it says `impure`;
     `force_pure` promises purity where the body cannot show it. A function that is not `private` is an entry point of
     the compiled module, under its own name.
 
@@ -141,8 +144,12 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
         signature = parse_signature(parser)
         force_pure = parser.parse_optional_keyword("force_pure") is not None
         attributes = parser.parse_optional_attr_dict_with_keyword()
+        position = parser.pos
         body = parser.parse_region(signature.arguments)
-        op = cls(name, signature.type, body, visibility=visibility and visibility.data, force_pure=force_pure)
+        if not signature.says_result and any(name in called_functions(inner) for inner in body.walk()):
+            parser.raise_error(f"@{name} calls itself, so expected its result type", position, position + 1)
+        info = signature.type_with(body, _returned_type(body))
+        op = cls(name, info, body, visibility=visibility and visibility.data, force_pure=force_pure)
         op.attributes |= {} if attributes is None else attributes.data
         return op
 
@@ -174,6 +181,14 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
             raise VerifyException(
                 f"'relax.func' op expected visibility public or private, got {self.sym_visibility.data}"
             )  # C7
+
+
+def _returned_type(body: Region) -> StructInfo:
+    """The type of the value that a function returns; an object as long as it has no return."""
+    block = body.blocks.first
+    terminator = None if block is None else block.last_op
+    info = terminator.value.type if isinstance(terminator, ReturnOp) else None
+    return info if isinstance(info, StructInfo) else ObjectType()
 
 
 def entry_region(func: FuncType, leading: Sequence[tuple[str, Attribute]] = ()) -> Region:
@@ -256,11 +271,14 @@ class ClosureOp(IRDLOperation, BindsBlockSymbols):
     @classmethod
     def parse(cls, parser: Parser) -> ClosureOp:
         itself = parser.parse_argument(expect_type=False) if parser.parse_optional_keyword("rec") else None
+        position = parser.pos
         signature = parse_signature(parser)
+        if itself is not None and not signature.says_result:
+            parser.raise_error("a recursive closure is expected to say its result type", position, parser.pos)
         attributes = parser.parse_optional_attr_dict_with_keyword()
         leading = () if itself is None else (itself.resolve(signature.type),)
         body = parser.parse_region((*leading, *signature.arguments))
-        op = cls(signature.type, body, recursive=itself is not None)
+        op = cls(signature.type_with(body, _returned_type(body)), body, recursive=itself is not None)
         op.attributes |= {} if attributes is None else attributes.data
         return op
 

@@ -67,3 +67,17 @@ relax.func @recursive_closure(%x: !relax.object) -> !relax.object {
   }
   relax.return %f
 }
+
+// A result type that is not written is the one of the returned value, without symbols that are bound inside.
+// CHECK-LABEL: relax.func @no_result_type[%n](%x: !relax.tensor<[n], f32>) -> !relax.tuple<!relax.tensor<[_], f32>, !relax.tensor<[n], f32>> {
+// CHECK:         relax.closure (%y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+relax.func @no_result_type[%n](%x: !relax.tensor<[n], f32>) {
+  %0, %k = relax.match_cast %x : !relax.tensor<[k], f32> binds [k]
+  %f = relax.closure (%y: !relax.tensor<[n], f32>) {
+    %1 = relax.add %y, %x
+    relax.return %1
+  }
+  %2 = relax.call_closure %f(%x)
+  %3 = relax.tuple(%0, %2)
+  relax.return %3
+}

@@ -202,3 +202,21 @@ relax.func @return_c1[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.tensor<[_], 
 relax.func @return(%x: !relax.object) -> !relax.object {
   relax.return %y
 }
+
+// -----
+
+// CHECK: @recursive calls itself, so expected its result type
+relax.func @recursive(%x: !relax.object) {
+  %0 = relax.call @recursive(%x) : !relax.object
+  relax.return %0
+}
+
+// -----
+
+// CHECK: a recursive closure is expected to say its result type
+relax.func @recursive(%x: !relax.object) -> !relax.object {
+  %f = relax.closure rec %self(%y: !relax.object) {
+    relax.return %y
+  }
+  relax.return %f
+}
