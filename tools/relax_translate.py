@@ -1,4 +1,6 @@
-"""`relax-translate`: from a module to what other programs read: LLVM IR, assembly, objects, libraries, bytecode."""
+"""`relax-translate`: from a module to what other programs read (LLVM IR, assembly, objects, libraries, bytecode), and
+from TVMScript to a module.
+"""
 
 from __future__ import annotations
 
@@ -90,13 +92,16 @@ EMITTERS: Mapping[str, Emitter] = {
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="relax-translate", description=__doc__)
-    parser.add_argument("file", help="a module (.mlir)")
+    parser.add_argument("file", help="a module (.mlir), or a TVMScript file (.py)")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--emit",
         choices=(*EMITTERS, "library"),
         help="optimised LLVM IR or assembly; an object file; an executable of the bytecode machine, or its listing; "
         "a shared library that tvm_ffi.load_module opens",
+    )
+    what.add_argument(
+        "--import-tvmscript", action="store_true", help="the module of a TVMScript file (.py), which is not executed"
     )
     what.add_argument(
         "--mlir-to-llvmir", action="store_true", help="LLVM IR of a module of the llvm dialect, as it stands"
@@ -109,6 +114,9 @@ def _parser() -> argparse.ArgumentParser:
 def _translate(argv: Sequence[str] | None) -> None:
     args = _parser().parse_args(argv)
     options = build_options(args, "native" if args.emit == "library" else "bytecode")
+    if args.import_tvmscript:
+        _write_text(_imported(args.file), args.output)
+        return
     module = read_module(args.file)
     if args.emit == "library":
         build_executable(module, options).export_library(_required_output(args.output, "library"))
@@ -116,10 +124,24 @@ def _translate(argv: Sequence[str] | None) -> None:
     contents = _mlir_to_llvmir(module, options) if args.mlir_to_llvmir else EMITTERS[args.emit](module, options)
     if isinstance(contents, bytes):
         Path(_required_output(args.output, args.emit)).write_bytes(contents)
-    elif args.output is None:
+    else:
+        _write_text(contents, args.output)
+
+
+def _imported(path: str) -> str:
+    """The text of the module that a TVMScript file describes."""
+    from relax_dialect.frontend.tvmscript import parse
+
+    module = parse(Path(path).read_text(encoding="utf-8"), filename=path)
+    verify_module(module)
+    return str(module)
+
+
+def _write_text(contents: str, path: str | None) -> None:
+    if path is None:
         print(contents.rstrip("\n"))
     else:
-        Path(args.output).write_text(contents.rstrip("\n") + "\n", encoding="utf-8")
+        Path(path).write_text(contents.rstrip("\n") + "\n", encoding="utf-8")
 
 
 def _required_output(path: str | None, kind: str) -> str:

@@ -34,3 +34,12 @@ def parse(source: str | Callable[..., object] | type, *, filename: str | None = 
     from relax_dialect.frontend.tvmscript.reader import read
 
     return read(source, filename)
+
+
+def __getattr__(name: str) -> object:
+    """`ir_module`, as old texts import it."""
+    if name == "ir_module":
+        from relax_dialect.frontend.tvmscript.ir import ir_module
+
+        return ir_module
+    raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -133,9 +133,17 @@ def _match_cast(reader: ExpressionReader, node: ast.Call) -> object:
 def _match_shape(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.match_shape(x, (n, m))` of a tensor or a shape; names that are new are bound here."""
     given = Arguments(reader.source, node, "R.match_shape", "value pattern")
-    value, pattern_node = reader.value(given.require("value")), given.require("pattern")
-    source = reader.expr(node, value)
-    nodes = pattern_node.elts if isinstance(pattern_node, ast.Tuple | ast.List) else [pattern_node]
+    pattern = given.require("pattern")
+    nodes = pattern.elts if isinstance(pattern, ast.Tuple | ast.List) else [pattern]
+    return call_match_shape(reader, node, nodes)
+
+
+def call_match_shape(reader: ExpressionReader, call: ast.expr, nodes: Sequence[ast.expr]) -> Expr:
+    """Matches the first argument of a call with dimensions."""
+    node = call if isinstance(call, ast.Call) else None
+    if node is None or not node.args:
+        reader.fail(call, "R.match_shape expected a tensor or a shape")
+    source = reader.read(node.args[0])
     dims = [reader.dim(each, implicit=True) for each in nodes]
     if isinstance(source.type, ShapeType):
         return cast_to(reader, node, source, ShapeType(dims))

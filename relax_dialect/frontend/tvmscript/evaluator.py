@@ -126,8 +126,11 @@ def _on_numbers(kind: ast.operator, left: Number, right: Number) -> Number:
 
 
 def _power(left: Number, right: Number) -> Number:
-    if isinstance(left, int) and isinstance(right, int) and not 0 <= right <= 64:
-        return _power(float(left), float(right))
+    if isinstance(left, int) and isinstance(right, int):
+        if right > 64 and abs(left) > 1:
+            raise StaticError("expected an integer of 64 bits, got a larger one")
+        if right < 0:
+            return _power(float(left), float(right))
     result = left**right
     if isinstance(result, complex):
         raise StaticError(f"{left} ** {right} is no real number")

@@ -28,7 +28,7 @@ from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim
 
@@ -108,6 +108,8 @@ class ExpressionReader(StaticReader):
     def name(self, node: ast.Name) -> object:
         if node.id not in self.scope and node.id in self.program:
             return FunctionRef(node.id)
+        if node.id not in self.scope and self.program.is_module(node.id):
+            return ModuleRef()
         return super().name(node)
 
     def binary(self, node: ast.BinOp, left: object, right: object) -> object:
@@ -140,6 +142,8 @@ class ExpressionReader(StaticReader):
                 return dtype
             self.fail(node, "expected a value; a name of R or T is called, as in R.exp(x)")
         owner = self.value(node.value)
+        if isinstance(owner, Expr) and isinstance(owner.type, ObjectType) and node.attr in ("shape", "dtype", "ndim"):
+            owner = self.refine(node, owner, TensorType(None, None))
         if isinstance(owner, ModuleRef):
             if node.attr not in self.program:
                 self.fail(node, f"the module has no function {node.attr}{self.program.suggestion(node.attr)}")

@@ -69,6 +69,8 @@ def _kill(reader: ExpressionReader, node: ast.Call) -> object:
 MEMORY_FORMS: Mapping[str, Form] = {
     "memory.alloc_storage": _alloc_storage,
     "vm.alloc_storage": _alloc_storage,
+    "vm.builtin.alloc_storage": _alloc_storage,
+    "vm.builtin.alloc_tensor": _storage_tensor,
     "memory.alloc_tensor": _storage_tensor,
     "vm.alloc_tensor": _storage_tensor,
     "builtin.alloc_tensor": _alloc_tensor,

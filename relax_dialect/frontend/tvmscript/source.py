@@ -83,8 +83,11 @@ def _ast(text: str) -> ast.AST:
     try:
         return ast.parse(text)
     except TabError:
-        # pages that were pasted together mix tabs and spaces; a tab then goes to the next column of eight
-        return ast.parse(text.expandtabs(8))
+        # pages that were pasted together mix tabs and spaces; a tab goes to the next column of eight, or of four
+        try:
+            return ast.parse(text.expandtabs(8))
+        except SyntaxError:
+            return ast.parse(text.expandtabs(4))
 
 
 def _without_type_params(text: str) -> tuple[str, dict[int, str]]:

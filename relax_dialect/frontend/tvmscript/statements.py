@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
 from xdsl.ir import OpResult, SSAValue
 
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.tvmscript.calls import call_match_shape
 from relax_dialect.frontend.tvmscript.declarations import declarations
 from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.expressions import ExpressionReader, ShapeDims
@@ -101,10 +102,20 @@ class StatementReader(ExpressionReader):
             for place, name, _ in found:
                 self._declare(place, name)
             return
+        if (names := self._match_shape_targets(target, node.value)) is not None:
+            call_match_shape(self, node.value, names)
+            return
         if self._is_module_alias(node.value):
             self._bind(target, ModuleRef())
             return
         self._bind(target, self.value(node.value))
+
+    def _match_shape_targets(self, target: ast.expr, value: ast.expr) -> list[ast.expr] | None:
+        """The names in `n, m = R.match_shape(x.shape)`, the form of the first texts; else `None`."""
+        is_match = isinstance(value, ast.Call) and self.aliases.name_in("relax", value.func) == "match_shape"
+        if not is_match or not isinstance(target, ast.Tuple) or not isinstance(value, ast.Call):
+            return None
+        return target.elts if len(value.args) == 1 and not value.keywords else None
 
     def _declare(self, node: ast.AST, name: str) -> None:
         if name not in self.scope or isinstance(self.scope.find(name), Expr | Unbound):
@@ -243,7 +254,7 @@ class StatementReader(ExpressionReader):
         used = self._used_outside(whole, node)
         shared = [name for name in bound[0] if name in bound[1] and (name in used or name == bound[0][-1])]
         branch = self.emit(node, lambda: self.builder.if_(condition))
-        with branch:
+        with self.errors_at(node.test), branch:
             with self.scope.inner(), branch.then():
                 self._arm(node.body, whole, shared)
             with self.scope.inner(), branch.otherwise():
@@ -273,7 +284,7 @@ class StatementReader(ExpressionReader):
             if not any(isinstance(each, ast.Return) or (isinstance(each, ast.If) and returns(each)) for each in arm):
                 arm.extend(rest)
         branch = self.emit(node, lambda: self.builder.if_(condition))
-        with branch:
+        with self.errors_at(node.test), branch:
             for arm, opened in zip(arms, (branch.then, branch.otherwise), strict=True):
                 with self.scope.inner(), opened():
                     value = self.body(arm, whole)
@@ -332,7 +343,7 @@ class StatementReader(ExpressionReader):
                 self.scope.bind(name, param)
         value = self.body(node.body, node.body)
         if value is None:
-            self.fail(node.body[-1], f"expected a return at the end of {node.name}")
+            value = self.expr(node, None)
         if ret is not None:
             value = self.refine(node.returns or node, value, refine(ret, value.type))
         result = value

@@ -168,6 +168,8 @@ class StaticReader:
     def call(self, node: ast.Call) -> object:
         """A call: of a dtype on a number, or of a function on dimensions."""
         name = self.aliases.name_in("tir", node.func)
+        if isinstance(node.func, ast.Name) and node.func.id not in self.scope:
+            name = node.func.id if node.func.id in evaluator.DIM_FUNCTIONS else name
         if name is None or node.keywords:
             return self.unsupported(node)
         if is_dtype_name(name) and len(node.args) == 1:

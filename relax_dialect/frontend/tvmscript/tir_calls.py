@@ -46,7 +46,7 @@ class DestinationCall:
         self.callee = callee
         self.given = given
         value = reader.value(args_node)
-        if isinstance(value, Expr) and self._is_swapped(value, out_node):
+        if self._is_swapped(value, out_node):
             args_node, out_node = out_node, args_node
             value = reader.value(args_node)
         self.arguments = [reader.value(args_node)] if isinstance(value, Expr) else list(reader.fields(args_node, value))
@@ -61,9 +61,13 @@ class DestinationCall:
         value = self.reader.value(node)
         return value if isinstance(value, str | FunctionRef) else None
 
-    def _is_swapped(self, value: Expr, out_node: ast.expr) -> bool:
+    def _is_swapped(self, value: object, out_node: ast.expr) -> bool:
         """Whether shape and tensor stand in each other's place, as the design notes print them."""
-        return isinstance(value.type, ShapeType) and isinstance(out_node, ast.Name | ast.List)
+        only = value if isinstance(value, Expr) else next(iter(items_of(value) or ()), None)
+        if not isinstance(out_node, ast.Name) or not isinstance(only, Expr) or not isinstance(only.type, ShapeType):
+            return False
+        other = self.reader.value(out_node)
+        return isinstance(other, Expr) and isinstance(other.type, TensorType)
 
     # Results
 
@@ -89,6 +93,10 @@ class DestinationCall:
         return info
 
     def _shaped(self, node: ast.expr, dtype: Attribute) -> TensorType:
+        if isinstance(node, ast.List) and len(node.elts) == 1 and isinstance(node.elts[0], ast.Name):
+            # brackets around one shape value
+            found = self.reader.value(node.elts[0])
+            node = node.elts[0] if isinstance(found, Expr) and isinstance(found.type, ShapeType) else node
         value = self.reader.value(node)
         shape = self.reader.shape(node, value)
         if not isinstance(shape, Expr):

@@ -22,6 +22,7 @@ from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Pointer, R
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant
 from tir_dialect.te import nodes
+from tir_dialect.te.coerce import is_float
 from tir_dialect.te.emit.scalar import Names, ScalarEmitter, emit_dim
 from tir_dialect.te.emit.signs import Signs
 from tir_dialect.te.expr import INDEX, DType
@@ -210,6 +211,8 @@ class TirExpressionReader(StaticReader):
         operand = self.scalar_operand(node, value)
         if isinstance(operand, bool | float):
             self.fail(node, f"expected an integer as index, got {operand}")
+        if isinstance(operand, Scalar) and is_float(operand.dtype):
+            self.fail(node, f"expected an integer as index, got a scalar of {operand.dtype}")
         if isinstance(operand, int):
             return constant(operand)
         return operand if isinstance(operand, Dim) else self.emit(node, lambda: converted(operand, INDEX))

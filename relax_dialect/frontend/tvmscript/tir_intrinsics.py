@@ -52,6 +52,10 @@ _GPU = (
 )
 
 
+_BUILTINS = frozenset({"min", "max", "abs", "float", "int", "bool", "floordiv", "floormod", "ceildiv"})
+"""Functions that are taken without `T.`."""
+
+
 def call_in_prim_func(reader: TirExpressionReader, node: ast.Call) -> object:
     """The value of a call."""
     name = reader.aliases.name_in("tir", node.func)
@@ -234,7 +238,7 @@ def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
                 return load_vector(reader, node, value)
             case other:
                 reader.fail(node.func, f"{describe(value)} has no method {other}")
-    if isinstance(node.func, ast.Name) and node.func.id in ("min", "max", "abs", "float", "int", "bool"):
+    if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS:
         return _builtin(reader, node, node.func.id)
     reader.fail(node.func, "expected a function of T")
 

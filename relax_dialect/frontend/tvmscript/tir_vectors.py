@@ -157,6 +157,8 @@ def store_vector(reader: TirExpressionReader, node: ast.AST, region: Region, val
         count = lanes or next(axis.lower.lanes for axis in region.axes if isinstance(axis.lower, Vector))
         row = _spread(reader, reader.values(node, scalar)[0], dtype, count)
     row = _cast(reader, node, row, dtype)
+    if lanes is not None and lanes != row.lanes:
+        reader.fail(node, f"expected a vector of {lanes} lanes, got {row.lanes}")
     op = reader.emit(node, lambda: StoreOp(row.value, region.buffer.value, indices))
     reader.emit(node, op.verify_)
     reader.block.add_op(op)

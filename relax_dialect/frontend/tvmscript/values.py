@@ -6,6 +6,9 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute
+
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.arguments import Arguments
@@ -26,8 +29,21 @@ def _const(reader: ExpressionReader, node: ast.Call) -> object:
     value, dtype_node = reader.value(given.require("value")), given.get("dtype")
     if not _is_data(value):
         reader.fail(node, f"R.const expected numbers, got {describe(value)}")
-    dtype = None if dtype_node is None else reader.dtype(dtype_node)
+    dtype = _default_dtype(value) if dtype_node is None or _is_none(dtype_node) else reader.dtype(dtype_node)
     return reader.emit(node, lambda: reader.builder.const(_as_lists(value), dtype))
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _default_dtype(value: object) -> Attribute | None:
+    """Integers are `i32`, as in TVM; floats are `f32`, truth values `i1`."""
+    items = items_of(value)
+    if items is not None:
+        kinds = {_default_dtype(each) for each in items}
+        return kinds.pop() if len(kinds) == 1 else None
+    return i32 if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _is_data(value: object) -> bool:
@@ -90,8 +106,7 @@ def _linear(reader: ExpressionReader, node: ast.Call) -> object:
     given = Arguments(reader.source, node, "R.linear", "data weight bias out_dtype")
     data, weight = reader.read(given.require("data")), reader.read(given.require("weight"))
     bias_node, dtype_node = given.get("bias"), given.get("out_dtype")
-    is_none = isinstance(dtype_node, ast.Constant) and dtype_node.value is None
-    dtype = None if dtype_node is None or is_none else reader.dtype(dtype_node)
+    dtype = None if dtype_node is None or _is_none(dtype_node) else reader.dtype(dtype_node)
     classes = operator_classes()
 
     def build() -> Expr:

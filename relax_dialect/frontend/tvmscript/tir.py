@@ -1,0 +1,37 @@
+"""`T` of TVMScript in Python files: `@T.prim_func` reads the function below it and gives a module of it alone.
+
+In the body of a class with `@I.ir_module` it leaves the function to that decorator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from relax_dialect.frontend.tvmscript.placeholder import Placeholder, is_in_class, names_at_caller
+from relax_dialect.frontend.tvmscript.reader import read
+
+
+def prim_func(f: Callable[..., object] | None = None, **options: bool) -> Any:
+    """The module of one PrimFunc, by its source; `TVMScriptError` if it is none.
+
+    Options, which are read from the source: `private`, `check_well_formed`, `s_tir`.
+    """
+    if f is None:
+        return _read
+    return f if is_in_class(f) else read(f, frame=names_at_caller(0))
+
+
+def _read(f: Callable[..., object]) -> Any:
+    return f if is_in_class(f) else read(f, frame=names_at_caller(0))
+
+
+func = prim_func
+"""The first name of `prim_func`."""
+
+
+def __getattr__(name: str) -> Any:
+    """Any other name, as text of a program; the module's own names are those above."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return Placeholder(f"T.{name}")

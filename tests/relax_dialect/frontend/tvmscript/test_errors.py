@@ -1,0 +1,155 @@
+"""What is said about texts that are no programs, and where."""
+
+from textwrap import dedent
+
+import pytest
+
+from relax_dialect.frontend.tvmscript import TVMScriptError, parse
+
+HEAD = """\
+from tvm.script import ir as I, relax as R, tir as T
+
+@R.function
+def f(x: R.Tensor(("n", 4), "float32"), c: R.Tensor((), "bool")):
+"""
+
+PRIM = """\
+@T.prim_func
+def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), k: T.float32):
+"""
+
+RELAX_ERRORS = {
+    "return R.ad(x, x)": ("there is no operator R.ad; did you mean", 12),
+    "return R.add(x)": ("R.add expected the argument y", 12),
+    "return R.add(x, x, x)": ("R.add expected at most 2 positional arguments, got 3", 24),
+    "return R.add(x, z=x)": ("R.add has no argument z", 23),
+    "return R.add(x, x1=x)": ("R.add got the argument x1 twice", 24),
+    "return R.add(x, *x)": ("R.add: expected arguments one by one, got \\*", 21),
+    "return R.sum(x, **x)": ("R.sum: expected keywords one by one", 23),
+    "return y": ("the name y is not defined here", 12),
+    "return R.permute_dims(x, [0])": ("'relax.permute_dims' op", 12),
+    'return x + "a"': ("expected", 12),
+    "return x.shapes": ("a value has no shapes", 12),
+    "return x[0, 0, 0]": ("expected at most 2 indices, got 3", 12),
+    "return x(x)": ("expected a function to call", 12),
+    "return 1 // 0": ("division by zero", 12),
+    "return 2 ** 100": ("expected an integer of 64 bits", 12),
+    "return b'a'": ("expected a number, a string or a truth value", 12),
+    "return R.const('a')": ('R.const expected numbers, got "a"', 12),
+    "return R.const(1, 'f33')": ("unsupported dtype 'f33'", 23),
+    "return R.reshape(x, (n, 'a b'))": ("expected a dimension", 25),
+    "return metadata[0]": ("constants of a metadata section", 12),
+    "return (lambda y: y)": ("expected a number, a string, a dimension", 13),
+    "return [y for y in x]": ("expected a number, a string, a dimension", 12),
+    "return R.ccl.allreduce(x)": ("there is one device", 12),
+    "return R.call_tir(f, (x,), out_ty=R.Tensor((4,), 'float32'))": ("is a relax function", 12),
+    "return R.call_tir(g, (x,), out_ty=R.Tensor((4,), 'float32'))": ("the name g is not defined here", 23),
+    "y: R.Tensor((3,), 'float32') = x\n    return y": ("expected a value of type", 5),
+    "y: R.Tenso((3,), 'float32') = x\n    return y": ("expected a type: R.Tensor", 8),
+    "y: R.Tensor((q, 4), 'float32') = R.exp(z)\n    return y": ("the name z is not defined here", 44),
+    "return x\n    y = x": ("nothing can follow a return", 5),
+    "for i in range(3):\n        y = x\n    return x": ("relax functions have no `for`", 5),
+    "while c:\n        y = x\n    return x": ("relax functions have no `while`", 5),
+    "with R.dataflow() as d:\n        y = x\n    return x": ("expected `with R.dataflow\\(\\):`", 10),
+    "R.output(x)\n    return x": ("R.output belongs to the end", 5),
+    "x.y = x\n    return x": ("expected a name to bind", 5),
+    "a, b = x, x, x\n    return x": ("expected 3 names, got 2", 5),
+    "a = b = x\n    return x": ("expected one target", 5),
+    "x\n    return x": ("expected a call; a value that nothing uses", 5),
+    "import os\n    return x": ("imports have no place in a function", 5),
+    "assert c\n    return x": ("use R.assert_op", 5),
+    "if c:\n        y = x\n    return y": ("the name y is not defined here: it is bound in a branch", 12),
+    "if x:\n        y = x\n    else:\n        y = x\n    return y": ("condition", 8),
+    "def g(y):\n        return y\n    return x": ("expected @R.function before a nested function", 5),
+}
+
+
+@pytest.mark.parametrize("body", RELAX_ERRORS)
+def test_error_in_a_relax_function(body: str):
+    message, column = RELAX_ERRORS[body]
+    with pytest.raises(TVMScriptError, match=message) as caught:
+        parse(HEAD + "    " + body + "\n", filename="wrong.py")
+    error = caught.value
+    assert error.column == column
+    line = (HEAD + "    " + body).splitlines()[error.line - 1]
+    assert str(error).splitlines()[0].startswith(f"wrong.py:{error.line}:{column}: error: ")
+    assert str(error).splitlines()[1] == line
+    assert str(error).splitlines()[2].startswith(" " * (column - 1) + "^")
+
+
+PRIM_ERRORS = {
+    "B[0] = A[0, 0]": "expected 1 indices, got 2",
+    "B[0] = A[9]": "index 0",
+    "B[0] = C[0]": "the name C is not defined here",
+    "B[0] = T.expp(A[0])": "there is no function T.expp; did you mean exp",
+    "B[0] = T.ptx_mma(A[0])": "is for GPUs, which are not a target",
+    "B[0] = T.call_llvm_intrin('float32', 'llvm.fabs', A[0])": "names an instruction of one machine",
+    "B[0] = 'a'": "expected a scalar",
+    "B[A[0]] = A[0]": "expected an integer as index",
+    "A = 3\n    A[0] = 2": "expected a buffer to store to",
+    "return A[0]": "a PrimFunc returns nothing",
+    "for i in x:\n        pass": "expected range, T.serial",
+    "for i, j in T.grid(8):\n        pass": "expected 1 loop variables, got 2",
+    "for i in T.thread_binding(8, 'threadIdx.x'):\n        pass": "for GPUs, which are not a target",
+    "for i in T.serial(0, 8, step=0):\n        pass": "expected a positive step",
+    "for i in range(8):\n        pass\n    else:\n        pass": "a loop has no else",
+    "C = T.alloc_buffer((8,), 'float32', scope='shared')": 'the scope "shared" is not taken',
+    "C = T.alloc_buffer((n,), 'float32')": "the name n is not defined here",
+    "T.reads(A[0])": "T.reads belongs into a block",
+    "with T.sblock('b'):\n        vi = T.axis.spatia(8, 0)\n        B[vi] = A[vi]": "expected T.axis.spatial",
+    "with T.sblock('b'):\n        vi = T.axis.remap('S', [k])\n        B[vi] = A[vi]": "expected the variables of loops",
+    "for i in range(8):\n        with T.sblock('b'):\n            B[i] = A[i]": "uses the loop variable",
+    "with T.launch_thread('threadIdx.x', 8) as t:\n        pass": "for GPUs",
+    "x = T.int64()\n    B[x] = A[0]": "the name x is not defined here",
+    "B[0:4] = A[0:8]": "expected a vector of 4 lanes, got 8",
+    "B[0] = A[0:4]": "as many elements as the vector has lanes",
+    "class C:\n        pass": "expected a store, a binding, a loop",
+    "B[0] = T.Cast('f33', A[0])": "unsupported dtype 'f33'",
+}
+
+
+@pytest.mark.parametrize("body", PRIM_ERRORS)
+def test_error_in_a_prim_func(body: str):
+    with pytest.raises(TVMScriptError, match=PRIM_ERRORS[body]) as caught:
+        parse(PRIM + "    " + body + "\n", filename="wrong.py")
+    assert 1 <= caught.value.line <= 6
+
+
+TEXT_ERRORS = {
+    "x = 1": "expected @I.ir_module, @R.function or @T.prim_func, found none",
+    "def f(:": "this is no Python",
+    "@R.function\ndef f(x: R.Tensor((n, 4), 'float32')):\n    return x": "the name n is not defined here",
+    "@R.function\ndef f(*x):\n    return x": "expected parameters one by one, got \\*x",
+    "@R.function\ndef f(x=1):\n    return x": "a parameter has no default value",
+    "@R.function\ndef f(x: R.Tensor(('n + n * n',), 'f32')):\n    return x": "n",
+    "@R.function(pure=3)\ndef f(x):\n    return x": "expected True or False",
+    "@R.function\ndef f(x):\n    return x\n@R.function\ndef f(x):\n    return x": "has a function f already",
+    "@R.function(pure=True)\ndef f(x: R.Tensor):\n    R.print(x)\n    return x": "writes to the standard output",
+    "@R.macro\ndef f(x):\n    return x": "macros would have to be executed",
+    "@I.ir_module\nclass M:\n    @I.pyfunc\n    def f(x):\n        return x": "Python functions would have to be executed",
+    "@I.ir_module\nclass A:\n    pass\n@I.ir_module\nclass B:\n    pass": "expected one module in a text, got A and B",
+    "@R.function\ndef f(x):\n    return f(x)": "is called before its end, so its result needs a type",
+    "@T.prim_func\ndef f(a: T.handle):\n    pass": "the parameter a has no type",
+    "@T.prim_func\ndef f(a: int):\n    pass": "expected T.Buffer",
+    "@T.prim_func\ndef f(A: T.Buffer((4,), 'float32', buffer_type='auto')):\n    pass": "buffers that broadcast",
+    "@R.function\ndef f(x: R.DTensor((4,), 'float32')):\n    return x": "distributed tensors are not taken",
+}
+
+
+@pytest.mark.parametrize("text", TEXT_ERRORS)
+def test_error_in_a_text(text: str):
+    with pytest.raises(TVMScriptError, match=TEXT_ERRORS[text]):
+        parse(dedent(text))
+
+
+def test_place_counts_characters_and_lines_of_the_file():
+    text = '@R.function\ndef f(x: R.Tensor((4,), "float32")):\n    é = x\n    return R.add(é, ÿ)\n'
+    with pytest.raises(TVMScriptError, match="the name ÿ") as caught:
+        parse(text)
+    assert (caught.value.line, caught.value.column) == (4, 21)
+
+
+def test_deep_nesting_is_an_error():
+    text = f"@R.function\ndef f(x: R.Tensor((4,), 'float32')):\n    return {'-' * 5000}x\n"
+    with pytest.raises(TVMScriptError, match="nested too deeply|too many|no Python"):
+        parse(text)
