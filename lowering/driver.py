@@ -18,7 +18,7 @@ from lowering.locations import names, place
 from lowering.native.objects import function_object, runtime_object, wrapper_object
 from lowering.pipelines import RelaxToVMPass
 from lowering.to_vm.allocate_registers import AllocateRegistersPass
-from lowering.verify.module import verify_module
+from lowering.verify.module import verify_program
 from tir_dialect.dtypes import dtype_name
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -61,7 +61,7 @@ def build(
     """
     if mode not in ("native", "bytecode"):
         raise ValueError(f"mode expected native or bytecode, got {mode}")
-    verify_module(module)
+    verify_program(module)
     lowered = module.clone()
     RelaxToVMPass().apply(Context(), lowered)
     return _Build(lowered, _target(target), _cache(cache), opt_level, _tensors(weights or {})).run(mode)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
@@ -14,14 +13,14 @@ from lowering.verify.dominators import block_order
 from lowering.verify.symbols import SymbolsInAttributes, entry_witnesses, witnesses
 
 
-def dominance_findings(module: ModuleOp) -> list[Finding]:
-    """Every operand that its definition does not dominate, and every breach of the symbol rule.
+def dominance_findings(op: Operation) -> list[Finding]:
+    """Every operand that its definition does not dominate, and every breach of the symbol rule, in `op`.
 
     The symbol rule: a symbol named in a type or attribute is used only where a witness dominates, and is not witnessed
-    again where it is in scope. A value or symbol is reported once per scope. Linear in the size of the module.
+    again where it is in scope. A value or symbol is reported once per scope. Linear in the size of the op.
     """
     checker = _Checker()
-    checker.check_op(module)
+    checker.check_op(op)
     return checker.findings
 
 

@@ -79,3 +79,17 @@ relax.func @second(%x: !relax.object) -> !relax.object {
   %0 = relax.call_pure_packed "f"(%x) : !relax.tensor<[j], f32>
   relax.return %0
 }
+
+// -----
+
+// Errors of ops in one function and of symbols in another, in one report.
+// CHECK: error: 'relax.add' op dimensions 2 and 3 do not broadcast (in @wrong_op)
+// CHECK: error: 'relax.call_pure_packed' op type of result #0 uses symbol j, which nothing binds (in @wrong_symbol)
+relax.func @wrong_op(%x: !relax.tensor<[2], f32>, %y: !relax.tensor<[3], f32>) -> !relax.object {
+  %0 = relax.add %x, %y : !relax.tensor<[_], f32>
+  relax.return %0
+}
+relax.func @wrong_symbol(%x: !relax.object) -> !relax.object {
+  %0 = relax.call_pure_packed "f"(%x) : !relax.tensor<[j], f32>
+  relax.return %0
+}
