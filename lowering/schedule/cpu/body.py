@@ -139,6 +139,10 @@ class Body:
             case _:
                 self.values[op.results[0]] = repeat(self.kernel, op, [self.value(each) for each in op.operands])
 
+    def index(self, op: LoadOp | StoreOp) -> SSAValue:
+        """The index of an access in its flat buffer."""
+        return self._index(op, self.kernel.place(self.stage, op))
+
     def _index(self, op: LoadOp | StoreOp, place: Place) -> SSAValue:
         """The index of an access in its flat buffer."""
         code = self.code

@@ -16,6 +16,7 @@ from lowering.schedule.cpu.reduction import Reduction, find_reduction
 from lowering.schedule.cpu.shared_reduction import emit_shared_reduction
 from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
 from lowering.schedule.cpu.sweep import Sweep
+from lowering.schedule.cpu.transposition import emit_transposition, find_transposition
 from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -96,7 +97,10 @@ class _Emitter:
 
     def _alone(self, stage: Stage) -> None:
         kernel, reduction = self.kernel, self.reductions.get(stage)
-        if reduction is None:
+        transposition = find_transposition(kernel, stage) if reduction is None else None
+        if transposition is not None:
+            emit_transposition(kernel, transposition)
+        elif reduction is None:
             sweep = Sweep(kernel, [stage], range(len(stage.axes)))
             outermost, lanes = sweep.outermost, sweep.lanes if sweep.outermost is sweep.lane else 1
             if outermost is None:

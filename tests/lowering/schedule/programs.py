@@ -103,6 +103,7 @@ PROGRAMS = {
     "transposed": Program(X, "relax.permute_dims %x", lambda x: x.T),
     "inner transposed": Program(X3, "relax.permute_dims %x axes = [0, 2, 1]", lambda x: x.transpose(0, 2, 1), ("mcn",)),
     "outer transposed": Program(X3, "relax.permute_dims %x axes = [1, 0, 2]", lambda x: x.transpose(1, 0, 2), ("mcn",)),
+    "bytes transposed": Program("%x: !relax.tensor<[m, n], i8>", "relax.permute_dims %x", lambda x: x.T, ("imn",)),
     "concatenated": Program(
         f"{X}, %y: !relax.tensor<[4, n], f32>",
         "relax.concat %x, %y axis = 0",

@@ -202,3 +202,23 @@ tir.prim_func @shifted[%n](%X: !tir.buffer<[n + 1], f32>) {
     }
   }
 }
+
+// Between two memory orders, square tiles are turned in registers; the edges are moved one by one.
+// CHECK-LABEL: tir.prim_func @transpose
+// CHECK:         tir.for (%panel)
+// CHECK:           tir.for (%block)
+// CHECK:             tir.for (%tile)
+// CHECK:               tir.load %X_1[{{.*}}] : vector<8xf32>
+// CHECK:               tir.alloc_buffer : !tir.buffer<[64], f32, scope = "local", align = 64>
+// CHECK:               vector.shuffle
+// CHECK:               tir.for vectorized
+// CHECK:                 tir.store {{.*}}, %Y_1
+// CHECK:         annotations {llvm.loop.vectorize.enable = false, llvm.loop.unroll.disable}
+tir.prim_func @transpose[%m, %n](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[m, n], f32>) {
+  tir.for (%i, %j) in (%m, %n) {
+    tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %n) {
+      %x = tir.load %X[%vj, %vi]
+      tir.store %x, %Y[%vi, %vj]
+    }
+  }
+}
