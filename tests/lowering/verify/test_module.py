@@ -21,4 +21,4 @@ def test_a_program_has_an_entry_point():
         with pytest.raises(InvalidModule, match="expected a function that is not private, as entry point"):
             check(module)
     verify_program(parse_module(PRIVATE + "relax.func @g(%x: !relax.object) -> !relax.object { relax.return %x }"))
-    verify_program(parse_module(""))
+    verify_program(parse_module("builtin.module {\n}"))
