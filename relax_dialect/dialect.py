@@ -46,6 +46,7 @@ FAMILIES = (
     "padding",
     "pooling",
     "quantization",
+    "rearranging",
     "recurrent",
     "reduction",
     "resizing",

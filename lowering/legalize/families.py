@@ -24,6 +24,7 @@ FAMILIES: tuple[str, ...] = (
     "padding",
     "pooling",
     "quantization",
+    "rearranging",
     "recurrent",
     "reduction",
     "resizing",

@@ -35,6 +35,7 @@ FAMILIES: tuple[str, ...] = (
     "padding",
     "pooling",
     "quantization",
+    "rearranging",
     "recurrent",
     "reduction",
     "resizing",

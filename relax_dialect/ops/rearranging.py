@@ -1,0 +1,226 @@
+"""Operators that put elements into another order or number of dimensions, by rules of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def, var_result_def
+
+from relax_dialect.inference import Inference
+from relax_dialect.ops.fields import integer
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.scalars import Domain
+from relax_dialect.ops.windows import require_rank
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, ceildiv, constant
+
+
+@irdl_op_definition
+class ReverseSequenceOp(Operator):
+    """The first elements along an axis in reverse order, as many as the length of each batch element says.
+
+    ```mlir
+    %0 = relax.reverse_sequence %x, %lengths seq_axis = 0 batch_axis = 1
+    ```
+
+    Lengths greater than the axis count as the axis. Mirrors ONNX `ReverseSequence`.
+
+    C1: the axes are within the rank and differ.
+    C2: there is an integer length for each batch element.
+    """
+
+    name = "relax.reverse_sequence"
+
+    seq_axis = prop_def(IntegerAttr[I64], default_value=integer(1))
+    batch_axis = prop_def(IntegerAttr[I64], default_value=integer(0))
+    x = operand_def(TensorType)
+    lengths = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(self, x: SSAValue | Operation, lengths: SSAValue | Operation, seq_axis: int = 1, batch_axis: int = 0):
+        super().__init__([x, lengths], {"seq_axis": integer(seq_axis), "batch_axis": integer(batch_axis)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        x, (count,) = inference.tensor(0), require_rank(inference, 1, 1)  # C2
+        inference.require_domain(1, Domain.INTEGER)  # C2
+        if x.dims is not None:
+            given = (inference.integer("seq_axis"), inference.integer("batch_axis"))
+            _, batch = inference.axes(given, len(x.dims))  # C1
+            inference.require_equal(x.dims[batch], count, "a length for each batch element")  # C2
+        return (x,)
+
+
+@irdl_op_definition
+class MeshgridOp(Operator):
+    """Vectors repeated along all of their dimensions: the coordinates of a grid.
+
+    ```mlir
+    %rows, %columns = relax.meshgrid %x, %y indexing = "xy"
+    ```
+
+    With `ij` the dimensions are those of the vectors in order, with `xy` the first two change places. Mirrors NumPy's
+    `meshgrid`.
+
+    C1: there is at least one operand; each has rank 1, all one dtype.
+    C2: the indexing is `ij` or `xy`.
+    """
+
+    name = "relax.meshgrid"
+
+    indexing = prop_def(StringAttr, default_value=StringAttr("ij"))
+    vectors = var_operand_def(TensorType)
+    res = var_result_def(TensorType)
+
+    def __init__(self, vectors: Sequence[SSAValue | Operation], indexing: str = "ij"):
+        super().__init__(vectors, {"indexing": StringAttr(indexing)})
+
+    @property
+    def places(self) -> list[int]:
+        """The dimension of the result that each vector runs along."""
+        places = list(range(len(self.vectors)))
+        if self.indexing.data == "xy":
+            places[:2] = reversed(places[:2])
+        return places
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType, ...]:
+        count = len(inference.operand_types)
+        if count == 0:
+            inference.fail("expected at least one operand")  # C1
+        inference.common_dtype(range(count))  # C1
+        dims = [require_rank(inference, index, 1)[0] for index in range(count)]  # C1
+        if inference.string("indexing") not in ("ij", "xy"):
+            inference.fail(f"indexing expected ij or xy, got {inference.string('indexing')}")  # C2
+        if inference.string("indexing") == "xy":
+            dims[:2] = reversed(dims[:2])
+        return (inference.tensor(0).with_shape(dims),) * count
+
+
+BlockedLayout = tuple[tuple[str, int], ...]
+"""Letters with the sizes of their blocks; a capital, of size 0, is what is left of a dimension."""
+
+
+def parse_layout(text: str) -> BlockedLayout | None:
+    """`NCHW4c`: capitals, and blocks of some of them; `None` if it makes no sense."""
+    if not re.fullmatch(r"([A-Z]|[1-9]\d*[a-z])+", text):
+        return None
+    found = [(letter, int(size or 0)) for size, letter in re.findall(r"(\d*)([A-Za-z])", text)]
+    letters = [letter for letter, _ in found]
+    whole = all(letter.upper() in letters for letter in letters)
+    return tuple(found) if whole and len(set(letters)) == len(letters) else None
+
+
+@irdl_op_definition
+class LayoutTransformOp(Operator):
+    """A tensor in another layout: dimensions in another order, and some of them cut into blocks.
+
+    ```mlir
+    %0 = relax.layout_transform %x source = "NCHW" target = "NCHW4c"
+    ```
+
+    A capital names a dimension, a number with a small letter the place within a block of it. Places that a block has
+    beyond the end of its dimension are zero; without blocks in the target, they are left in.
+
+    C1: layouts are capitals, and blocks of some of them, each once, of the same dimensions.
+    C2: the tensor has the rank of the source layout, and blocks of the sizes that it says.
+    """
+
+    name = "relax.layout_transform"
+
+    source = prop_def(StringAttr)
+    target = prop_def(StringAttr)
+    x = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(self, x: SSAValue | Operation, source: str, target: str):
+        super().__init__([x], {"source": StringAttr(source), "target": StringAttr(target)})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        source, target = (_layout(inference, name) for name in ("source", "target"))  # C1
+        if {letter for letter, _ in source if letter.isupper()} != {letter for letter, _ in target if letter.isupper()}:
+            inference.fail("expected layouts of the same dimensions")  # C1
+        dims = require_rank(inference, 0, len(source))  # C2
+        for dim, (letter, size) in zip(dims, source, strict=True):
+            if letter.islower():
+                inference.require_equal(dim, constant(size), f"blocks {letter} of {size}")  # C2
+        return (inference.tensor(0).with_shape(_arranged(whole_dims(source, dims), target)),)
+
+
+def _layout(inference: Inference, name: str) -> BlockedLayout:
+    found = parse_layout(inference.string(name))
+    if found is None:
+        inference.fail(f"{name} expected capitals and blocks of them, got {inference.string(name)}")
+    return found
+
+
+def whole_dims(layout: BlockedLayout, dims: Sequence[Dim | None]) -> dict[str, Dim | None]:
+    """The dimensions without blocks, by their capitals."""
+    sizes = dict(layout)
+    found: dict[str, Dim | None] = {}
+    for dim, (letter, _) in zip(dims, layout, strict=True):
+        if letter.isupper():
+            found[letter] = None if dim is None else dim * max(sizes.get(letter.lower(), 1), 1)
+    return found
+
+
+def _arranged(dims: dict[str, Dim | None], layout: BlockedLayout) -> list[Dim | None]:
+    sizes = dict(layout)
+    shape: list[Dim | None] = []
+    for letter, size in layout:
+        dim, block = dims[letter.upper()], sizes.get(letter.lower(), 1)
+        shape.append(constant(size) if letter.islower() else None if dim is None else ceildiv(dim, max(block, 1)))
+    return shape
+
+
+@irdl_op_definition
+class MultinomialFromUniformOp(Operator):
+    """Samples from distributions, by numbers that are uniformly distributed between 0 and 1.
+
+    ```mlir
+    %0 = relax.multinomial_from_uniform %probabilities, %uniform, %rows dtype = i64
+    ```
+
+    A sample is the first place at which the sum of the probabilities of its row is greater than its number; the last
+    place if there is none. Mirrors TVM.
+
+    C1: the probabilities have rank 2, numbers and rows rank 2 with one column, and there are as many of both.
+    C2: probabilities and numbers are floating-point, rows integers; so is the dtype of the samples.
+    C3: there is at least one place.
+    """
+
+    name = "relax.multinomial_from_uniform"
+
+    dtype = prop_def(Attribute, default_value=i64)
+    probabilities = operand_def(TensorType)
+    uniform = operand_def(TensorType)
+    rows = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        probabilities: SSAValue | Operation,
+        uniform: SSAValue | Operation,
+        rows: SSAValue | Operation,
+        dtype: Attribute = i64,
+    ):
+        super().__init__([probabilities, uniform, rows], {"dtype": dtype})
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        (_, places), uniform, rows = (require_rank(inference, index, 2) for index in range(3))  # C1
+        for dims in (uniform, rows):
+            inference.require_equal(dims[1], constant(1), "one column")  # C1
+        count = inference.require_equal(uniform[0], rows[0], "a row for each number")  # C1
+        inference.require_domain(0, Domain.FLOAT)  # C2
+        inference.require_domain(1, Domain.FLOAT)  # C2
+        inference.require_domain(2, Domain.INTEGER)  # C2
+        dtype = inference.dtype("dtype")
+        if not Domain.INTEGER.admits(dtype):
+            inference.fail(f"dtype expected an integer dtype, got {dtype}")  # C2
+        inference.require_at_most(constant(1), places, "at least one place")  # C3
+        return (TensorType((count, constant(1)), dtype, inference.common_device()),)
