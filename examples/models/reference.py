@@ -8,6 +8,7 @@ import numpy as np
 
 from examples.models.bert import BertConfig, Weights
 from examples.models.llama import LlamaConfig
+from examples.models.lstm import LstmConfig
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
@@ -111,3 +112,36 @@ class NumpyLlama:
                 gate / (1 + np.exp(-gate)) * self.linear(h, f"{name}.mlp.up_proj"), f"{name}.mlp.down_proj"
             )
         return self.linear(self.norm(x[:, -1], "model.norm"), "lm_head")
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """Element by element."""
+    return 1 / (1 + np.exp(-x))
+
+
+class NumpyTagger:
+    """`examples.models.lstm` in NumPy, sentence by sentence and word by word."""
+
+    def __init__(self, config: LstmConfig, weights: Weights):
+        self.config = config
+        self.weights = weights
+
+    def sentence(self, x: np.ndarray, direction: int) -> np.ndarray:
+        w, r, b = (self.weights[name][direction] for name in "wrb")
+        h = c = np.zeros(self.config.units, np.float32)
+        outputs: list[np.ndarray] = []
+        for word in x[::-1] if direction else x:
+            gates = w @ word + r @ h + b[: 4 * len(h)] + b[4 * len(h) :]
+            i, o, f, g = np.split(gates, 4)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            h = sigmoid(o) * np.tanh(c)
+            outputs.append(h)
+        made = np.array(outputs, np.float32).reshape(-1, len(h))
+        return made[::-1] if direction else made
+
+    def scores(self, ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        x = self.weights["embeddings"][ids]
+        y = np.zeros((*ids.shape, 2 * self.config.units), np.float32)
+        for row, count in enumerate(lengths):
+            y[row, :count] = np.concatenate([self.sentence(x[row, :count], way) for way in (0, 1)], -1)
+        return y @ self.weights["out"] + self.weights["out_bias"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from examples.generate import generate
-from examples.models import bert, llama
-from examples.models.reference import NumpyBert, NumpyLlama
+from examples.models import bert, llama, lstm
+from examples.models.reference import NumpyBert, NumpyLlama, NumpyTagger
 from lowering import build
 from relax_dialect.interpreter import run as interpret
 from vm_dialect import VirtualMachine
@@ -65,3 +65,19 @@ def test_logits_and_caches():
     np.testing.assert_allclose(np.from_dlpack(logits), NumpyLlama(LLAMA, weights).logits(ids), rtol=1e-3, atol=1e-4)
     for ours, expected in zip(caches, interpret(module, "main", [ids, *empty])[1:], strict=True):
         np.testing.assert_allclose(np.from_dlpack(ours), expected, rtol=1e-3, atol=1e-4)
+
+
+LSTM = lstm.LstmConfig(vocab_size=40, embedding_size=6, units=10, tags=5)
+
+
+@pytest.mark.parametrize("mode", ["native", "bytecode"])
+def test_tagger_of_sentences_of_different_lengths(mode):
+    weights = lstm.random_weights(LSTM)
+    module = lstm.tagger(LSTM, weights)
+    run = VirtualMachine(build(module, mode=mode))["main"]
+    for batch, length in ((1, 1), (3, 7), (2, 12), (0, 3)):
+        ids = RNG.integers(0, LSTM.vocab_size, (batch, length))
+        lengths = RNG.integers(0, length + 1, batch)
+        expected = NumpyTagger(LSTM, weights).scores(ids, lengths)
+        np.testing.assert_allclose(np.from_dlpack(run(ids, lengths)), expected, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(interpret(module, "main", [ids, lengths]), expected, rtol=1e-4, atol=1e-5)
