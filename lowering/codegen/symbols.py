@@ -1,4 +1,4 @@
-"""Where the functions live that generated code calls: the C library, libm, tvm-ffi and the OpenMP run time.
+"""Where the functions live that generated code calls: the C library, libm, tvm-ffi, threads.
 
 Each name is looked up explicitly in a fixed order of libraries; nothing depends on what else the process has loaded.
 """
@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from lowering.codegen.errors import CodegenError
+from lowering.codegen.threads import THREAD_SYMBOLS, thread_symbol
 
 
 def resolve_symbols(names: Iterable[str], extra: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -37,6 +38,8 @@ def resolve_symbols(names: Iterable[str], extra: Mapping[str, int] | None = None
 @cache
 def library_symbol(name: str) -> int | None:
     """The address of a function of the run-time libraries, or None."""
+    if name in THREAD_SYMBOLS:
+        return thread_symbol(name)
     if name in _OPENMP_STAND_INS:
         return _openmp_symbol(name)
     if name.startswith("TVMFFI"):

@@ -1,12 +1,12 @@
-"""Parallel loops: the body becomes a function, which the threads of an OpenMP team call on parts of the range.
+"""Parallel loops: the body becomes a function, which threads call on parts of the range.
 
 Three functions come of a loop in `f`:
 
 * `f.parallel0(lower, upper, symbols..., captured...)` runs a part of the range and returns null or an error's text.
   Its buffers are `noalias` parameters, so it is optimised like a kernel;
-* `f.parallel0.thread(context)` is what a thread runs: it reads the captured values, finds its part and calls the first;
-* in `f`, the context is filled and `GOMP_parallel` called. A team of one thread, or one too small for the annotation
-  `grain` (least number of iterations for a thread), is a direct call.
+* `f.parallel0.thread(context, lower, upper)` is what a thread calls: it reads the captured values and calls the first;
+* in `f`, the context is filled and `relax_parallel` called (`lowering/codegen/threads.py`). One thread, or a range too
+  small for the annotation `grain` (least number of iterations for a thread), is a direct call.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def lower_parallel(e: Emitter, loop: ForOp) -> None:
     arguments = [*e.symbols.values(), *[e.buffers[buffer].pointer for buffer in captured.buffers]]
     arguments += [e.scalar(value) for value in captured.scalars]
     _define_part(e, loop, name, captured, [argument.type for argument in arguments])
-    context = llvm.LLVMStructType.from_type_list([POINTER, i64, i64, *[argument.type for argument in arguments]])
+    context = llvm.LLVMStructType.from_type_list([POINTER, *[argument.type for argument in arguments]])
     _define_thread(e, name, context)
-    error = _call_team(e, loop, name, [lower, upper, *arguments], context)
+    error = _call_team(e, loop, name, (lower, upper), arguments, context)
     e.fail_if_not_null(error)
 
 
@@ -113,15 +113,13 @@ def _argument_attributes(e: Emitter, captured: Captured, count: int) -> ArrayAtt
 
 
 def _define_thread(e: Emitter, name: str, struct: llvm.LLVMStructType) -> None:
-    """`void name.thread(ptr context)`, on every thread of the team."""
-    b = LLVMBuilder(e.context.module, [POINTER])
-    (context,) = b.entry.args
-    _, lower, upper, *arguments = [
+    """`void name.thread(ptr context, i64 lower, i64 upper)`, on any thread, any number of times."""
+    b = LLVMBuilder(e.context.module, [POINTER, i64, i64])
+    context, lower, upper = b.entry.args
+    _, *arguments = [
         b.load(b.field(context, struct, index), type_, _alignment(type_)) for index, type_ in enumerate(struct.types)
     ]
-    number, team = (_to_i64(b, _call_i32(e, b, function)) for function in ("omp_get_thread_num", "omp_get_num_threads"))
-    first, last = _share(b, lower, upper, number, team)
-    error = b.call(name, [first, last, *arguments], POINTER)
+    error = b.call(name, [lower, upper, *arguments], POINTER)
     failed, done = b.new_block(), b.new_block()
     address = b.make(llvm.PtrToIntOp, (error,), i64)
     b.branch_if(b.compare("eq", address, b.integer(0)), done, failed)
@@ -132,7 +130,7 @@ def _define_thread(e: Emitter, name: str, struct: llvm.LLVMStructType) -> None:
     b.insert(llvm.ReturnOp())
     e.context.module.define(
         f"{name}.thread",
-        [POINTER],
+        [POINTER, i64, i64],
         None,
         b.finish(),
         internal=True,
@@ -148,28 +146,20 @@ def _alignment(type_: Attribute) -> int:
     return 8 if type_ in (i64, POINTER) else 1
 
 
-def _share(
-    b: LLVMBuilder, lower: SSAValue, upper: SSAValue, number: SSAValue, team: SSAValue
-) -> tuple[SSAValue, SSAValue]:
-    """The part of a range for thread `number`; parts differ by at most one iteration."""
-    total = b.sub(upper, lower)
-    each = b.make(llvm.UDivOp, (total, team), i64)
-    rest = b.make(llvm.URemOp, (total, team), i64)
-    before = b.overloaded("llvm.smin", (number, rest), i64)
-    first = b.add(b.add(lower, b.mul(number, each)), before)
-    has_more = b.make(llvm.ZExtOp, (b.compare("slt", number, rest),), i64)
-    return first, b.add(b.add(first, each), has_more)
-
-
 def _call_team(
-    e: Emitter, loop: ForOp, name: str, arguments: Sequence[SSAValue], struct: llvm.LLVMStructType
+    e: Emitter,
+    loop: ForOp,
+    name: str,
+    range_: tuple[SSAValue, SSAValue],
+    arguments: Sequence[SSAValue],
+    struct: llvm.LLVMStructType,
 ) -> SSAValue:
     b = e.b
-    threads = _team_size(e, loop, arguments[0], arguments[1])
+    threads = _team_size(e, loop, *range_)
     alone, team, after = b.new_block(), b.new_block(), b.new_block([POINTER])
     b.branch_if(b.compare("sle", threads, b.integer(1)), alone, team)
     b.start(alone)
-    b.branch(after, b.call(name, list(arguments), POINTER))
+    b.branch(after, b.call(name, [*range_, *arguments], POINTER))
     b.start(team)
     with e.entry():
         context = b.insert(llvm.AllocaOp(b.integer(1), struct, 16)).results[0]
@@ -177,7 +167,7 @@ def _call_team(
         b.store(value, b.field(context, struct, index), _alignment(value.type))
     body = b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr(f"{name}.thread")})
     count = b.make(llvm.TruncOp, (threads,), i32)
-    e.call("GOMP_parallel", (body, context, count, b.integer(0, i32)), (POINTER, POINTER, i32, i32))
+    e.call("relax_parallel", (body, context, *range_, count), (POINTER, POINTER, i64, i64, i32))
     b.branch(after, b.load(b.field(context, struct, 0), POINTER, 8))
     b.start(after)
     return after.args[0]
@@ -190,14 +180,6 @@ def _team_size(e: Emitter, loop: ForOp, lower: SSAValue, upper: SSAValue) -> SSA
     work = b.sub(upper, lower)
     if grain > 1:
         work = b.make(llvm.SDivOp, (work, b.integer(grain)), i64)
-    available = _to_i64(b, _call_i32(e, b, "omp_get_max_threads"))
+    e.context.module.declare("relax_max_threads", [], i32)
+    available = b.make(llvm.SExtOp, (b.call("relax_max_threads", [], i32),), i64)
     return b.overloaded("llvm.smin", (available, work), i64)
-
-
-def _call_i32(e: Emitter, b: LLVMBuilder, function: str) -> SSAValue:
-    e.context.module.declare(function, [], i32)
-    return b.call(function, [], i32)
-
-
-def _to_i64(b: LLVMBuilder, value: SSAValue) -> SSAValue:
-    return b.make(llvm.SExtOp, (value,), i64)

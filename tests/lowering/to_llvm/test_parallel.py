@@ -13,7 +13,7 @@ from lowering.codegen.symbols import library_symbol
 @pytest.fixture(params=[1, 2, 3, 7])
 def threads(request: pytest.FixtureRequest):
     """Runs the test with teams of so many threads."""
-    addresses = [library_symbol("omp_set_num_threads"), library_symbol("omp_get_max_threads")]
+    addresses = [library_symbol("relax_set_num_threads"), library_symbol("relax_max_threads")]
     assert all(addresses)
     set_threads = ctypes.CFUNCTYPE(None, ctypes.c_int)(addresses[0] or 0)
     before = ctypes.CFUNCTYPE(ctypes.c_int)(addresses[1] or 0)()

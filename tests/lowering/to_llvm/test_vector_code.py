@@ -183,7 +183,7 @@ def test_parallel_bodies_are_optimised_like_kernels(optimized):
       }
     }"""
     ir = optimized(text, AVX512)
-    assert "call void @GOMP_parallel" in ir
+    assert "call void @relax_parallel" in ir
     assert "load <16 x float>" in ir
     assert "memcheck" not in ir
 

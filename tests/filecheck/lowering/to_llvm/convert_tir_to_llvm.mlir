@@ -65,13 +65,12 @@ tir.prim_func @unrolled(%X: !tir.buffer<[4], f32>) {
 
 // -----
 
-// The body of a parallel loop is a function over a part of the range, which a team of threads calls.
+// The body of a parallel loop is a function over a part of the range, which threads call.
 // CHECK-LABEL: llvm.func internal @team.parallel0(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr {llvm.align = 4 : i64, llvm.noalias}) -> !llvm.ptr
-// CHECK-LABEL: llvm.func internal @team.parallel0.thread(%{{.*}}: !llvm.ptr)
-// CHECK:         llvm.call @omp_get_thread_num()
+// CHECK-LABEL: llvm.func internal @team.parallel0.thread(%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64)
 // CHECK:         llvm.call @team.parallel0(
 // CHECK-LABEL: llvm.func @team(%n: i64, %X: !llvm.ptr
-// CHECK:         llvm.call @GOMP_parallel(
+// CHECK:         llvm.call @relax_parallel(
 tir.prim_func @team[%n](%X: !tir.buffer<[n], f32>) {
   tir.for parallel (%i) in (%n) {
     %x = tir.load %X[%i]

@@ -1,0 +1,275 @@
+; Threads for parallel loops: `relax_parallel` shares a range of numbers among the threads of the process.
+;
+; Threads take chunks of the range from a counter, so that one that is late, because other programs run on its
+; processor, leaves its part to the others; the loop ends when the range is done and those that took part have
+; finished, whether the others have woken or not. One loop runs at a time: a loop inside a loop, or a second one that
+; starts meanwhile, runs on the thread that calls it. A child process after `fork` starts with no threads of its own.
+
+@limit = internal global i32 0                  ; how many threads there may be, 0: not asked yet
+@own_variable = internal constant [18 x i8] c"RELAX_NUM_THREADS\00"
+@variable = internal constant [16 x i8] c"OMP_NUM_THREADS\00"
+
+@busy = internal global i32 0                   ; whether a loop runs
+@process = internal global i32 0                ; whose threads the workers are
+@workers = internal global i32 0                ; how many there are
+@sleeping = internal global i32 0               ; how many of them wait in the kernel
+@loops = internal global i32 0                  ; counts the loops; workers wait for it to change
+@team = internal global i32 0                   ; bit 30: open; from bit 16: free places; below: workers taking part
+
+@body = internal global ptr null                ; void body(ptr context, i64 first, i64 last)
+@context = internal global ptr null
+@next = internal global i64 0, align 64         ; the first number that nobody has taken
+@end = internal global i64 0, align 64
+@chunk = internal global i64 1
+
+declare ptr @getenv(ptr)
+declare i32 @atoi(ptr)
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @getpid()
+declare i64 @syscall(i64, ...)
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_detach(i64)
+declare i64 @llvm.ctpop.i64(i64)
+declare i32 @llvm.smax.i32(i32, i32)
+declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
+
+; How many threads a loop may have: RELAX_NUM_THREADS, or OMP_NUM_THREADS, or as many as there are processors.
+define i32 @relax_max_threads() {
+  %known = load atomic i32, ptr @limit monotonic, align 4
+  %is_known = icmp sgt i32 %known, 0
+  br i1 %is_known, label %done, label %ask
+ask:
+  %own = call i32 @number(ptr @own_variable)
+  %has_own = icmp sgt i32 %own, 0
+  br i1 %has_own, label %found, label %general
+general:
+  %wanted = call i32 @number(ptr @variable)
+  %is_wanted = icmp sgt i32 %wanted, 0
+  br i1 %is_wanted, label %found, label %count
+count:
+  %processors = call i32 @processors()
+  br label %found
+found:
+  %threads = phi i32 [ %own, %ask ], [ %wanted, %general ], [ %processors, %count ]
+  call void @relax_set_num_threads(i32 %threads)
+  br label %done
+done:
+  %result = phi i32 [ %known, %0 ], [ %threads, %found ]
+  ret i32 %result
+}
+
+define void @relax_set_num_threads(i32 %threads) {
+  %positive = call i32 @llvm.smax.i32(i32 %threads, i32 1)
+  %large = icmp sgt i32 %positive, 256
+  %kept = select i1 %large, i32 256, i32 %positive
+  store atomic i32 %kept, ptr @limit monotonic, align 4
+  ret void
+}
+
+; The number that a variable of the environment starts with, 0 if there is none.
+define internal i32 @number(ptr %name) {
+  %text = call ptr @getenv(ptr %name)
+  %missing = icmp eq ptr %text, null
+  br i1 %missing, label %none, label %some
+none:
+  ret i32 0
+some:
+  %value = call i32 @atoi(ptr %text)
+  ret i32 %value
+}
+
+; How many processors this process may run on.
+define internal i32 @processors() {
+  %set = alloca [16 x i64], align 8
+  call void @llvm.memset.p0.i64(ptr %set, i8 0, i64 128, i1 false)
+  %code = call i32 @sched_getaffinity(i32 0, i64 128, ptr %set)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %0 ], [ %after, %loop ]
+  %sum = phi i64 [ 0, %0 ], [ %more, %loop ]
+  %word = getelementptr [16 x i64], ptr %set, i64 0, i64 %i
+  %bits = load i64, ptr %word, align 8
+  %ones = call i64 @llvm.ctpop.i64(i64 %bits)
+  %more = add i64 %sum, %ones
+  %after = add i64 %i, 1
+  %again = icmp ult i64 %after, 16
+  br i1 %again, label %loop, label %done
+done:
+  %count = trunc i64 %more to i32
+  %positive = call i32 @llvm.smax.i32(i32 %count, i32 1)
+  ret i32 %positive
+}
+declare void @PAUSE
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; body(context, first, last) for parts that make up the range from lower to before upper.
+define void @relax_parallel(ptr %f, ptr %data, i64 %lower, i64 %upper, i32 %threads) {
+  %alone = icmp sle i32 %threads, 1
+  br i1 %alone, label %serial, label %fork
+fork:
+  call void @forget_threads_of_parent()
+  %taken = cmpxchg ptr @busy, i32 0, i32 1 seq_cst seq_cst
+  %mine = extractvalue { i32, i1 } %taken, 1
+  br i1 %mine, label %shared, label %serial
+serial:
+  call void %f(ptr %data, i64 %lower, i64 %upper)
+  ret void
+shared:
+  %others = sub i32 %threads, 1
+  call void @hire(i32 %others)
+  %total = sub i64 %upper, %lower
+  %wide = sext i32 %threads to i64
+  %pieces = mul i64 %wide, 4
+  %quotient = sdiv i64 %total, %pieces
+  %size = call i64 @llvm.smax.i64(i64 %quotient, i64 1)
+  store ptr %f, ptr @body
+  store ptr %data, ptr @context
+  store i64 %size, ptr @chunk
+  store i64 %upper, ptr @end
+  store atomic i64 %lower, ptr @next seq_cst, align 8
+  %places = shl i32 %others, 16
+  %open = or i32 %places, 1073741824
+  store atomic i32 %open, ptr @team seq_cst, align 4
+  %old = atomicrmw add ptr @loops, i32 1 seq_cst
+  %asleep = load atomic i32, ptr @sleeping seq_cst, align 4
+  %must_wake = icmp sgt i32 %asleep, 0
+  br i1 %must_wake, label %wake, label %work
+wake:
+  %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @loops, i32 129, i32 %others, ptr null, ptr null, i32 0)
+  br label %work
+work:
+  call void @take_chunks()
+  %closed = atomicrmw and ptr @team, i32 65535 seq_cst
+  call void @wait_for_team()
+  store atomic i32 0, ptr @busy seq_cst, align 4
+  ret void
+}
+
+; Runs chunks until none is left.
+define internal void @take_chunks() {
+  %f = load ptr, ptr @body
+  %data = load ptr, ptr @context
+  %size = load i64, ptr @chunk
+  %last = load i64, ptr @end
+  br label %loop
+loop:
+  %first = atomicrmw add ptr @next, i64 %size seq_cst
+  %some = icmp slt i64 %first, %last
+  br i1 %some, label %run, label %done
+run:
+  %after = add i64 %first, %size
+  %until = call i64 @llvm.smin.i64(i64 %after, i64 %last)
+  call void %f(ptr %data, i64 %first, i64 %until)
+  br label %loop
+done:
+  ret void
+}
+
+; Until no worker takes part any more: some microseconds awake, then asleep.
+define internal void @wait_for_team() {
+  br label %spin
+spin:
+  %turn = phi i32 [ 0, %0 ], [ %more, %pause ]
+  %team = load atomic i32, ptr @team seq_cst, align 4
+  %none = icmp eq i32 %team, 0
+  br i1 %none, label %done, label %some
+some:
+  %patient = icmp ult i32 %turn, 1000
+  br i1 %patient, label %pause, label %sleep
+pause:
+  call void @PAUSE
+  %more = add i32 %turn, 1
+  br label %spin
+sleep:
+  %code = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @team, i32 128, i32 %team, ptr null, ptr null, i32 0)
+  br label %pause
+done:
+  ret void
+}
+
+; Starts workers until there are so many, or the system gives no more.
+define internal void @hire(i32 %wanted) {
+  %id = alloca i64, align 8
+  br label %loop
+loop:
+  %count = load i32, ptr @workers
+  %enough = icmp sge i32 %count, %wanted
+  br i1 %enough, label %done, label %start
+start:
+  %code = call i32 @pthread_create(ptr %id, ptr null, ptr @work_forever, ptr null)
+  %failed = icmp ne i32 %code, 0
+  br i1 %failed, label %done, label %started
+started:
+  %thread = load i64, ptr %id
+  %detached = call i32 @pthread_detach(i64 %thread)
+  %more = add i32 %count, 1
+  store i32 %more, ptr @workers
+  br label %loop
+done:
+  ret void
+}
+
+; After a fork there are no workers, whatever the memory says.
+define internal void @forget_threads_of_parent() {
+  %here = call i32 @getpid()
+  %before = load atomic i32, ptr @process seq_cst, align 4
+  %same = icmp eq i32 %here, %before
+  br i1 %same, label %done, label %new
+new:
+  %swapped = cmpxchg ptr @process, i32 %before, i32 %here seq_cst seq_cst
+  %mine = extractvalue { i32, i1 } %swapped, 1
+  br i1 %mine, label %reset, label %done
+reset:
+  store i32 0, ptr @workers
+  store atomic i32 0, ptr @sleeping seq_cst, align 4
+  store atomic i32 0, ptr @team seq_cst, align 4
+  store atomic i32 0, ptr @busy seq_cst, align 4
+  br label %done
+done:
+  ret void
+}
+
+; A worker: waits for a loop, some microseconds awake, then asleep; takes a place in its team if there is one.
+define internal ptr @work_forever(ptr %unused) {
+  br label %wait
+wait:
+  %seen = phi i32 [ 0, %0 ], [ %now, %leave ], [ %now, %join ]
+  br label %spin
+spin:
+  %turn = phi i32 [ 0, %wait ], [ %more, %pause ]
+  %now = load atomic i32, ptr @loops seq_cst, align 4
+  %same = icmp eq i32 %now, %seen
+  br i1 %same, label %idle, label %join
+idle:
+  %patient = icmp ult i32 %turn, 1000
+  br i1 %patient, label %pause, label %sleep
+sleep:
+  %count = atomicrmw add ptr @sleeping, i32 1 seq_cst
+  %code = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @loops, i32 128, i32 %seen, ptr null, ptr null, i32 0)
+  %awake = atomicrmw sub ptr @sleeping, i32 1 seq_cst
+  br label %pause
+pause:
+  call void @PAUSE
+  %more = add i32 %turn, 1
+  br label %spin
+join:
+  %team = load atomic i32, ptr @team seq_cst, align 4
+  %full = icmp slt i32 %team, 1073807360
+  br i1 %full, label %wait, label %enter
+enter:
+  %place = sub i32 %team, 65535
+  %entered = cmpxchg ptr @team, i32 %team, i32 %place seq_cst seq_cst
+  %mine = extractvalue { i32, i1 } %entered, 1
+  br i1 %mine, label %work, label %join
+work:
+  call void @take_chunks()
+  %left = atomicrmw sub ptr @team, i32 1 seq_cst
+  %last = icmp eq i32 %left, 1
+  br i1 %last, label %report, label %leave
+report:
+  %told = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @team, i32 129, i32 1, ptr null, ptr null, i32 0)
+  br label %leave
+leave:
+  br label %wait
+}

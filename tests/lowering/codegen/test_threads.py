@@ -1,0 +1,109 @@
+"""The threads of parallel loops: every number once, nested and after a fork, with the pool and with OpenMP."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from lowering.codegen.compiler import compile_object, emit_assembly
+from lowering.codegen.loader import LoadedCode, load_objects
+from lowering.codegen.threads import thread_symbol, threads_text
+from tir_dialect.target import Target
+
+BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+PARALLEL = ctypes.CFUNCTYPE(None, BODY, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["pool", "openmp"])
+def code(request: pytest.FixtureRequest) -> LoadedCode:
+    return load_objects([compile_object(threads_text(Target.host(), request.param), Target.host())])
+
+
+def run(code: LoadedCode, body: Callable[[int, int], object], lower: int, upper: int, threads: int) -> None:
+    def call(context: int | None, first: int, last: int) -> None:
+        body(first, last)
+
+    PARALLEL(code.address("relax_parallel"))(BODY(call), None, lower, upper, threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("bounds", [(0, 0), (0, 1), (3, 10), (-5, 200), (7, 4)])
+def test_every_number_once(code: LoadedCode, bounds: tuple[int, int], threads: int) -> None:
+    for _ in range(20):
+        assert sorted(numbers(code, bounds, threads)) == list(range(*bounds))
+
+
+def numbers(code: LoadedCode, bounds: tuple[int, int], threads: int) -> list[int]:
+    seen: list[int] = []
+    run(code, lambda first, last: seen.extend(range(first, last)), *bounds, threads)
+    return seen
+
+
+def test_a_loop_in_a_loop(code: LoadedCode) -> None:
+    seen: list[int] = []
+
+    def outer(first: int, last: int) -> None:
+        for i in range(first, last):
+            seen.extend(3 * i + j for j in numbers(code, (0, 3), 2))
+
+    run(code, outer, 0, 4, 2)
+    assert sorted(seen) == list(range(12))
+
+
+def test_after_a_fork() -> None:
+    program = """
+import os, sys
+from tests.lowering.codegen.test_threads import count_in_pool
+assert count_in_pool() == 100
+child = os.fork()
+if child == 0:
+    os._exit(0 if count_in_pool() == 100 else 1)
+_, status = os.waitpid(child, 0)
+sys.exit(status or count_in_pool() != 100)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, timeout=120).returncode == 0
+
+
+def count_in_pool() -> int:
+    """How many numbers of a hundred two threads of the pool of this process have seen."""
+    seen: list[int] = []
+
+    def call(context: int | None, first: int, last: int) -> None:
+        seen.extend(range(first, last))
+
+    PARALLEL(thread_symbol("relax_parallel") or 0)(BODY(call), None, 0, 100, 2)
+    return len(set(seen))
+
+
+@pytest.mark.parametrize(
+    ("variables", "threads"),
+    [
+        ({"OMP_NUM_THREADS": "3"}, 3),
+        ({"OMP_NUM_THREADS": "4,2"}, 4),
+        ({"OMP_NUM_THREADS": "3", "RELAX_NUM_THREADS": "2"}, 2),
+        ({"OMP_NUM_THREADS": "nonsense"}, len(os.sched_getaffinity(0))),
+    ],
+)
+def test_how_many_threads(variables: dict[str, str], threads: int) -> None:
+    program = """
+import ctypes
+from lowering.codegen.threads import thread_symbol
+print(ctypes.CFUNCTYPE(ctypes.c_int)(thread_symbol("relax_max_threads"))())
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("NUM_THREADS")}
+    environment |= {**variables, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+    assert int(done.stdout) == threads
+
+
+def test_other_machines() -> None:
+    arm = Target.parse("neoverse-n1")
+    assert "isb" in emit_assembly(threads_text(arm), arm)
+    unknown = Target("riscv64-unknown-linux-gnu", "generic-rv64")
+    assert "GOMP_parallel" in threads_text(unknown)
