@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowering.to_vm.converter import Converter, converts
+from lowering.to_vm.converter import ANYTHING, Converter, converts
 from lowering.to_vm.types import vm_type
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp
@@ -19,9 +19,11 @@ EXTERN_FUNC = "vm.builtin.get_packed_func"
 def call(converter: Converter, op: CallOp) -> None:
     """A call of a function of the module, whose result is what it declares; more is checked here."""
     callee = find_function(op, op.callee.string_value())
-    result_type = vm_type(callee.function_type.ret) if isinstance(callee, FuncOp) else OBJECT
-    register = converter.result(vm_calls.CallOp(op.callee, converter.get_all(op.arguments), result_type))
-    converter.set(op.result, converter.typed(register, op.result.type, f"result of @{op.callee.string_value()}"))
+    stated = callee.function_type.ret if isinstance(callee, FuncOp) else ANYTHING
+    register = converter.result(vm_calls.CallOp(op.callee, converter.get_all(op.arguments), vm_type(stated)))
+    # A check after the call that can never fail would take it out of tail position.
+    what = f"result of @{op.callee.string_value()}"
+    converter.set(op.result, converter.typed(register, op.result.type, what, stated))
 
 
 @converts(CallClosureOp)

@@ -32,7 +32,8 @@ def condition(converter: Converter, value: SSAValue) -> SSAValue:
     register = converter.get(value)
     if register.type == I1:
         return register
-    return converter.result(ReadCondOp(converter.typed(register, TensorType((), i1), "condition")))
+    (known,) = as_struct_infos((value.type,))
+    return converter.result(ReadCondOp(converter.typed(register, TensorType((), i1), "condition", known)))
 
 
 @converts(IfOp)

@@ -30,7 +30,7 @@ from relax_dialect.struct_info.join import join
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import substitute
 from relax_dialect.struct_info.types import PrimType, TensorType
-from relax_dialect.traits import ControlFlow, EndsInYield
+from relax_dialect.traits import ControlFlow, EndsInYield, OnlyReadsTensors
 from tir_dialect.dims import Dim
 from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
 
@@ -111,7 +111,8 @@ class IfOp(IRDLOperation, BindsResultSymbols, HasCanonicalizationPatternsInterfa
     else_region = region_def("single_block")
     res = var_result_def(StructInfo)
 
-    traits = traits_def(ControlFlow(), RecursiveMemoryEffect(), RecursivelySpeculatable())
+    # The condition is the only operand.
+    traits = traits_def(ControlFlow(), RecursiveMemoryEffect(), RecursivelySpeculatable(), OnlyReadsTensors())
 
     def __init__(
         self,
