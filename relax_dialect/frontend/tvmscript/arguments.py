@@ -13,7 +13,7 @@ class Arguments:
     """The argument expressions of a call, matched to parameters as Python does it.
 
     `parameters` are names apart by blanks; one that begins with `*` takes all further positional arguments. `renamed`
-    has other names of parameters, as callers may write them.
+    has other names of parameters, as callers may write them, `keywords` parameters that only keywords give.
     """
 
     def __init__(
@@ -23,6 +23,7 @@ class Arguments:
         what: str,
         parameters: str | Sequence[str],
         renamed: Mapping[str, str] | None = None,
+        keywords: Sequence[str] = (),
     ):
         self._source = source
         self.node = node
@@ -31,7 +32,7 @@ class Arguments:
         self.rest: list[ast.expr] = []
         self._given: dict[str, ast.expr] = {}
         self._bind_positional(node.args, names)
-        known = [name for name in names if not name.startswith("*")]
+        known = [*(name for name in names if not name.startswith("*")), *keywords]
         for keyword in node.keywords:
             if keyword.arg is None:
                 source.fail(keyword.value, f"{what}: expected keywords one by one, got **")

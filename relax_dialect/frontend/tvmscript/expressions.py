@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import struct
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -68,7 +69,16 @@ _UNARY: dict[type[ast.unaryop], str] = {
     ast.Not: "logical_not",
 }
 
-BUILD_ERRORS = (VerifyException, Mismatch, ValueError, TypeError, IndexError, AttributeError, OverflowError)
+BUILD_ERRORS = (
+    VerifyException,
+    Mismatch,
+    ValueError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    struct.error,
+)
 """What builder and op classes raise for a program that is wrong."""
 
 

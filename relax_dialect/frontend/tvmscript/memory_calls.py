@@ -11,8 +11,8 @@ from xdsl.ir import Attribute
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, StorageTensorOp
-from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, product
+from relax_dialect.struct_info.types import ShapeType, TensorType
+from tir_dialect.dims import Dim, product, symbol
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
@@ -22,9 +22,16 @@ Form: TypeAlias = "Callable[[ExpressionReader, ast.Call], object]"
 
 def _dims(reader: ExpressionReader, node: ast.expr) -> list[Dim]:
     shape = reader.shape(node, reader.value(node))
-    if isinstance(shape, Expr):
-        reader.fail(node, f"expected a shape of known dimensions, got {shape.type}")
-    return shape
+    if not isinstance(shape, Expr):
+        return shape
+    info = shape.type
+    if not isinstance(info, ShapeType) or info.rank is None:
+        reader.fail(node, f"expected a shape of known length, got {info}")
+    if info.known_dims is None:
+        # what is not known of the dimensions gets a name
+        named = ShapeType([symbol(reader.builder.fresh_symbol()) for _ in range(info.rank)])
+        info = reader.emit(node, lambda: reader.builder.match_cast(shape, named)).type
+    return list(info.known_dims or ()) if isinstance(info, ShapeType) else []
 
 
 def _dtype(reader: ExpressionReader, node: ast.expr) -> Attribute:
@@ -35,14 +42,14 @@ def _dtype(reader: ExpressionReader, node: ast.expr) -> Attribute:
 def _alloc_storage(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.memory.alloc_storage(R.shape([bytes]), device, scope, dtype)`."""
     names = {"shape": "size", "virtual_device_index": "device", "runtime_device_index": "device"}
-    given = Arguments(reader.source, node, "alloc_storage", "size device scope dtype storage_scope", names)
+    given = Arguments(reader.source, node, "alloc_storage", "size device scope dtype storage_scope ty_args", names)
     size = product(_dims(reader, given.require("size")))
     return reader.emit(node, lambda: reader.builder.expr(reader.builder.insert(AllocStorageOp(size)).result))
 
 
 def _storage_tensor(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.memory.alloc_tensor(storage, offset, R.shape([n]), dtype)`; the offset is in bytes."""
-    given = Arguments(reader.source, node, "alloc_tensor", "storage offset shape dtype runtime_device_ind")
+    given = Arguments(reader.source, node, "alloc_tensor", "storage offset shape dtype runtime_device_ind ty_args")
     storage, offset_node = reader.read(given.require("storage")), given.require("offset")
     offset = reader.dim(offset_node)
     info = TensorType(_dims(reader, given.require("shape")), _dtype(reader, given.require("dtype")))
@@ -53,7 +60,7 @@ def _storage_tensor(reader: ExpressionReader, node: ast.Call) -> object:
 
 def _alloc_tensor(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.builtin.alloc_tensor(R.shape([n]), dtype, device)`."""
-    names = "shape dtype runtime_device_index storage_scope"
+    names = "shape dtype runtime_device_index storage_scope ty_args"
     given = Arguments(reader.source, node, "alloc_tensor", names)
     info = TensorType(_dims(reader, given.require("shape")), _dtype(reader, given.require("dtype")))
     return reader.emit(node, lambda: reader.builder.expr(reader.builder.insert(AllocTensorOp(info)).result))

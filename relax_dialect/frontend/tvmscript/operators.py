@@ -35,7 +35,8 @@ def call_operator(reader: ExpressionReader, node: ast.Call, name: str) -> object
     ours = OPERATOR_NAMES.get(name, name)
     parameters = {parameter.source.name: parameter for parameter in parameters_of(cls)}
     names, defaults = _signature(ours, parameters)
-    given = Arguments(reader.source, node, f"R.{name}", names, _renamed(names))
+    renamed = {**_renamed(names), "sinfo_args": "ty_args", "type_args": "ty_args"}
+    given = Arguments(reader.source, node, f"R.{name}", names, renamed, ("ty_args",))
     values: dict[str, object] = {}
     for each in names:
         if (argument := given.get(each)) is not None:

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.names import suggestion
+from relax_dialect.ops.memory import CallKernelOp
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import BufferType
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
@@ -31,6 +35,29 @@ class PrimFunction(Protocol):
     def symbol_at(self, index: int) -> str | None:
         """The symbol that the parameter at a place of the text became."""
         ...
+
+
+def call_kernel(reader: ExpressionReader, node: ast.AST, func: PrimFunction, arguments: Sequence[Expr]) -> None:
+    """Calls a PrimFunc as lowered texts do: with its results among the arguments."""
+    sizes: dict[str, Dim] = {}
+    values: list[Expr] = []
+    for index, argument in enumerate(arguments):
+        name = func.symbol_at(index)
+        if name is None:
+            values.append(argument)
+        else:
+            sizes[name] = reader.to_dim(node, argument)
+    for param, value in zip(func.op.params, values, strict=False):
+        info = value.type
+        known = info.known_dims if isinstance(info, TensorType) else None
+        if isinstance(param.type, BufferType) and known is not None:
+            pairs = zip(param.type.shape, known, strict=False)
+            sizes |= {dim.as_symbol: size for dim, size in pairs if dim.as_symbol is not None}
+    name = func.op.sym_name.data
+    if missing := [each for each in func.op.symbol_names if each not in sizes]:
+        reader.fail(node, f"the dimension {missing[0]} of {name} follows from no argument's shape")
+    dims = [sizes[each] for each in func.op.symbol_names]
+    reader.emit(node, lambda: reader.builder.insert(CallKernelOp(name, [value.value for value in values], dims)))
 
 
 class RelaxFunction(Protocol):
@@ -66,8 +93,11 @@ class Program:
         """The PrimFunc of that name."""
         return self.prim.get(name)
 
-    def call(self, reader: ExpressionReader, node: ast.AST, name: str, arguments: Sequence[Expr]) -> Expr:
-        """Calls a relax function."""
+    def call(self, reader: ExpressionReader, node: ast.AST, name: str, arguments: Sequence[Expr]) -> Expr | None:
+        """Calls a relax function, or a PrimFunc with the tensors that it writes, which gives nothing."""
+        if (func := self.prim.get(name)) is not None:
+            call_kernel(reader, node, func, arguments)
+            return None
         self._require_relax(reader, node, name, "call it by R.call_tir")
         return reader.emit(node, lambda: self._builder.call(name, *arguments))
 

@@ -38,9 +38,10 @@ class RelaxFunctionReader:
     def prepare(self, *, pure: bool, private: bool) -> None:
         """Reads the head, and announces the function if its result type is known from it."""
         node, reader = self._node, self._reader
-        self._pure, self._private = pure, private
+        self._private = private
         names = type_param_names(reader.program.type_params.get(node.lineno, ""))
         self._signature = signature = read_signature(reader, node, names)
+        self._pure = pure = pure or signature.force_pure
         if (ret := signature.ret) is not None:
             bounds = signature.bounds
             declare = self._builder.declare

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import struct
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -30,7 +31,16 @@ from tir_dialect.te.expr import Expr as Scalar
 
 T = TypeVar("T")
 
-BUILD_ERRORS = (VerifyException, ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError)
+BUILD_ERRORS = (
+    VerifyException,
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    ZeroDivisionError,
+    struct.error,
+)
 """What `te` and op classes raise for a program that is wrong."""
 
 _OPERATORS: dict[type[ast.operator], str] = {
