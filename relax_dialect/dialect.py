@@ -54,6 +54,7 @@ FAMILIES = (
     "search",
     "set",
     "shapes",
+    "signal",
     "sorting",
     "structure",
     "unary",

@@ -31,6 +31,7 @@ FAMILIES: tuple[str, ...] = (
     "sampling",
     "search",
     "set",
+    "signal",
     "sorting",
     "unary",
     "vision",

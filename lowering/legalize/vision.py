@@ -11,7 +11,7 @@ from lowering.legalize.indices import axes, clamped
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.merge_sort import descending, merge_sort
 from lowering.legalize.scalars import narrowed, number, wide_dtype, widen
-from relax_dialect.ops.vision import NonMaxSuppressionOp, ROIAlignOp
+from relax_dialect.ops.vision import NonMaxSuppressionOp, ROIAlignOp, ROIPoolOp
 from tir_dialect import te
 from tir_dialect.dims import Dim
 
@@ -147,3 +147,49 @@ def _pair(b: te.ExternBuilder, place: te.Expr, length: Dim) -> tuple[te.Expr, te
     last = low >= size - 1
     rest = te.select(last, number(0, place), inside - te.cast(low, place.dtype))
     return low, te.select(last, low, low + 1), rest
+
+
+@legalizes(ROIPoolOp)
+def roi_pool(kernel: Kernel, op: ROIPoolOp) -> te.Tensor:
+    """The greatest element of each part of each region."""
+    x, rois, batches = (kernel.tensor(operand) for operand in op.operands)
+    shape, wide = kernel.shape(op.result), wide_dtype(x.dtype)
+
+    def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        with b.block("roi_pool", *axes(shape)) as (region, channel, i, j):
+            greatest = b.alloc((), wide, "greatest")
+            b.store(greatest, (), te.min_value(wide))
+            batch = clamped(te.cast(batches[region], "index"), x.shape[0])
+            top, bottom = _part(b, op, rois, region, 1, i, shape[2], x.shape[2])
+            left, right = _part(b, op, rois, region, 0, j, shape[3], x.shape[3])
+            with b.for_range(top, bottom, "row") as row, b.for_range(left, right, "column") as column:
+                b.store(greatest, (), te.maximum(greatest[()], widen(x[batch, channel, row, column])))
+            some = te.logical_and(top < bottom, left < right)
+            b.store(outs[0], (region, channel, i, j), te.select(some, greatest[()], te.const(0.0, wide)))
+
+    (result,) = te.extern([(shape, wide)], list(dict.fromkeys((x, rois, batches))), body, name="roi_pool")
+    return narrowed(result, x.dtype)
+
+
+def _part(
+    b: te.ExternBuilder,
+    op: ROIPoolOp,
+    rois: te.Tensor,
+    region: te.Expr,
+    axis: int,
+    at: te.Expr,
+    count: Dim,
+    length: Dim,
+) -> tuple[te.Expr, te.Expr]:
+    """The first element of a part of a region, and the one behind the last, within the image."""
+    corners: list[te.Expr] = []
+    for corner in (0, 2):
+        value = widen(rois[region, axis + corner])
+        place = te.round_away(value * number(op.spatial_scale.value.data, value))
+        corners.append(b.let(te.cast(place, "i64"), "corner"))
+    size = b.let(te.maximum(corners[1] - corners[0] + 1, 1), "size")
+    index, parts = te.cast(at, "i64"), te.cast(te.cast(count, "index"), "i64")
+    limit = te.cast(te.cast(length, "index"), "i64")
+    ends = (index * size // parts + corners[0], te.ceildiv((index + 1) * size, parts) + corners[0])
+    first, last = (b.let(te.maximum(te.minimum(end, limit), 0), "end") for end in ends)
+    return te.cast(first, "index"), te.cast(last, "index")

@@ -43,6 +43,7 @@ FAMILIES: tuple[str, ...] = (
     "search",
     "set",
     "shapes",
+    "signal",
     "sorting",
     "structure",
     "unary",

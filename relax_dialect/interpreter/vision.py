@@ -10,7 +10,7 @@ import numpy as np
 
 from relax_dialect.interpreter.operators import computes, wide
 from relax_dialect.interpreter.runtime_values import Array
-from relax_dialect.ops.vision import NonMaxSuppressionOp, ROIAlignOp
+from relax_dialect.ops.vision import NonMaxSuppressionOp, ROIAlignOp, ROIPoolOp
 
 
 def corners(boxes: Array, center: bool) -> Array:
@@ -89,3 +89,27 @@ def _neighbours(place: float, length: int) -> tuple[int, int, float]:
     place = max(place, 0.0)
     low = int(place)
     return (length - 1, length - 1, 0.0) if low >= length - 1 else (low, low + 1, place - low)
+
+
+@computes(ROIPoolOp)
+def roi_pool(op: ROIPoolOp, x: Array, rois: Array, batches: Array) -> Array:
+    """The greatest element of each part of each region."""
+    height, width = op.height.value.data, op.width.value.data
+    result = np.zeros((len(rois), x.shape[1], height, width), wide(x).dtype)
+    for number, batch in enumerate(batches):
+        image = wide(x)[int(batch)]
+        scaled = wide(rois[number]) * image.dtype.type(op.spatial_scale.value.data)
+        left, top, right, bottom = (int(np.copysign(np.floor(abs(each) + 0.5), each)) for each in scaled)
+        rows, columns = _parts(top, bottom, height, image.shape[1]), _parts(left, right, width, image.shape[2])
+        for i, j in product(range(height), range(width)):
+            part = image[:, rows[i], columns[j]]
+            if part.shape[1] and part.shape[2]:
+                result[number, :, i, j] = part.max((1, 2))
+    return result.astype(x.dtype)
+
+
+def _parts(first: int, last: int, count: int, length: int) -> list[slice]:
+    """The elements of each part of a region that are in the image."""
+    size = max(last - first + 1, 1)
+    ends = [(at * size // count + first, -(-(at + 1) * size // count) + first) for at in range(count)]
+    return [slice(min(max(low, 0), length), min(max(high, 0), length)) for low, high in ends]

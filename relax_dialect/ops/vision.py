@@ -12,7 +12,7 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import constant
+from tir_dialect.dims import Dim, constant
 
 ROI_MODES = ("avg", "max")
 
@@ -70,6 +70,16 @@ class NonMaxSuppressionOp(Operator):
         inference.require_domain(2, Domain.INTEGER)  # C3
         inference.common_dtype((0, 1, 3, 4))  # C1, C3
         return (TensorType((None, constant(3)), i64, inference.common_device()),)
+
+
+def _require_regions(inference: Inference) -> tuple[tuple[Dim | None, ...], Dim | None]:
+    """The dimensions of the images and the number of regions; fails if they do not fit."""
+    x, rois, batches = (require_rank(inference, index, rank) for index, rank in enumerate((4, 2, 1)))
+    inference.require_equal(rois[1], constant(4), "regions of four numbers")
+    inference.require_domain(0, Domain.FLOAT)
+    inference.common_dtype((0, 1))
+    inference.require_domain(2, Domain.INTEGER)
+    return x, inference.require_equal(rois[0], batches[0], "one batch index for each region")
 
 
 @irdl_op_definition
@@ -130,12 +140,7 @@ class ROIAlignOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, rois, batches = (require_rank(inference, index, rank) for index, rank in enumerate((4, 2, 1)))  # C1
-        inference.require_equal(rois[1], constant(4), "regions of four numbers")  # C1
-        count = inference.require_equal(rois[0], batches[0], "one batch index for each region")  # C1
-        inference.require_domain(0, Domain.FLOAT)  # C2
-        inference.common_dtype((0, 1))  # C2
-        inference.require_domain(2, Domain.INTEGER)  # C2
+        x, count = _require_regions(inference)  # C1, C2
         height, width, ratio = (inference.integer(name) for name in ("height", "width", "sampling_ratio"))
         if min(height, width) < 1 or ratio < 0:
             inference.fail(
@@ -143,4 +148,53 @@ class ROIAlignOp(Operator):
             )  # C3
         if inference.string("mode") not in ROI_MODES:
             inference.fail(f"mode expected avg or max, got {inference.string('mode')}")  # C4
+        return (inference.tensor(0).with_shape((count, x[1], constant(height), constant(width))),)
+
+
+@irdl_op_definition
+class ROIPoolOp(Operator):
+    """The greatest elements of the parts of regions of images (Girshick, 2015).
+
+    ```mlir
+    %0 = relax.vision.roi_pool %x, %rois, %batches height = 7 width = 7 spatial_scale = 0.0625
+    ```
+
+    As `relax.vision.roi_align`, but corners are rounded to elements, which belong to the region, and each part has
+    whole elements; one without elements gives 0. Mirrors TVM `relax.vision.roi_pool` and ONNX `MaxRoiPool`, whose
+    regions begin with their batch.
+
+    C1: the data has rank 4, regions rank 2 and four numbers each, one batch index for each.
+    C2: data and regions are of one floating-point dtype, batch indices integers.
+    C3: height and width are at least 1.
+    """
+
+    name = "relax.vision.roi_pool"
+
+    height = prop_def(IntegerAttr[I64])
+    width = prop_def(IntegerAttr[I64])
+    spatial_scale = prop_def(FloatAttr[Float64Type], default_value=number(1.0))
+    x = operand_def(TensorType)
+    rois = operand_def(TensorType)
+    batches = operand_def(TensorType)
+    result = result_def(TensorType)
+
+    def __init__(
+        self,
+        x: SSAValue | Operation,
+        rois: SSAValue | Operation,
+        batches: SSAValue | Operation,
+        height: int,
+        width: int,
+        *,
+        spatial_scale: float = 1.0,
+    ):
+        properties = {"height": integer(height), "width": integer(width), "spatial_scale": number(spatial_scale)}
+        super().__init__([x, rois, batches], properties)
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        x, count = _require_regions(inference)  # C1, C2
+        height, width = inference.integer("height"), inference.integer("width")
+        if min(height, width) < 1:
+            inference.fail(f"expected a size of at least 1, got {height} and {width}")  # C3
         return (inference.tensor(0).with_shape((count, x[1], constant(height), constant(width))),)

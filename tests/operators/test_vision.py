@@ -18,6 +18,7 @@ PROGRAMS = Programs(
         "align": (IMAGE, f"{ALIGN} spatial_scale = 0.5 sampling_ratio = 2"),
         "align_free": (IMAGE, f"{ALIGN} aligned"),
         "align_max": (IMAGE, f'{ALIGN} mode = "max" aligned sampling_ratio = 3'),
+        "pool": (IMAGE, "relax.vision.roi_pool %x, %rois, %at height = 3 width = 2 spatial_scale = 0.5"),
         "align_f16": (HALF, f"{ALIGN} sampling_ratio = 1"),
     }
 )
@@ -110,3 +111,25 @@ def test_roi_align(count: int, shape: tuple[int, ...]):
     PROGRAMS.check("align_max", [x, rois, at], _align(x, rois, at, 3, 1.0, "max", True), near)
     half = [x.astype(np.float16), rois.astype(np.float16), at]
     PROGRAMS.check("align_f16", half, _align(*half, 1, 1.0, "avg", False), Tolerance(2e-3, 2e-3))
+
+
+def _pool(x: np.ndarray, rois: np.ndarray, at: np.ndarray) -> np.ndarray:
+    result = np.zeros((len(rois), x.shape[1], 3, 2), np.float32)
+    for r, roi in enumerate(rois.astype(np.float64) * 0.5):
+        x1, y1, x2, y2 = (int(np.sign(each) * np.floor(abs(each) + 0.5)) for each in roi)
+        height, width = max(y2 - y1 + 1, 1), max(x2 - x1 + 1, 1)
+        for i, j in np.ndindex(3, 2):
+            rows = range(int(np.floor(i * height / 3)) + y1, int(np.ceil((i + 1) * height / 3)) + y1)
+            columns = range(int(np.floor(j * width / 2)) + x1, int(np.ceil((j + 1) * width / 2)) + x1)
+            inside = [(y, c) for y in rows for c in columns if 0 <= y < x.shape[2] and 0 <= c < x.shape[3]]
+            for channel in range(x.shape[1]):
+                result[r, channel, i, j] = max((x[at[r], channel, y, c] for y, c in inside), default=0)
+    return result
+
+
+@pytest.mark.parametrize(("count", "shape"), [(0, (1, 1, 2, 2)), (1, (1, 1, 1, 1)), (7, (2, 3, 6, 5))])
+def test_roi_pool(count: int, shape: tuple[int, ...]):
+    x, at = random("f32", *shape), np.arange(count) % shape[0]
+    low = random("f32", count, 2, seed=1, low=-4, high=8)
+    rois = np.concatenate([low, low + random("f32", count, 2, seed=2, low=-1, high=12)], 1)
+    PROGRAMS.check("pool", [x, rois, at], _pool(x, rois, at))

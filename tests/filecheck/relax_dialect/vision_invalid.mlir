@@ -69,3 +69,27 @@ relax.func @vision_roi_align_c4[%b, %c, %h, %w, %r](%x: !relax.tensor<[b, c, h, 
   %0 = relax.vision.roi_align %x, %rois, %at height = 1 width = 5 mode = "mean"
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.vision.roi_pool' op expected regions of four numbers, got 5 and 4
+relax.func @vision_roi_pool_c1[%b, %c, %h, %w, %r](%x: !relax.tensor<[b, c, h, w], f32>, %rois: !relax.tensor<[r, 5], f32>, %at: !relax.tensor<[r], i64>) -> !relax.object {
+  %0 = relax.vision.roi_pool %x, %rois, %at height = 7 width = 5
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.vision.roi_pool' op operand #2 expected an integer dtype, got f32
+relax.func @vision_roi_pool_c2[%b, %c, %h, %w, %r](%x: !relax.tensor<[b, c, h, w], f32>, %rois: !relax.tensor<[r, 4], f32>, %at: !relax.tensor<[r], f32>) -> !relax.object {
+  %0 = relax.vision.roi_pool %x, %rois, %at height = 7 width = 5
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.vision.roi_pool' op expected a size of at least 1, got 7 and 0
+relax.func @vision_roi_pool_c3[%b, %c, %h, %w, %r](%x: !relax.tensor<[b, c, h, w], f32>, %rois: !relax.tensor<[r, 4], f32>, %at: !relax.tensor<[r], i64>) -> !relax.object {
+  %0 = relax.vision.roi_pool %x, %rois, %at height = 7 width = 0
+  relax.return %x
+}
