@@ -159,12 +159,13 @@ class _Matcher:
     def _match(self, declared: StructInfo, actual: StructInfo, place: Place) -> None:
         """Specification, "Evaluating MatchCast", whose rules are, by the declared type:
 
-        1: of an object nothing is asked.
-        2: a tensor has the declared rank and dtype where they are known, and so has each dimension; an unbound symbol
-        is bound to it. 3: a prim has the declared dtype and value.
-        4: a shape has the declared length and values; an unbound symbol is bound.
-        5: a tuple has as many fields, each of which matches.
-        6: a function is one of the declared kind; what can be said statically is compared as types are.
+        MC1: of an object nothing is asked, but that it is there.
+        MC2: a tensor has the declared rank, dtype and device where they are known, and so has each dimension; an
+        unbound symbol is bound to it.
+        MC3: a prim has the declared dtype and value; an unbound symbol is bound.
+        MC4: a shape has the declared length and values; an unbound symbol is bound.
+        MC5: a tuple has as many fields, each of which matches.
+        MC6: a function is one of the declared kind; what can be said statically is compared as types are.
         """
         if isinstance(declared, ObjectType):
             return

@@ -16,6 +16,7 @@ SCOPED = [
     ("E2", "prim<i64, m>", "prim<i64>"),
     ("E2", "prim<i64, n>", "prim<i64, n>"),
     ("E3", "tuple<!relax.prim<i64, m>, !relax.prim<i64, n>>", "tuple<!relax.prim<i64>, !relax.prim<i64, n>>"),
+    ("E3", "tuple<!relax.prim<i64, n>, !relax.object>", "tuple<!relax.prim<i64, n>, !relax.object>"),
     # The result may be forgotten, a parameter not.
     (
         "E4",
@@ -38,12 +39,12 @@ SCOPED = [
 ]
 
 STATIC = [
-    ("tensor<[n, 4, _], f32>", "tensor<[_, _, _], f32>"),
-    ('tensor<*, f32, "cpu">', 'tensor<*, f32, "cpu">'),
-    ("shape<[4]>", "shape<[_]>"),
-    ("prim<i64, 4>", "prim<i64>"),
-    ("tuple<!relax.shape<[n]>>", "tuple<!relax.shape<[_]>>"),
-    ("object", "object"),
+    ("E5", "tensor<[n, 4, _], f32>", "tensor<[_, _, _], f32>"),
+    ("E5", 'tensor<*, f32, "cpu">', 'tensor<*, f32, "cpu">'),
+    ("E5", "shape<[4]>", "shape<[_]>"),
+    ("E5", "prim<i64, 4>", "prim<i64>"),
+    ("E5", "tuple<!relax.shape<[n]>>", "tuple<!relax.shape<[_]>>"),
+    ("E5", "object", "object"),
 ]
 
 
@@ -52,9 +53,8 @@ def test_erase_to_scope(rule: str, subject: str, expected: str):
     assert erase_to_scope(info(subject), {"n"}) == info(expected)
 
 
-@pytest.mark.parametrize(("subject", "expected"), STATIC)
-def test_erase_static(subject: str, expected: str):
-    """E5."""
+@pytest.mark.parametrize(("rule", "subject", "expected"), STATIC)
+def test_erase_static(rule: str, subject: str, expected: str):
     assert erase_static(info(subject)) == info(expected)
 
 

@@ -25,6 +25,7 @@ REFINEMENTS = [
     ("R3", "tuple<!relax.object>", "tuple<>", "tuple<!relax.object>"),
     ("R4", IMPURE, PURE, PURE),
     ("R4", PURE, IMPURE, PURE),
+    ("R5", "shape<[_]>", "shape<[n]>", "shape<[n]>"),
     ("R5", "shape<[_]>", "tensor<[n], f32>", "shape<[_]>"),
     ("R5", "prim<i32>", "prim<i64, n>", "prim<i32>"),
 ]

@@ -21,6 +21,7 @@ RULES = {
         ("tensor<*, _>", "shape<*>", NEVER),
         ("prim<i64>", "tensor<[], i64>", NEVER),
         ("tuple<>", "func<*>", NEVER),
+        ("tuple<>", "object", YES),
     ],
     "S3": [
         ("prim<i64, n>", "prim<i64>", YES),
@@ -78,6 +79,7 @@ RULES = {
     ],
     "S9": [
         ("func<* -> !relax.object, pure>", "func<() -> !relax.object, pure>", RUNTIME),
+        ("func<* -> !relax.object, pure>", "func<* -> !relax.object, impure>", YES),
     ],
     "S10": [
         # A function that accepts more will do where less is passed, not the other way round.
