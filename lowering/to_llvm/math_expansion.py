@@ -149,15 +149,30 @@ def _power_of_two(f: Floats, n: SSAValue) -> SSAValue:
     return f.from_bits(f.b.make(llvm.ShlOp, (biased, f.integer(23)), f.integers))
 
 
+def _scaled_once(f: Floats, value: SSAValue, rounded: SSAValue) -> SSAValue:
+    """`value * 2**n` for n from -126 to 127."""
+    shifted = f.b.make(llvm.ShlOp, (f.bits(rounded), f.integer(23)), f.integers)
+    return f.mul(value, f.from_bits(f.integers_op(llvm.AddOp, shifted, f.integer(127 << 23))))
+
+
 def exp(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x = 2**n * e**r` with `n` the nearest integer to `x / ln 2`."""
-    x = f.clamp(x, -104.0, 89.0)
+    return _scaled(f, *_exp_parts(f, f.clamp(x, -104.0, 89.0)))
+
+
+def _exp_in_range(f: Floats, x: SSAValue) -> SSAValue:
+    """The same for x from -87 to 88: one factor is enough."""
+    return _scaled_once(f, *_exp_parts(f, x))
+
+
+def _exp_parts(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """`e**r`, and a number with n in its lowest bits."""
     rounded = f.fma(x, f.number(LOG2_E), f.number(ROUNDING))
     n = f.sub(rounded, f.number(ROUNDING))
     r = f.fma(n, f.number(-LN2_LOW), f.fma(n, f.number(-LN2_HIGH), x))
     square = f.mul(r, r)
     tail = f.fma(f.polynomial(r, EXP), square, r)
-    return _scaled(f, f.add(tail, f.number(1.0)), rounded)
+    return f.add(tail, f.number(1.0)), rounded
 
 
 def exp2(f: Floats, x: SSAValue) -> SSAValue:
@@ -242,7 +257,8 @@ def tanh(f: Floats, x: SSAValue) -> SSAValue:
     b, size = f.b, _magnitude(f, x)
     square = f.mul(x, x)
     near = f.fma(f.mul(f.polynomial(square, TANH), square), x, x)
-    grown = exp(f, f.mul(size, f.number(2.0)))
+    inner = b.select(b.compare_floats("ogt", size, f.number(10.0)), f.number(10.0), size)
+    grown = _exp_in_range(f, f.mul(inner, f.number(2.0)))
     far = f.sub(f.number(1.0), f.div(f.number(2.0), f.add(grown, f.number(1.0))))
     return b.select(b.compare_floats("olt", size, f.number(0.6)), near, _with_sign(f, far, x))
 
@@ -254,7 +270,7 @@ def erf(f: Floats, x: SSAValue) -> SSAValue:
     near = f.fma(f.polynomial(square, ERF), x, x)
     inner = b.select(b.compare_floats("ogt", size, f.number(4.0)), f.number(4.0), size)
     exponent = f.polynomial(inner, ERFC_EXPONENT)
-    far = f.sub(f.number(1.0), exp(f, f.sub(f.number(-0.0), exponent)))
+    far = f.sub(f.number(1.0), _exp_in_range(f, f.sub(f.number(-0.0), exponent)))
     return b.select(b.compare_floats("olt", size, f.number(0.92)), near, _with_sign(f, far, x))
 
 
@@ -268,9 +284,3 @@ EXPANSIONS: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {
     "math.tanh": tanh,
 }
 """Functions of one f32 that we compute ourselves, by the name of the op."""
-
-
-def expand(b: LLVMBuilder, name: str, x: SSAValue) -> SSAValue | None:
-    """The function `name` of an f32 or a vector of them; None if there is no expansion."""
-    expansion = EXPANSIONS.get(name)
-    return None if expansion is None else expansion(Floats(b, x.type), x)

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from xdsl.dialects import llvm, math
-from xdsl.dialects.builtin import f32
+from xdsl.dialects import arith, llvm, math
+from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import Lower, fast_math, result_element
-from lowering.to_llvm.builder import CONTRACT, LLVMBuilder, element_type, lane_count
-from lowering.to_llvm.math_expansion import EXPANSIONS, expand
+from lowering.to_llvm.builder import CONTRACT, NO_FLAGS, LLVMBuilder, element_type, lane_count
+from lowering.to_llvm.math_expansion import EXPANSIONS, Floats
+from lowering.to_llvm.math_wide import WIDE_EXPANSIONS
 from lowering.to_llvm.scalars import convert_float, from_integer, math_type
 
 
@@ -36,6 +37,16 @@ def _intrinsic(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAV
     return _rounded(b, op, b.overloaded(f"llvm.{name}", wide, wide[0].type, fast_math(b, op)))
 
 
+def _powf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    """A power; a square is a product, which is what it rounds to."""
+    exponent = op.operands[1].owner
+    value = exponent.value if isinstance(exponent, arith.ConstantOp) else None
+    if isinstance(value, FloatAttr) and value.value.data == 2.0:
+        base = _in_math_type(b, op, operands)[0]
+        return _rounded(b, op, b.make(llvm.FMulOp, (base, base), base.type, {"fastmathFlags": NO_FLAGS}))
+    return _intrinsic("pow", b, op, operands)
+
+
 def call_libm(b: LLVMBuilder, name: str, operands: Sequence[SSAValue]) -> SSAValue:
     """A function of the C library on f32 or f64 operands, element by element; `name` is the one for f64."""
     type_ = operands[0].type
@@ -54,9 +65,10 @@ def call_libm(b: LLVMBuilder, name: str, operands: Sequence[SSAValue]) -> SSAVal
 
 def _expanded(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue | None:
     """Our own code for a function of f32, if there is some."""
-    if op.name not in EXPANSIONS or element_type(operands[0].type) != f32:
+    expansion = EXPANSIONS.get(op.name) or WIDE_EXPANSIONS.get(op.name)
+    if expansion is None or element_type(operands[0].type) != f32:
         return None
-    return expand(b, op.name, operands[0])
+    return expansion(Floats(b, operands[0].type), *operands)
 
 
 def _libm(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
@@ -127,7 +139,6 @@ _INTRINSICS: dict[type[Operation], str] = {
     math.LogOp: "log",
     math.Log10Op: "log10",
     math.Log2Op: "log2",
-    math.PowFOp: "pow",
     math.RoundOp: "round",
     math.RoundEvenOp: "roundeven",
     math.SinOp: "sin",
@@ -162,6 +173,7 @@ MATH_LOWERINGS: dict[type[Operation], Lower] = {
     math.CtPopOp: _ctpop,
     math.FPowIOp: _fpowi,
     math.IPowIOp: _ipowi,
+    math.PowFOp: _powf,
     math.RsqrtOp: _rsqrt,
 }
 """Every op of the math dialect."""

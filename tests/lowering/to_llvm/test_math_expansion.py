@@ -9,16 +9,19 @@ import pytest
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.to_llvm.math_expansion import EXPANSIONS
+from lowering.to_llvm.math_wide import WIDE_EXPANSIONS
 from tir_dialect.target import Target
 
 COUNT = 16384
 REFERENCES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "cos": np.cos,
     "erf": np.vectorize(math.erf),
     "exp": np.exp,
     "exp2": np.exp2,
     "log": np.log,
     "log10": np.log10,
     "log2": np.log2,
+    "sin": np.sin,
     "tanh": np.tanh,
 }
 LOOP = """
@@ -59,7 +62,61 @@ def inputs(seed: int) -> np.ndarray:
 
 
 def test_every_expansion_is_tested():
-    assert {f"math.{name}" for name in REFERENCES} == set(EXPANSIONS)
+    assert {f"math.{name}" for name in (*REFERENCES, "powf")} == set(EXPANSIONS | WIDE_EXPANSIONS)
+
+
+POWER = """
+tir.prim_func @power_KIND(%X: !tir.buffer<[16384], f32>, %Y: !tir.buffer<[16384], f32>, %Z: !tir.buffer<[16384], f32>) {
+  %n = arith.constant 16384 : index
+  tir.for KIND (%i) in (%n) {
+    %x = tir.load %X[%i]
+    %y = tir.load %Y[%i]
+    %z = math.powf %x, %y : f32
+    tir.store %z, %Z[%i]
+  }
+}"""
+
+
+@pytest.mark.parametrize("target", ["host", "x86-64-v2"])
+@pytest.mark.parametrize("kind", ["serial", "vectorized"])
+def test_error_of_powers(kind: str, target: str, tir):
+    import ctypes
+
+    text = POWER.replace("KIND", kind).replace("for serial", "for")
+    compiled = compile_prim_funcs(tir(text), Target.parse(target), cache=NO_CACHE)
+    call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(compiled.address(f"power_{kind}"))
+    for x, y in bases_and_exponents():
+        got = np.empty_like(x)
+        assert call(x.ctypes.data, y.ctypes.data, got.ctypes.data) == 0
+        with np.errstate(all="ignore"):
+            exact = np.float64(x) ** np.float64(y)
+        check("powf", (x, y), got, exact)
+
+
+def bases_and_exponents() -> list[tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(1)
+    edges = np.array([*EDGES, 3.0, -3.0, 0.5, -0.5, 1e30, 8388609.0, -8388609.0, 2.0**24], np.float32)
+    grid = np.meshgrid(edges, edges)
+    pairs = [tuple(np.resize(part.ravel(), COUNT).astype(np.float32) for part in grid)]
+    bases = np.exp(rng.uniform(-80, 80, COUNT)).astype(np.float32)
+    pairs.append((bases, (rng.uniform(-88, 88, COUNT) / np.log(bases.astype(np.float64))).astype(np.float32)))
+    near = (1 + rng.uniform(-1, 1, COUNT) * 10.0 ** rng.uniform(-7, -1, COUNT)).astype(np.float32)
+    pairs.append((near, (rng.uniform(-1, 1, COUNT) * 10.0 ** rng.uniform(-2, 8, COUNT)).astype(np.float32)))
+    whole = rng.integers(-30, 30, COUNT).astype(np.float32)
+    pairs.append((rng.uniform(-20, 20, COUNT).astype(np.float32), whole))
+    return pairs
+
+
+def check(name: str, x: object, got: np.ndarray, exact: np.ndarray) -> None:
+    """At most two units in the last place; special values exactly."""
+    with np.errstate(all="ignore"):
+        expected = exact.astype(np.float32)
+    special = ~np.isfinite(expected)
+    np.testing.assert_array_equal(got[special], expected[special])
+    np.testing.assert_array_equal(np.signbit(got[expected == 0]), np.signbit(expected[expected == 0]))
+    unit = np.spacing(np.maximum(np.abs(expected[~special]), np.float32(2.0**-126))).astype(np.float64)
+    error = np.abs(got[~special].astype(np.float64) - exact[~special]) / unit
+    assert error.max() <= 2.0, f"{name} is {error.max():.2f} units off"
 
 
 @pytest.mark.parametrize("kind", ["serial", "vectorized"])
@@ -91,4 +148,4 @@ def test_no_function_is_called(tir):
     text = "".join(LOOP.replace("NAME", name).replace("KIND", "vectorized") for name in REFERENCES)
     lowered = llvm_text(lower_prim_funcs(list(tir(text).ops), LoweringOptions(512)))
     called = {line.split("@")[1].split("(")[0] for line in lowered.splitlines() if line.startswith("declare")}
-    assert {name.split(".")[1] for name in called} == {"fmuladd", "fabs", "copysign"}
+    assert {name.split(".")[1] for name in called} == {"copysign", "fabs", "floor", "fmuladd", "vector"}
