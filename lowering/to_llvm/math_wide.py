@@ -87,7 +87,7 @@ def _any(f: Floats, condition: SSAValue) -> SSAValue:
 def _turns_of_large(d: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     """The same as `rounded` and `rest` for numbers of any size (Payne and Hanek, 1983).
 
-    The product of x and a digit of 2 / pi is exact, and so is what is left of it modulo 4; the sum is kept in two parts.
+    The product of x and a digit is exact, and so is what is left of it modulo 4; the sum is kept in two parts.
     """
     total, low = d.number(0.0), d.number(0.0)
     for place, digit in enumerate(TWO_OVER_PI):
