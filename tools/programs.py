@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vm_dialect.profiler import Profile
 
 MODES = ("native", "bytecode", "interpret")
-MODULE_SUFFIXES = (".mlir",)
+MODULE_SUFFIXES = (".mlir", ".onnx")
 EXECUTABLE_SUFFIX = ".rvm"
 
 
@@ -52,7 +52,21 @@ def read_module(path: str) -> ModuleOp:
     """The module in a file, not yet verified; `ToolError` for a file of another kind."""
     if Path(path).suffix not in MODULE_SUFFIXES:
         raise ToolError(f"expected a file that ends in {' or '.join(MODULE_SUFFIXES)}, got {path}")
+    if Path(path).suffix == ".onnx":
+        return _import_model(path)
     return parse_module(Path(path).read_text(encoding="utf-8"), path)
+
+
+def _import_model(path: str) -> ModuleOp:
+    """An ONNX model as a module; `ToolError` if it cannot be imported, or the package `onnx` is missing."""
+    from relax_dialect.frontend.onnx import OnnxImportError, import_model
+
+    try:
+        return import_model(path)
+    except OnnxImportError as error:
+        raise ToolError(f"{path}: {error}") from error
+    except ModuleNotFoundError as error:
+        raise ToolError(f"{path} needs the package onnx: pip install xdsl-relax[onnx] ({error})") from error
 
 
 def load_packed_functions(paths: Sequence[str]) -> None:

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from lowering import build
 from lowering.parsing import parse_module
@@ -144,7 +145,7 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main([str(tmp_path / "p.rvm")]) == 1
     assert main([str(tmp_path / "p.mlir")]) == 1
     err = capsys.readouterr().err
-    assert "expected a file that ends in .mlir, got" in err
+    assert "expected a file that ends in .mlir or .onnx, got" in err
     assert "Traceback" not in err
     assert "p.mlir:1:" in err
 
@@ -183,3 +184,28 @@ def test_traceback_on_request(program: str, monkeypatch: pytest.MonkeyPatch, cap
 def test_report_of_memory(program: str, capsys: pytest.CaptureFixture[str]):
     assert main([program, "--entry", "two", "--random", "f32[3]", "--report-memory"]) == 0
     assert "@main\n  1 tensor in 1 arena: planned 64 * floordiv(n + 15, 16) B, naive" in capsys.readouterr().out
+
+
+@each_mode
+def test_onnx_models_run_in_one_step(tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]):
+    x = np.float32([[1, -2], [-3, 4]])
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 2])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    np.save(tmp_path / "x.npy", x)
+    out = tmp_path / "out"
+    arguments = [str(tmp_path / "m.onnx"), "--input", str(tmp_path / "x.npy"), "--output-dir", str(out), "--mode", mode]
+    assert main(arguments) == 0
+    (result,) = out.glob("*.npy")
+    np.testing.assert_array_equal(np.load(result), np.maximum(x, 0))
+
+
+def test_an_onnx_model_that_cannot_be_imported_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "m.onnx").write_bytes(b"nothing of the kind")
+    assert main([str(tmp_path / "m.onnx")]) == 1
+    assert "the model is malformed" in capsys.readouterr().err

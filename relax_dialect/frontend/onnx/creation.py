@@ -42,7 +42,7 @@ def constant_of_shape(node: Node) -> Result:
     value: Array = node.attribute("value", np.zeros(1, np.float32))
     dims = node.dims(0)
     if dims is None:
-        dims = node.run_time_dims(node[0], node.hinted_dims(node.shape()[0].constant_value or 0))
+        dims = node.run_time_dims(node[0], node.hinted_dims(node.length(0)))
     scalar = node.bb.const(value.reshape(-1)[0], from_numpy(value.dtype))
     return op.full(dims, scalar)
 

@@ -43,8 +43,11 @@ _KERNELS: dict[str, int] = {
 }
 """Operands that are kernels: the dimensions after the first two say the padding."""
 
-_COORDINATES: dict[str, int] = {"GatherND": 1, "ScatterND": 1}
-"""Operands whose last dimension says a rank."""
+_LAST: dict[str, int] = {"DFT": 0, "GatherND": 1, "STFT": 0, "ScatterND": 1}
+"""Operands whose last dimension says a rank, or whether numbers are real or complex."""
+
+_CHANNELS: dict[str, int] = {"CausalConvWithState": 0}
+"""Operands whose second dimension says the number of groups."""
 
 
 def fixed_dimensions(nodes: Iterable[NodeProto]) -> dict[str, frozenset[int] | None]:
@@ -64,6 +67,8 @@ def fixed_dimensions(nodes: Iterable[NodeProto]) -> dict[str, frozenset[int] | N
             fix(node, index, None)
         if node.op_type in _KERNELS:
             fix(node, _KERNELS[node.op_type], frozenset({2, 3, 4}))
-        if node.op_type in _COORDINATES:
-            fix(node, _COORDINATES[node.op_type], frozenset({-1}))
+        if node.op_type in _LAST:
+            fix(node, _LAST[node.op_type], frozenset({-1}))
+        if node.op_type in _CHANNELS:
+            fix(node, _CHANNELS[node.op_type], frozenset({1}))
     return found

@@ -6,6 +6,7 @@ hold dimensions and numbers as objects. What depends on the value of a symbol is
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -226,6 +227,7 @@ def _reshape(attributes: Attributes, operands: Operands) -> Array:
 
 
 def _expand(attributes: Attributes, operands: Operands) -> Array:
+    _require_few(_numbers(operands[1]))
     return operands[0] * np.ones(_numbers(operands[1]), operands[0].dtype)
 
 
@@ -260,6 +262,12 @@ def _slice(attributes: Attributes, operands: Sequence[Array | None]) -> Array:
     return x[tuple(index)]
 
 
+def _require_few(shape: Sequence[int]) -> None:
+    """Leaves a large result to run time."""
+    if math.prod(shape) > MAX_EVALUATED:
+        raise _Open
+
+
 def _range(attributes: Attributes, operands: Operands) -> Array:
     start, stop, step = (each.reshape(()) for each in operands)
     if object in (start.dtype, stop.dtype, step.dtype):
@@ -272,8 +280,7 @@ def _range(attributes: Attributes, operands: Operands) -> Array:
 
 def _constant_of_shape(attributes: Attributes, operands: Operands) -> Array:
     shape, value = _numbers(operands[0]), attributes.get("value")
-    if np.prod(np.array(shape, object)) > MAX_EVALUATED:
-        raise _Open
+    _require_few(shape)
     return np.zeros(shape, np.float32) if value is None else np.full(shape, value.reshape(-1)[0], value.dtype)
 
 

@@ -27,6 +27,20 @@ Environment = dict[str, "Value | None"]
 """What names stand for; `None` for the outputs of nodes that could not be imported."""
 
 
+MALFORMED = (
+    Refusal,
+    VerifyException,
+    BuilderError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    TypeError,
+    ValueError,
+)
+"""What comes of nodes that cannot be: attributes of the wrong kind, operands of the wrong shape or number."""
+
+
 @dataclass
 class Problems:
     """The nodes that could not be imported so far."""
@@ -106,8 +120,8 @@ class GraphImporter:
                 return
             with self.bb.at(self.prefix + (proto.name or next(iter(proto.output), proto.op_type))):
                 self._define(proto, self.outputs(proto, operands))
-        except (Refusal, VerifyException, BuilderError) as problem:
-            self.problems.add(proto, str(problem))
+        except MALFORMED as problem:
+            self.problems.add(proto, str(problem) or type(problem).__name__)
             self._define(proto, [None] * len(proto.output))
 
     def _define(self, proto: NodeProto, values: Sequence[Value | None]) -> None:

@@ -186,7 +186,7 @@ def affine_grid(node: Node) -> Result:
     """The places to which affine maps take those of an image."""
     known = node.dims(1)
     if known is None:
-        rank = node.shape(1)[0].constant_value or 0
+        rank = node.length(1)
         hints = node.hinted_dims(rank)
         batch, *spatial = hints[: rank - 1] if rank else (None,)
         known = node.run_time_dims(node[1], [batch, None, *spatial])

@@ -9,16 +9,15 @@ from dataclasses import dataclass, field
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.builder import BlockBuilder, BuilderError
+from relax_dialect.builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.dtypes import element_type
 from relax_dialect.frontend.onnx.dynamic import fixed_dimensions
 from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal
 from relax_dialect.frontend.onnx.functions import has_body
-from relax_dialect.frontend.onnx.graph import Environment, GraphImporter, Problems
-from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, MAX_CHECKED_BYTES, Model
+from relax_dialect.frontend.onnx.graph import MALFORMED, Environment, GraphImporter, Problems
+from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
 from relax_dialect.frontend.onnx.registry import find
 from relax_dialect.frontend.onnx.values import Value
 from relax_dialect.struct_info.base import StructInfo
@@ -47,7 +46,7 @@ class Importer:
                 return self._build(entry, in_dataflow=True)
             except NeedsControlFlow:
                 return self._build(entry, in_dataflow=False)
-        except (Refusal, BuilderError, VerifyException) as problem:
+        except MALFORMED as problem:
             raise OnnxImportError(f"the model cannot be imported: {problem}") from problem
         except RecursionError as error:
             raise OnnxImportError("the model cannot be imported: its graphs are nested too deeply") from error
@@ -145,18 +144,16 @@ class Importer:
         return symbol(self._names[key])
 
     def _hints(self) -> dict[str, TensorType]:
-        """What the model says of its tensors, and what follows from it: constant dimensions, and ranks."""
+        """What the model says of its tensors: constant dimensions, and ranks."""
         proto = self.model.proto
-        if proto.ByteSize() <= MAX_CHECKED_BYTES:
-            try:
-                proto = onnx.shape_inference.infer_shapes(proto, data_prop=True)
-            except Exception:
-                proto = self.model.proto
         hints: dict[str, TensorType] = {}
         for info in (*proto.graph.value_info, *proto.graph.output):
             tensor = info.type.tensor_type
             if info.type.WhichOneof("value") == "tensor_type" and tensor.HasField("shape"):
-                dims = [constant(dim.dim_value) if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+                dims = [
+                    constant(dim.dim_value) if dim.HasField("dim_value") and dim.dim_value >= 0 else None
+                    for dim in tensor.shape.dim
+                ]
                 hints[info.name] = TensorType([None] * len(dims) if self.dynamic else dims, None)
         return hints
 

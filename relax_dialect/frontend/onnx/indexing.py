@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node, fixed, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect import te
@@ -28,7 +27,7 @@ def slice_attributes(node: Node) -> Result:
 def slice_operands(node: Node) -> Result:
     """A slice along some axes, with strides."""
     starts, ends = node.dims(1), node.dims(2)
-    axes = node.ints(3) if node.has(3) else tuple(range(_count(node)))
+    axes = node.ints(3) if node.has(3) else tuple(range(node.length(1)))
     steps = node.dims(4) if node.has(4) else None
     if starts is None or ends is None or axes is None or (node.has(4) and steps is None):
         return _at_run_time(node)
@@ -36,19 +35,12 @@ def slice_operands(node: Node) -> Result:
     return op.strided_slice(node[0], [from_front(axis, node.rank()) for axis in axes], starts, ends, strides)
 
 
-def _count(node: Node) -> int:
-    count = node.shape(1)[0].constant_value
-    if count is None:
-        raise Refusal("the number of axes is not known while importing")
-    return count
-
-
 def _at_run_time(node: Node) -> Expr:
     """A slice whose places are data: for all axes, those that are not named in full."""
     rank, shape = node.rank(), node.shape()
     given = [node[index] for index in (1, 2)]
-    axes = node[3] if node.has(3) else node.bb.const(list(range(_count(node))), "i64")
-    steps = node[4] if node.has(4) else node.bb.const([1] * _count(node), "i64")
+    axes = node[3] if node.has(3) else node.bb.const(list(range(node.length(1))), "i64")
+    steps = node[4] if node.has(4) else node.bb.const([1] * node.length(1), "i64")
 
     def places(starts: te.Tensor, ends: te.Tensor, axes: te.Tensor, steps: te.Tensor) -> Sequence[te.Tensor]:
         return te.extern([((rank,), "i64")] * 3, [starts, ends, axes, steps], _fill(shape), name="slice_places")

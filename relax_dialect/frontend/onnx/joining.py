@@ -57,7 +57,7 @@ def tile(node: Node) -> Result:
     shape = node.shape()
     if len(factors) != len(shape):
         raise Refusal(f"expected {len(shape)} repeats, got {len(factors)}")
-    wide = [dim * factor for dim, factor in zip(shape, factors, strict=True)]
+    wide = node.named([dim * factor for dim, factor in zip(shape, factors, strict=True)])
     return node.te(
         lambda x: te.compute(
             wide, lambda *i: x[tuple(te.floormod(at, dim) for at, dim in zip(i, shape, strict=True))], name="tile"

@@ -147,7 +147,7 @@ def axes_of(node: Node, index: int = 1) -> tuple[int, ...] | None:
 def squeeze(node: Node) -> Result:
     """Without dimensions of 1."""
     if node.has(1) and node.ints(1) is None:
-        return _to_hinted_shape(node, -count_of(node, 1))
+        return _to_hinted_shape(node, -node.length(1))
     axes, dims = axes_of(node), node.shape()
     if axes is not None:
         return op.squeeze(node[0], axes)
@@ -166,18 +166,10 @@ def _of_several(node: Node) -> Expr:
 def unsqueeze(node: Node) -> Result:
     """With new dimensions of 1."""
     if node.has(1) and node.ints(1) is None:
-        return _to_hinted_shape(node, count_of(node, 1))
+        return _to_hinted_shape(node, node.length(1))
     axes = axes_of(node) or ()
     rank = node.rank() + len(axes)
     return op.expand_dims(node[0], [from_front(axis, rank) for axis in axes])
-
-
-def count_of(node: Node, index: int) -> int:
-    """The number of elements of an operand that is a list."""
-    count = node.shape(index)[0].constant_value
-    if count is None:
-        raise Refusal("the number of axes is not known while importing")
-    return count
 
 
 def _to_hinted_shape(node: Node, added: int) -> Expr:
@@ -235,9 +227,7 @@ def expand(node: Node) -> Result:
     """Broadcast to a shape and with it."""
     wanted, old = node.dims(1), node.shape()
     if wanted is None:
-        count = node.shape(1)[0].constant_value
-        if count is None:
-            raise Refusal("the rank of the result is not known while importing")
+        count = node.length(1)
         rank = max(count, len(old))
         full = node.te(lambda wanted: _expanded_shape(wanted, old, rank), node[1], name="expanded_shape")
         return op.broadcast_to(node[0], node.run_time_dims(full, node.hinted_dims(rank)))

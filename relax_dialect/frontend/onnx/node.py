@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.graph import GraphImporter
 
 
+MAX_RANK = 64
+"""Tensors of more dimensions are refused: a list of axes could be of any length."""
+
+
 @dataclass(frozen=True)
 class Node:
     """One node of a graph, and the graph's importer."""
@@ -101,6 +105,16 @@ class Node:
             return None
         return tuple(float(each) for each in found.reshape(-1).tolist())
 
+    def length(self, index: int) -> int:
+        """The number of elements of an operand that is a list of axes or dimensions; `Refusal` if it is not known."""
+        shape = self.shape(index)
+        count = 1 if not shape else shape[0].constant_value
+        if count is None or len(shape) > 1:
+            raise Refusal(f"the length of operand #{index} is not known while importing")
+        if count > MAX_RANK:
+            raise Refusal(f"operand #{index} has {count} elements, but at most {MAX_RANK} dimensions are supported")
+        return count
+
     # Attributes
 
     def attribute(self, name: str, default: Any = None) -> Any:
@@ -163,12 +177,18 @@ class Node:
         """
         wide = tensor if str(tensor.dtype) == "i64" else op.astype(tensor, "i64")
         length = wide.shape[0].constant_value if wide.shape and wide.shape[0] is not None else None
-        if length is None:
-            raise Refusal("the length of a shape is not known while importing")
+        if length is None or length > MAX_RANK:
+            raise Refusal("the length of a shape is not known while importing, or too large")
         given = hints if hints is not None and len(hints) == length else (None,) * length
         dims = [symbol(self.fresh()) if dim is None or not dim.is_constant else dim for dim in given]
         self.bb.match_cast(op.tensor_to_shape(wide), ShapeType(dims))
         return tuple(dims)
+
+    def named(self, dims: Sequence[Dim], hints: Sequence[Dim | None] | None = None) -> tuple[Dim, ...]:
+        """Dimensions with symbols for those that are expressions, as a kernel has to be able to solve them."""
+        if all(dim.is_constant or dim.as_symbol is not None for dim in dims):
+            return tuple(dims)
+        return self.run_time_dims(op.shape_to_tensor(dims), hints)
 
     def fresh(self) -> str:
         """A symbol that is not used yet."""

@@ -27,19 +27,9 @@ def recurrent(node: Node) -> Result:
     optional = [(5, state)] if kind != "lstm" else [(5, state), (6, state), (7, (directions, 3 * units))]
     states = [_or_zeros(node, index, shape) for index, shape in optional]
     bias = _or_zeros(node, 3, (directions, 2 * CELLS[kind][0] * units))
-    results = _LAYERS[node.op_type](
+    return _LAYERS[node.op_type](
         node[0], node[1], node[2], bias, _lengths(node, batch, batch_first), states, **_properties(node, kind)
     )
-    outputs, *last = results
-    order = [0, 1, 2, 3] if batch_first else [0, 2, 1, 3]
-    turned = outputs if _is_by_direction(outputs, directions, batch_first) else op.permute_dims(outputs, order)
-    return (turned, *last)
-
-
-def _is_by_direction(outputs: Expr, directions: Dim, batch_first: bool) -> bool:
-    """Whether outputs stand in the order of ONNX already."""
-    shape = outputs.shape or ()
-    return batch_first or (len(shape) > 1 and shape[1] is directions)
 
 
 def _or_zeros(node: Node, index: int, shape: Sequence[Dim]) -> Expr:

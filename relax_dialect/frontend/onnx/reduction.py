@@ -9,7 +9,6 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.kernels.reductions import kept_shape, reduce_windows, shorter_shape
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
@@ -138,14 +137,13 @@ class _Axes:
         if self.static is not None:
             return op.squeeze(reduced, self.static or tuple(range(self.node.rank())))
         node = self.node
-        rank = node.rank() - (node.shape(1)[0].constant_value or 0)
+        rank = node.rank() - node.length(1)
         shape = node.te(lambda axes: shorter_shape(axes, node.shape(), rank), node[1], name="reduced_shape")
         return op.reshape(reduced, node.run_time_dims(shape, node.hinted_dims(rank)))
 
 
 def _at_run_time(node: Node) -> _Axes:
-    if node.shape(1)[0].constant_value is None:
-        raise Refusal("the number of axes is not known while importing")
+    node.length(1)
     hints = node.hinted_dims(node.rank()) if node.integer("keepdims", 1) else None
     shape = node.te(lambda axes: kept_shape(axes, node.shape()), node[1], name="kept_shape")
     kept = node.run_time_dims(shape, hints)

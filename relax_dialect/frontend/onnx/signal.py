@@ -11,7 +11,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.kernels.fourier import Transform, frames, mel_weights, transform
 from relax_dialect.frontend.onnx.kernels.ngrams import Grams, count_grams
-from relax_dialect.frontend.onnx.node import Node, from_front
+from relax_dialect.frontend.onnx.node import Node, fixed, from_front
 from relax_dialect.frontend.onnx.reduction import switch
 from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect.dims import Dim, constant, floordiv
@@ -30,6 +30,7 @@ def dft(node: Node) -> Result:
 
 
 def _transformed(node: Node, axis: int) -> Expr:
+    fixed(node.shape()[-1:], "the number of parts of a number")
     length = node.shape()[axis]
     inverse, onesided = bool(node.integer("inverse")), bool(node.integer("onesided"))
     count = 2 * (length - 1) if inverse and onesided else length
@@ -49,13 +50,13 @@ def _dim(node: Node, index: int, hint: Dim | None = None) -> Dim:
 def stft(node: Node) -> Result:
     """Fourier transforms of windows that slide over a signal."""
     length, step = node.shape()[1], _dim(node, 1)
+    fixed(node.shape()[2:], "the number of parts of a number")
     window = node.optional(2)
     whole = length if window is None else node.shape(2)[0]
     size = _dim(node, 3) if node.has(3) else whole
     onesided = bool(node.integer("onesided", 1))
     count = floordiv(length - size, step) + 1
-    if not count.is_constant:
-        count = node.run_time_dims(op.shape_to_tensor([count]), node.hinted_dims(4)[1:2])[0]
+    (count,) = node.named([count], node.hinted_dims(4)[1:2])
     arguments = [node[0], *([] if window is None else [window])]
     cut = node.te(lambda *tensors: frames(tensors, count, size, step), *arguments, name="frames")
     kind = Transform(2, size, False, onesided)
@@ -68,8 +69,7 @@ def mel_weight_matrix(node: Node) -> Result:
     hints = node.hinted_dims(2)
     bands = _dim(node, 0, hints[1])
     bins = floordiv(_dim(node, 1), constant(2)) + 1
-    if not bins.is_constant:
-        bins = node.run_time_dims(op.shape_to_tensor([bins]), hints[:1])[0]
+    (bins,) = node.named([bins], hints[:1])
     dtype = node.element_type("output_datatype") or node.dtype(3)
     numbers = [op.astype(op.reshape(node[at], []), "f64") for at in range(1, 5)]
     return node.te(lambda *tensors: mel_weights(tensors, bins, bands, str(dtype)), *numbers, name="mel_weights")

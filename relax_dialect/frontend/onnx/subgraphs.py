@@ -48,7 +48,10 @@ def declared_hints(body: GraphProto) -> dict[str, TensorType]:
     for info in (*body.value_info, *body.output):
         tensor = info.type.tensor_type
         if info.type.WhichOneof("value") == "tensor_type" and tensor.HasField("shape"):
-            dims = [constant(dim.dim_value) if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+            dims = [
+                constant(dim.dim_value) if dim.HasField("dim_value") and dim.dim_value >= 0 else None
+                for dim in tensor.shape.dim
+            ]
             found[info.name] = TensorType(dims, None)
     return found
 

@@ -64,14 +64,13 @@ def deformable_convolution(node: Node) -> Result:
 def col2im(node: Node) -> Result:
     """Blocks of an image, put back and added up where they overlap."""
     image, block = node.dims(1), node.dims(2)
-    hints = node.hinted_dims(2 + (node.shape(1)[0].constant_value or 0))
+    hints = node.hinted_dims(2 + node.length(1))
     if image is None:
         image = node.run_time_dims(node[1], hints[2:])
     if block is None:
         block = node.run_time_dims(node[2])
     rank, depth = len(image), floordiv(node.shape()[1], product(block))
-    if not depth.is_constant:
-        (depth,) = node.run_time_dims(op.shape_to_tensor([depth]), hints[1:2])
+    (depth,) = node.named([depth], hints[1:2])
     blocks = Blocks(
         block,
         node.integers("strides") or (1,) * rank,

@@ -1,0 +1,106 @@
+"""Branches and loops, known while importing and not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from lowering import build
+from relax_dialect.frontend.onnx import import_model
+from tests.relax_dialect.frontend.onnx.models import FLOAT, INT64, assert_same, info, model, results, run, unknown
+from vm_dialect import VirtualMachine
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def tensor(name: str, kind: int, dims: Any) -> Any:
+    return helper.make_tensor_value_info(name, kind, dims)
+
+
+def branch(name: str, operator: str) -> Any:
+    node = helper.make_node(operator, ["x"], [name])
+    return helper.make_graph([node], name, [], [tensor(name, FLOAT, [2, 3])])
+
+
+def test_a_branch_is_chosen_at_run_time():
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branch("a", "Neg"), else_branch=branch("b", "Exp"))
+    flag = np.array(True)
+    proto = model([node], [info("c", flag), info("x", X)], unknown(["y"], 2))
+    function = VirtualMachine(build(import_model(proto)))["main"]
+    assert_same(results(function, np.array(True), X), [-X])
+    assert_same(results(function, np.array(False), X), [np.exp(X)])
+
+
+def test_a_branch_that_is_known_leaves_no_branch():
+    node = helper.make_node("If", ["c"], ["y"], then_branch=branch("a", "Neg"), else_branch=branch("b", "Exp"))
+    proto = model([node], [info("x", X)], unknown(["y"], 2), {"c": np.array(False)})
+    assert "relax.if" not in str(import_model(proto))
+    assert_same(run(proto, X), [np.exp(X)])
+
+
+def loop_body(growing: bool) -> Any:
+    """Adds the counter to the carried value, or joins it to it, and gives the sum of the value."""
+    nodes = [
+        helper.make_node("Cast", ["i"], ["f"], to=FLOAT),
+        helper.make_node("Identity", ["more"], ["again"]),
+        helper.make_node("ReduceSum", ["v"], ["s"], keepdims=0),
+    ]
+    if growing:
+        nodes += [
+            helper.make_node("Unsqueeze", ["f", "first"], ["g"]),
+            helper.make_node("Concat", ["v", "g"], ["w"], axis=0),
+        ]
+    else:
+        nodes += [helper.make_node("Add", ["v", "f"], ["w"])]
+    return helper.make_graph(
+        nodes,
+        "body",
+        [tensor("i", INT64, []), tensor("more", TensorProto.BOOL, []), tensor("v", FLOAT, [None])],
+        [tensor("again", TensorProto.BOOL, []), tensor("w", FLOAT, [None]), tensor("s", FLOAT, [])],
+    )
+
+
+def python_loop(count: int, v: Any, growing: bool) -> list[Any]:
+    sums = []
+    for i in range(count):
+        sums.append(v.sum())
+        v = np.append(v, np.float32(i)) if growing else v + np.float32(i)
+    return [v, np.array(sums, np.float32)]
+
+
+@pytest.mark.parametrize("growing", [False, True])
+def test_loops_run_as_often_as_they_are_told(growing: bool):
+    node = helper.make_node("Loop", ["count", "", "v"], ["w", "s"], body=loop_body(growing))
+    v, count = np.float32([1, 2]), np.array(3, np.int64)
+    proto = model([node], [info("count", count), info("v", v)], unknown(["w", "s"], 1, 1), {"first": np.int64([0])})
+    function = VirtualMachine(build(import_model(proto)))["main"]
+    for times in (0, 1, 12):
+        assert_same(results(function, np.array(times, np.int64), v), python_loop(times, v, growing))
+
+
+def test_short_loops_are_written_out():
+    node = helper.make_node("Loop", ["count", "", "v"], ["w", "s"], body=loop_body(False))
+    v = np.float32([1, 2])
+    constants = {"count": np.array(3, np.int64), "first": np.int64([0])}
+    proto = model([node], [info("v", v)], unknown(["w", "s"], 1, 1), constants)
+    assert "relax.while" not in str(import_model(proto))
+    assert_same(run(proto, v), python_loop(3, v, False))
+
+
+@pytest.mark.parametrize("dims", [[2, 3], ["steps", 3]])
+def test_scan(dims: list[Any]):
+    nodes = [helper.make_node("Add", ["state", "row"], ["next"]), helper.make_node("Identity", ["next"], ["out"])]
+    body = helper.make_graph(
+        nodes,
+        "body",
+        [tensor("state", FLOAT, [3]), tensor("row", FLOAT, [3])],
+        [tensor("next", FLOAT, [3]), tensor("out", FLOAT, [3])],
+    )
+    start = np.zeros(3, np.float32)
+    node = helper.make_node("Scan", ["start", "x"], ["last", "sums"], body=body, num_scan_inputs=1)
+    proto = model([node], [info("start", start), info("x", X, dims)], unknown(["last", "sums"], 1, 2))
+    sums = np.cumsum(X, 0, dtype=np.float32)
+    assert_same(run(proto, start, X), [sums[-1], sums])

@@ -1,0 +1,184 @@
+"""Operators against the onnx package: operands known while importing, and at run time; constant and symbolic shapes.
+
+The package's own backend tests go further, see `tests/onnx_backend`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from lowering import build
+from relax_dialect.frontend.onnx import OnnxImportError, import_model
+from tests.relax_dialect.frontend.onnx.models import assert_same, info, model, reference, results, run, unknown
+from vm_dialect import VirtualMachine
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((2, 3, 4)).astype(np.float32)
+COLUMN = np.ascontiguousarray(X[:, :1])
+IMAGE = RNG.standard_normal((1, 4, 6, 5)).astype(np.float32)
+ROWS = RNG.standard_normal((5, 4)).astype(np.float32)
+
+
+def i(*elements: Any) -> Any:
+    return np.array(elements, np.int64)
+
+
+def f(*elements: float) -> Any:
+    return np.array(elements, np.float32)
+
+
+CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
+    "reshape": ("Reshape", [X, i(0, -1)], {}, 1),
+    "reshape rank": ("Reshape", [X, i(4, 3, 2)], {}, 1),
+    "expand": ("Expand", [COLUMN, i(2, 3, 4)], {}, 1),
+    "expand smaller": ("Expand", [X, i(3, 1)], {}, 1),
+    "squeeze": ("Squeeze", [COLUMN, i(1)], {}, 1),
+    "unsqueeze": ("Unsqueeze", [X, i(0, -1)], {}, 1),
+    "slice": ("Slice", [X, i(-1, 0), i(-9, 2), i(2, 1), i(-2, 1)], {}, 1),
+    "tile": ("Tile", [X, i(1, 2, 3)], {}, 1),
+    "split": ("Split", [X, i(1, 2)], {"axis": 1}, 2),
+    "reduce sum": ("ReduceSum", [X, i(1)], {"keepdims": 1}, 1),
+    "reduce mean": ("ReduceMean", [X, i(0, -1)], {"keepdims": 0}, 1),
+    "reduce max": ("ReduceMax", [X, i(2)], {"keepdims": 0}, 1),
+    "reduce l2": ("ReduceL2", [X, i(1)], {"keepdims": 0}, 1),
+    "pad": ("Pad", [X, i(1, 0, 2, 0, 1, 0), f(0.5).reshape(())], {}, 1),
+    "pad reflect": ("Pad", [X, i(0, 1, 2, 0, 1, 2)], {"mode": "reflect"}, 1),
+    "pad edge": ("Pad", [X, i(1, 1), None, i(1)], {"mode": "edge"}, 1),
+    "topk": ("TopK", [X, i(2)], {"axis": 1}, 2),
+    "cumsum": ("CumSum", [X, np.array(1, np.int64)], {"reverse": 1, "exclusive": 1}, 1),
+    "one hot": ("OneHot", [i(0, -1, 2), np.array(3, np.int64), f(0, 1)], {"axis": 0}, 1),
+    "range": ("Range", [np.array(2.0, np.float32), np.array(9.0, np.float32), np.array(3.0, np.float32)], {}, 1),
+    "constant of shape": ("ConstantOfShape", [i(2, 3)], {}, 1),
+    "trilu": ("Trilu", [X, np.array(1, np.int64)], {"upper": 0}, 1),
+    "resize scales": ("Resize", [IMAGE, None, f(1, 1, 0.6, 1.7)], {"mode": "linear"}, 1),
+    "resize sizes": ("Resize", [IMAGE, None, None, i(1, 4, 3, 9)], {"mode": "cubic"}, 1),
+    "resize nearest": ("Resize", [IMAGE, None, f(1, 1, 2, 2)], {"mode": "nearest"}, 1),
+}
+"""Operator, operands of which all but the first are structure, attributes, number of outputs."""
+
+
+def _model(name: str, constant: bool) -> tuple[Any, list[Any]]:
+    operator, operands, attributes, count = CASES[name]
+    names = ["" if each is None else f"x{at}" for at, each in enumerate(operands)]
+    outputs = [f"y{at}" for at in range(count)]
+    node = helper.make_node(operator, names, outputs, **attributes)
+    first = 0 if operator in ("Range", "ConstantOfShape") else 1
+    given = {each: array for each, array in zip(names, operands, strict=True) if each}
+    known = {each: array for each, array in given.items() if names.index(each) >= first} if constant else {}
+    inputs = {each: array for each, array in given.items() if each not in known}
+    described = [info(each, array) for each, array in inputs.items()]
+    ranks = [each.ndim for each in reference(model([node], described, unknown(outputs, *[0] * count), known), inputs)]
+    return model([node], described, unknown(outputs, *ranks), known), list(inputs.values())
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("constant", [True, False], ids=["constant", "run time"])
+@pytest.mark.parametrize("name", CASES)
+def test_structure(name: str, constant: bool, dynamic: bool):
+    proto, arrays = _model(name, constant)
+    names = [each.name for each in proto.graph.input]
+    expected = reference(proto, dict(zip(names, arrays, strict=True)))
+    assert_same(run(proto, *arrays, dynamic=dynamic), expected)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_negative_padding_takes_away(constant: bool):
+    pads = i(0, 0, -1, 0, 1, -1)
+    node = helper.make_node("Pad", ["x", "pads"], ["y"])
+    inputs, constants = [info("x", X)], {"pads": pads}
+    proto = model([node], inputs, unknown(["y"], 3), constants) if constant else None
+    if proto is None:
+        proto = model([node], [*inputs, info("pads", pads)], unknown(["y"], 3))
+    assert_same(run(proto, *([X] if constant else [X, pads])), [np.pad(X[:, :, 1:3], [(0, 0), (0, 1), (0, 0)])])
+
+
+def test_axes_that_are_data_are_read_at_run_time():
+    node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
+    proto = model([node], [info("x", X), info("axes", i(1))], unknown(["y"], 2))
+    function = VirtualMachine(build(import_model(proto)))["main"]
+    for axis in (0, 1, 2, -1):
+        assert_same(results(function, X, i(axis)), [X.sum(axis)])
+
+
+def test_a_shape_that_does_not_fit_is_an_error_at_run_time():
+    node = helper.make_node("Reshape", ["x", "shape"], ["y"])
+    proto = model([node], [info("x", X), info("shape", i(2, 12))], [info("y", X.reshape(2, 12))])
+    function = VirtualMachine(build(import_model(proto)))["main"]
+    assert_same(results(function, X, i(2, 12)), [X.reshape(2, 12)])
+    with pytest.raises(ValueError, match="expected 2"):
+        function(X, i(4, 6))
+
+
+def test_shapes_that_are_computed_are_symbolic():
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["rows"]),
+        helper.make_node("Unsqueeze", ["rows", "axis"], ["list"]),
+        helper.make_node("Concat", ["list", "rest"], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["y"]),
+    ]
+    constants = {"zero": np.array(0, np.int64), "axis": i(0), "rest": i(2, -1)}
+    proto = model(nodes, [info("x", ROWS, ["batch", 4])], unknown(["y"], 3), constants)
+    module = import_model(proto)
+    assert "-> !relax.tensor<[batch, 2, 2], f32>" in str(module)
+    assert_same(results(VirtualMachine(build(module))["main"], ROWS), [ROWS.reshape(5, 2, 2)])
+
+
+def test_softmax_of_old_versions_flattens():
+    old = model([helper.make_node("Softmax", ["x"], ["y"])], [info("x", X)], unknown(["y"], 3), opset=11)
+    new = model([helper.make_node("Softmax", ["x"], ["y"])], [info("x", X)], unknown(["y"], 3), opset=13)
+    flat = np.exp(X.reshape(2, 12))
+    assert_same(run(old, X), [(flat / flat.sum(1, keepdims=True)).reshape(X.shape)])
+    assert_same(run(new, X), [np.exp(X) / np.exp(X).sum(-1, keepdims=True)])
+
+
+def test_attributes_have_the_defaults_of_their_version():
+    x = f(-7, 7)
+    for opset, expected in ((6, "is_test"), (7, None)):
+        attributes = {} if expected is None else {expected: 1}
+        proto = model(
+            [helper.make_node("Dropout", ["x"], ["y"], **attributes)], [info("x", x)], unknown(["y"], 3), None, opset
+        )
+        assert_same(run(proto, x), [x])
+
+
+def test_old_broadcasting():
+    b = f(1, 2, 3)
+    node = helper.make_node("Add", ["x", "b"], ["y"], broadcast=1, axis=1)
+    proto = model([node], [info("x", X), info("b", b)], unknown(["y"], 3), opset=6)
+    assert_same(run(proto, X, b), [X + b[:, None]])
+
+
+def test_old_training_is_refused():
+    node = helper.make_node("Dropout", ["x"], ["y"], is_test=0)
+    with pytest.raises(OnnxImportError, match="version 6 of the operator is not supported"):
+        import_model(model([node], [info("x", X)], unknown(["y"], 3), opset=6))
+
+
+def test_layers_of_a_transformer():
+    weights = {
+        "scale": RNG.standard_normal(4).astype(np.float32),
+        "shift": RNG.standard_normal(4).astype(np.float32),
+        "w": RNG.standard_normal((4, 4)).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("LayerNormalization", ["x", "scale", "shift"], ["a"], axis=-1),
+        helper.make_node("MatMul", ["a", "w"], ["b"]),
+        helper.make_node("Gelu", ["b"], ["c"]),
+        helper.make_node("Add", ["c", "x"], ["y"]),
+    ]
+    proto = model(nodes, [info("x", X, ["batch", "tokens", 4])], unknown(["y"], 3), weights)
+    assert_same(run(proto, X), reference(proto, {"x": X}))
+
+
+def test_quantised_product():
+    a = RNG.integers(0, 255, (2, 4)).astype(np.uint8)
+    b = RNG.integers(-128, 127, (4, 3)).astype(np.int8)
+    constants = {"b": b, "za": np.array(120, np.uint8), "zb": np.array(3, np.int8)}
+    node = helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["y"])
+    proto = model([node], [info("a", a, ["rows", 4])], unknown(["y"], 2), constants)
+    assert_same(run(proto, a), [(a.astype(np.int32) - 120) @ (b.astype(np.int32) - 3)])
