@@ -16,7 +16,7 @@ from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import KernelOptions, Kernels, compile_prim_funcs
 from lowering.locations import names, place
 from lowering.native.objects import function_object, runtime_object, wrapper_object
-from lowering.pipelines import RelaxToVMPass
+from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.to_vm.allocate_registers import AllocateRegistersPass
 from lowering.verify.module import verify_program
 from tir_dialect.dtypes import dtype_name
@@ -52,9 +52,9 @@ def build(
 
     `mode`: in `native` every function of the module becomes machine code; in `bytecode` functions are instructions of
     the virtual machine, which can be stepped, instrumented and profiled, and only kernels are machine code. `target` is
-    the host unless named (`x86-64-v3`). `opt_level` is LLVM's for kernels, 0 to 3. `cache` keeps compiled code on disk:
-    `False` for none, or one of your own. `weights` are the constants that the module refers to by name: arrays of any
-    DLPack library.
+    the host unless named (`x86-64-v3`). `opt_level` is LLVM's for kernels, 0 to 3; at 0 the graph is not optimised
+    either. `cache` keeps compiled code on disk: `False` for none, or one of your own. `weights` are the constants that
+    the module refers to by name: arrays of any DLPack library.
 
     Raises `DiagnosticException` with all errors at their ops, `CodegenError` if LLVM rejects the code, `ValueError` for
     a mode, target or level that there is not.
@@ -63,7 +63,7 @@ def build(
         raise ValueError(f"mode expected native or bytecode, got {mode}")
     verify_program(module)
     lowered = module.clone()
-    RelaxToVMPass().apply(Context(), lowered)
+    (RelaxToVMPass if opt_level else RelaxToVMPlainPass)().apply(Context(), lowered)
     return _Build(lowered, _target(target), _cache(cache), opt_level, _tensors(weights or {})).run(mode)
 
 

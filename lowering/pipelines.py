@@ -44,6 +44,53 @@ def expand(each: ModulePass) -> tuple[ModulePass, ...]:
 
 
 @dataclass(frozen=True)
+class OptimizeGraphPass(PipelinePass):
+    """From graphs to graphs that compute the same with less.
+
+    ```mlir
+    %0 = relax.permute_dims %weight
+    %1 = relax.matmul %x, %0
+    // becomes
+    %1 = relax.matmul %x, %weight_transposed
+    ```
+    """
+
+    name = "optimize-graph"
+
+    steps = (
+        # What is known when the program is compiled: first shapes, which let more operators have static operands.
+        "fold-shape-computations",
+        "fold-constants",
+    )
+
+
+_TO_KERNELS = (
+    # Everything that is not known at compile time gets a name and a check.
+    "bind-unknown-dims",
+    "defer-unknown-types",
+    "insert-guards",
+    # Operators become calls of PrimFuncs.
+    "legalize-ops",
+    "verify-stage{stage=relax-legal or-later=true}",
+)
+
+_FROM_KERNELS = (
+    # Memory: made, placed, ended.
+    "to-non-dataflow",
+    "lower-call-tir",
+    "verify-stage{stage=relax-dps or-later=true}",
+    "plan-memory",
+    "insert-kills",
+    "verify-stage{stage=relax-memory or-later=true}",
+    # Shapes: checked at the entry, then plain integers.
+    "lower-shapes",
+    "convert-relax-to-vm",
+    "dce",
+    "verify-stage{stage=vm or-later=true}",
+)
+
+
+@dataclass(frozen=True)
 class RelaxToVMPass(PipelinePass):
     """From graphs to functions of the virtual machine; PrimFuncs stay.
 
@@ -59,26 +106,29 @@ class RelaxToVMPass(PipelinePass):
     steps = (
         # Closures become functions, so that no later pass meets a nested one.
         "lambda-lift",
-        # Everything that is not known at compile time gets a name and a check.
-        "bind-unknown-dims",
-        "defer-unknown-types",
-        "insert-guards",
-        # Operators become calls of PrimFuncs.
-        "legalize-ops",
-        "verify-stage{stage=relax-legal or-later=true}",
-        # Memory: made, placed, ended.
-        "to-non-dataflow",
-        "lower-call-tir",
-        "verify-stage{stage=relax-dps or-later=true}",
-        "plan-memory",
-        "insert-kills",
-        "verify-stage{stage=relax-memory or-later=true}",
-        # Shapes: checked at the entry, then plain integers.
-        "lower-shapes",
-        "convert-relax-to-vm",
-        "dce",
-        "verify-stage{stage=vm or-later=true}",
+        "optimize-graph",
+        *_TO_KERNELS,
+        # Kernels that can be computed together become one.
+        "fuse-ops",
+        "fuse-tir",
+        *_FROM_KERNELS,
     )
+
+
+@dataclass(frozen=True)
+class RelaxToVMPlainPass(PipelinePass):
+    """As `relax-to-vm`, but every operator is a kernel of its own and nothing is computed beforehand.
+
+    ```mlir
+    relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> { ... }
+    // becomes
+    vm.func @main(%x: !vm.object) -> !vm.tensor<1, f32> { ... }
+    ```
+    """
+
+    name = "relax-to-vm-plain"
+
+    steps = ("lambda-lift", *_TO_KERNELS, *_FROM_KERNELS)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ PASSES: dict[str, str] = {
     "remove-unused-parameters": "lowering.graph.remove_unused_parameters:RemoveUnusedParametersPass",
     "remove-unused-outputs": "lowering.graph.remove_unused_outputs:RemoveUnusedOutputsPass",
     "simplify-match-cast": "lowering.graph.simplify_match_cast:SimplifyMatchCastPass",
+    "eliminate-common-subexpr": "lowering.graph.eliminate_common_subexpr:EliminateCommonSubexprPass",
     "infer-struct-info": "lowering.graph.infer_struct_info:InferStructInfoPass",
     "fuse-ops-by-pattern": "lowering.byoc.fuse_ops_by_pattern:FuseOpsByPatternPass",
     "merge-composites": "lowering.byoc.merge_composites:MergeCompositesPass",

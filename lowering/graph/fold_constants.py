@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.graph.dead import erase_dead
 from lowering.graph.struct_info_inference import StructInfoInference
 from lowering.locations import inherit_location
+from relax_dialect.canonicalization.reading import is_only_read
 from relax_dialect.interpreter.frame import RULES, Frame
 from relax_dialect.interpreter.machine import Interpreter
 from relax_dialect.interpreter.runtime_values import Shape, Value, is_tensor
@@ -51,9 +52,10 @@ class FoldConstantsPass(ModulePass):
     %y = relax.matmul %x, %1
     ```
 
-    Left alone: what has effects, needs a symbol, or would fail (where it runs, the program reports it); weights whose
-    elements are not in this process; and results of more than `most_bytes` that are also more than four times as large
-    as the constants that they are made of: a scalar that is broadcast to a gigabyte stays a scalar. Idempotent.
+    Left alone: results that somebody may keep or write into, as the memory of a constant is shared; what has effects,
+    needs a symbol, or would fail (where it runs, the program reports it); weights whose elements are not in this
+    process; and results of more than `most_bytes` that are also more than four times as large as the constants that
+    they are made of: a scalar that is broadcast to a gigabyte stays a scalar. Idempotent.
     """
 
     name = "fold-constants"
@@ -79,7 +81,8 @@ class _Folder:
 
     def fold(self, func: FuncOp) -> None:
         """Folds everything in a function."""
-        folded = dict.fromkeys(op for op in func.walk() if self._run(op))
+        computed = [op for op in func.walk() if self._run(op)]
+        folded = dict.fromkeys(op for op in computed if all(map(is_only_read, op.results)))
         precise = [self._replace_uses(op, result, folded) for op in folded for result in reversed(op.results)]
         erase_dead(folded)
         if not all(precise):

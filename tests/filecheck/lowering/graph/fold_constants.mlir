@@ -23,16 +23,37 @@ relax.func @subgraph[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[n, 2]
 // CHECK-LABEL: relax.func @results
 // CHECK-NEXT:    %a = relax.constant dense<0> : tensor<2xi64>
 // CHECK-NEXT:    %b = relax.constant dense<7> : tensor<2xi64>
-// CHECK-NEXT:    %r = relax.tuple(%a, %b)
-relax.func @results() -> !relax.tuple<!relax.tensor<[2], i64>, !relax.tensor<[2], i64>> {
+// CHECK-NEXT:    %0 = relax.add %x, %a
+// CHECK-NEXT:    %1 = relax.add %0, %b
+relax.func @results(%x: !relax.tensor<[2], i64>) -> !relax.tensor<[2], i64> {
   %s = relax.shape [2]
   %z = relax.zeros %s dtype = i64
   %v = relax.prim 7
   %f = relax.full %s, %v
   %c = relax.concat %z, %f axis = 0
   %a, %b = relax.split %c sections = 2 axis = 0
-  %r = relax.tuple(%a, %b)
-  relax.return %r
+  %0 = relax.add %x, %a
+  %1 = relax.add %0, %b
+  relax.return %1
+}
+
+// -----
+
+// Memory that somebody may write into, or keep, is not that of a constant.
+// CHECK-LABEL: relax.func @written
+// CHECK-NEXT:    %c = relax.constant dense<1.000000e+00>
+// CHECK-NEXT:    %0 = relax.exp %c
+// CHECK-NEXT:    relax.call_packed "writes"(%0)
+// CHECK-NEXT:    %1 = relax.constant dense<2.71828198>
+// CHECK-NEXT:    %2 = relax.exp %1
+relax.func @written() -> !relax.object impure {
+  %c = relax.constant dense<1.0> : tensor<1xf32>
+  %0 = relax.exp %c
+  relax.call_packed "writes"(%0)
+  %1 = relax.exp %c
+  %2 = relax.exp %1
+  %3 = relax.tuple(%2)
+  relax.return %3
 }
 
 // -----

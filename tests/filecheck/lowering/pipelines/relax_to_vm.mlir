@@ -1,28 +1,22 @@
 // RUN: relax-opt %s -p relax-to-vm | filecheck %s
 // RUN: relax-opt %s -p relax-to-vm --print-debuginfo | filecheck %s --check-prefix PLACES
 
-// A graph becomes one function that checks, allocates, calls kernels and returns.
-// CHECK:      tir.prim_func @exp[%n](
+// Operators on constants are computed now, and what can be computed together is one kernel, which still knows all the
+// lines that it was made from.
+// CHECK:      vm.constant @constant {{.*}}dense<6.000000e+00>
+// CHECK:      tir.prim_func @fused_multiply_exp[%n](
+// CHECK-NOT:  tir.prim_func
 // CHECK:      vm.func @main(%x: !vm.object) -> !vm.tensor<1, f32>
-// CHECK-NEXT:   %[[x:.*]] = vm.check_tensor %x rank 1 dtype f32 as "main: argument #0 (x)"
-// CHECK-NEXT:   %[[n:.*]] = vm.tensor_dim %[[x]][0]
-// CHECK:        vm.call_kernel @exp[%[[n]]](%[[x]],
+// CHECK:        vm.constant_tensor
+// CHECK:        vm.call_kernel @fused_multiply_exp
+// CHECK-NOT:    vm.call_kernel
 // CHECK:        vm.ret
-
-// Every op knows the line that it was made from, in kernels and in the function.
-// PLACES-NOT: loc(unknown){{$}}
-// PLACES:     math.exp {{.*}} loc("{{.*}}relax_to_vm.mlir":[[# @LINE + 11]]:3)
-// PLACES-NOT: {{^ .*}}) loc(unknown){{$}}
-// PLACES:     vm.tensor_dim {{.*}} loc("{{.*}}relax_to_vm.mlir":[[# @LINE + 8]]:1)
-// PLACES-NOT: {{^ .*}}) loc(unknown){{$}}
-// PLACES:     vm.call_kernel @exp{{.*}} loc("{{.*}}relax_to_vm.mlir":[[# @LINE + 7]]:3)
-// PLACES-NOT: {{^ .*}}) loc(unknown){{$}}
-// PLACES:     vm.call_kernel @multiply{{.*}} loc("{{.*}}relax_to_vm.mlir":[[# @LINE + 6]]:3)
-// PLACES-NOT: {{^ .*}}) loc(unknown){{$}}
-// PLACES:     vm.ret {{.*}} loc("{{.*}}relax_to_vm.mlir":[[# @LINE + 5]]:3)
-
+// PLACES: vm.call_kernel {{.*}} loc(fused["{{.*}}":[[# @LINE + 5]]:3, "{{.*}}":[[# @LINE + 6]]:3])
 relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
-  %0 = relax.exp %x
-  %1 = relax.multiply %0, %0
+  %two = relax.constant dense<2.0> : tensor<f32>
+  %three = relax.constant dense<3.0> : tensor<f32>
+  %six = relax.multiply %two, %three
+  %0 = relax.multiply %x, %six
+  %1 = relax.exp %0
   relax.return %1
 }
