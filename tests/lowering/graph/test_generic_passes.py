@@ -7,6 +7,7 @@ from tests.strategies.relax_programs import Program, programs
 from tests.support.programs import EXACT, assert_same, check_pass, run_pipeline, run_with_copies, runner
 
 PASSES = (
+    "eliminate-common-subexpr",
     "simplify-match-cast",
     "expand-tuple-arguments",
     "remove-unused-parameters",
