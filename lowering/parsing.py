@@ -23,8 +23,8 @@ from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.universe import XDSL_UNIVERSE
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.lexer import Input
-from xdsl.utils.mlir_lexer import MLIRLexer
+from xdsl.utils.lexer import Input, Position, Token
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from lowering.registry import dialect_factories
 
@@ -46,9 +46,24 @@ def parse_module(text: str, name: str = "<text>", ctx: Context | None = None) ->
 
 
 class LinearLexer(MLIRLexer):
-    """xDSL's lexer, whose time for a string that is not closed doubles with every character, without backtracking."""
+    """xDSL's lexer, whose time for a string that is not closed doubles with every character, without backtracking.
+
+    Escaped text that is not ASCII, as xDSL itself prints it, is a string too.
+    """
 
     _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+    @override
+    def _lex_string_literal(self, start_pos: Position) -> MLIRToken:
+        token = super()._lex_string_literal(start_pos)
+        if token.kind is not MLIRTokenKind.BYTES_LIT:
+            return token
+        literal = StringLiteral(token.span.start, token.span.end, self.input)
+        try:
+            literal.bytes_contents.decode()
+        except UnicodeDecodeError:
+            return token
+        return Token(MLIRTokenKind.STRING_LIT, literal)
 
 
 class _Bits(int):

@@ -1,5 +1,5 @@
 import pytest
-from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, VectorType, f16, f32, f64
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FileLineColLoc, StringAttr, VectorType, f16, f32, f64
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
@@ -71,3 +71,11 @@ def test_dense_floats_are_read_as_they_are_printed(kind: str, number: float):
     module = parse_module(f'"test.op"() {{x = {attribute}}} : () -> ()')
     assert module.body.block.first_op is not None
     assert module.body.block.first_op.attributes["x"] == attribute
+
+
+@pytest.mark.parametrize("text", ["é", 'a "quoted" é\n', "日本"])
+def test_strings_are_read_as_they_are_printed(text: str):
+    module = parse_module(f'"test.op"() {{a = {StringAttr(text)}}} : () -> ()')
+    assert module.body.block.first_op is not None
+    assert module.body.block.first_op.attributes["a"] == StringAttr(text)
+    assert str(parse_module(str(module))) == str(module)
