@@ -159,6 +159,7 @@ class ModuleReader:
             func.location = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
             builder.functions.define(func)
             program.prim[name] = reader
+            reader.finish()
 
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}

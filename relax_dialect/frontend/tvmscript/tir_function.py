@@ -6,11 +6,11 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import FileLineColLoc, i32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from relax_dialect.frontend.tvmscript.declarations import declarations
-from relax_dialect.frontend.tvmscript.errors import Source
+from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
 from relax_dialect.frontend.tvmscript.names import Aliases, dotted
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scope import ModuleRef, Scope
@@ -18,6 +18,7 @@ from relax_dialect.frontend.tvmscript.signature import as_attributes, parameters
 from relax_dialect.frontend.tvmscript.static import StaticReader, is_dtype_name
 from relax_dialect.frontend.tvmscript.tir_blocks import drop_inferable_regions
 from relax_dialect.frontend.tvmscript.tir_buffers import bind_buffer, read_annotation, read_buffer_type
+from relax_dialect.frontend.tvmscript.tir_expressions import BUILD_ERRORS
 from relax_dialect.frontend.tvmscript.tir_statements import TirStatementReader
 from relax_dialect.frontend.tvmscript.tir_values import Handle
 from tir_dialect.dims import Dim
@@ -77,7 +78,7 @@ class PrimFunctionReader:
         return found.name if found is not None and found.is_symbol else None
 
     def read(self, *, private: bool) -> PrimFuncOp:
-        """The function of the text, verified."""
+        """The function of the text; `finish` comes when it stands in the module, where it finds what it calls."""
         outermost = {name: self.constants.find(name) for name in self.constants.names()}
         reader = TirStatementReader(self.source, self.aliases, Scope(outermost), self.program)
         for name in type_param_names(self.program.type_params.get(self.node.lineno, "")):
@@ -90,10 +91,23 @@ class PrimFunctionReader:
         self._bind(reader, func)
         reader.block = func.body.block
         reader.body(body)
-        reader.emit(self.node, func.verify)
-        reader.emit(self.node, lambda: drop_inferable_regions(func))
-        reader.emit(self.node, func.verify)
         return func
+
+    def finish(self) -> None:
+        """Verifies the function and drops what it says twice; errors are at the statement that made the op."""
+        for op in self.op.walk():
+            try:
+                op.verify(verify_nested_ops=False)
+            except BUILD_ERRORS as error:
+                raise self._error_at(op, str(error)) from None
+        drop_inferable_regions(self.op)
+
+    def _error_at(self, op: Operation, message: str) -> TVMScriptError:
+        location = op.location
+        if isinstance(location, FileLineColLoc) and op is not self.op:
+            line = location.line.data - self.source.first_line + 1
+            return self.source.error_at(line, location.column.data - self.source.indent, message)
+        return self.source.error(self.node, message)
 
     # Head
 

@@ -20,23 +20,20 @@ from relax_dialect.frontend.tvmscript.scope import Scope
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
 from relax_dialect.frontend.tvmscript.tir_buffers import allocate, allocate_pointer, declare, match_region
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader, is_vector_region
-from relax_dialect.frontend.tvmscript.tir_intrinsics import refuse
 from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, read_loops
-from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
+from relax_dialect.frontend.tvmscript.tir_promotion import converted
+from relax_dialect.frontend.tvmscript.tir_scopes import read_scope
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Region, Vector
 from relax_dialect.frontend.tvmscript.tir_vectors import store_vector
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import Dim
 from tir_dialect.dtypes import lookup
-from tir_dialect.ops.blocks import InitOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.te.expr import Expr as Scalar
-from tir_dialect.types import IteratorKind
 
 _ALLOCATIONS = frozenset({"alloc_buffer", "sblock_alloc_buffer", "alloc_local", "block_alloc_buffer"})
 _DECLARATIONS = frozenset({"decl_buffer", "buffer_decl", "Buffer"})
-_BLOCKS = frozenset({"sblock", "block"})
 
 
 class TirStatementReader(TirExpressionReader):
@@ -90,7 +87,7 @@ class TirStatementReader(TirExpressionReader):
             case ast.If():
                 self._if(node)
             case ast.With():
-                self._with(node)
+                read_scope(self, node)
             case ast.Assert():
                 self._assert(node)
             case ast.Expr():
@@ -114,7 +111,7 @@ class TirStatementReader(TirExpressionReader):
             case ast.Subscript():
                 self._store(target, self.value(value))
             case ast.Name():
-                self.scope.bind(target.id, self._named(target.id, value))
+                self.scope.bind(target.id, self.named(target.id, value))
             case ast.Tuple() | ast.List():
                 if not isinstance(value, ast.Tuple | ast.List) or len(value.elts) != len(target.elts):
                     self.fail(value, f"expected {len(target.elts)} values")
@@ -123,7 +120,7 @@ class TirStatementReader(TirExpressionReader):
             case _:
                 self.fail(target, "expected a name, or an element of a buffer")
 
-    def _named(self, name: str, node: ast.expr) -> object:
+    def named(self, name: str, node: ast.expr) -> object:
         """What a name is bound to: a buffer, memory, or a scalar that is evaluated here."""
         call = self.aliases.name_in("tir", node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and call is not None:
@@ -172,7 +169,7 @@ class TirStatementReader(TirExpressionReader):
             self._assign(node, node.target, node.value)
             return
         name = self.aliases.name_in("tir", node.annotation) or ""
-        found = self._named(node.target.id, node.value)
+        found = self.named(node.target.id, node.value)
         if is_dtype_name(name) and isinstance(found, bool | int | float | Scalar):
             dtype = self.dtype(node.annotation)
             operand: Scalar | Dim | float = found
@@ -287,152 +284,6 @@ class TirStatementReader(TirExpressionReader):
             value = self.value(node)
             if isinstance(value, Scalar):
                 self.values(node, value)
-
-    # Blocks
-
-    def _with(self, node: ast.With) -> None:
-        item = node.items[0]
-        call = item.context_expr
-        name = self.aliases.name_in("tir", call.func) if isinstance(call, ast.Call) else None
-        if not isinstance(call, ast.Call) or name is None:
-            self.fail(call, "expected T.sblock, T.init, or a loop")
-        targets = _targets(node)
-        if name in _BLOCKS:
-            self._block(node, call, targets)
-        elif name == "init":
-            self._init(node)
-        elif name in ("grid", "serial", "parallel", "vectorized", "unroll"):
-            self.nest(node, read_loops(self, call), targets, node.body)
-        elif name in ("Let", "LetStmt", "let"):
-            self._let(node, call, targets)
-        elif name in ("allocate", "decl_buffer", "buffer_decl"):
-            self._scoped(node, call, targets)
-        elif name in ("attr", "Assert", "launch_thread", "realize"):
-            self._marked(node, call, name)
-        else:
-            refuse(self, call, name)
-
-    def _block(self, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
-        if call.args and not _is_text(call.args[0]):
-            self._sketched_block(node, call, targets)
-            return
-        given = Arguments(self.source, call, "T.sblock", "name no_realize")
-        name = "" if (text := given.get("name")) is None else self.text(text)
-        with self.inside():
-            head, rest = tir_blocks.read_head(self, node.body, self.extents)
-            if head.is_plain and name in ("root", ""):
-                self.body(rest)
-                return
-            self._fill_block(node, name, head, rest)
-
-    def _fill_block(self, node: ast.With, name: str, head: tir_blocks.Head, rest: Sequence[ast.stmt]) -> None:
-        op = self.emit(node, lambda: tir_blocks.open_block(self, node, name, head))
-        first = rest[0] if rest else None
-        if isinstance(first, ast.With) and self._is_init(first):
-            self._init(first)
-            rest = rest[1:]
-        tir_blocks.declare_regions(self, head)
-        self.body(rest)
-        self.emit(node, op.verify_)
-
-    def _is_init(self, node: ast.With) -> bool:
-        call = node.items[0].context_expr
-        return isinstance(call, ast.Call) and self.aliases.name_in("tir", call.func) == "init"
-
-    def _sketched_block(self, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
-        """`with T.block([n, m]) as [i, j]:` of the first texts: loops and spatial iterators in one."""
-        nodes = [each for each in call.args if not _is_text(each)]
-        names = [self.text(each) for each in call.args if _is_text(each)]
-        if len(nodes) == 1 and isinstance(nodes[0], ast.List | ast.Tuple):
-            nodes = list(nodes[0].elts)
-        labels = [each.id for each in targets if isinstance(each, ast.Name)]
-        if len(labels) != len(nodes):
-            self.fail(call, f"expected {len(nodes)} names after `as`, got {len(labels)}")
-        loops, kinds = self._sketched_loops(nodes)
-        with self.inside():
-            head = tir_blocks.Head()
-            for loop, label, kind in zip(loops, labels, kinds, strict=True):
-                variable = open_loop(self, node, loop, label)
-                upper = loop.upper
-                if not isinstance(upper, Dim):
-                    self.fail(call, "expected dimensions as the extents of a block")
-                head.iterators.append(tir_blocks.Iterator(label, kind, constant(0), upper, variable))
-            more, rest = tir_blocks.read_head(self, node.body, {})
-            head.where, head.reads, head.writes = more.where, more.reads, more.writes
-            self._fill_block(node, names[0] if names else "block", head, rest)
-
-    def _sketched_loops(self, nodes: Sequence[ast.expr]) -> tuple[list[Loop], list[IteratorKind]]:
-        loops: list[Loop] = []
-        kinds: list[IteratorKind] = []
-        for each in nodes:
-            name = self.aliases.name_in("tir", each.func) if isinstance(each, ast.Call) else None
-            kind = {"reduce_axis": IteratorKind.REDUCE, "scan_axis": IteratorKind.SCAN}.get(name or "")
-            if isinstance(each, ast.Call) and kind is not None:
-                each, kind = each.args[-1], kind
-            loops.append(Loop(constant(0), self.dim(each)))
-            kinds.append(kind or IteratorKind.SPATIAL)
-        return loops, kinds
-
-    def _init(self, node: ast.With) -> None:
-        op = InitOp()
-        with self.inside(op.body.block):
-            self.body(node.body)
-        self.block.add_op(op)
-
-    # Other scopes
-
-    def _let(self, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
-        value = Arguments(self.source, call, "T.LetStmt", "value type_annotation var").require("value")
-        if len(targets) != 1 or not isinstance(targets[0], ast.Name):
-            self.fail(node, "expected one name after `as`")
-        with self.inside():
-            self.scope.bind(targets[0].id, self._named(targets[0].id, value))
-            self.body(node.body)
-
-    def _scoped(self, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
-        if len(targets) != 1 or not isinstance(targets[0], ast.Name):
-            self.fail(node, "expected one name after `as`")
-        with self.inside():
-            self.scope.bind(targets[0].id, self._named(targets[0].id, call))
-            self.body(node.body)
-
-    def _marked(self, node: ast.With, call: ast.Call, name: str) -> None:
-        if name in ("launch_thread", "realize"):
-            self.fail(
-                call, f"T.{name} is for GPUs and old storage, which are not taken; write loops and T.alloc_buffer"
-            )
-        if name == "Assert":
-            given = Arguments(self.source, call, "T.Assert", "condition message")
-            message = given.get("message")
-            text = "the assertion does not hold" if message is None else self.text(message)
-            self.block.add_op(AssertOp(self.condition(given.require("condition")), text))
-            self.body(node.body)
-            return
-        given = Arguments(self.source, call, "T.attr", "node key value")
-        key = self.text(given.require("key"))
-        if key in ("thread_extent", "virtual_thread"):
-            self.fail(call, "threads of GPUs are not a target; write loops")
-        # hints such as pragmas do not change what the function computes
-        self.body(node.body)
-
-
-def scalar_of(reader: TirExpressionReader, node: ast.AST, value: object) -> Scalar:
-    """A value as a scalar of some dtype."""
-    operand = reader.scalar_operand(node, value)
-    return reader.emit(node, lambda: promoted(operand)[0])
-
-
-def _targets(node: ast.With) -> list[ast.expr]:
-    """The names after `as`; `with T.block(n, m) as i, j` reads as two items."""
-    first = node.items[0].optional_vars
-    if first is None:
-        return []
-    names = list(first.elts) if isinstance(first, ast.Tuple | ast.List) else [first]
-    return names + [item.context_expr for item in node.items[1:]]
-
-
-def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _texts(value: object) -> list[str]:
