@@ -61,6 +61,7 @@ class OptimizeGraphPass(PipelinePass):
         # What is known when the program is compiled: first shapes, which let more operators have static operands.
         "fold-shape-computations",
         "fold-constants",
+        "fold-batch-norm",
     )
 
 

@@ -1,0 +1,47 @@
+"""Folded normalisation computes the same, up to rounding, with any layout."""
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from relax_dialect import BlockBuilder
+from relax_dialect.builder import op
+from tests.support.programs import Tolerance, check_pass
+
+
+def _network(kind: str) -> tuple[ModuleOp, np.ndarray]:
+    rng = np.random.default_rng(0)
+
+    def floats(*shape: int) -> np.ndarray:
+        return rng.random(shape, dtype=np.float32) + 0.5
+
+    builder = BlockBuilder()
+    channels = 4 if kind != "matmul" else 6
+    shapes = {"nhwc": (5, 5, 2), "matmul": (3,), "alone": (4, 5, 5), "bias": (2, 5, 5), "nchw": (2, 5, 5)}
+    with builder.function("main", {"x": ("n", *shapes[kind])}) as (x,):
+        axis = 1
+        match kind:
+            case "nhwc":
+                w = builder.const(floats(3, 3, 2, 4))
+                y, axis = op.nn.conv2d(x, w, data_layout="NHWC", kernel_layout="HWIO"), 3
+            case "matmul":
+                y = x @ builder.const(floats(3, 6)) + builder.const(floats(6))
+            case "alone":
+                y = x
+            case _:
+                y = op.nn.conv2d(x, builder.const(floats(4, 2, 3, 3)))
+                y = y + builder.const(floats(1, 4, 1, 1)) if kind == "bias" else y
+        statistics = [builder.const(floats(channels)) for _ in range(4)]
+        y = op.nn.batch_norm(y, *statistics, axis=axis, epsilon=1e-3)
+        builder.emit_func_output(op.nn.relu(y))
+    return builder.get(), floats(2, *shapes[kind])
+
+
+@pytest.mark.parametrize("kind", ["nchw", "nhwc", "bias", "matmul", "alone"])
+def test_values_stay(kind: str):
+    module, x = _network(kind)
+    folded = check_pass(module, "fold-batch-norm", [[x]], tolerance=Tolerance(1e-5, 1e-5))
+    names = [each.name for each in folded.walk()]
+    assert "relax.nn.batch_norm" not in names
+    assert ("relax.multiply" in names) == (kind == "alone")
+    assert names.count("relax.add") == 1
