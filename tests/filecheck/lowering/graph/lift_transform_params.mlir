@@ -1,0 +1,47 @@
+// RUN: relax-opt %s -p lift-transform-params --split-input-file | filecheck %s
+// RUN: relax-opt %s -p lift-transform-params,lift-transform-params --split-input-file | filecheck %s
+// RUN: relax-opt %s -p lift-transform-params --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
+
+// What the weights determine moves, with its constant; a weight that is also used as it is is passed on.
+// CHECK-LABEL: relax.func @main_transform_params(%w: !relax.tensor<[8, 4], f32>, %b: !relax.tensor<[4], f32>)
+// CHECK-SAME:    -> !relax.tuple<!relax.tensor<[4], f32>, !relax.tensor<[4, 8], f32>> {
+// CHECK-NEXT:    %two = relax.constant dense<2.000000e+00> : tensor<f32>
+// CHECK-NEXT:    %0 = relax.permute_dims %w
+// CHECK-NEXT:    %1 = relax.multiply %0, %two
+// CHECK-NEXT:    %2 = relax.tuple(%b, %1)
+// CHECK-NEXT:    relax.return %2
+// CHECK-LABEL: relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %b: !relax.tensor<[4], f32>, %0: !relax.tensor<[4, 8], f32>)
+// CHECK-NEXT:    %1 = relax.dataflow {
+// CHECK-NEXT:      %2 = relax.add %x, %b
+// CHECK-NEXT:      %3 = relax.matmul %2, %0
+// CHECK-NEXT:      relax.output %3
+// LOC: relax.permute_dims %w loc("{{.*}}lift_transform_params.mlir":23:5)
+relax.func @main[%n](%x: !relax.tensor<[n, 4], f32>, %w: !relax.tensor<[8, 4], f32>, %b: !relax.tensor<[4], f32>)
+    -> !relax.tensor<[n, 8], f32> {
+  %0 = relax.dataflow {
+    %two = relax.constant dense<2.0> : tensor<f32>
+    %1 = relax.permute_dims %w
+    %2 = relax.multiply %1, %two
+    %3 = relax.add %x, %b
+    %4 = relax.matmul %3, %2
+    relax.output %4
+  }
+  relax.return %0
+}
+
+// -----
+
+// Nothing to move: nothing changes. What runs under a condition, or has an effect, stays.
+// CHECK-NOT:   transform_params
+// CHECK-LABEL: relax.func @main
+// CHECK-SAME:    %w: !relax.tensor<[8], f32>
+relax.func @main(%c: !relax.prim<i1>, %w: !relax.tensor<[8], f32>) -> !relax.object impure {
+  %0 = relax.if %c {
+    %1 = relax.exp %w
+    relax.yield %1
+  } else {
+    relax.yield %w
+  }
+  %2 = relax.call_packed "change"(%w) : !relax.object
+  relax.return %0
+}
