@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from operators_page import operators_page
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
@@ -131,7 +132,11 @@ relax-translate examples/mvp.mlir --emit llvmir
 relax-run examples/mvp.mlir --entry myfunc --random "f32[3,4]"
 ```"""
 
-PAGES = {"docs/walkthrough.md": walkthrough, "relax_dialect/builder/op.pyi": stub_text}
+PAGES = {
+    "docs/walkthrough.md": walkthrough,
+    "docs/operators.md": operators_page,
+    "relax_dialect/builder/op.pyi": stub_text,
+}
 """What is generated, by its place in the repository."""
 
 

@@ -51,6 +51,11 @@ PROGRAMS = Programs(
         "gru_others": _program("gru", "forward", 'activations = "softplus thresholded_relu"'),
         "rnn_relu": _program("rnn", "reverse", 'activations = "relu"'),
         "lstm_f16": _program("lstm", "forward", dtype="f16"),
+        "steps": (
+            "%x: !relax.tensor<[t, b, 3 * h], f32>, %r: !relax.tensor<[1, h, 3 * h], f32>, "
+            "%bias: !relax.tensor<[1, 3 * h], f32>, %l: !relax.tensor<[b], i64>, %h0: !relax.tensor<[1, b, h], f32>",
+            '%y, %last = relax.nn.recurrence %x, %r, %bias, %l, %h0 cell = "gru"',
+        ),
         "gru_f64": _program("gru", "reverse", dtype="f64"),
     }
 )
@@ -191,3 +196,13 @@ def test_other_dtypes(name: str, kind: str, direction: str):
     tolerance = Tolerance(1e-2, 4e-3) if dtype == "f16" else Tolerance(1e-12, 1e-12)
     PROGRAMS.check(name, args, _expected(kind, direction, args), tolerance)
     assert args[0].dtype == DTYPES[dtype]
+
+
+def test_the_recurrence_alone():
+    """Products of the data that are the data: weights of ones on the diagonal."""
+    x, w, r, bias, lengths, h0 = _arguments("gru", 1, (5, 3, 12, 4))
+    w, halves = np.eye(12, dtype=np.float32)[None], np.split(bias, 2, axis=1)
+    bias = np.concatenate([np.zeros_like(halves[0]), halves[1]], 1)
+    expected = _expected("gru", "forward", [x, w, r, bias, lengths, h0])
+    args = [x, r.swapaxes(1, 2).copy(), halves[1].copy(), lengths.astype(np.int64), h0]
+    PROGRAMS.check("steps", args, expected, WIDE)

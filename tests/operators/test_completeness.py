@@ -1,0 +1,91 @@
+"""What every operator has, asked of each; and that none of TVM's was forgotten."""
+
+import re
+import runpy
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from lowering.legalize import families as kernels
+from lowering.legalize.context import KERNELS, REWRITES
+from relax_dialect.dialect import FAMILIES, family_ops
+from relax_dialect.interpreter import families as semantics
+from relax_dialect.interpreter.frame import RULES
+from relax_dialect.ops.operator import Operator
+from relax_dialect.traits import AliasesOperand
+
+ROOT = Path(__file__).parents[2]
+OPERATORS = [op for family in kernels.FAMILIES for op in family_ops(family) if issubclass(op, Operator)]
+"""What has kernels; the operators on shapes become instructions of the machine (`tests/lowering`)."""
+
+each_operator = pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.name)
+
+
+@cache
+def _tvm() -> dict[str, str]:
+    return runpy.run_path(str(ROOT / "docs" / "tvm_operators.py"))["TVM"]
+
+
+@cache
+def _values_tests() -> str:
+    return "\n".join(path.read_text() for path in (ROOT / "tests" / "operators").glob("test_*.py"))
+
+
+@each_operator
+def test_operator_has_semantics(op: type[Operator]):
+    semantics.load()
+    assert op in RULES, "the interpreter does not know it"
+
+
+@each_operator
+def test_operator_has_a_kernel(op: type[Operator]):
+    """Or becomes other operators, or is a view of memory, which needs none."""
+    kernels.load()
+    assert op in KERNELS or op in REWRITES or any(isinstance(trait, AliasesOperand) for trait in op.traits)
+
+
+@each_operator
+def test_operator_has_a_test_of_values(op: type[Operator]):
+    """A test in `tests/operators`, which runs all modes, says its name, whole or put together."""
+    module = op.__module__.rpartition(".")[2]
+    own = ROOT / "tests" / "operators" / f"test_{module}.py"
+    assert own.exists(), f"no {own.name}"
+    bare = op.name.removeprefix("relax.")
+    stem = re.sub(r"(\d)d", r"{rank}d", bare)
+    last = bare.rpartition(".")[2]
+    found = f"relax.{bare}" in _values_tests() or stem in _values_tests() or f'"{last}"' in own.read_text()
+    parts = [part for part in re.split(r"[._]|\dd", last) if part]
+    assert found or all(part in own.read_text() for part in parts), f"no test of {op.name} in {own.name}"
+
+
+@each_operator
+def test_operator_infers_and_says_what_it_demands(op: type[Operator]):
+    docs = "\n".join(cls.__doc__ or "" for cls in op.__mro__ if issubclass(cls, Operator))
+    assert "infer" in {name for cls in op.__mro__ for name in vars(cls)}
+    assert op.get_irdl_definition().results, "no results"
+    assert re.search(r"^ *C1: ", docs, re.M) or op.name in WITHOUT_CONSTRAINTS, "no constraints"
+
+
+WITHOUT_CONSTRAINTS = {
+    "relax.eye",
+    "relax.flatten",
+    "relax.nonzero",
+    "relax.ones",
+    "relax.ones_like",
+    "relax.zeros",
+    "relax.zeros_like",
+}
+"""Operators that take every tensor or shape."""
+
+
+def test_every_operator_of_tvm_has_an_answer():
+    """0.27 registers 230; what is said to stand for one exists."""
+    table = _tvm()
+    assert len(table) == 230
+    names = {op.name for family in FAMILIES for op in family_ops(family)}
+    for tvm, text in table.items():
+        assert text.startswith("- ") or text.startswith("`"), f"{tvm}: {text}"
+        for name in re.findall(r"`(relax\.[\w.]+)`", text):
+            assert name in names, f"{tvm} names {name}, which is no op"
+    assert sum(text.startswith("- ") for text in table.values()) < 40
