@@ -45,14 +45,18 @@ def _touches(stage: Stage, buffer: SSAValue) -> bool:
 
 
 def _depth(stages: Sequence[Stage]) -> int:
-    """How many leading axes all stages have, by which everything that is written is indexed."""
-    written = {store.buffer for stage in stages for store in stage.stores}
+    """How many leading axes all stages have, by which everything is indexed that one writes and another touches."""
+    written = {store.buffer for stage in stages for store in stage.stores if _is_shared(store.buffer, stages)}
     depth = min(len(stage.of_kind(IteratorKind.SPATIAL)) for stage in stages)
     while depth > 0:
         if all(_is_by_rows(stage, stages[0], written, depth) for stage in stages):
             return depth
         depth -= 1
     return 0
+
+
+def _is_shared(buffer: SSAValue, stages: Sequence[Stage]) -> bool:
+    return sum(_touches(stage, buffer) for stage in stages) > 1
 
 
 def _is_by_rows(stage: Stage, first: Stage, written: AbstractSet[SSAValue], depth: int) -> bool:

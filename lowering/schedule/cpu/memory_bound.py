@@ -12,6 +12,7 @@ from lowering.schedule.cpu.column_reduction import ColumnReduction
 from lowering.schedule.cpu.groups import group_axes
 from lowering.schedule.cpu.inlining import inline_producers
 from lowering.schedule.cpu.kernel import Kernel, work_of
+from lowering.schedule.cpu.quotients import split_quotients
 from lowering.schedule.cpu.reduction import Reduction, find_reduction
 from lowering.schedule.cpu.shared_reduction import emit_shared_reduction
 from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
@@ -26,6 +27,8 @@ from tir_dialect.types import IteratorKind
 
 def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
     """Rewrites a function of maps and reductions; says whether it is one."""
+    if func.may_alias is None:
+        split_quotients(func)
     program = None if func.may_alias is not None else find_program(func)
     stages = None if program is None else find_stages(program)
     if program is None or stages is None or not _is_understood(stages):

@@ -18,7 +18,7 @@ class Program:
     body: str
     numpy: Callable[..., np.ndarray]
     shapes: tuple[str, ...] = ("mn",)
-    """Of the arguments: a letter or digit for each dimension, `c` is 4; those with `i` in front have integers."""
+    """Of the arguments: a letter or digit for each dimension, `c` is 4, `M` 4 * m; with `i` in front, of integers."""
     least: int = 0
     """The least size for which the result is defined."""
 
@@ -100,6 +100,23 @@ PROGRAMS = {
         ("2cmn", "c", "c"),
         least=1,
     ),
+    "group norm": Program(
+        "%x: !relax.tensor<[2, 8, m, n], f32>, %y: !relax.tensor<[8], f32>, %z: !relax.tensor<[8], f32>",
+        "relax.nn.group_norm %x, %y, %z num_groups = 4 channel_axis = 1 axes = [2, 3]",
+        lambda x, y, z: (
+            _normalised(x.reshape(2, 4, 2, *x.shape[2:]), (2, 3, 4)).reshape(x.shape) * y[:, None, None]
+            + z[:, None, None]
+        ),
+        ("28mn", "8", "8"),
+        least=1,
+    ),
+    "group norm of any channels": Program(
+        "%x: !relax.tensor<[2, 4 * m, n], f32>, %y: !relax.tensor<[4 * m], f32>, %z: !relax.tensor<[4 * m], f32>",
+        "relax.nn.group_norm %x, %y, %z num_groups = 4 channel_axis = 1 axes = [2]",
+        lambda x, y, z: _normalised(x.reshape(2, 4, -1, x.shape[2]), (2, 3)).reshape(x.shape) * y[:, None] + z[:, None],
+        ("2Mn", "M", "M"),
+        least=1,
+    ),
     "transposed": Program(X, "relax.permute_dims %x", lambda x: x.T),
     "inner transposed": Program(X3, "relax.permute_dims %x axes = [0, 2, 1]", lambda x: x.transpose(0, 2, 1), ("mcn",)),
     "outer transposed": Program(X3, "relax.permute_dims %x axes = [1, 0, 2]", lambda x: x.transpose(1, 0, 2), ("mcn",)),
@@ -130,7 +147,7 @@ PROGRAMS = {
 def arguments(name: str, m: int, n: int) -> tuple[list[np.ndarray], np.ndarray]:
     """Arguments of a program, and what is expected of it."""
     rng = np.random.default_rng(m + 1000 * n)
-    sizes = {"m": m, "n": n, "c": 4}
+    sizes = {"m": m, "n": n, "c": 4, "M": 4 * m}
     made: list[np.ndarray] = []
     for letters in PROGRAMS[name].shapes:
         shape = [sizes.get(letter) or int(letter if letter.isdigit() else 0) for letter in letters.removeprefix("i")]
