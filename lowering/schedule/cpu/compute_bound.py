@@ -6,40 +6,46 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, Region, SSAValue
 
+from lowering.schedule.cpu.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.code import Code
 from lowering.schedule.cpu.contraction import Contraction, find_contraction
 from lowering.schedule.cpu.dot_product import DotProduct, can_dot
 from lowering.schedule.cpu.epilogue import find_epilogue
-from lowering.schedule.cpu.kernel import Kernel, work_of
+from lowering.schedule.cpu.grouping import split_groups
+from lowering.schedule.cpu.inlining import inline_operands
+from lowering.schedule.cpu.kernel import Kernel
 from lowering.schedule.cpu.line_product import LineProduct, is_line_product
 from lowering.schedule.cpu.packed_product import PackedProduct
 from lowering.schedule.cpu.product import Product
 from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
 from lowering.schedule.cpu.streamed_product import MAX_ROWS, StreamedProduct, can_stream, partial_sums
-from lowering.schedule.cpu.sweep import Sweep
 from lowering.schedule.cpu.tiling import tiling
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
-from tir_dialect.types import IteratorKind
 
 
 def schedule_compute_bound(func: PrimFuncOp, target: Target) -> bool:
     """Rewrites a function with a contraction; says whether it is one."""
-    program = None if func.may_alias is not None else find_program(func)
-    stages = None if program is None else find_stages(program)
-    if program is None or stages is None or not all(map(_has_plain_buffers, stages)):
+    if func.may_alias is None:
+        split_groups(func)
+    stages = _stages(func)
+    if stages is None or not any(find_contraction(stage) is not None for stage in stages):
         return False
+    while inline_operands(stages):
+        stages = _stages(func)
+        assert stages is not None  # inlined code is made of the same ops
+    program = find_program(func)
+    assert program is not None  # it has stages
     contractions = {stage: found for stage in stages if (found := find_contraction(stage)) is not None}
-    others = [stage for stage in stages if stage not in contractions]
-    if not contractions or any(stage.of_kind(IteratorKind.REDUCE, IteratorKind.SCAN) for stage in others):
-        return False
     _Emitter(func, program, stages, contractions, target).emit()
     return True
 
 
-def _has_plain_buffers(stage: Stage) -> bool:
-    return all(op.buffer_type.has_default_strides and not op.buffer_type.offset.terms for op in stage.places)
+def _stages(func: PrimFuncOp) -> list[Stage] | None:
+    program = None if func.may_alias is not None else find_program(func)
+    stages = None if program is None else find_stages(program)
+    return stages if stages is not None and is_understood(stages) else None
 
 
 class _Emitter:
@@ -80,7 +86,7 @@ class _Emitter:
             if isinstance(item, Product):
                 emit_product(item)
             else:
-                self._map(item)
+                emit_alone(kernel, item, reduction_of(item))
         self.func.detach_region(self.func.body)
         self.func.add_region(Region(self.body))
 
@@ -100,17 +106,6 @@ class _Emitter:
             plan.append(Product(self.kernel, what, epilogue, tiles))
             rest = rest[len(epilogue.steps) :]
         return plan
-
-    def _map(self, stage: Stage) -> None:
-        """A stage that computes each element by itself."""
-        sweep = Sweep(self.kernel, [stage], range(len(stage.axes)))
-        outermost = sweep.outermost
-        if outermost is None:
-            sweep.emit({})
-            return
-        lanes = sweep.lanes if outermost is sweep.lane else 1
-        with self.kernel.shared(outermost.extent, work_of(stage), lanes) as part:
-            sweep.emit({}, part)
 
 
 def _unneeded(product: Product) -> frozenset[SSAValue]:

@@ -18,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.places import Place, place
 from lowering.schedule.cpu.stages import Stage
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
@@ -159,7 +159,7 @@ def find_contraction(stage: Stage) -> Contraction | None:
         return None
     (store,) = stores
     values = _factors(store)
-    if values is None or not _starts_at_zero(stage, store) or not _is_at_iterators(stage, store):
+    if values is None or not _starts_at_zero(stage, store) or not _are_places_apart(stage, store):
         return None
     elements = [_element_of(value) for value in values]
     if elements[0] is None or elements[0] != elements[1]:
@@ -189,19 +189,28 @@ def _starts_at_zero(stage: Stage, store: StoreOp) -> bool:
     firsts = [op for op in stage.init if isinstance(op, StoreOp)]
     if len(firsts) != 1 or firsts[0].buffer is not store.buffer or stage.places[firsts[0]] != stage.places[store]:
         return False
-    constant = firsts[0].value.owner
-    if not isinstance(constant, arith.ConstantOp):
+    zero = firsts[0].value.owner
+    if not isinstance(zero, arith.ConstantOp):
         return False
-    value = constant.value
+    value = zero.value
     return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == 0
 
 
-def _is_at_iterators(stage: Stage, store: StoreOp) -> bool:
-    """Whether each result has a place of its own: its indices are the spatial iterators, in some order, and zeros."""
+def _are_places_apart(stage: Stage, store: StoreOp) -> bool:
+    """Whether each result has a place of its own: each spatial axis is an index, or they fill the buffer densely."""
     spatial = [axis for axis in stage.of_kind(IteratorKind.SPATIAL) if stage.extents[axis].constant_value != 1]
     indices = stage.places[store]
     found = [axis for index in indices for axis in spatial if index.is_axis(axis)]
-    return len(found) == len(spatial) and set(found) == set(spatial)
+    if len(found) == len(spatial) and set(found) == set(spatial):
+        return True
+    strides, step = place_of(stage, store).strides, constant(1)
+    while spatial:
+        axis = next((axis for axis in spatial if strides[axis] is step), None)
+        if axis is None:
+            return False
+        spatial.remove(axis)
+        step = step * stage.extents[axis]
+    return True
 
 
 def _element_of(value: SSAValue) -> AnyFloat | None:

@@ -33,6 +33,24 @@ def inline_producers(stages: Sequence[Stage]) -> bool:
     return changed
 
 
+def inline_operands(stages: Sequence[Stage]) -> bool:
+    """The same for a map that contractions read, if it is simple: its results are copied to panels anyway."""
+    for position, stage in enumerate(stages):
+        cheap = len(stage.needed) <= CHEAP_OPS and not any(op.regions or is_heavy(op) for op in stage.needed)
+        if cheap and _is_plain_map(stage) and _is_read_by_reductions(stage, stages[position + 1 :]):
+            _inline(stage)
+            return True
+    return False
+
+
+def _is_read_by_reductions(stage: Stage, later: Sequence[Stage]) -> bool:
+    buffer = stage.stores[0].buffer
+    readers = [other for other in later if any(load.buffer is buffer for load in other.loads)]
+    written = {store.buffer for other in later for store in other.stores}
+    unchanged = not any(load.buffer in written for load in stage.loads)
+    return bool(readers) and unchanged and all(other.of_kind(IteratorKind.REDUCE) for other in readers)
+
+
 def _again(stages: Sequence[Stage]) -> bool:
     """The places of the other stages are not those of before: they are looked at again."""
     from lowering.schedule.cpu.stages import find_stage

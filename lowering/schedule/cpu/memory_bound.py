@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Block, Region, SSAValue
 
+from lowering.schedule.cpu.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.chains import Row, find_row
 from lowering.schedule.cpu.code import Code
 from lowering.schedule.cpu.column_reduction import ColumnReduction
@@ -13,11 +14,9 @@ from lowering.schedule.cpu.groups import group_axes
 from lowering.schedule.cpu.inlining import inline_producers
 from lowering.schedule.cpu.kernel import Kernel, work_of
 from lowering.schedule.cpu.quotients import split_quotients
-from lowering.schedule.cpu.reduction import Reduction, find_reduction
-from lowering.schedule.cpu.shared_reduction import emit_shared_reduction
+from lowering.schedule.cpu.reduction import Reduction
 from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
 from lowering.schedule.cpu.sweep import Sweep
-from lowering.schedule.cpu.transposition import emit_transposition, find_transposition
 from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -31,7 +30,7 @@ def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
         split_quotients(func)
     program = None if func.may_alias is not None else find_program(func)
     stages = None if program is None else find_stages(program)
-    if program is None or stages is None or not _is_understood(stages):
+    if program is None or stages is None or not is_understood(stages):
         return False
     if inline_producers(stages):
         program = find_program(func)
@@ -40,26 +39,6 @@ def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
         assert stages is not None
     _Emitter(func, program, stages, target).emit()
     return True
-
-
-def _is_understood(stages: Sequence[Stage]) -> bool:
-    for stage in stages:
-        if any(not op.buffer_type.has_default_strides or op.buffer_type.offset.terms for op in stage.places):
-            return False
-        if stage.of_kind(IteratorKind.REDUCE):
-            if stage.of_kind(IteratorKind.SCAN) or find_reduction(stage) is None:
-                return False
-        elif stage.init or not _maps_in_place(stage):
-            return False
-    return True
-
-
-def _maps_in_place(stage: Stage) -> bool:
-    """Whether the stage reads what it writes only where it writes it."""
-    written = {store.buffer: stage.places[store] for store in stage.stores}
-    if stage.of_kind(IteratorKind.SCAN) or len(written) != len(stage.stores):
-        return False
-    return all(stage.places[load] == written.get(load.buffer, stage.places[load]) for load in stage.loads)
 
 
 class _Emitter:
@@ -73,7 +52,7 @@ class _Emitter:
             values[old] = new
             new.name_hint = old.name_hint
         self.kernel = Kernel(Code(self.body, func.location), target, values)
-        self.reductions = {stage: found for stage in stages if (found := _reduction(stage)) is not None}
+        self.reductions = {stage: found for stage in stages if (found := reduction_of(stage)) is not None}
 
     def emit(self) -> None:
         """Replaces the body of the function."""
@@ -92,32 +71,11 @@ class _Emitter:
                 kernel.allocate(alloc)
         if row is None:
             for stage in self.stages:
-                self._alone(stage)
+                emit_alone(self.kernel, stage, self.reductions.get(stage))
         else:
             self._rows(row)
         self.func.detach_region(self.func.body)
         self.func.add_region(Region(self.body))
-
-    def _alone(self, stage: Stage) -> None:
-        kernel, reduction = self.kernel, self.reductions.get(stage)
-        transposition = find_transposition(kernel, stage) if reduction is None else None
-        if transposition is not None:
-            emit_transposition(kernel, transposition)
-        elif reduction is None:
-            sweep = Sweep(kernel, [stage], range(len(stage.axes)))
-            outermost, lanes = sweep.outermost, sweep.lanes if sweep.outermost is sweep.lane else 1
-            if outermost is None:
-                sweep.emit({})
-                return
-            with kernel.shared(outermost.extent, work_of(stage), lanes) as part:
-                sweep.emit({}, part)
-        elif not stage.of_kind(IteratorKind.SPATIAL):
-            emit_shared_reduction(kernel, stage, reduction)
-        else:
-            columns = ColumnReduction(kernel, stage, reduction, 0)
-            lanes = columns.lanes if columns.outermost is columns.lane else 1
-            with kernel.shared(columns.outermost.extent, work_of(stage), lanes) as part:
-                columns.emit({}, part)
 
     # Rows.
 
@@ -160,10 +118,6 @@ class _Emitter:
         accumulators = Sweep(self.kernel, stages, range(depth, len(first.axes)), found).emit(at)
         if accumulators is not None:
             accumulators.write(accumulators.finish())
-
-
-def _reduction(stage: Stage) -> Reduction | None:
-    return find_reduction(stage) if stage.of_kind(IteratorKind.REDUCE) else None
 
 
 def _reduced_values(

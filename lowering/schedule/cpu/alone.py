@@ -1,0 +1,62 @@
+"""The code of one stage by itself, and which stages there is code for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowering.schedule.cpu.column_reduction import ColumnReduction
+from lowering.schedule.cpu.kernel import Kernel, work_of
+from lowering.schedule.cpu.reduction import Reduction, find_reduction
+from lowering.schedule.cpu.shared_reduction import emit_shared_reduction
+from lowering.schedule.cpu.stages import Stage
+from lowering.schedule.cpu.sweep import Sweep
+from lowering.schedule.cpu.transposition import emit_transposition, find_transposition
+from tir_dialect.types import IteratorKind
+
+
+def is_understood(stages: Sequence[Stage]) -> bool:
+    """Whether stages are maps and reductions in memory without gaps."""
+    for stage in stages:
+        if any(not op.buffer_type.has_default_strides or op.buffer_type.offset.terms for op in stage.places):
+            return False
+        if stage.of_kind(IteratorKind.REDUCE):
+            if stage.of_kind(IteratorKind.SCAN) or find_reduction(stage) is None:
+                return False
+        elif stage.init or not _maps_in_place(stage):
+            return False
+    return True
+
+
+def _maps_in_place(stage: Stage) -> bool:
+    """Whether the stage reads what it writes only where it writes it."""
+    written = {store.buffer: stage.places[store] for store in stage.stores}
+    if stage.of_kind(IteratorKind.SCAN) or len(written) != len(stage.stores):
+        return False
+    return all(stage.places[load] == written.get(load.buffer, stage.places[load]) for load in stage.loads)
+
+
+def reduction_of(stage: Stage) -> Reduction | None:
+    """How a stage reduces, if it does."""
+    return find_reduction(stage) if stage.of_kind(IteratorKind.REDUCE) else None
+
+
+def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> None:
+    """The code of a map, or of a reduction that is taken apart in this way."""
+    transposition = find_transposition(kernel, stage) if reduction is None else None
+    if transposition is not None:
+        emit_transposition(kernel, transposition)
+    elif reduction is None:
+        sweep = Sweep(kernel, [stage], range(len(stage.axes)))
+        outermost, lanes = sweep.outermost, sweep.lanes if sweep.outermost is sweep.lane else 1
+        if outermost is None:
+            sweep.emit({})
+            return
+        with kernel.shared(outermost.extent, work_of(stage), lanes) as part:
+            sweep.emit({}, part)
+    elif not stage.of_kind(IteratorKind.SPATIAL):
+        emit_shared_reduction(kernel, stage, reduction)
+    else:
+        columns = ColumnReduction(kernel, stage, reduction, 0)
+        lanes = columns.lanes if columns.outermost is columns.lane else 1
+        with kernel.shared(columns.outermost.extent, work_of(stage), lanes) as part:
+            columns.emit({}, part)
