@@ -62,6 +62,7 @@ class OptimizeGraphPass(PipelinePass):
         "fold-shape-computations",
         "fold-constants",
         "fold-batch-norm",
+        "simplify-arithmetic",
     )
 
 
