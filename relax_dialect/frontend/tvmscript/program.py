@@ -93,9 +93,16 @@ class Program:
         """The PrimFunc of that name."""
         return self.prim.get(name)
 
+    def kernel(self, name: str) -> PrimFunction | None:
+        """The PrimFunc that a relax function calls; what relax calls is no private function of the compiled code."""
+        func = self.prim.get(name)
+        if func is not None:
+            func.op.sym_visibility = None
+        return func
+
     def call(self, reader: ExpressionReader, node: ast.AST, name: str, arguments: Sequence[Expr]) -> Expr | None:
         """Calls a relax function, or a PrimFunc with the tensors that it writes, which gives nothing."""
-        if (func := self.prim.get(name)) is not None:
+        if (func := self.kernel(name)) is not None:
             call_kernel(reader, node, func, arguments)
             return None
         self._require_relax(reader, node, name, "call it by R.call_tir")

@@ -256,6 +256,9 @@ class StaticReader:
     def dtype(self, node: ast.expr) -> Attribute:
         """An expression that is the name of a dtype, or `T.float32`."""
         name = self.aliases.name_in("tir", node)
+        if isinstance(node, ast.Name) and node.id not in self.scope and is_dtype_name(node.id):
+            # tools that tidy annotations take the quotes away
+            name = node.id
         text = self.text(node) if name is None else name
         try:
             return parse_dtype(text)

@@ -185,7 +185,7 @@ def _packed(call: DestinationCall, name: str) -> object:
 def _prim_arguments(call: DestinationCall, callee: FunctionRef) -> tuple[list[Expr], list[Dim]]:
     """The tensors and scalars, and the values of symbols that no buffer determines."""
     reader, node = call.reader, call.node
-    func = reader.program.prim_func(callee.name)
+    func = reader.program.kernel(callee.name)
     if func is None:
         reader.fail(node, f"expected a PrimFunc, but {callee.name} is a relax function; call it as {callee.name}(...)")
     symbols: dict[str, Dim] = {}

@@ -1,0 +1,122 @@
+"""Decorators of our own in Python files: the source is read, the functions are not run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp, i64
+
+from relax_dialect.frontend.tvmscript import TVMScriptError, ir_module, parse
+from relax_dialect.frontend.tvmscript import ir as I
+from relax_dialect.frontend.tvmscript import relax as R
+from relax_dialect.frontend.tvmscript import tir as T
+from tests.support.programs import run_everywhere
+
+ROWS = 3
+DTYPE = "float32"
+
+
+@I.ir_module
+class Module:
+    I.module_attrs({"version": 2})
+
+    @T.prim_func(private=True)
+    def double(A: T.Buffer((ROWS, 4), DTYPE), B: T.Buffer((ROWS, 4), DTYPE)):
+        for i, j in T.grid(ROWS, 4):
+            with T.sblock("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+
+    @R.function
+    def main(x: R.Tensor((ROWS, 4), DTYPE)) -> R.Tensor((ROWS, 4), DTYPE):
+        return R.call_tir(Module.double, (x,), out_ty=R.Tensor((ROWS, 4), DTYPE))
+
+
+@R.function
+def increment(x: R.Tensor(("n",), DTYPE)):
+    return R.add(x, R.const(1.0))
+
+
+def test_class_becomes_a_module():
+    assert isinstance(Module, ModuleOp)
+    assert Module.attributes["version"].value.data == 2
+    assert Module.attributes["version"].type == i64
+    x = np.ones((ROWS, 4), np.float32)
+    np.testing.assert_array_equal(run_everywhere(Module, "main", [x]), 2 * x)
+
+
+def test_function_becomes_a_module_of_itself():
+    assert isinstance(increment, ModuleOp)
+    x = np.ones(5, np.float32)
+    np.testing.assert_array_equal(run_everywhere(increment, "increment", [x]), x + 1)
+
+
+def test_names_around_a_function_are_captured_as_numbers():
+    factor = 2.5
+
+    @R.function(private=False)
+    def scale(x: R.Tensor(("n",), DTYPE)):
+        return x * R.const(factor, DTYPE)
+
+    x = np.ones(5, np.float32)
+    np.testing.assert_array_equal(run_everywhere(scale, "scale", [x]), x * np.float32(2.5))
+
+
+def test_prim_func_alone():
+    @T.prim_func
+    def zero(A: T.Buffer((4,), DTYPE)):
+        for i in T.serial(4):
+            A[i] = 0.0
+
+    assert isinstance(zero, ModuleOp)
+
+
+def test_plain_function_and_class_are_read_by_parse():
+    def identity(x: R.Tensor((4,), "float32")):
+        return x
+
+    with pytest.raises(TVMScriptError, match=r"expected @I\.ir_module"):
+        parse(identity)
+
+
+def test_old_name_of_the_module_decorator():
+    @ir_module
+    class Old:
+        @R.function
+        def f(x: R.Tensor((4,), "float32")):
+            return x
+
+    assert isinstance(Old, ModuleOp)
+
+
+def test_nothing_is_executed():
+    def trap() -> None:
+        raise AssertionError("the text was executed")
+
+    with pytest.raises(TVMScriptError, match="the name trap is not defined here") as caught:
+
+        @R.function
+        def f(x: R.Tensor((4,), "float32")):
+            y = trap()
+            return y
+
+    assert caught.value.filename == __file__
+    line = Path(__file__).read_text(encoding="utf-8").splitlines()[caught.value.line - 1]
+    assert line[caught.value.column - 1 :].startswith("trap()")
+
+
+def test_values_that_are_not_numbers_are_not_captured():
+    array = np.ones(4)
+
+    with pytest.raises(TVMScriptError, match="the name array is not defined here"):
+
+        @R.function
+        def f(x: R.Tensor((4,), "float32")):
+            return R.add(x, R.const(array))
+
+
+def test_placeholders_say_that_they_are_text():
+    with pytest.raises(TypeError, match="is text of a program and is not executed"):
+        bool(R.add)
