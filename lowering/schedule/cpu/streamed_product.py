@@ -18,6 +18,8 @@ MAX_ROWS = 16
 """With more rows the packed columns are used often enough."""
 DEPTH = 32
 """Steps along the sums in a turn: as many lines of memory are read side by side."""
+GROUPS = (4, 1)
+"""Rows that share a vector of columns once it is loaded; four of them keep the multipliers busy."""
 PRODUCTS_PER_TASK = 1 << 17
 """Half a megabyte of columns: about what a core reads while another is woken."""
 
@@ -66,7 +68,7 @@ class StreamedProduct:
     def _groups(self, finish: Finish, spot: Spot, left: SSAValue, bounds: tuple[SSAValue, SSAValue]) -> None:
         """All rows, in groups that share the columns once they are loaded."""
         done = constant(0)
-        for height in (8, 4, 1) if self.product.kernel.target.vector_registers >= 32 else (4, 1):
+        for height in GROUPS:
             end = floordiv(self.product.m, constant(height))
             lower = floordiv(done, constant(height))
             if (end - lower).constant_value != 0:

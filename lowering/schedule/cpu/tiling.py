@@ -44,7 +44,7 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Ti
     if target.vector_registers < 32:
         vectors, heights = 2, (6, 3)
     elif target.vector_bits >= 512:
-        vectors, heights = 2, (14, 8, 4)
+        vectors, heights = 2, (14, 8)
     else:
         vectors, heights = 3, (8, 4)
     row_bytes = vectors * lanes * element_bytes
