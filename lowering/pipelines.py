@@ -63,6 +63,7 @@ class OptimizeGraphPass(PipelinePass):
         "fold-constants",
         "fold-batch-norm",
         "simplify-arithmetic",
+        "rewrite-normalization",
     )
 
 

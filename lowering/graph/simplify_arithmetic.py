@@ -22,6 +22,9 @@ from relax_dialect.ops.unary import UnaryOp
 from relax_dialect.ops.values import ConstantOp
 from tir_dialect.elements import tensor_attr
 
+MOST_EXPONENT = 125
+"""Powers of two within this are normal numbers of `f32`, and so are their reciprocals."""
+
 Number: TypeAlias = "int | float"
 Simplified: TypeAlias = "SSAValue | list[Operation] | None"
 """A value that is there already, new ops of which the last has the value, or nothing."""
@@ -132,10 +135,8 @@ def _divide(x: SSAValue, other: SSAValue, number: Number) -> Simplified:
     if not isinstance(owner, ConstantOp) or owner.array is None or isinstance(number, int) or not math.isfinite(number):
         return None
     kind = owner.array.dtype
-    if kind not in (np.float32, np.float64) or abs(math.frexp(number)[0]) != 0.5:
-        return None
-    limits = np.finfo(kind)
-    if not float(limits.tiny) <= abs(1 / number) <= float(limits.max):
+    mantissa, exponent = math.frexp(number)
+    if kind.name not in ("float32", "float64") or abs(mantissa) != 0.5 or abs(exponent) > MOST_EXPONENT:
         return None
     reciprocal = ConstantOp(tensor_attr(np.full(owner.array.shape, 1 / number, kind)))
     return [reciprocal, MultiplyOp(x, reciprocal)]

@@ -1,0 +1,140 @@
+"""`rewrite-normalization`: normalisation that is written out becomes the operator that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
+from relax_dialect.ops.reduction import MeanOp
+from relax_dialect.ops.values import ConstantOp
+from relax_dialect.patterns import Match, Pattern, is_const, is_op, rewrite, wildcard
+from relax_dialect.struct_info.types import TensorType
+
+
+@dataclass(frozen=True)
+class RewriteNormalizationPass(ModulePass):
+    """Recognises layer and root-mean-square normalisation in the operators that exporters write for them.
+
+    Before:
+
+    ```mlir
+    %m = relax.mean %x axes = [-1] keepdims
+    %d = relax.subtract %x, %m
+    %q = relax.multiply %d, %d
+    %v = relax.mean %q axes = [-1] keepdims
+    %e = relax.add %v, %epsilon
+    %s = relax.sqrt %e
+    %n = relax.divide %d, %s
+    %g = relax.multiply %n, %gamma
+    %y = relax.add %g, %beta
+    ```
+
+    After:
+
+    ```mlir
+    %y = relax.nn.layer_norm %x, %gamma, %beta axes = [-1]
+    ```
+
+    The square may be a product, a power or `relax.square`; the quotient may be a product with `relax.rsqrt`,
+    `relax.reciprocal` or `1 / sqrt`; operands of products and sums may stand in any order. Means have to be of `f32` or
+    `f64`, over the same axes, and weights of the shape of these axes. Results may differ in their last bits. Nothing is
+    rewritten if another op uses a value on the way. Idempotent.
+    """
+
+    name = "rewrite-normalization"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Layer normalisation first: what is left of it would look like the other."""
+        if not any(isinstance(inner, MeanOp) for inner in op.walk()):
+            return
+        for make in (_layer_norm, _rms_norm):
+            pattern, replace = make()
+            rewrite(op, pattern, replace)
+
+
+Rule = tuple[Pattern, Callable[[Match], Sequence[Operation] | None]]
+
+
+def _product(x: Pattern, y: Pattern) -> Pattern:
+    return is_op("relax.multiply")(x, y).in_any_order()
+
+
+def _sum(x: Pattern, y: Pattern) -> Pattern:
+    return is_op("relax.add")(x, y).in_any_order()
+
+
+def _square(x: Pattern) -> Pattern:
+    return is_op("relax.multiply")(x, x) | is_op("relax.power")(x, is_const(2.0)) | is_op("relax.square")(x)
+
+
+def _over_root(x: Pattern, variance: Pattern) -> Pattern:
+    """`x / sqrt(variance)` in its forms."""
+    root = is_op("relax.sqrt")(variance)
+    inverse = is_op("relax.rsqrt")(variance) | is_op("relax.reciprocal")(root) | is_const(1.0) / root
+    return x / root | _product(x, inverse)
+
+
+def _layer_norm() -> Rule:
+    x, gamma, beta, epsilon = wildcard(), wildcard(), wildcard(), is_const()
+    mean = is_op("relax.mean")(x)
+    distance = x - mean
+    variance = is_op("relax.mean")(_square(distance))
+    pattern = _sum(_product(_over_root(distance, _sum(variance, epsilon)), gamma), beta)
+
+    def replace(found: Match) -> Sequence[Operation] | None:
+        axes, number = _axes(found[mean], found[variance]), _number(found[epsilon])
+        weights = (found[gamma], found[beta])
+        if axes is None or number is None or not _fit(found[x], weights, axes):
+            return None
+        return [LayerNormOp(found[x], *weights, axes, number)]
+
+    return pattern, replace
+
+
+def _rms_norm() -> Rule:
+    x, weight, epsilon = wildcard(), wildcard(), is_const()
+    mean = is_op("relax.mean")(_square(x))
+    pattern = _product(_over_root(x, _sum(mean, epsilon)), weight)
+
+    def replace(found: Match) -> Sequence[Operation] | None:
+        axes, number = _axes(found[mean]), _number(found[epsilon])
+        if axes is None or number is None or not _fit(found[x], [found[weight]], axes):
+            return None
+        return [RMSNormOp(found[x], found[weight], axes, number)]
+
+    return pattern, replace
+
+
+def _axes(*means: SSAValue) -> list[int] | None:
+    """The axes over which all the means are, with the dimensions kept."""
+    found: set[tuple[int, ...]] = set()
+    for mean in means:
+        op, info = mean.owner, mean.type
+        if not isinstance(op, MeanOp) or op.keepdims is None or op.axes is None:
+            return None
+        if not isinstance(info, TensorType) or info.rank is None:
+            return None
+        found.add(tuple(sorted(axis % info.rank for axis in op.axes.get_values())))
+    return list(found.pop()) if len(found) == 1 else None
+
+
+def _number(value: SSAValue) -> float | None:
+    array = value.owner.array if isinstance(value.owner, ConstantOp) else None
+    return float(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
+
+
+def _fit(x: SSAValue, weights: Sequence[SSAValue], axes: Sequence[int]) -> bool:
+    """Whether the weights have the shape of the axes, the last ones, and all is of a dtype that is not widened."""
+    info = x.type
+    if not isinstance(info, TensorType) or info.dims is None or not isinstance(info.dtype, Float32Type | Float64Type):
+        return False
+    if list(axes) != list(range(len(info.dims) - len(axes), len(info.dims))):
+        return False
+    wanted = TensorType(info.dims[-len(axes) :], info.dtype)
+    return None not in info.dims[-len(axes) :] and all(weight.type == wanted for weight in weights)
