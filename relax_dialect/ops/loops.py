@@ -39,7 +39,7 @@ from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import PrimType
-from relax_dialect.traits import ControlFlow
+from relax_dialect.traits import ControlFlow, Loop
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import SymbolAttr
@@ -52,7 +52,7 @@ class LoopOp(IRDLOperation, BindsBlockSymbols, ABC):
     inits = var_operand_def(StructInfo)
     res = var_result_def(StructInfo)
 
-    traits = traits_def(ControlFlow(), RecursiveMemoryEffect())
+    traits = traits_def(ControlFlow(), Loop(), RecursiveMemoryEffect())
 
     @property
     @abstractmethod

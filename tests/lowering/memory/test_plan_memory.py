@@ -272,3 +272,24 @@ def test_poison_shows_what_reads_too_late():
     PoisonMemoryPass().apply(Context(), module)
     result = run(module, "main", [_x(3, 4)], "bytecode")
     assert np.isnan(result).any()
+
+
+def test_what_every_iteration_reads_keeps_its_memory():
+    program = """
+    relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+      %before = relax.exp %x
+      %lo = relax.prim 0
+      %hi = relax.prim 3
+      %r = relax.for %i = %lo to %hi (%acc: !relax.tensor<[n], f32> = %x) {
+        %0 = relax.negative %before
+        %1 = relax.sin %0
+        %2 = relax.cos %1
+        %3 = relax.add %acc, %2
+        relax.yield %3
+      }
+      relax.return %r
+    }
+    """
+    x = np.float32([0.5, -1, 2])
+    expected = x + 3 * np.cos(np.sin(-np.exp(x)))
+    np.testing.assert_allclose(np.asarray(check(program, [x])), expected, rtol=1e-5)
