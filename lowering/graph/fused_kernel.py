@@ -196,6 +196,8 @@ class _Body:
             else:
                 clone = op.clone(values)
                 self._adapt(clone, dims)
+                # Another type makes another value.
+                values.update(zip(op.results, clone.results, strict=True))
                 (self._allocations if isinstance(clone, AllocBufferOp) else self._nests).append(clone)
 
     def finish(self) -> None:
