@@ -202,6 +202,12 @@ def _extern_func(reader: ExpressionReader, node: ast.Call) -> object:
     return reader.emit(node, lambda: reader.builder.extern_func(name, info))
 
 
+def _emit_te(reader: ExpressionReader, node: ast.Call) -> object:
+    from relax_dialect.frontend.tvmscript.tensor_expressions import emit_te
+
+    return emit_te(reader, node)
+
+
 FORMS: Mapping[str, Form] = {
     **VALUE_FORMS,
     **MEMORY_FORMS,
@@ -223,5 +229,6 @@ FORMS: Mapping[str, Form] = {
     "print": _print,
     "assert_op": _assert,
     "ExternFunc": _extern_func,
+    "emit_te": _emit_te,
 }
 """What `R.<name>(...)` is, where it is no operator."""

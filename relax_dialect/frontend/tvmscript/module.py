@@ -57,6 +57,7 @@ class Contents:
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
     modules: list[ast.ClassDef] = field(default_factory=list[ast.ClassDef])
     attributes: dict[str, object] = field(default_factory=dict[str, object])
+    plain: dict[str, ast.FunctionDef] = field(default_factory=dict[str, ast.FunctionDef])
 
 
 class ModuleReader:
@@ -79,6 +80,7 @@ class ModuleReader:
         names = frozenset(module.name for module in self._contents.modules)
         program = Program(builder, names)
         program.type_params = self._tree.type_params
+        program.plain = self._contents.plain
         self._read_prim_funcs(program, builder)
         self._read_functions(program, builder)
         return self._finished(builder)
@@ -123,6 +125,8 @@ class ModuleReader:
         self._collect(node.body)
 
     def _function(self, node: ast.FunctionDef) -> None:
+        if not node.decorator_list:
+            self._contents.plain[node.name] = node
         for decorator in node.decorator_list:
             kind = self._kind(decorator)
             if kind in ("function", "prim_func"):

@@ -77,6 +77,8 @@ class Program:
         self.relax: dict[str, RelaxFunction] = {}
         self.prim: dict[str, PrimFunction] = {}
         self.type_params: Mapping[int, str] = {}
+        self.plain: Mapping[str, ast.FunctionDef] = {}
+        """Functions without a decorator, which only `R.emit_te` reads."""
 
     def __contains__(self, name: object) -> bool:
         return name in self.relax or name in self.prim
