@@ -73,7 +73,9 @@ def lower_prim_funcs(functions: Iterable[PrimFuncOp], options: LoweringOptions) 
 
     Raises `PassFailedException` at the op that has no lowering.
     """
-    context = ModuleContext(ModuleBuilder(), options, {function.sym_name.data: function for function in functions})
+    context = ModuleContext(
+        ModuleBuilder(options.vector_bits >= 512), options, {function.sym_name.data: function for function in functions}
+    )
     called = {
         op.callee.root_reference.data
         for function in context.functions.values()

@@ -12,7 +12,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.to_llvm.builder import NO_FLAGS, LLVMBuilder, like
+from lowering.to_llvm.builder import NO_FLAGS, LLVMBuilder, lane_count, like, type_suffix
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 0.693145751953125, 1.4286068203094172e-06  # the first has 16 bits: multiples of it are exact
@@ -49,25 +49,17 @@ TANH = (
     -0.008267097175121307,
     0.002231069840490818,
 )
-ERF = (
-    0.12837916612625122,
-    -0.37612637877464294,
-    0.11283786594867706,
-    -0.026865718886256218,
-    0.00522198062390089,
-    -0.0008499963441863656,
-    0.00011397078924346715,
-    -1.0090328942169435e-05,
-)
+ERFC_EXPONENT_FIRST = 1.128379225730896
 ERFC_EXPONENT = (
-    -0.0001692054356681183,
-    1.1294883489608765,
-    0.6334008574485779,
-    0.10822039097547531,
-    -0.025080621242523193,
-    0.00415625749155879,
-    -0.00043139411718584597,
-    2.082867104036268e-05,
+    -5.411965275925468e-08,  # what the first lacks
+    0.6366193890571594,
+    0.10277783125638962,
+    -0.019153062254190445,
+    -0.000160398572916165,
+    0.0016670302720740438,
+    -0.0006328385206870735,
+    0.0001176417717942968,
+    -9.256325029127765e-06,
 )
 
 
@@ -136,6 +128,9 @@ class Floats:
 def _scaled(f: Floats, value: SSAValue, rounded: SSAValue) -> SSAValue:
     """`value * 2**n`, where n stands in the lowest bits of `rounded`; in two steps, for n may be less than -126."""
     n = f.integers_op(llvm.SubOp, f.bits(rounded), f.integer(_ROUNDING_BITS))
+    if f.b.module.wide_scaling and (lane_count(f.type) or 1) % 16 == 0:
+        name = f"llvm.ldexp.{type_suffix(f.type)}.{type_suffix(f.integers)}"
+        return f.b.intrinsic(name, (value, n), f.type)
     half = f.b.make(llvm.AShrOp, (n, f.integer(1)), f.integers)
     rest = f.integers_op(llvm.SubOp, n, half)
     return f.mul(f.mul(value, _power_of_two(f, half)), _power_of_two(f, rest))
@@ -149,30 +144,31 @@ def _power_of_two(f: Floats, n: SSAValue) -> SSAValue:
     return f.from_bits(f.b.make(llvm.ShlOp, (biased, f.integer(23)), f.integers))
 
 
-def _scaled_once(f: Floats, value: SSAValue, rounded: SSAValue) -> SSAValue:
-    """`value * 2**n` for n from -126 to 127."""
-    shifted = f.b.make(llvm.ShlOp, (f.bits(rounded), f.integer(23)), f.integers)
-    return f.mul(value, f.from_bits(f.integers_op(llvm.AddOp, shifted, f.integer(127 << 23))))
-
-
 def exp(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x = 2**n * e**r` with `n` the nearest integer to `x / ln 2`."""
     return _scaled(f, *_exp_parts(f, f.clamp(x, -104.0, 89.0)))
 
 
-def _exp_in_range(f: Floats, x: SSAValue) -> SSAValue:
-    """The same for x from -87 to 88: one factor is enough."""
-    return _scaled_once(f, *_exp_parts(f, x))
-
-
 def _exp_parts(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     """`e**r`, and a number with n in its lowest bits."""
+    tail, rounded = _exp_tail(f, x)
+    return f.add(tail, f.number(1.0)), rounded
+
+
+def _exp_tail(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """`e**r - 1`, and a number with n in its lowest bits."""
     rounded = f.fma(x, f.number(LOG2_E), f.number(ROUNDING))
     n = f.sub(rounded, f.number(ROUNDING))
     r = f.fma(n, f.number(-LN2_LOW), f.fma(n, f.number(-LN2_HIGH), x))
-    square = f.mul(r, r)
-    tail = f.fma(f.polynomial(r, EXP), square, r)
-    return f.add(tail, f.number(1.0)), rounded
+    return f.fma(f.polynomial(r, EXP), f.mul(r, r), r), rounded
+
+
+def _expm1(f: Floats, x: SSAValue) -> SSAValue:
+    """`e**x - 1` for x from -87 to 88, as exact as `x` near 0."""
+    tail, rounded = _exp_tail(f, x)
+    shifted = f.b.make(llvm.ShlOp, (f.bits(rounded), f.integer(23)), f.integers)
+    scale = f.from_bits(f.integers_op(llvm.AddOp, shifted, f.integer(127 << 23)))
+    return f.fma(scale, tail, f.sub(scale, f.number(1.0)))
 
 
 def exp2(f: Floats, x: SSAValue) -> SSAValue:
@@ -252,26 +248,27 @@ def _with_sign(f: Floats, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
     return f.b.overloaded("llvm.copysign", (magnitude, sign), f.type)
 
 
+def _at_most(f: Floats, x: SSAValue, limit: float) -> SSAValue:
+    return f.b.select(f.b.compare_floats("ogt", x, f.number(limit)), f.number(limit), x)
+
+
 def tanh(f: Floats, x: SSAValue) -> SSAValue:
     """A polynomial near 0, else `1 - 2 / (e**2x + 1)`."""
     b, size = f.b, _magnitude(f, x)
     square = f.mul(x, x)
     near = f.fma(f.mul(f.polynomial(square, TANH), square), x, x)
-    inner = b.select(b.compare_floats("ogt", size, f.number(10.0)), f.number(10.0), size)
-    grown = _exp_in_range(f, f.mul(inner, f.number(2.0)))
-    far = f.sub(f.number(1.0), f.div(f.number(2.0), f.add(grown, f.number(1.0))))
+    inner = _at_most(f, size, 10.0)
+    grown = _expm1(f, f.add(inner, inner))
+    far = f.sub(f.number(1.0), f.div(f.number(2.0), f.add(grown, f.number(2.0))))
     return b.select(b.compare_floats("olt", size, f.number(0.6)), near, _with_sign(f, far, x))
 
 
 def erf(f: Floats, x: SSAValue) -> SSAValue:
-    """A polynomial near 0, else `1 - e**-g(x)`, where g is nearly a polynomial."""
-    b, size = f.b, _magnitude(f, x)
-    square = f.mul(x, x)
-    near = f.fma(f.polynomial(square, ERF), x, x)
-    inner = b.select(b.compare_floats("ogt", size, f.number(4.0)), f.number(4.0), size)
-    exponent = f.polynomial(inner, ERFC_EXPONENT)
-    far = f.sub(f.number(1.0), _exp_in_range(f, f.sub(f.number(-0.0), exponent)))
-    return b.select(b.compare_floats("olt", size, f.number(0.92)), near, _with_sign(f, far, x))
+    """`1 - e**-g(x)`, where `g(x) / x` is nearly a polynomial."""
+    size = _at_most(f, _magnitude(f, x), 4.0)
+    rest = f.mul(f.polynomial(size, ERFC_EXPONENT), size)
+    exponent = f.fma(size, f.number(ERFC_EXPONENT_FIRST), rest)
+    return _with_sign(f, _expm1(f, f.sub(f.number(-0.0), exponent)), x)
 
 
 EXPANSIONS: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {
