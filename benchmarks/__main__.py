@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("overhead", "dims", "matmul", "models")
+BENCHMARKS = ("overhead", "dims", "matmul", "elementwise", "reductions", "normalization", "models")
 
 
 def main(chosen: list[str]) -> int:

@@ -11,20 +11,29 @@ ROUNDS = 15
 ROUND_SECONDS = 0.02
 
 
-def time_in_turns(calls: Mapping[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Seconds of one call of each function: the median over rounds, in each of which every function has its turn."""
-    repeats = {name: _repeats(call) for name, call in calls.items()}
+def time_in_turns(
+    calls: Mapping[str, Callable[[], object]],
+    rounds: int = ROUNDS,
+    pick: Callable[[Sequence[float]], float] = median,
+    seconds: float = ROUND_SECONDS,
+) -> dict[str, float]:
+    """Seconds of one call of each function: the median over rounds, in each of which every function has its turn.
+
+    `pick=min` takes the best round instead, for what is short and disturbed by others on the machine; a turn takes
+    about `seconds`.
+    """
+    repeats = {name: _repeats(call, seconds) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
             samples[name].append(_time(call, repeats[name]))
-    return {name: median(values) for name, values in samples.items()}
+    return {name: pick(values) for name, values in samples.items()}
 
 
-def _repeats(call: Callable[[], object]) -> int:
+def _repeats(call: Callable[[], object], seconds: float = ROUND_SECONDS) -> int:
     call()
     once = max(_time(call, 1), 1e-8)
-    return max(1, min(100_000, int(ROUND_SECONDS / once)))
+    return max(1, min(100_000, int(seconds / once)))
 
 
 def _time(call: Callable[[], object], repeats: int) -> float:
