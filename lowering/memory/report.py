@@ -72,15 +72,15 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def memory_report(module: ModuleOp) -> MemoryReport:
-    """Lowers a copy of a module as far as memory is planned, and reports on it.
+def memory_report(module: ModuleOp, *, optimize: bool = True) -> MemoryReport:
+    """Lowers a copy of a module as far as memory is planned, and reports on it; without `optimize` nothing is fused.
 
     Raises what the passes raise. Functions that are lowered further are not in the report.
     """
-    from lowering.pipelines import RelaxToVMPass
+    from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 
     lowered = module.clone()
-    for each in RelaxToVMPass.passes():
+    for each in (RelaxToVMPass if optimize else RelaxToVMPlainPass).passes():
         each.apply(Context(), lowered)
         if each.name == "plan-memory":
             break

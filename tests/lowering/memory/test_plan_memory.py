@@ -16,7 +16,7 @@ from lowering.memory.plan_memory import PlanMemoryPass
 from lowering.memory.poison_memory import PoisonMemoryPass
 from lowering.memory.report import memory_report
 from lowering.parsing import parse_module
-from lowering.pipelines import RelaxToVMPass
+from lowering.pipelines import PipelinePass, RelaxToVMPass, RelaxToVMPlainPass
 from relax_dialect.ops.memory import AllocTensorOp, StorageTensorOp
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import EXACT, as_arguments, as_plain, assert_same, run_with_copies
@@ -25,10 +25,10 @@ from vm_dialect import VirtualMachine
 COMPILED = ALL.without("unknown_rank")
 
 
-def lowered(module: ModuleOp, *, planned: bool) -> ModuleOp:
+def lowered(module: ModuleOp, *, planned: bool, pipeline: type[PipelinePass] = RelaxToVMPlainPass) -> ModuleOp:
     """A module for the machine: with poison where it is planned, or with a tensor's own memory for each."""
     result = module.clone()
-    for each in RelaxToVMPass.passes():
+    for each in pipeline.passes():
         if planned or not isinstance(each, PlanMemoryPass):
             each.apply(Context(), result)
         if planned and isinstance(each, PlanMemoryPass):
@@ -42,20 +42,28 @@ def run(module: ModuleOp, entry: str, args: Sequence[Any], mode: Any) -> object:
     return run_with_copies(lambda *given: as_plain(machine[entry](*as_arguments(given))), args)[0]
 
 
-def check(program: str | ModuleOp, args: Sequence[Any], entry: str = "main", modes: Sequence[str] = ()) -> object:
-    """The result of the unplanned program, which the planned and poisoned one has to give too."""
+def check(
+    program: str | ModuleOp,
+    args: Sequence[Any],
+    entry: str = "main",
+    modes: Sequence[str] = ("bytecode", "native"),
+    pipelines: Sequence[type[PipelinePass]] = (RelaxToVMPass, RelaxToVMPlainPass),
+) -> object:
+    """The result of the unplanned program, which the planned and poisoned one has to give too, fused or not."""
     module = parse_module(program) if isinstance(program, str) else program
-    expected = run(lowered(module, planned=False), entry, args, "bytecode")
-    poisoned = lowered(module, planned=True)
-    for mode in modes or ("bytecode", "native"):
-        assert_same(run(poisoned, entry, args, mode), expected, EXACT, mode)
+    expected: object = None
+    for pipeline in pipelines:
+        expected = run(lowered(module, planned=False, pipeline=pipeline), entry, args, "bytecode")
+        poisoned = lowered(module, planned=True, pipeline=pipeline)
+        for mode in modes:
+            assert_same(run(poisoned, entry, args, mode), expected, EXACT, mode)
     return expected
 
 
 @given(programs(COMPILED))
 @settings(max_examples=12)
 def test_random_programs(program: Program):
-    check(program.module, program.inputs, program.entry, ["bytecode"])
+    check(program.module, program.inputs, program.entry, ["bytecode"], [RelaxToVMPlainPass])
 
 
 @pytest.mark.slow
@@ -247,7 +255,7 @@ relax.func @bounded[%n in [1, 64]](%x: !relax.tensor<[n], f32>) -> !relax.tensor
 }
 """
     )
-    report = memory_report(module)
+    report = memory_report(module, optimize=False)
     main, limited = report["main"], report["bounded"]
     assert main.planned.constant_value is not None
     assert main.live is not None
@@ -262,7 +270,7 @@ relax.func @bounded[%n in [1, 64]](%x: !relax.tensor<[n], f32>) -> !relax.tensor
 
 def test_poison_shows_what_reads_too_late():
     module = parse_module(ALIASES)
-    for each in RelaxToVMPass.passes():
+    for each in RelaxToVMPlainPass.passes():
         each.apply(Context(), module)
         if isinstance(each, PlanMemoryPass):
             break
