@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -14,6 +14,7 @@ from lowering.graph.fused_kernel import FusedKernel, stem
 from relax_dialect.ops.fused import FusedOp
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.symbols import called_functions, symbol_name
+from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 
 
@@ -71,6 +72,7 @@ class _Kernels:
     _made: dict[Hashable, tuple[PrimFuncOp, tuple[str, ...]]] = field(
         default_factory=dict[Hashable, tuple[PrimFuncOp, tuple[str, ...]]]
     )
+    _known: dict[Hashable, Mapping[str, Dim]] = field(default_factory=dict[Hashable, Mapping[str, Dim]])
     _names: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
@@ -78,7 +80,7 @@ class _Kernels:
 
     def replace(self, group: FusedOp) -> None:
         """The call of one kernel in the place of a group."""
-        kernel = FusedKernel(group)
+        kernel = FusedKernel(group, self._known)
         found = self._made.get(kernel.key)
         if found is None:
             name = fresh_name(stem(kernel.callees), self._names)

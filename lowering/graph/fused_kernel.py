@@ -50,10 +50,10 @@ class Member:
 class FusedKernel:
     """The kernel that a group becomes."""
 
-    def __init__(self, group: FusedOp):
-        """Fails at a call that is no call of a PrimFunc with known sizes."""
+    def __init__(self, group: FusedOp, known: dict[Hashable, Mapping[str, Dim]]):
+        """Fails at a call that is no call of a PrimFunc with known sizes; `known` remembers the symbols of calls."""
         self._group = group
-        self._members = [_member(op) for op in group.body.block.ops if op is not group.body.block.last_op]
+        self._members = [_member(op, known) for op in group.body.block.ops if op is not group.body.block.last_op]
         self._outputs = yielded(group.body)
         made = {result for member in self._members for result in member.call.res}
         used = dict.fromkeys(value for member in self._members for value in member.call.arguments)
@@ -142,15 +142,18 @@ class FusedKernel:
         return {name: self._dims.shape((dim,))[0] for name, dim in member.bindings.items()}
 
 
-def _member(op: Operation) -> Member:
+def _member(op: Operation, known: dict[Hashable, Mapping[str, Dim]]) -> Member:
     func = find_prim_func(op, op.callee) if isinstance(op, CallTIROp) else None
     if func is None or not isinstance(op, CallTIROp):
         fail(op, "expected a call of a PrimFunc in a group", "run 'legalize-ops' first")
     types = as_struct_infos((*op.arguments.types, *op.res.types))
-    match = match_prim_func(op, func, types, op.tir_dims)
-    if match.slots or op.shapes:
-        fail(op, "has a shape that is not known in a group", "refine it with 'relax.match_cast'")
-    return Member(op, func, {name: match.bindings[name] for name in func.symbol_names})
+    key = (func, types, op.tir_dims)
+    if key not in known:
+        match = match_prim_func(op, func, types, op.tir_dims)
+        if match.slots or op.shapes:
+            fail(op, "has a shape that is not known in a group", "refine it with 'relax.match_cast'")
+        known[key] = {name: match.bindings[name] for name in func.symbol_names}
+    return Member(op, func, known[key])
 
 
 def _dims(value: SSAValue) -> tuple[Dim, ...]:
