@@ -44,6 +44,7 @@ PASSES: dict[str, str] = {
     "simplify-match-cast": "lowering.graph.simplify_match_cast:SimplifyMatchCastPass",
     "eliminate-common-subexpr": "lowering.graph.eliminate_common_subexpr:EliminateCommonSubexprPass",
     "lift-transform-params": "lowering.graph.lift_transform_params:LiftTransformParamsPass",
+    "update-param-struct-info": "lowering.graph.update_param_struct_info:UpdateParamStructInfoPass",
     "infer-struct-info": "lowering.graph.infer_struct_info:InferStructInfoPass",
     "fuse-ops-by-pattern": "lowering.byoc.fuse_ops_by_pattern:FuseOpsByPatternPass",
     "merge-composites": "lowering.byoc.merge_composites:MergeCompositesPass",

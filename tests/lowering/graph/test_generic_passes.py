@@ -3,8 +3,21 @@
 import pytest
 from hypothesis import given, settings
 
-from tests.strategies.relax_programs import Program, programs
-from tests.support.programs import EXACT, assert_same, check_pass, run_pipeline, run_with_copies, runner
+from tests.strategies.relax_programs import ALL, Program, programs
+from tests.support.programs import (
+    EXACT,
+    Tolerance,
+    assert_same,
+    check_pass,
+    run_everywhere,
+    run_pipeline,
+    run_with_copies,
+    runner,
+)
+
+COMPILED = ALL.without("unknown_rank")
+"""Operators on tensors of unknown rank have no kernels."""
+
 
 PASSES = (
     "eliminate-common-subexpr",
@@ -27,6 +40,35 @@ PASSES = (
 @settings(max_examples=40)
 def test_results_stay(name: str, program: Program):
     check_pass(program.module, name, [program.inputs], entry=program.entry)
+
+
+ALL_PASSES = ",".join(
+    (
+        "inline-functions",
+        "expand-tuple-arguments",
+        "remove-unused-outputs",
+        "simplify-match-cast",
+        "canonicalize",
+        "eliminate-common-subexpr",
+        "dead-code-elimination",
+        "remove-unused-parameters",
+        "convert-to-dataflow",
+        "topological-sort",
+    )
+)
+
+
+@pytest.mark.slow
+@given(program=programs(COMPILED))
+@settings(max_examples=100)
+def test_all_passes_together(program: Program):
+    """One after the other; what comes out compiles."""
+    before = run_with_copies(runner(program.module, program.entry, "interpret"), program.inputs)
+    module = program.module.clone()
+    run_pipeline(module, ALL_PASSES)
+    after = run_with_copies(runner(module, program.entry, "interpret"), program.inputs)
+    assert_same(after, before, EXACT, "after all passes")
+    run_everywhere(module, program.entry, program.inputs, Tolerance(relative=1e-4, absolute=1e-5))
 
 
 @pytest.mark.parametrize("name", ["canonicalize", "cse", "dce"])
