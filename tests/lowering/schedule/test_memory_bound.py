@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 
@@ -14,9 +15,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.llvm_text import llvm_text
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
+from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
+from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.schedule.programs import MAXIMUM_POOLING, PROGRAMS, arguments
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
@@ -108,6 +112,19 @@ def test_nothing_outside_is_touched(name: str, m: int, n: int) -> None:
         np.testing.assert_allclose(guarded[-1].array, expected, rtol=3e-5, atol=3e-6)
         for each in guarded:
             each.release()
+
+
+CONTIGUOUS = [name for name in PROGRAMS if name not in ("bytes", "bytes transposed", "transposed", "inner transposed")]
+
+
+@pytest.mark.parametrize("name", CONTIGUOUS)
+def test_loops_are_made_of_vectors(name: str) -> None:
+    func = kernel(name)
+    schedule(func, Target.parse("x86-64-v4 cores=1"))
+    lowered = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions(512)))
+    assert re.search(r"load <(8|16|64|128) x float>", lowered), "no contiguous vector is loaded"
+    strided = name == MAXIMUM_POOLING
+    assert ("llvm.masked.gather" in lowered) == strided
 
 
 @cache
