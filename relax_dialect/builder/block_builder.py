@@ -154,16 +154,19 @@ class BlockBuilder(ValueEmitter):
         finally:
             self._dataflows.pop()
 
+    def current_block_is_dataflow(self) -> bool:
+        """Whether the next op comes into a dataflow region."""
+        return bool(self._dataflows) and self.frame.block is self._dataflows[-1].block
+
     def emit_output(self, value: Operand, name: str | None = None) -> Expr:
         """Makes a value of the dataflow region visible after it.
 
         The expression stands for the value inside and for the region's result after it. A symbol that was bound in the
         region stays visible if its witness is an output too: `bb.emit_output(bb.symbol("m"))`.
         """
-        scope = self._dataflows[-1] if self._dataflows else None
-        if scope is None or self.frame.block is not scope.block:
+        if not self.current_block_is_dataflow():
             raise BuilderError("emit_output belongs into a dataflow region")
-        return scope.output(as_tensor(self, value, None), name)
+        return self._dataflows[-1].output(as_tensor(self, value, None), name)
 
     def if_(self, condition: Value, out: InfoLike | list[InfoLike] | None = None) -> IfScope:
         """A branch; result types are the joins of what is yielded, unless `out` gives them."""

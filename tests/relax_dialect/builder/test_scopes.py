@@ -22,7 +22,9 @@ def verified(bb: BlockBuilder) -> str:
 def test_outputs_stand_for_results_after_the_region():
     bb = BlockBuilder()
     with bb.function("main", {"x": ("n",)}) as (x,):
+        assert not bb.current_block_is_dataflow()
         with bb.dataflow():
+            assert bb.current_block_is_dataflow()
             inner = x + 1
             out = bb.emit_output(inner, "out")
             more = bb.emit_output(out * 2)
