@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NoReturn, cast
 
 from xdsl.ir import Attribute
@@ -34,9 +35,8 @@ def call_operator(reader: ExpressionReader, node: ast.Call, name: str) -> object
         _refuse(reader, node, name)
     ours = OPERATOR_NAMES.get(name, name)
     parameters = {parameter.source.name: parameter for parameter in parameters_of(cls)}
-    names, defaults = _signature(ours, parameters)
-    renamed = {**_renamed(names), "sinfo_args": "ty_args", "type_args": "ty_args"}
-    given = Arguments(reader.source, node, f"R.{name}", names, renamed, ("ty_args",))
+    names, defaults = _signature(ours, cls)
+    given = Arguments(reader.source, node, f"R.{name}", names, _renamed(names), ("ty_args",))
     values: dict[str, object] = {}
     for each in names:
         if (argument := given.get(each)) is not None:
@@ -52,7 +52,7 @@ def call_operator(reader: ExpressionReader, node: ast.Call, name: str) -> object
     for each in required:
         if each not in values:
             reader.fail(node, f"R.{name} expected the argument {each}")
-    result = reader.emit(node, lambda: function_of(made)(**values))
+    result = reader.emit(node, lambda: _function_of(made)(**values))
     adapt = RESULTS.get(ours)
     return result if adapt is None else reader.emit(node, lambda: adapt(result, values))
 
@@ -65,18 +65,23 @@ def _refuse(reader: ExpressionReader, node: ast.Call, name: str) -> NoReturn:
     reader.fail(node.func, f"there is no operator R.{name}{suggestion(name, known)}")
 
 
-def _signature(name: str, parameters: Mapping[str, Parameter]) -> tuple[list[str], dict[str, str]]:
+@cache
+def _signature(name: str, cls: type[IRDLOperation]) -> tuple[tuple[str, ...], Mapping[str, str]]:
     """The parameters in TVM's order, and TVM's defaults where ours are others."""
     row = SIGNATURES.get(name)
     if row is None:
-        return list(parameters), {}
+        return tuple(parameter.source.name for parameter in parameters_of(cls)), {}
     pairs = [each.partition("=") for each in row.split()]
-    return [first for first, _, _ in pairs], {first: last for first, sign, last in pairs if sign}
+    return tuple(first for first, _, _ in pairs), {first: last for first, sign, last in pairs if sign}
 
 
-def _renamed(names: Sequence[str]) -> dict[str, str]:
+_function_of = cache(function_of)
+
+
+@cache
+def _renamed(names: Sequence[str]) -> Mapping[str, str]:
     """TVM's names of these parameters, as far as they are not the same."""
-    found: dict[str, str] = {}
+    found = {"sinfo_args": "ty_args", "type_args": "ty_args"}
     for theirs, ours in SYNONYMS.items():
         match = next((each for each in ours if each in names), None)
         if match is not None and theirs not in names:

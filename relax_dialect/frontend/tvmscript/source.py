@@ -7,6 +7,7 @@ import inspect
 import re
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -79,7 +80,20 @@ def _parse(source: Source) -> Tree:
     return Tree(source, cast("ast.Module", tree).body, params)
 
 
+def parse_expression(text: str) -> ast.expr:
+    """The tree of one expression; `SyntaxError`, `ValueError`, `RecursionError` or `MemoryError` if it is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return ast.parse(text, mode="eval").body
+
+
 def _ast(text: str) -> ast.AST:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)
+        return _statements(text)
+
+
+def _statements(text: str) -> ast.AST:
     try:
         return ast.parse(text)
     except TabError:

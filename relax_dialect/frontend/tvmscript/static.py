@@ -13,6 +13,7 @@ from relax_dialect.frontend.tvmscript import evaluator
 from relax_dialect.frontend.tvmscript.errors import Source
 from relax_dialect.frontend.tvmscript.names import Aliases, suggestion
 from relax_dialect.frontend.tvmscript.scope import Scope, Unbound, symbol_of
+from relax_dialect.frontend.tvmscript.source import parse_expression
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.dtypes import parse_dtype
 
@@ -93,7 +94,7 @@ class StaticReader:
     def _text(self, node: ast.AST, text: str) -> object:
         """A dimension that is written as a string: `"n"`, `"4 * n"`."""
         try:
-            tree = ast.parse(text.strip(), mode="eval").body
+            tree = parse_expression(text.strip())
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             self.fail(node, f'expected a dimension, got the string "{text}"')
         for each in ast.walk(tree):

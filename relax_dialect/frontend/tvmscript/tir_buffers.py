@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.evaluator import items_of
@@ -30,6 +31,16 @@ _HOST_SCOPES = ("", "global", "local")
 
 
 def read_buffer_type(
+    reader: StaticReader, node: ast.Call, what: str, first: str = "", *, implicit: bool, is_parameter: bool = False
+) -> BufferType:
+    """As `_buffer_type`, with what a buffer type cannot be as an error at the place."""
+    try:
+        return _buffer_type(reader, node, what, first, implicit=implicit, is_parameter=is_parameter)
+    except VerifyException as error:
+        reader.fail(node, str(error))
+
+
+def _buffer_type(
     reader: StaticReader, node: ast.Call, what: str, first: str = "", *, implicit: bool, is_parameter: bool = False
 ) -> BufferType:
     """The type that `(shape, dtype, strides=..., elem_offset=..., scope=..., align=...)` describes.
@@ -95,6 +106,13 @@ def _is_none(node: ast.expr) -> bool:
 
 def read_annotation(reader: StaticReader, node: ast.expr, *, implicit: bool = False) -> BufferType | None:
     """`T.Buffer((n, 4), "float32")` or `T.Buffer[(n, 4), "float32"]`; `None` for another annotation."""
+    try:
+        return _annotation(reader, node, implicit=implicit)
+    except VerifyException as error:
+        reader.fail(node, str(error))
+
+
+def _annotation(reader: StaticReader, node: ast.expr, *, implicit: bool) -> BufferType | None:
     if isinstance(node, ast.Call) and reader.aliases.name_in("tir", node.func) in ("Buffer", "buffer"):
         return read_buffer_type(reader, node, "T.Buffer", implicit=implicit, is_parameter=True)
     if isinstance(node, ast.Subscript) and reader.aliases.name_in("tir", node.value) == "Buffer":

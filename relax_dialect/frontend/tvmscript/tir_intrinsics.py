@@ -81,6 +81,8 @@ def refuse(reader: TirExpressionReader, node: ast.Call, name: str) -> NoReturn:
         reader.fail(node.func, f"T.{name} is for GPUs, which are not a target")
     if name.startswith(("call_llvm", "call_intrin", "call_spirv")):
         reader.fail(node.func, f"T.{name} names an instruction of one machine; use a function of T, or T.call_extern")
+    if name in ("break_loop", "continue_loop"):
+        reader.fail(node.func, "loops run to their end; write a condition, or a while loop")
     reader.fail(node.func, f"there is no function T.{name}{suggestion(name, [*FUNCTIONS, *FORMS])}")
 
 

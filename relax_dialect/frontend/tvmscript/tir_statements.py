@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from typing import NoReturn
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr
 from xdsl.ir import Block
@@ -94,10 +95,15 @@ class TirStatementReader(TirExpressionReader):
                 self._effect(node.value)
             case ast.Pass() | ast.Return(value=None | ast.Constant(value=None)):
                 pass
-            case ast.Return():
-                self.fail(node, "a PrimFunc returns nothing; store the result in a buffer")
             case _:
-                self.fail(node, "expected a store, a binding, a loop, a branch, a block or a call")
+                self._refuse(node)
+
+    def _refuse(self, node: ast.stmt) -> NoReturn:
+        if isinstance(node, ast.Return):
+            self.fail(node, "a PrimFunc returns nothing; store the result in a buffer")
+        if isinstance(node, ast.Break | ast.Continue):
+            self.fail(node, "loops run to their end; write a condition, or a while loop")
+        self.fail(node, "expected a store, a binding, a loop, a branch, a block or a call")
 
     # Bindings and stores
 

@@ -12,6 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.evaluator import items_of
+from relax_dialect.frontend.tvmscript.source import parse_expression
 from relax_dialect.frontend.tvmscript.static import StaticReader, describe, is_dtype_name
 from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.functions import FuncType
@@ -71,7 +72,7 @@ class TypeReader:
 
     def _quoted(self, node: ast.AST, text: str) -> ast.expr:
         try:
-            tree = ast.parse(text, mode="eval").body
+            tree = parse_expression(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             self._reader.fail(node, f'expected a type, got the string "{text}"')
         for each in ast.walk(tree):
