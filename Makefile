@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo minilm test test-all lint filecheck pytest bench docs clean
+.PHONY: demo minilm test test-all lint filecheck pytest test-onnx bench docs clean
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
@@ -37,6 +37,9 @@ filecheck: $(VENV)/.installed
 
 pytest: $(VENV)/.installed
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+test-onnx: $(VENV)/.installed  ## the backend tests of the onnx package, all of them; OPTIONS=--dynamic, --only=REGEX
+	$(BIN)/python -m tests.onnx_backend $(OPTIONS)
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,bench]'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 
 from relax_dialect.frontend.onnx.attributes import default_attributes, schema_of
@@ -42,7 +43,7 @@ def expand(graph: GraphImporter, proto: NodeProto, node: Node) -> list[Value | N
     absent = {formal for formal, actual in zip(body.input, inputs, strict=False) if actual is None}
     for formal, actual in zip(body.input, inputs, strict=False):
         environment[formal] = actual
-    inner = graph.within(environment, opsets=opsets(body.opset_import) or graph.opsets, prefix=f"{graph.prefix}{name}/")
+    inner = graph.within(environment, opsets=_versions(graph, body), prefix=f"{graph.prefix}{name}/")
     known = {each.name: each for each in proto.attribute}
     known = {each.name: each for each in body.attribute_proto} | _schema_defaults(proto, node) | known
     before = len(graph.problems.nodes)
@@ -50,6 +51,11 @@ def expand(graph: GraphImporter, proto: NodeProto, node: Node) -> list[Value | N
     if len(graph.problems.nodes) > before:
         return [None] * len(body.output)
     return [inner.environment.get(output) for output in body.output]
+
+
+def _versions(graph: GraphImporter, body: FunctionProto) -> dict[str, int]:
+    """The versions of operators in a body; bodies of the standard that name none are of the newest version."""
+    return {"": onnx.defs.onnx_opset_version(), **graph.opsets, **opsets(body.opset_import)}
 
 
 def _local(proto: NodeProto, functions: Sequence[FunctionProto]) -> FunctionProto | None:

@@ -1,0 +1,90 @@
+"""The backend tests of the onnx package: models with inputs and expected outputs, written to files.
+
+Kinds are those without downloads: `node`, `simple`, `pytorch-operator`, `pytorch-converted`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.loader import load_model_tests
+
+KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One test."""
+
+    name: str
+    kind: str
+    source: Any
+    """The test as the onnx package describes it."""
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model."""
+        if self.source.model_dir is None:
+            return self.source.model
+        return onnx.load(Path(self.source.model_dir) / "model.onnx")
+
+    @property
+    def data(self) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
+        """Inputs and expected outputs."""
+        if self.source.model_dir is None:
+            yield from ((_values(inputs), _values(outputs)) for inputs, outputs in self.source.data_sets)
+            return
+        for folder in sorted(glob(f"{self.source.model_dir}/test_data_set*")):
+            yield _files(folder, "input"), _files(folder, "output")
+
+    @property
+    def tolerance(self) -> tuple[float, float]:
+        """The relative and the absolute one."""
+        return self.source.rtol, self.source.atol
+
+
+def _values(values: Sequence[Any]) -> list[Any]:
+    return [np.array(numpy_helper.to_array(each) if isinstance(each, onnx.TensorProto) else each) for each in values]
+
+
+def _files(folder: str, what: str) -> list[Any]:
+    found: list[Any] = []
+    for index in range(len(glob(f"{folder}/{what}_*.pb"))):
+        tensor = onnx.TensorProto()
+        tensor.ParseFromString(Path(folder, f"{what}_{index}.pb").read_bytes())
+        found.append(np.array(numpy_helper.to_array(tensor)))
+    return found
+
+
+def load_cases() -> list[Case]:
+    """All tests, by kind and name."""
+    found: list[Case] = []
+    for kind in KINDS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tests = load_model_tests(kind=kind)
+        found += [Case(test.name, kind, test) for test in sorted(tests, key=lambda test: test.name)]
+    return found
+
+
+def differs(actual: Sequence[Any], expected: Sequence[Any], tolerance: tuple[float, float]) -> str | None:
+    """What is wrong with outputs, or `None`."""
+    if len(actual) != len(expected):
+        return f"expected {len(expected)} outputs, got {len(actual)}"
+    for index, (ours, given) in enumerate(zip(actual, expected, strict=True)):
+        theirs = np.asarray(given)
+        if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
+            return f"output {index}: expected {theirs.dtype}{theirs.shape}, got {ours.dtype}{ours.shape}"
+        exact = theirs.dtype.kind not in "fc"
+        rtol, atol = (0.0, 0.0) if exact else tolerance
+        if not np.allclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=not exact):
+            return f"output {index}: values differ"
+    return None

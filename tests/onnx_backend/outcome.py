@@ -1,0 +1,58 @@
+"""What becomes of one backend test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from lowering import build
+from relax_dialect.frontend.onnx import OnnxImportError, import_model
+from tests.onnx_backend.cases import Case, differs
+from vm_dialect import VirtualMachine
+from vm_dialect.tensors import to_numpy
+
+ROUNDING = frozenset({"test_dft_inverse", "test_dft_inverse_opset19"})
+"""Tests that expect the rounding errors of another algorithm: 2e-7 where the exact value, and ours, is 0."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`pass`, `imported`, `unsupported` (an error while importing), `rounding`, or `wrong`."""
+
+    status: str
+    reason: str = ""
+
+
+def outcome(case: Case, *, dynamic: bool = False, import_only: bool = False) -> Outcome:
+    """Imports, compiles and runs a test, or only imports it."""
+    try:
+        module = import_model(case.model, dynamic=dynamic)
+    except OnnxImportError as error:
+        return Outcome("unsupported", _reason(error))
+    if import_only:
+        return Outcome("imported")
+    try:
+        wrong = _run(VirtualMachine(build(module))["main"], case)
+    except Exception as error:
+        return Outcome("wrong", f"{type(error).__name__}: {error}")
+    if wrong is None:
+        return Outcome("pass")
+    return Outcome("rounding" if case.name in ROUNDING else "wrong", wrong)
+
+
+def _run(function: Callable[..., Any], case: Case) -> str | None:
+    for inputs, expected in case.data:
+        found = function(*inputs)
+        outputs = [to_numpy(each) for each in ([found] if hasattr(found, "__dlpack__") else found)]
+        wrong = differs(outputs, expected, case.tolerance)
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _reason(error: OnnxImportError) -> str:
+    if not error.nodes:
+        return str(error).removeprefix("the model cannot be imported: ")
+    reasons = dict.fromkeys(f"{node.op_type}: {node.reason}" for node in error.nodes)
+    return "; ".join(list(reasons)[:2])
