@@ -233,6 +233,12 @@ class StaticReader:
         """An expression as a dimension; a string is read as one."""
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             implicit = True
+        if isinstance(node, ast.Name) and not (implicit or self._implicit) and node.id not in self.scope:
+            self.fail(
+                node,
+                f"the name {node.id} is not defined here; a dimension is declared by {node.id} = T.int64() before, by "
+                f'def f[{node.id}](...), or by writing "{node.id}"',
+            )
         with self.implicit(implicit or self._implicit):
             return self.to_dim(node, self.value(node))
 

@@ -89,6 +89,9 @@ PRIM_ERRORS = {
     "A = 3\n    A[0] = 2": "expected a buffer to store to",
     "return A[0]": "a PrimFunc returns nothing",
     "for i in x:\n        pass": "expected range, T.serial",
+    "for i in range(8):\n        break": "loops run to their end",
+    "B[0] = T.break_loop()": "loops run to their end",
+    "C = T.alloc_buffer((-3,), 'float32')": "is negative",
     "for i, j in T.grid(8):\n        pass": "expected 1 loop variables, got 2",
     "for i in T.thread_binding(8, 'threadIdx.x'):\n        pass": "for GPUs, which are not a target",
     "for i in T.serial(0, 8, step=0):\n        pass": "expected a positive step",
@@ -118,7 +121,7 @@ def test_error_in_a_prim_func(body: str):
 TEXT_ERRORS = {
     "x = 1": "expected @I.ir_module, @R.function or @T.prim_func, found none",
     "def f(:": "this is no Python",
-    "@R.function\ndef f(x: R.Tensor((n, 4), 'float32')):\n    return x": "the name n is not defined here",
+    "@R.function\ndef f(x: R.Tensor((n, 4))):\n    return x": "a dimension is declared by n = T.int64\\(\\) before",
     "@R.function\ndef f(*x):\n    return x": "expected parameters one by one, got \\*x",
     "@R.function\ndef f(x=1):\n    return x": "a parameter has no default value",
     "@R.function\ndef f(x: R.Tensor(('n + n * n',), 'f32')):\n    return x": "n",
