@@ -53,9 +53,9 @@ class CallEmitter(Emitter):
         return self.expr(self.insert(CallOp(function, values, result, pure=callee.pure)).result)
 
     def make_closure(self, function: str, *captured: Value) -> Expr:
-        """A function of the module as a value, its first parameters bound to the captured values."""
+        """A relax function or PrimFunc of the module as a value, its first parameters bound to the captured values."""
         values = self.values(captured)
-        callee = self.functions.type_of(function)
+        callee = self.functions.value_type(function)
         rest = _checked(function, lambda: partial_application(callee, _types(values)))
         return self.expr(self.insert(MakeClosureOp(function, values, rest)).result)
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from relax_dialect.builder.errors import BuilderError
+from relax_dialect.ops.prim_func import prim_func_type
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import fresh_name
@@ -53,6 +54,11 @@ class FunctionTable:
         if known is None:
             raise BuilderError(f"@{name} is called before its end, so its result type has to be given: ret=...")
         return known
+
+    def value_type(self, name: str) -> FuncType:
+        """The type of a relax function or PrimFunc as a value; `BuilderError` if there is none, or too little known."""
+        found = self._functions.get(name)
+        return prim_func_type(found) if isinstance(found, PrimFuncOp) else self.type_of(name)
 
     # Change
 

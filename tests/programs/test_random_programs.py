@@ -15,9 +15,6 @@ from relax_dialect.interpreter import run
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import Tolerance, check_pass, run_everywhere
 
-COMPILED = ALL.without("unknown_rank")
-"""Operators on tensors of unknown rank have no kernels."""
-
 CLOSE = Tolerance(relative=1e-4, absolute=1e-5)
 
 
@@ -49,21 +46,21 @@ def test_inference_changes_no_result(program: Program):
     check_pass(program.module, "infer-struct-info", [program.inputs], entry=program.entry)
 
 
-@given(programs(COMPILED))
+@given(programs())
 @settings(max_examples=8)
 def test_modes_agree(program: Program):
     same_everywhere(program)
 
 
 @pytest.mark.slow
-@given(programs(COMPILED))
+@given(programs())
 @settings(max_examples=150)
 def test_modes_agree_on_many(program: Program):
     same_everywhere(program)
 
 
 @pytest.mark.slow
-@given(programs(COMPILED))
+@given(programs())
 @settings(max_examples=100)
 def test_inferred_programs_compile(program: Program):
     module = check_pass(program.module, "infer-struct-info", [program.inputs], entry=program.entry)
@@ -71,6 +68,7 @@ def test_inferred_programs_compile(program: Program):
 
 
 CONSTRUCTS = {
+    "relax.assert",
     "relax.call",
     "relax.call_closure",
     "relax.call_dps_packed",

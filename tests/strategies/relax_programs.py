@@ -65,7 +65,9 @@ class _Generator(Regions):
         specs, types = self.signature()
         arrays = [self.source.array(spec) for spec in specs]
         others = self._shape_and_number()
-        with self.bb.function(name, {**types, **{key: info for key, (info, _) in others.items()}}) as function:
+        self.impure = self.features.effects and self.source.flag()
+        params = {**types, **{key: info for key, (info, _) in others.items()}}
+        with self.bb.function(name, params, pure=not self.impure) as function:
             self.push()
             for spec, param, data in zip(specs, function.params, arrays, strict=False):
                 self.add(Tensor(param, spec.dtype, spec.shape, data))

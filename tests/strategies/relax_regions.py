@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import Expr, op
 from relax_dialect.builder.types import as_dtype
-from relax_dialect.struct_info.types import TensorType
+from relax_dialect.ops.effects import AssertOp
+from relax_dialect.struct_info.types import PrimType, TensorType
+from tests.strategies.relax_functions import halve
 from tests.strategies.relax_statements import Statements
 from tests.strategies.relax_values import Function, Item, Source, Spec, Tensor, with_expr
 
@@ -47,6 +49,10 @@ class Features:
     recursion: bool = True
     unknown_rank: bool = True
     """Values of which not even the rank is known may be used."""
+    unknown_dtype: bool = True
+    """Values whose dtype is not known may be used."""
+    effects: bool = True
+    """Functions that may be impure: `assert`, and PrimFuncs as values."""
 
     def without(self, *names: str) -> Features:
         """The same without some."""
@@ -63,6 +69,8 @@ class Regions(Statements):
         self.features = features
         self.functions: list[Function] = []
         """The functions of the module that can be called."""
+        self.impure = False
+        """Whether statements with effects may stand here."""
         self._depth = 0
 
     def statements(self, most: int = MAX_STATEMENTS) -> None:
@@ -83,6 +91,7 @@ class Regions(Statements):
             (on.data_dependent, (self.distinct,)),
             (on.packed, (self.packed,)),
             (on.in_place, (self.in_place,)),
+            (on.unknown_rank and on.unknown_dtype, (self.forget,)),
         )
         always = (self.unary, self.binary, self.fill, self.move, self.compare, self.convert, self.where)
         places = (self.join, self.cut, self.expand)
@@ -92,10 +101,12 @@ class Regions(Statements):
         on = self.features
         optional: tuple[tuple[bool, tuple[Callable[[], object], ...]], ...] = (
             (on.dataflow, (self.dataflow,)),
-            (on.branches, (self.branch,)),
+            (on.branches, (self.branch, self.branch_of_lengths)),
             (on.loops, (self.loop, self.growing_loop, self.while_loop)),
             (on.closures, (self.closure,)),
             (on.calls, (self.call,)),
+            (self.impure, (self.check,)),
+            (self.impure and on.closures, (self.prim_func_value,)),
         )
         return [kind for enabled, kinds in optional if enabled for kind in kinds]
 
@@ -139,19 +150,55 @@ class Regions(Statements):
             self.add(with_expr(tensor, expr))
 
     def _alternative(self, tensor: Tensor, known: bool | None) -> Tensor:
-        fitting = self.tensors(tensor.dtype)
+        fitting = self.tensors(None if self.features.unknown_dtype else tensor.dtype)
         if not self.features.unknown_rank:
             fitting = [other for other in fitting if len(other.shape) == len(tensor.shape)]
         if known is None or not fitting:
             return self.of(Spec(tensor.dtype, tensor.shape))
         return self.source.choice(fitting)
 
+    def branch_of_lengths(self) -> None:
+        """A branch that gives a symbol the length of its result."""
+        x = self.tensor()
+        condition, known = self.condition()
+        y = self._alternative(x, known)
+        chosen = y if known is False else x
+        if not x.shape or len(x.shape) != len(y.shape) or x.dtype != y.dtype:
+            return self.branch()
+        name = self.bb.fresh_symbol("length")
+        out = TensorType([name, *[None] * (len(x.shape) - 1)], as_dtype(x.dtype))
+        with self.bb.if_(condition, [out, PrimType(value=name)]) as branch:
+            for scope, tensor in ((branch.then(), x), (branch.otherwise(), y)):
+                with scope:
+                    length = self.bb.fresh_symbol("own")
+                    dims = [length, *[None] * (len(tensor.shape) - 1)]
+                    named = self.bb.match_cast(tensor.expr, TensorType(dims, as_dtype(tensor.dtype)))
+                    self.bb.yield_(named, self.bb.symbol(length))
+        self.sizes[name] = chosen.shape[0]
+        self.add(Tensor(branch.results[0], chosen.dtype, chosen.shape))
+
+    # Effects
+
+    def check(self) -> None:
+        """An assertion that holds."""
+        x = self.with_dtype(self.of(Spec("i64", ())))
+        self.bb.insert(AssertOp(((x < 0) | (x >= 0)).value, "expected a number, got {}", [x.value]))
+
+    def prim_func_value(self) -> None:
+        """A PrimFunc as a value, which halves a new tensor in place."""
+        function = self.bb.make_closure(self.bb.add_func(halve()))
+        x = self.filled(Spec("f32", (self.source.integer(0, 3),)))
+        if self.source.flag():
+            function = op.tuple(function, x.expr)[0]
+        function(x.expr)
+        self.add(Tensor(x.expr, "f32", x.shape))
+
     def condition(self) -> tuple[Expr, bool | None]:
         """A truth value, and what it is if that is known."""
         numbers = [tensor for tensor in self.tensors("i64") if tensor.shape == ()]
         if numbers and self.source.flag():
             number, limit = self.source.choice(numbers), self.source.integer(-2, 2)
-            return number.expr < limit, None if number.data is None else bool(number.data < limit)
+            return self.with_dtype(number) < limit, None if number.data is None else bool(number.data < limit)
         truths = [tensor for tensor in self.tensors("i1") if tensor.shape == ()]
         truth = self.source.choice(truths) if truths else self.constant(Spec("i1", ()))
         return truth.expr, None if truth.data is None else bool(truth.data)
@@ -224,12 +271,14 @@ class Regions(Statements):
         """A function value that may use all that is visible, and a call of it."""
         specs = [Spec(x.dtype, x.shape) for x in self.results()]
         types = {f"p{index}": self.type_of(spec) for index, spec in enumerate(specs)}
+        impure, self.impure = self.impure, False
         with self.bb.closure(types) as function:
             self.push()
             self._body([Tensor(p, s.dtype, s.shape) for p, s in zip(function.params, specs, strict=True)])
             result = self.tensor()
             self.bb.emit_func_output(result.expr)
             self.pop()
+        self.impure = impure
         for _ in self.source.repeats(2):
             arguments = [self.of(spec).expr for spec in specs]
             self.add(with_expr(result, function.value(*arguments)))

@@ -42,13 +42,22 @@ class Statements(Values):
     def unary(self) -> Item:
         """A function of every element."""
         x = self.tensor()
-        return self.add(Tensor(self.source.choice(UNARY[x.dtype])(x.expr), x.dtype, x.shape))
+        return self.add(Tensor(self.source.choice(UNARY[x.dtype])(self.with_dtype(x)), x.dtype, x.shape))
+
+    def with_dtype(self, x: Tensor) -> Expr:
+        """The value of `x` with a type that says its dtype, as a number takes the dtype of what it meets."""
+        info = x.expr.type
+        if not isinstance(info, TensorType) or info.dtype is not None:
+            return x.expr
+        return self.bb.match_cast(x.expr, info.with_dtype(as_dtype(x.dtype)))
 
     def binary(self) -> Item:
         """A function of the elements of two tensors that broadcast."""
         x = self.tensor()
         y = self.partner(x)
-        return self.add(Tensor(self.source.choice(BINARY[x.dtype])(x.expr, y.expr), x.dtype, broadcast(x, y)))
+        return self.add(
+            Tensor(self.source.choice(BINARY[x.dtype])(self.with_dtype(x), y.expr), x.dtype, broadcast(x, y))
+        )
 
     def compare(self) -> Item:
         """A truth value per element."""
@@ -76,7 +85,7 @@ class Statements(Values):
         if not 1 <= len(x.shape) <= 3:
             return self.unary()
         y = self.of(Spec("f32", (x.shape[-1], self.source.integer(1, 3))))
-        scaled = (x.expr @ y.expr) * (1 / max(1, x.shape[-1]))
+        scaled = (self.with_dtype(x) @ y.expr) * (1 / max(1, x.shape[-1]))
         return self.add(Tensor(scaled, "f32", (*x.shape[:-1], y.shape[-1])))
 
     def reduce(self) -> Item:
@@ -88,7 +97,7 @@ class Statements(Values):
         if self.source.flag() and 0 not in x.shape:
             expr = op.max(x.expr, axes, keepdims=keepdims)
         else:
-            expr = op.sum(x.expr, axes, keepdims=keepdims)
+            expr = op.sum(self.with_dtype(x), axes, keepdims=keepdims)
             expr = expr * (1 / count) if x.dtype == "f32" else expr
         shape = np.zeros(x.shape).sum(None if axes is None else tuple(axes), keepdims=keepdims).shape
         return self.add(Tensor(expr, x.dtype, shape))
@@ -164,6 +173,14 @@ class Statements(Values):
             return self.add(Tensor(self.bb.match_cast(unknown, self.type_of(x)), x.dtype, x.shape))
         return self.add(Tensor(self.bb.match_cast(x.expr, self.type_of(x)), x.dtype, x.shape))
 
+    def forget(self) -> Item:
+        """A tensor of which the rank, the dtype, or both are not known from here on."""
+        x = self.tensor()
+        ranked = TensorType([None] * len(x.shape))
+        less = self.source.choice((TensorType(), TensorType(None, as_dtype(x.dtype)), ranked))
+        unknown = self.bb.call_pure_packed(SAME, x.expr, out=less)
+        return self.add(Tensor(unknown, x.dtype, x.shape))
+
     def type_of(self, x: Tensor | Spec, *, binds: bool = True) -> TensorType:
         """What may be said of a tensor: each dimension in some words, not at all, or by a symbol that is then bound."""
         dims: list[int | str | None] = []
@@ -204,9 +221,9 @@ class Statements(Values):
         return self.add(Tensor(made, x.dtype, x.shape))
 
     def _with_rank(self, x: Tensor) -> Expr:
-        """The value of `x` with a type that says its rank."""
+        """The value of `x` with a type that says its rank and dtype."""
         info = x.expr.type
-        if isinstance(info, TensorType) and info.dims is not None:
+        if isinstance(info, TensorType) and info.dims is not None and info.dtype is not None:
             return x.expr
         return self.bb.match_cast(x.expr, TensorType([None] * len(x.shape), as_dtype(x.dtype)))
 
@@ -225,7 +242,7 @@ class Statements(Values):
         """A PrimFunc that writes its result into a tensor that nobody else sees."""
         x = self.tensor("f32")
         length = int(np.prod(x.shape))
-        fresh = op.flatten(self.source.choice(UNARY["f32"])(x.expr))
+        fresh = op.flatten(self.source.choice(UNARY["f32"])(self.with_dtype(x)))
         if fresh.shape is None or None in fresh.shape:
             fresh = self.bb.match_cast(fresh, (self.new_symbol(length),))
         (made,) = self.bb.call_tir_inplace(halve(), [fresh], [0], [fresh.type])
