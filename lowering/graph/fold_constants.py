@@ -19,16 +19,22 @@ from relax_dialect.canonicalization.reading import is_only_read
 from relax_dialect.interpreter.frame import RULES, Frame
 from relax_dialect.interpreter.machine import Interpreter
 from relax_dialect.interpreter.runtime_values import Shape, Value, is_tensor
+from relax_dialect.ops.convolution import ConvolutionOp
 from relax_dialect.ops.guard import GuardOp
+from relax_dialect.ops.linear_algebra import MatmulOp
+from relax_dialect.ops.manipulation import PermuteDimsOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.scope import symbols_used
 from relax_dialect.struct_info.types import ShapeType, TensorType
-from relax_dialect.traits import impurity_of
+from relax_dialect.traits import AliasesOperand, impurity_of
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.elements import tensor_attr
+
+MOST_BYTES_OF_WEIGHTS = 1 << 29
+"""Weights up to this size are made when the program is compiled."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,8 @@ class FoldConstantsPass(ModulePass):
     Left alone: results that somebody may keep or write into, as the memory of a constant is shared; what has effects,
     needs a symbol, or would fail (where it runs, the program reports it); weights whose elements are not in this
     process; and results of more than `most_bytes` that are also more than four times as large as the constants that
-    they are made of: a scalar that is broadcast to a gigabyte stays a scalar. Idempotent.
+    they are made of: a scalar that is broadcast to a gigabyte stays a scalar. Weights of products and convolutions may
+    be larger, as they are needed as a whole in any case. Idempotent.
     """
 
     name = "fold-constants"
@@ -115,7 +122,9 @@ class _Folder:
     def _is_too_large(self, op: Operation, operands: Sequence[Value]) -> bool:
         given = sum(value.nbytes for value in operands if is_tensor(value))
         made = sum(_bytes(info) for info in op.result_types)
-        return made > max(self._most_bytes, 4 * given)
+        if made <= max(self._most_bytes, 4 * given):
+            return False
+        return made > MOST_BYTES_OF_WEIGHTS or not all(map(_is_weight, op.results))
 
     def _replace_uses(self, op: Operation, result: OpResult, folded: Mapping[Operation, None]) -> bool:
         """Puts a constant where ops that stay use a result; whether it is of the result's own type."""
@@ -129,6 +138,17 @@ class _Folder:
         for use in uses:
             use.operation.operands[use.index] = new.result
         return new.result.type == result.type
+
+
+def _is_weight(value: SSAValue) -> bool:
+    """Whether a product or convolution has the value as its second operand, perhaps under another shape."""
+    for use in value.uses:
+        op = use.operation
+        if isinstance(op, MatmulOp | ConvolutionOp):
+            return use.index == 1
+        if op.has_trait(AliasesOperand) or isinstance(op, PermuteDimsOp):
+            return use.index == 0 and _is_weight(op.results[0])
+    return False
 
 
 def _constant(value: SSAValue) -> Value:

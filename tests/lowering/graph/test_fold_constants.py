@@ -76,6 +76,23 @@ def test_the_limit_is_an_option():
     assert "relax.broadcast_to" not in str(large)
 
 
+@pytest.mark.parametrize("use", ["%r = relax.matmul %x, %w", "%t = relax.permute_dims %w %r = relax.matmul %x, %t"])
+def test_weights_may_be_large(use: str):
+    module = parse_module(
+        f"""
+        relax.func @main(%x: !relax.tensor<[1, 512], f32>) -> !relax.tensor<[1, 512], f32> {{
+          %c = relax.constant dense<0.5> : tensor<f32>
+          %s = relax.shape [512, 512]
+          %w = relax.full %s, %c
+          {use}
+          relax.return %r
+        }}
+        """
+    )
+    run_pipeline(module, "fold-constants")
+    assert "relax.full" not in str(module)
+
+
 def test_a_long_chain_of_constants_leaves_one():
     steps = "\n".join(f"%{i + 1} = relax.add %{i}, %c" for i in range(2_000))
     module = parse_module(
