@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects import llvm
+from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
 from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from lowering.to_llvm.arith_ops import ARITH_LOWERINGS
 from lowering.to_llvm.builder import element_type, lane_count
 from lowering.to_llvm.emitter import Emitter
-from lowering.to_llvm.lane_values import Ramp, as_vector, index_rule, is_varying
+from lowering.to_llvm.lane_values import Ramp, as_vector, compare, index_rule, is_varying
 from lowering.to_llvm.math_ops import MATH_LOWERINGS
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 
@@ -25,12 +25,18 @@ def lower_scalar_op(e: Emitter, op: Operation) -> None:
     lower = SCALAR_LOWERINGS[type(op)]
     operands = [e.values[operand] for operand in op.operands]
     if any(map(is_varying, operands)):
-        lanes = lane_count(op.operands[0].type) if e.lanes is None else e.lanes.count
+        counts = (lane_count(operand.type) for operand in op.operands)
+        lanes = next((count for count in counts if count), None) if e.lanes is None else e.lanes.count
         assert lanes is not None  # outside vectorized loops only vectors are varying
         rule = index_rule(op)
         if rule is not None:
             e.define(op.results[0], rule(e.b, operands[0], operands[1], lanes))
             return
+        if isinstance(op, arith.CmpiOp) and e.lanes is not None:
+            compared = compare(e.b, op, operands[0], operands[1], lanes)
+            if compared is not None:
+                e.define(op.results[0], compared)
+                return
         operands = [as_vector(e.b, operand, lanes) for operand in operands]
     e.define(op.results[0], lower(e.b, op, cast("list[SSAValue]", operands)))
 

@@ -57,14 +57,18 @@ class ColumnPanel:
 
     def _copy(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes
-        n = code.dim(self.product.n)
         places = [code.add(left, v * lanes) for v in range(self.tiles.vectors)]
-        counts = [code.sub(n, place) for place in places]
-        with code.loop(length, "r") as r:
-            here = {**spot, what.reduced: code.add(start, r)}
-            for v, (place, on) in enumerate(zip(places, counts, strict=True)):
-                part = self.product.vector(what.columns, {**here, what.column: place}, what.column, on)
-                code.store(part, self.buffer, [r, code.index(v * lanes)])
+        counts = [code.sub(code.dim(self.product.n), place) for place in places]
+
+        def emit(masked: bool) -> None:
+            with code.loop(length, "r") as r:
+                here = {**spot, what.reduced: code.add(start, r)}
+                for v, (place, on) in enumerate(zip(places, counts, strict=True)):
+                    at = {**here, what.column: place}
+                    part = self.product.vector(what.columns, at, what.column, on if masked else None)
+                    code.store(part, self.buffer, [r, code.index(v * lanes)])
+
+        self.product.masked(counts[0], self.tiles.width, emit)
 
     def _elements(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, what = self.code, self.product.what

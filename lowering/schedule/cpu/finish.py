@@ -25,22 +25,23 @@ class Finish:
 
     def store(self, sums: SSAValue, spot: Spot, count: SSAValue) -> None:
         """A vector of sums; `count` lanes or more are on."""
-        code, tiles = self.code, self.product.tiles
-        mask = code.leading(count, tiles.lanes)
-        value = self._as_output(sums)
+        lanes = self.product.tiles.lanes
+        self.product.masked(count, lanes, lambda masked: self.store_lanes(sums, spot, count if masked else None))
+
+    def store_lanes(self, sums: SSAValue, spot: Spot, on: SSAValue | None) -> None:
+        """All lanes of a vector of sums, or those that are on."""
+        code, value = self.code, self._as_output(sums)
         if self.first is not None:
-            # In the first turn there is nothing to add: no lane is read.
-            earlier = code.leading(code.select(self.first, code.index(0), count), tiles.lanes)
-            value = self._added(value, self._load(spot, earlier))
+            value = self._added(value, self._earlier(spot, on))
         if not self.product.epilogue.steps:
-            self._keep(value, spot, mask)
+            self._keep(value, spot, on)
         elif self.last is None:
-            self._follow(value, spot, count)
+            self._follow(value, spot, on)
         else:
             with code.when(self.last) as branch:
-                self._follow(value, spot, count)
+                self._follow(value, spot, on)
             with code.otherwise(branch):
-                self._keep(value, spot, mask)
+                self._keep(value, spot, on)
 
     def _as_output(self, value: SSAValue) -> SSAValue:
         if not self.product.what.is_integer:
@@ -55,25 +56,39 @@ class Finish:
         """Where the output of a place is."""
         return self.product.offset(self.product.what.output, spot)
 
-    def _load(self, spot: Spot, mask: SSAValue) -> SSAValue:
-        product = self.product
-        return self.code.load(product.sums, [self._index(spot)], product.tiles.lanes, mask)
+    def _earlier(self, spot: Spot, on: SSAValue | None) -> SSAValue:
+        """What earlier turns left: zeros in the first one."""
+        code, lanes, index = self.code, self.product.tiles.lanes, self._index(spot)
+        assert self.first is not None  # there are turns
+        if on is None:
+            old = code.load(self.product.sums, [index], lanes)
+            zeros = code.value(arith.SubiOp(old, old)) if self.product.what.is_integer else self._zeros
+            return code.select(self.first, zeros, old)
+        some = code.leading(code.select(self.first, code.index(0), on), lanes)
+        return code.load(self.product.sums, [index], lanes, some)
 
-    def _keep(self, value: SSAValue, spot: Spot, mask: SSAValue) -> None:
+    @property
+    def _zeros(self) -> SSAValue:
+        return self.code.zeros(self.product.what.element, self.product.tiles.lanes)
+
+    def _keep(self, value: SSAValue, spot: Spot, on: SSAValue | None) -> None:
+        mask = None if on is None else self.code.leading(on, self.product.tiles.lanes)
         self.code.store(value, self.product.sums, [self._index(spot)], mask)
 
-    def _follow(self, value: SSAValue, spot: Spot, on: SSAValue) -> None:
+    def _follow(self, value: SSAValue, spot: Spot, on: SSAValue | None) -> None:
         """The epilogue of a vector of complete sums."""
         what, epilogue = self.product.what, self.product.epilogue
         count = len(what.stage.axes)
         at = self.product.at([step.place(op, count) for step, op in epilogue.accesses], (), spot)
         produced = {what.store.buffer: value}
         if what.store.buffer not in epilogue.unread:
-            self._keep(value, spot, self.code.leading(on, self.product.tiles.lanes))
+            self._keep(value, spot, on)
         for step in epilogue.steps:
             self._step(step, at, produced, on)
 
-    def _step(self, step: Step, at: dict[int, SSAValue], produced: dict[SSAValue, SSAValue], on: SSAValue) -> None:
+    def _step(
+        self, step: Step, at: dict[int, SSAValue], produced: dict[SSAValue, SSAValue], on: SSAValue | None
+    ) -> None:
         kernel, tiles, what = self.product.kernel, self.product.tiles, self.product.what
         own = {axis: at[target] for axis, target in step.axes.items() if target in at}
         axis = next(axis for axis, target in step.axes.items() if target == what.along[-1])

@@ -60,13 +60,18 @@ class LineProduct:
             place = code.mul(v, lanes)
             spot = {self.unit: unit, self.line: line, (self.axis,): place}
             on = code.sub(code.dim(extent), place)
-            self.finish.store(self._sum(spot, on), spot, on)
+
+            def emit(masked: bool, on: SSAValue = on, spot: Spot = spot) -> None:
+                some = on if masked else None
+                self.finish.store_lanes(self._sum(spot, some), spot, some)
+
+            product.masked(on, lanes, emit)
 
     def _work(self, units: Dim) -> Dim:
         product = self.product
         return units * product.size((*self.line, self.axis)) * product.k
 
-    def _sum(self, spot: Spot, on: SSAValue) -> SSAValue:
+    def _sum(self, spot: Spot, on: SSAValue | None) -> SSAValue:
         """A vector of results."""
         code, product, reduced = self.code, self.product, self.product.what.reduced
         total = code.zeros(product.what.element, product.tiles.lanes)
@@ -82,7 +87,7 @@ class LineProduct:
             code.store(self._more({**spot, reduced: r}, on, so_far), sums, [zero])
         return code.load(sums, [zero], product.tiles.lanes)
 
-    def _more(self, spot: Spot, on: SSAValue, total: SSAValue) -> SSAValue:
+    def _more(self, spot: Spot, on: SSAValue | None, total: SSAValue) -> SSAValue:
         what, along = self.product.what, (self.axis,)
         left, right = (self.product.vector(factor, spot, along, on) for factor in (what.rows, what.columns))
         return self.code.fma(left, right, total)

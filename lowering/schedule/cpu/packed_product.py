@@ -7,7 +7,7 @@ artefact serves all sizes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
@@ -16,7 +16,7 @@ from lowering.schedule.cpu.finish import Finish
 from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.row_panels import RowPanels
 from lowering.schedule.cpu.tasks import shared_units
-from lowering.schedule.cpu.tile import emit_tile, store_tile
+from lowering.schedule.cpu.tile import Element, emit_tile, store_tile
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.ops.loops import LoopKind
 
@@ -25,9 +25,6 @@ PRODUCTS_PER_TASK = 1 << 19
 TASKS_PER_THREAD = 4
 """More tasks than threads, so that a thread that is late leaves work to the others."""
 STRIPS_PER_THREAD = 8
-
-
-Element = Callable[[int, SSAValue], SSAValue]
 
 
 class PackedProduct:

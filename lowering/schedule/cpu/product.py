@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from lowering.schedule.cpu.explicit import Explicit, Lanes
 from lowering.schedule.cpu.kernel import Kernel
 from lowering.schedule.cpu.places import Place
 from lowering.schedule.cpu.tiling import Tiling
+from lowering.schedule.cpu.widths import masks_are_cheap
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
 from tir_dialect.ops.loops import LoopKind
 from tir_dialect.ops.memory import lanes_of
@@ -137,11 +138,11 @@ class Product:
         return self._as_float(factor, body.value(factor.value))
 
     def vector(
-        self, factor: Factor, spot: Spot, along: Sequence[int], on: SSAValue, further: SSAValue | None = None
+        self, factor: Factor, spot: Spot, along: Sequence[int], on: SSAValue | None, further: SSAValue | None = None
     ) -> SSAValue:
         """A factor at the lanes of a vector, that start at the value in `spot` of the axes `along`.
 
-        `on` lanes or more take part; the loads are `further` elements on than the place says.
+        All lanes, or `on` lanes or more take part; the loads are `further` elements on than the place says.
         """
         lanes = Lanes(along[-1], self.tiles.lanes, on)
         body = Explicit(self.kernel, self.what.stage, self.at(factor.places, factor.pinned, spot), lanes, further)
@@ -154,6 +155,16 @@ class Product:
         lanes = lanes_of(value.type)
         kind = factor.element if lanes is None else VectorType(factor.element, [lanes])
         return self.code.value(arith.SIToFPOp.create(operands=[value], result_types=[kind]))
+
+    def masked(self, on: SSAValue, lanes: int, emit: Callable[[bool], None]) -> None:
+        """What is done with `lanes` lanes of which `on` are on: where masks take long, without them if all are on."""
+        if masks_are_cheap(self.kernel, [self.what.stage, *(step.stage for step in self.epilogue.steps)]):
+            emit(True)
+            return
+        with self.code.when(self.code.compare("sge", on, lanes)) as branch:
+            emit(False)
+        with self.code.otherwise(branch):
+            emit(True)
 
     # Loops
 

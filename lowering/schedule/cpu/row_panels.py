@@ -89,7 +89,12 @@ class RowPanels:
             r = code.mul(v, lanes)
             on = code.sub(length, r)
             place = {**here, what.reduced: code.add(start, r)}
-            code.store(self.product.vector(what.rows, place, what.reduced, on), self.buffer, [strip, i, r])
+
+            def emit(masked: bool, r: SSAValue = r, on: SSAValue = on, place: Spot = place) -> None:
+                part = self.product.vector(what.rows, place, what.reduced, on if masked else None)
+                code.store(part, self.buffer, [strip, i, r])
+
+            self.product.masked(on, lanes, emit)
 
     def _columns(self, spot: Spot, strip: SSAValue, top: SSAValue, at: Spot, r: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.finish import Finish
 from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.tasks import shared_units
-from lowering.schedule.cpu.tile import emit_tile, store_rows
+from lowering.schedule.cpu.tile import Element, emit_tile, store_rows
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 
 MAX_ROWS = 16
@@ -90,9 +90,9 @@ class StreamedProduct:
         places = [code.add(left, v * self.tiles.lanes) for v in range(self.tiles.vectors)]
         counts = [code.sub(code.dim(product.n), place) for place in places]
 
-        def vector(r: SSAValue, v: int) -> SSAValue:
+        def vector(r: SSAValue, v: int, masked: bool) -> SSAValue:
             here = {**spot, what.reduced: r, what.column: places[v]}
-            return product.vector(what.columns, here, what.column, counts[v])
+            return product.vector(what.columns, here, what.column, counts[v] if masked else None)
 
         with code.loop(code.dim(end), "group", lower=code.dim(lower)) as group:
             top = code.mul(group, height)
@@ -101,5 +101,8 @@ class StreamedProduct:
             def element(i: int, r: SSAValue) -> SSAValue:
                 return product.element(what.rows, {**rows[i], what.reduced: r})
 
-            emit_tile(product, bounds, height, element, vector, tile)
+            def emit(masked: bool, element: Element = element) -> None:
+                emit_tile(product, bounds, height, element, lambda r, v: vector(r, v, masked), tile)
+
+            product.masked(counts[0], self.tiles.width, emit)
             store_rows(product, finish, tile, spot, (top, code.index(height)), left)

@@ -9,12 +9,15 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.finish import Finish
 from lowering.schedule.cpu.product import Product, Spot
 
+Element = Callable[[int, SSAValue], SSAValue]
+"""Gives an element of the rows, by its row in the tile and its place along the sums."""
+
 
 def emit_tile(
     product: Product,
     bounds: tuple[SSAValue, SSAValue],
     height: int,
-    element: Callable[[int, SSAValue], SSAValue],
+    element: Element,
     vector: Callable[[SSAValue, int], SSAValue],
     tile: SSAValue,
 ) -> None:

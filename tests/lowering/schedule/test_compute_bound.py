@@ -16,12 +16,16 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.compiler import emit_assembly
+from lowering.codegen.kernels import Kernels, compile_prim_funcs, run_tir_passes
+from lowering.codegen.llvm_text import llvm_text
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from lowering.schedule.cpu.contraction import find_contraction
 from lowering.schedule.cpu.stages import find_program, find_stages
 from lowering.schedule.schedule_cpu import schedule
+from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
+from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect.interpreter import run_prim_func
@@ -198,3 +202,33 @@ def test_sums_of_bytes_are_exact(left: str, right: str) -> None:
         x, y = np.full((m, k), extreme, dtype), np.full((k, n), extreme, dtype)
         x[0], y[:, 0] = 1, 3
         np.testing.assert_array_equal(np.from_dlpack(compiled(text)(x, y)), x.astype("i4") @ y.astype("i4"))
+
+
+# Code for machines that are not this one.
+
+
+def micro_kernel(machine: str) -> str:
+    """The assembly of a product of matrices."""
+    target = Target.parse(machine)
+    kernels = compile_to_text(kernel(SUMS["product"].text), target)
+    return max(kernels.split("\n.LBB"), key=lambda part: part.count("fmla") + part.count("vfmadd"))
+
+
+def compile_to_text(func: PrimFuncOp, target: Target) -> str:
+    copy = func.clone()
+    schedule(copy, target)
+    module = ModuleOp([copy])
+    run_tir_passes(module)
+    return emit_assembly(llvm_text(lower_prim_funcs([copy], LoweringOptions(target.vector_bits))), target)
+
+
+def test_tiles_fill_the_registers_of_a_machine() -> None:
+    arm, avx2, avx512 = (micro_kernel(machine) for machine in ("neoverse-n1", "x86-64-v3", "x86-64-v4"))
+    assert arm.count("fmla") == 8 * 3
+    assert avx2.count("vfmadd") == 6 * 2
+    assert "%ymm15" in avx2
+    assert avx512.count("vfmadd") == 14 * 2
+    assert "%zmm28" in avx512
+    for block in (arm, avx2, avx512):
+        assert "[sp" not in block
+        assert "(%rsp" not in block
