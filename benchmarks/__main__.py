@@ -5,7 +5,17 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("overhead", "dims", "matmul", "elementwise", "reductions", "normalization", "models")
+BENCHMARKS = (
+    "overhead",
+    "dims",
+    "matmul",
+    "gemv",
+    "convolution",
+    "elementwise",
+    "reductions",
+    "normalization",
+    "models",
+)
 
 
 def main(chosen: list[str]) -> int:

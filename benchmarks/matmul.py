@@ -5,98 +5,67 @@ Peers: NumPy (OpenBLAS) and, where installed, PyTorch (oneDNN) and ONNX Runtime 
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
-import tvm_ffi
 
-from benchmarks.timing import Row, print_table, time_in_turns
-from lowering import build
-from lowering.parsing import parse_module
-from vm_dialect import VirtualMachine
+from benchmarks.compute import Case, in_processes, run
 
-SIZES = ((64, 64, 64), (257, 129, 65), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (1, 768, 3072))
-SIZES += ((8, 768, 3072), (128, 768, 768), (128, 768, 3072))
-TEXT = """
-relax.func @main[%m, %k, %n](%a: !relax.tensor<[m, k], f32>, %b: !relax.tensor<[k, n], f32>)
-    -> !relax.tensor<[m, n], f32> {
-  %c = relax.matmul %a, %b
-  relax.return %c
-}"""
-
-Multiply = Callable[[np.ndarray, np.ndarray], Callable[[], object]]
+CUBES = (64, 128, 256, 512, 777, 1024, 2048)
+OTHERS = ((257, 129, 65), (128, 768, 768), (128, 768, 3072), (8, 768, 3072), (4096, 256, 32), (64, 4096, 64))
+SIZES = (*((n, n, n) for n in CUBES), *OTHERS)
 
 
-def ours() -> Multiply:
-    """Our product of two arrays."""
-    function = VirtualMachine(build(parse_module(TEXT)))["main"]
-
-    def call(a: np.ndarray, b: np.ndarray) -> Callable[[], object]:
-        x, y = tvm_ffi.from_dlpack(a), tvm_ffi.from_dlpack(b)
-        np.testing.assert_allclose(np.from_dlpack(function(x, y)), a @ b, rtol=1e-3, atol=1e-4)
-        return lambda: function(x, y)
-
-    return call
-
-
-def torch(threads: int) -> Multiply | None:
-    """PyTorch's product; `None` if it is not installed."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    torch.set_num_threads(threads)
-
-    def call(a: np.ndarray, b: np.ndarray) -> Callable[[], object]:
-        x, y = torch.from_numpy(a), torch.from_numpy(b)
-        return lambda: torch.mm(x, y)
-
-    return call
+def program(dtype: str, result: str = "", transposed: bool = False) -> str:
+    """The product of two matrices; `transposed` means the second one is given as its columns."""
+    body = 'relax.einsum %x, %y subscripts = "mk,nk->mn"' if transposed else f"relax.matmul %x, %y{result}"
+    second = "[n, k]" if transposed else "[k, n]"
+    return f"""
+relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], {dtype}>, %y: !relax.tensor<{second}, {dtype}>)
+    -> !relax.object {{
+  %0 = {body}
+  relax.return %0
+}}"""
 
 
-def onnxruntime(threads: int) -> Multiply | None:
-    """ONNX Runtime's product with unknown sizes; `None` if it is not installed."""
-    try:
-        import onnxruntime
-        from onnx import TensorProto, helper
-    except ImportError:
-        return None
-    a, b, c = (
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, dims)
-        for name, dims in (("a", ["m", "k"]), ("b", ["k", "n"]), ("c", ["m", "n"]))
-    )
-    graph = helper.make_graph([helper.make_node("MatMul", ["a", "b"], ["c"])], "matmul", [a, b], [c])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    return lambda a, b: lambda: session.run(None, {"a": a, "b": b})
+def _with_columns(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return x @ y.T
 
 
-def run(threads: int) -> None:
-    """The table for a number of threads, which the environment has set before NumPy was imported."""
-    rng = np.random.default_rng(0)
-    candidates: dict[str, Multiply | None] = {
-        "ours": ours(),
-        "NumPy": lambda a, b: lambda: a @ b,
-        "PyTorch": torch(threads),
-        "ONNX Runtime": onnxruntime(threads),
-    }
-    rows: list[Row] = []
+def _cases() -> Iterator[Case]:
+    rng, text = np.random.default_rng(0), program("f32")
     for m, k, n in SIZES:
-        a, b = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
-        calls = {name: candidate(a, b) for name, candidate in candidates.items() if candidate is not None}
-        times = time_in_turns(calls)
-        rows.append(Row(f"{m} x {k} x {n}", times.pop("ours"), times))
-    print_table(f"Matrix products in f32, threads: {threads}", rows)
+        x, y = rng.random((m, k), np.float32), rng.random((k, n), np.float32)
+        work = 2.0 * m * k * n
+        yield Case(f"{m} x {k} x {n}", text, (x, y), work, np.matmul, lambda torch: torch.mm, "MatMul")
+    for m, k, n in ((256, 256, 256), (128, 768, 3072)):
+        x, y = rng.random((m, k), np.float32), rng.random((n, k), np.float32)
+        yield Case(
+            f"{m} x {k} x {n}, second transposed",
+            program("f32", transposed=True),
+            (x, y),
+            2.0 * m * k * n,
+            _with_columns,
+            lambda torch: torch.nn.functional.linear,
+        )
+
+
+def _other_types() -> Iterator[Case]:
+    rng, n = np.random.default_rng(0), 512
+    work = 2.0 * n**3
+    x, y = rng.random((n, n)), rng.random((n, n))
+    yield Case(f"{n}, f64", program("f64"), (x, y), work, np.matmul, lambda torch: torch.mm)
+    yield Case(f"{n}, f16", program("f16"), (x.astype(np.float16), y.astype(np.float16)), work)
+    x, y = (rng.integers(-128, 128, (n, n)).astype(np.int8) for _ in range(2))
+    yield Case(f"{n}, i8 to i32", program("i8", " out_dtype = i32"), (x, y), work)
+
+
+def table(threads: int) -> None:
+    """The tables for a number of threads."""
+    run("matmul", "Matrix products in f32", [*_cases()], threads)
+    run("matmul", "Matrix products in other types", [*_other_types()], threads)
 
 
 def main() -> None:
-    """One process for each number of threads: the libraries read it when they start."""
-    for threads in (1, 2):
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
-        code = f"from benchmarks.matmul import run; run({threads})"
-        subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    """One process for each number of threads."""
+    in_processes("matmul")

@@ -1,0 +1,162 @@
+"""Products, against libraries and against the peak of the machine.
+
+Each case is compiled once for all sizes that are symbols in its program. Peers: NumPy and, where installed, PyTorch and
+ONNX Runtime, on the same arrays.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+import tvm_ffi
+
+from benchmarks.peak import peak
+from benchmarks.timing import time_in_turns
+from lowering import build
+from lowering.parsing import parse_module
+from vm_dialect import VirtualMachine
+
+ROUNDS, SECONDS = 25, 0.004
+"""Many short turns: some of them are not disturbed."""
+
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator, how the peers call it, and what it is called with."""
+
+    name: str
+    text: str
+    """The program."""
+    arrays: tuple[np.ndarray, ...]
+    operations: float
+    """Additions and multiplications of a call."""
+    numpy: Callable[..., Any] | None = None
+    torch: Callable[[Any], Callable[..., Any]] | None = None
+    """From the module `torch` to the function."""
+    onnx: str | None = None
+    """The op type; the first array is the input, the others are inputs, or constants if `weights`."""
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    weights: bool = False
+
+
+@cache
+def _compiled(text: str) -> Any:
+    return VirtualMachine(build(parse_module(text)))["main"]
+
+
+def _ours(case: Case) -> Call:
+    function, tensors = _compiled(case.text), [tvm_ffi.from_dlpack(array) for array in case.arrays]
+    return lambda: function(*tensors)
+
+
+def _numpy(case: Case) -> Call | None:
+    function = case.numpy
+    return None if function is None else lambda: function(*case.arrays)
+
+
+def _torch(case: Case, threads: int) -> Call | None:
+    try:
+        import torch
+    except ImportError:
+        return None
+    if case.torch is None:
+        return None
+    torch.set_num_threads(threads)
+    function, tensors = case.torch(torch), [torch.from_numpy(array) for array in case.arrays]
+    return lambda: function(*tensors)
+
+
+def _onnxruntime(case: Case, threads: int) -> Call | None:
+    try:
+        import onnxruntime
+        from onnx import helper, numpy_helper
+    except ImportError:
+        return None
+    if case.onnx is None:
+        return None
+    names = [f"x{number}" for number in range(len(case.arrays))]
+    constants = names[1:] if case.weights else []
+    given = dict(zip(names, case.arrays, strict=True))
+    inputs = [
+        helper.make_tensor_value_info(name, 1, [f"{name}d{axis}" for axis in range(given[name].ndim)])
+        for name in names
+        if name not in constants
+    ]
+    node = helper.make_node(case.onnx, names, ["y"], **case.attributes)
+    graph = helper.make_graph(
+        [node],
+        "case",
+        inputs,
+        [helper.make_empty_tensor_value_info("y")],
+        [numpy_helper.from_array(given[name], name) for name in constants],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+    feed = {name: array for name, array in given.items() if name not in constants}
+    return lambda: session.run(None, feed)
+
+
+def run_case(case: Case, threads: int) -> str:
+    """One line of the table."""
+    found = {
+        "ours": _ours(case),
+        "NumPy": _numpy(case),
+        "PyTorch": _torch(case, threads),
+        "ONNX Runtime": _onnxruntime(case, threads),
+    }
+    calls = {name: call for name, call in found.items() if call is not None}
+    expected = np.from_dlpack(calls["ours"]())
+    for name, call in calls.items():
+        _compare(f"{case.name} by {name}", expected, call())
+    times = time_in_turns(calls, ROUNDS, min, SECONDS)
+    speed = case.operations / times["ours"]
+    cells = [
+        case.name,
+        f"{times['ours'] * 1e6:.0f} us",
+        f"{speed / 1e9:.0f}",
+        f"{100 * speed / peak() / threads:.0f} %",
+    ]
+    moved = expected.nbytes + sum(array.nbytes for array in case.arrays)
+    cells.append(f"{moved / times['ours'] / 1e9:.1f}")
+    peers = ("NumPy", "PyTorch", "ONNX Runtime")
+    cells += [f"{times[peer] / times['ours']:.2f}x" if peer in times else "" for peer in peers]
+    return f"| {' | '.join(cells)} |"
+
+
+def _compare(name: str, expected: np.ndarray, got: Any) -> None:
+    first = got[0] if isinstance(got, list) else got
+    value = first if isinstance(first, np.ndarray) else np.from_dlpack(first)
+    scale = max(1.0, float(np.abs(expected.astype("f8")).max(initial=0)))
+    np.testing.assert_allclose(value / scale, expected / scale, atol=1e-3, err_msg=name)
+
+
+def run(module: str, title: str, cases: Sequence[Case], threads: int) -> None:
+    """The table of some cases; the libraries have to use as many threads already."""
+    print(f"\n## {title}, threads: {threads} (`python -m benchmarks {module}`)\n")
+    source, target = np.ones(1 << 26, np.uint8), np.ones(1 << 26, np.uint8)
+    seconds = time_in_turns({"copy": lambda: np.copyto(target, source)}, ROUNDS, min, SECONDS)["copy"]
+    print(f"The measured peak of a thread is {peak() / 1e9:.0f} GFLOP/s; a copy of 64 MiB reads and writes", end=" ")
+    print(f"{2 * source.nbytes / seconds / 1e9:.1f} GB/s.\n")
+    print("| | ours | GFLOP/s | of the peak | GB/s | NumPy | PyTorch | ONNX Runtime |")
+    print("|---|---|---|---|---|---|---|---|")
+    for case in cases:
+        print(run_case(case, threads), flush=True)
+
+
+def in_processes(module: str) -> None:
+    """Runs `benchmarks.<module>.table` once for each number of threads: the libraries read it when they start."""
+    for threads in (1, 2):
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+        code = f"from benchmarks.{module} import table; table({threads})"
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True)
