@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import IndexType, VectorType, i64
+from xdsl.dialects.builtin import IndexType, VectorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.builder import NO_SIGNED_WRAP, LLVMBuilder, element_type, is_vector
@@ -117,6 +117,31 @@ _RULES: dict[type[Operation], Callable[[LLVMBuilder, LaneValue, LaneValue, int],
     arith.SubiOp: sub,
     arith.MuliOp: mul,
 }
+
+
+_MIRRORED = {"eq": "eq", "ne": "ne", "slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
+
+
+def compare(b: LLVMBuilder, op: arith.CmpiOp, lhs: LaneValue, rhs: LaneValue, lanes: int) -> SSAValue | None:
+    """A comparison of equal steps with one number, in 32 bits; `None` for any other.
+
+    `base + step * lane < number` is `step * lane < number - base`, and the right side counts only as far as the left
+    side goes.
+    """
+    predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+    if isinstance(rhs, Ramp) and predicate in _MIRRORED:
+        lhs, rhs, predicate = rhs, lhs, _MIRRORED[predicate]
+    if not isinstance(lhs, Ramp) or is_varying(rhs) or not isinstance(rhs, SSAValue) or predicate not in _MIRRORED:
+        return None
+    step = b.known_integer(lhs.step)
+    if step is None or not 0 < step < 1 << 16:
+        return None
+    rest = b.sub(rhs, lhs.base)
+    rest = b.overloaded("llvm.smin", (rest, b.integer(step * lanes)), i64)
+    rest = b.overloaded("llvm.smax", (rest, b.integer(-1)), i64)
+    narrow = b.splat(b.make(llvm.TruncOp, (rest,), i32), lanes)
+    steps = b.elements([step * lane for lane in range(lanes)], VectorType(i32, [lanes]))
+    return b.compare(predicate, steps, narrow)
 
 
 def index_rule(op: Operation) -> Callable[[LLVMBuilder, LaneValue, LaneValue, int], LaneValue] | None:
