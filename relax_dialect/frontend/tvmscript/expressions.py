@@ -17,7 +17,7 @@ from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
-from relax_dialect.frontend.tvmscript.evaluator import is_number, items_of
+from relax_dialect.frontend.tvmscript.evaluator import DIM_FUNCTIONS, is_number, items_of
 from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.operators import call_operator
 from relax_dialect.frontend.tvmscript.program import Program
@@ -198,7 +198,11 @@ class ExpressionReader(StaticReader):
 
         name = self.aliases.name_in("relax", node.func)
         if name is None:
-            return super().call(node) if self.aliases.resolve(node.func) else call_function(self, node)
+            bare = isinstance(node.func, ast.Name) and node.func.id in DIM_FUNCTIONS and node.func.id not in self.scope
+            if bare or self.aliases.resolve(node.func) is not None:
+                return super().call(node)
+            with self.implicit(False):
+                return call_function(self, node)
         form = FORMS.get(name)
         return call_operator(self, node, name) if form is None else form(self, node)
 

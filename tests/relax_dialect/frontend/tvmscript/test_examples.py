@@ -196,3 +196,12 @@ def test_memory_example_without_its_misprints():
     (func,) = parse(text).ops
     assert isinstance(func, FuncOp)
     assert not func.function_type.pure
+
+
+def test_call_of_the_rfc_with_shape_and_dtype():
+    """The one line that explains `call_dps_packed`, inside of a function."""
+    call = """R.call_dps_packed("custom_packed_func", (input0, input1), output_shape=(3, 4),
+                 output_dtype="float32")"""
+    (func,) = parse(f"@R.function\ndef f(input0: R.Tensor, input1: R.Tensor):\n    return {call}\n").ops
+    assert isinstance(func, FuncOp)
+    assert str(func.function_type.ret) == "!relax.tensor<[3, 4], f32>"

@@ -60,6 +60,9 @@ HEADS = {
         "@f[%n](%x: !relax.tensor<[n, 2 * n + 1], f16>) -> !relax.tensor<[n, 2 * n + 1], f16>"
     ),
     'def f(x: R.Tensor[(n, m), "f32"]):': ("@f[%n, %m](%x: !relax.tensor<[n, m], f32>) -> !relax.tensor<[n, m], f32>"),
+    'def f(x: R.Tensor[(n, 2 * floordiv(n, 2)), "f32"]):': (
+        "@f[%n](%x: !relax.tensor<[n, 2 * floordiv(n, 2)], f32>) -> !relax.tensor<[n, 2 * floordiv(n, 2)], f32>"
+    ),
     'def f(x: R.Tensor[_, "f32"]):': "@f(%x: !relax.tensor<*, f32>) -> !relax.tensor<*, f32>",
     "def f(x: Tensor[(n, 4)]):": "@f[%n](%x: !relax.tensor<[n, 4], _>) -> !relax.tensor<[n, 4], _>",
     'def f(x: R.Tensor(dtype="int8", ndim=2)):': "@f(%x: !relax.tensor<[_, _], i8>) -> !relax.tensor<[_, _], i8>",
