@@ -93,10 +93,11 @@ class GraphImporter:
         for node in nodes:
             self._node(node)
 
-    def initialize(self, graph: GraphProto) -> None:
-        """Makes the initializers known."""
+    def initialize(self, graph: GraphProto, *, named: bool = False) -> None:
+        """Makes the initializers known; `named` ones become weights of their names, which have to be unique."""
         for tensor in graph.initializer:
-            self.environment[tensor.name] = Value.of(self.model.array(tensor))
+            name = tensor.name if named else None
+            self.environment[tensor.name] = Value.of(self.model.array(tensor), name=name)
         if graph.sparse_initializer:
             raise Refusal("sparse initializers are not supported")
 

@@ -84,7 +84,7 @@ class Importer:
                 importer = GraphImporter(
                     self.model, bb, self.model.opsets, self._hints(), problems, environment, in_dataflow
                 )
-                importer.initialize(graph)
+                importer.initialize(graph, named=True)
                 results = self._in_dataflow(importer) if in_dataflow else self._results(importer)
                 bb.emit_func_output(results[0] if len(results) == 1 else results)
         except _Unsupported:

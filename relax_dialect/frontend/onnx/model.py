@@ -58,7 +58,8 @@ class Model:
                 raise Refusal(f"the tensor {tensor.name} does not lie within the {size} bytes of its file")
             if count == 0:
                 return np.empty(shape, dtype)
-            return np.memmap(path, dtype, "r", offset, (count,)).reshape(shape)
+            mapped = np.memmap(path, dtype, "r", offset, (count,)).reshape(shape)
+            return mapped if mapped.flags.aligned else np.array(mapped)
         except (OSError, ValueError) as error:
             raise Refusal(f"the tensor {tensor.name} cannot be read from its file: {error}") from None
 

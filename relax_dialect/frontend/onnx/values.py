@@ -16,6 +16,7 @@ from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import from_numpy
+from tir_dialect.elements import MOST_IN_TEXT
 
 Array: TypeAlias = NDArray[Any]
 """Elements that are known while importing: of NumPy's dtype, or objects if some are symbolic dimensions."""
@@ -30,15 +31,18 @@ class Value:
     Elements become a constant, or an op that makes a tensor of dimensions, when they are first used as a value.
     """
 
-    def __init__(self, expr: Expr | None, known: Array | None = None, dtype: Attribute | None = None):
+    def __init__(
+        self, expr: Expr | None, known: Array | None = None, dtype: Attribute | None = None, name: str | None = None
+    ):
         self._expr = expr
+        self._name = name
         self.known = None if known is None else plain(known, dtype)
         self._dtype = dtype
 
     @classmethod
-    def of(cls, known: Array, dtype: Attribute | None = None) -> Value:
-        """A tensor whose elements are known; symbolic ones need the dtype."""
-        return cls(None, np.asarray(known), dtype)
+    def of(cls, known: Array, dtype: Attribute | None = None, name: str | None = None) -> Value:
+        """A tensor whose elements are known; symbolic ones need the dtype. Large ones become a weight of that name."""
+        return cls(None, np.asarray(known), dtype, name if known.size > MOST_IN_TEXT else None)
 
     @property
     def dtype(self) -> Attribute:
@@ -74,7 +78,7 @@ class Value:
         """The value of the program."""
         if self._expr is None or (self.known is not None and not bb.is_visible(self._expr.value)):
             assert_known = cast("Array", self.known)
-            self._expr = _emit(bb, assert_known, self.dtype)
+            self._expr = _emit(bb, assert_known, self.dtype, self._name)
         return self._expr
 
     @property
@@ -101,9 +105,9 @@ def _number(element: Any) -> Any:
     return element
 
 
-def _emit(bb: BlockBuilder, known: Array, dtype: Attribute) -> Expr:
+def _emit(bb: BlockBuilder, known: Array, dtype: Attribute, name: str | None) -> Expr:
     if known.dtype != object:
-        return bb.const(known, dtype)
+        return bb.const(known, dtype, name)
     made = op.shape_to_tensor(cast("Sequence[Any]", known.reshape(-1).tolist()))
     if known.ndim != 1:
         made = op.reshape(made, known.shape)

@@ -128,6 +128,16 @@ def test_external_data_are_read(tmp_path: Path):
     assert np.array_equal(run(_saved(tmp_path, "weights.bin"), X)[0], 2 * X + 1)
 
 
+def test_large_external_data_are_weights_by_name(tmp_path: Path):
+    w = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    proto = model([helper.make_node("MatMul", ["x", "w"], ["y"])], [("x", F, [3, 64])], [("y", F, [3, 64])], [("w", w)])
+    path = tmp_path / "model.onnx"
+    onnx.save_model(proto, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+    assert 'relax.constant "w" :' in str(import_model(path))
+    x = np.ones((3, 64), np.float32)
+    np.testing.assert_allclose(run(path, x)[0], x @ w, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("location", ["../weights.bin", "/etc/passwd", "missing.bin", ""])
 def test_external_data_stay_in_the_folder(tmp_path: Path, location: str):
     (tmp_path / "inner").mkdir()
