@@ -30,7 +30,7 @@ def _widths(stage: Stage, group: Group) -> Iterator[int]:
 
 def _bits(kind: Attribute, pinned: bool) -> int:
     if isinstance(kind, IndexType):
-        return 64 if pinned else 8
+        return 32 if pinned else 8
     if isinstance(kind, BFloat16Type | Float16Type):
         return 32
     return 8 * byte_size(kind) if is_dtype(kind) else 8
