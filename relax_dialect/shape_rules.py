@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any
@@ -342,7 +343,8 @@ def reduction(op: ReductionOp, x: Elements | None) -> Elements | None:
     identity, combine = COMBINE[type(op)]
     axes = range(x.ndim) if op.axes is None else _axes(op.axes, x.ndim)
     kept = [axis for axis in range(x.ndim) if axis not in axes]
-    rows = x.transpose([*kept, *axes]).reshape(-1, int(np.prod([x.shape[axis] for axis in axes], dtype=int)))
+    count, length = (math.prod(x.shape[axis] for axis in group) for group in (kept, axes))
+    rows = x.transpose([*kept, *axes]).reshape(count, length)
     if identity is None and not rows.shape[1]:
         return None
     arithmetic = Arithmetic.at(op)

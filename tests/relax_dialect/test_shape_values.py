@@ -109,6 +109,24 @@ def test_what_is_not_known_is_not_known():
     assert values.elements(func.params[0]) is None
 
 
+def test_reductions_of_no_elements():
+    module = parse_module(
+        """
+        relax.func @main() -> !relax.object {
+          %s = relax.shape [2, 0]
+          %z = relax.zeros %s dtype = i64
+          %0 = relax.prod %z axes = [1]
+          relax.return %0
+        }
+        """
+    )
+    func = next(op for op in module.ops if isinstance(op, FuncOp))
+    *_, total, _ = func.body.block.ops
+    elements = ShapeValues().elements(total.results[0])
+    assert elements is not None
+    assert [str(each) for each in elements.reshape(-1)] == ["1", "1"]
+
+
 def test_long_chains_need_no_deep_stack():
     steps = "\n".join(f"%{i + 1} = relax.add %{i}, %c" for i in range(5_000))
     module = parse_module(
