@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
@@ -61,6 +61,16 @@ class WeightAttr(Data[Weight]):
 
     def __init__(self, weight: Weight | str, array: Array | None = None) -> None:
         super().__init__(Weight(weight, array) if isinstance(weight, str) else weight)
+
+    @property
+    def weight_name(self) -> str:
+        """The name under which the tensor is kept."""
+        return self.data.name
+
+    @property
+    def array(self) -> NDArray[Any] | None:
+        """The elements, if they are in this process."""
+        return self.data.array
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Weight:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import tvm_ffi
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, LocationAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import DiagnosticException
+from xdsl.utils.hints import isa
 
-from tir_dialect.elements import elements_of
-from tir_dialect.weights import WeightAttr
-from vm_dialect.dtypes import element_type
+from vm_dialect.dtypes import ELEMENT_TYPES, element_type
 from vm_dialect.exec_builder import Argument as BuilderArgument
 from vm_dialect.exec_builder import ExecBuilder
 from vm_dialect.executable import Executable, FunctionKind, Metadata, NativeObject
@@ -20,12 +20,12 @@ from vm_dialect.executable.instructions import Operand
 from vm_dialect.executable.model import BUILTIN_PREFIX
 from vm_dialect.ops.base import Argument, BuiltinOp, ConstantOp, DTypeRef, FunctionRef, TensorRef
 from vm_dialect.ops.calls import CallKernelOp, CallOp, CallPackedOp
-from vm_dialect.ops.constants import ConstantSymbolOp
+from vm_dialect.ops.constants import ConstantSymbolOp, KeptTensor
 from vm_dialect.ops.memory import KillOp
 from vm_dialect.ops.structure import FuncOp, GotoOp, IfOp, ReturnOp
 from vm_dialect.register_attributes import frame_size, value_register
 from vm_dialect.registers import parallel_moves
-from vm_dialect.tensors import Array, from_numpy
+from vm_dialect.tensors import Array, from_numpy, numpy_dtype
 
 
 def no_location(location: LocationAttr) -> str:
@@ -85,9 +85,12 @@ class ConstantPool:
     def _elements(self, name: str, user: Operation) -> Array | tvm_ffi.Tensor:
         declared = self.constants.get(name)
         value = None if declared is None else declared.value
-        if value is not None and (array := elements_of(value)) is not None:
-            return from_numpy(array)
-        elements = self.tensors.get(value.data.name if isinstance(value, WeightAttr) else name)
+        if isa(value, DenseIntOrFPElementsAttr):
+            return from_numpy(dense_array(value))
+        kept = value if isinstance(value, KeptTensor) else None
+        if kept is not None and kept.array is not None:
+            return from_numpy(kept.array)
+        elements = self.tensors.get(name if kept is None else kept.weight_name)
         if elements is None:
             raise DiagnosticException(f"'{user.name}' op constant @{name} has no elements: pass them when emitting")
         tensor = elements if isinstance(elements, tvm_ffi.Tensor) else from_numpy(elements)
@@ -99,6 +102,14 @@ class ConstantPool:
                     f"'{user.name}' op constant @{name} expected {expected}, got elements of {got}"
                 )
         return tensor
+
+
+def dense_array(value: DenseIntOrFPElementsAttr) -> Array:
+    """The elements of a dense attribute as an array."""
+    element = ELEMENT_TYPES[str(value.type.element_type)]
+    values = np.array(value.get_values(), np.float64 if element.name == "bf16" else None).astype(numpy_dtype(element))
+    shape = value.type.get_shape()
+    return np.full(shape, values.reshape(-1)[0]) if values.size == 1 else values.reshape(shape)
 
 
 _Move: TypeAlias = tuple[int, BuilderArgument]

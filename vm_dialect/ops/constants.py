@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from typing_extensions import override
 from xdsl.dialects.builtin import (
@@ -32,11 +32,13 @@ from xdsl.irdl import (
 )
 from xdsl.traits import ConstantLike, NoMemoryEffect, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
-from tir_dialect.elements import TensorAttr
-from tir_dialect.weights import WeightAttr
 from vm_dialect.ops.base import Argument, ConstantOp, DTypeRef, TensorRef
 from vm_dialect.types import F64, I1, I64, OBJECT, TensorType, dtype_name
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def number_attr(value: bool | float) -> IntegerAttr | FloatAttr:
@@ -158,6 +160,21 @@ class NullOp(ConstantOp):
         return None
 
 
+@runtime_checkable
+class KeptTensor(Protocol):
+    """An attribute that stands for a tensor by its name, as `#tir.weight` does."""
+
+    @property
+    def weight_name(self) -> str:
+        """The name under which the tensor is kept."""
+        ...
+
+    @property
+    def array(self) -> NDArray[Any] | None:
+        """The elements, if they are in this process."""
+        ...
+
+
 @irdl_op_definition
 class ConstantSymbolOp(IRDLOperation):
     """Declares a constant tensor of the executable.
@@ -173,19 +190,20 @@ class ConstantSymbolOp(IRDLOperation):
     C1: the shape is static.
     C2: the run time has the element type.
     C3: the elements have the declared type.
+    C4: the value is elements, or a tensor by name.
     """
 
     name = "vm.constant"
 
     sym_name = prop_def(SymbolNameConstraint())
     tensor_type = prop_def(BuiltinTensorType)
-    value = opt_prop_def(DenseIntOrFPElementsAttr | WeightAttr)
+    value = opt_prop_def(Attribute)
 
     traits = traits_def(NoMemoryEffect(), SymbolOpInterface())
 
     assembly_format = "$sym_name `:` $tensor_type (`=` $value^)? attr-dict"
 
-    def __init__(self, name: str, tensor_type: BuiltinTensorType, value: TensorAttr | None = None):
+    def __init__(self, name: str, tensor_type: BuiltinTensorType, value: Attribute | None = None):
         super().__init__(properties={"sym_name": StringAttr(name), "tensor_type": tensor_type, "value": value})
 
     @property
@@ -200,8 +218,11 @@ class ConstantSymbolOp(IRDLOperation):
             raise VerifyException(f"{where} expected a static shape, got {self.tensor_type}")  # C1
         if dtype_name(self.tensor_type.element_type) is None:
             raise VerifyException(f"{where} has no element type {self.tensor_type.element_type} at run time")  # C2
-        if self.value is not None and not isinstance(self.value, WeightAttr) and self.value.type != self.tensor_type:
-            raise VerifyException(f"{where} expected elements of {self.tensor_type}, got {self.value.type}")  # C3
+        if isa(self.value, DenseIntOrFPElementsAttr):
+            if self.value.type != self.tensor_type:
+                raise VerifyException(f"{where} expected elements of {self.tensor_type}, got {self.value.type}")  # C3
+        elif self.value is not None and not isinstance(self.value, KeptTensor):
+            raise VerifyException(f"{where} expected elements or a tensor by name, got {self.value}")  # C4
 
 
 @irdl_op_definition

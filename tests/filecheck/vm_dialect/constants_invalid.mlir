@@ -31,6 +31,11 @@ vm.constant @constant_c3 : tensor<2xf32> = dense<1.0> : tensor<3xf32>
 
 // -----
 
+// CHECK: 'vm.constant' op @constant_c4 expected elements or a tensor by name, got "text"
+vm.constant @constant_c4 : tensor<2xf32> = "text"
+
+// -----
+
 // CHECK: 'vm.constant_tensor' op expected known rank and dtype, got !vm.tensor<_, f32>
 vm.func @constant_tensor_c1() {
   %w = vm.constant_tensor @w : !vm.tensor<_, f32>
