@@ -9,6 +9,7 @@ from typing import Any
 from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
 from tests.onnx_backend.cases import Case, differs
+from tests.support.programs import as_arguments
 from vm_dialect import VirtualMachine
 from vm_dialect.tensors import to_numpy
 
@@ -43,7 +44,7 @@ def outcome(case: Case, *, dynamic: bool = False, import_only: bool = False) -> 
 
 def _run(function: Callable[..., Any], case: Case) -> str | None:
     for inputs, expected in case.data:
-        found = function(*inputs)
+        found = function(*as_arguments(inputs))
         outputs = [to_numpy(each) for each in ([found] if hasattr(found, "__dlpack__") else found)]
         wrong = differs(outputs, expected, case.tolerance)
         if wrong is not None:
