@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto, ValueInfoProto, numpy_helper
 
 from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
 from relax_dialect.frontend.onnx.errors import OnnxImportError, Refusal
@@ -92,12 +92,15 @@ def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
 
 
 def _without_elements(model: ModelProto) -> ModelProto:
-    """The model as the checker takes it: external data are looked at when they are read."""
-    external = [each for each in model.graph.initializer if each.data_location == TensorProto.EXTERNAL]
-    if not external:
+    """The model as the checker takes it: external data are looked at when they are read, outputs need no shape."""
+    external = any(each.data_location == TensorProto.EXTERNAL for each in model.graph.initializer)
+    if not external and all(map(_has_shape, model.graph.output)):
         return model
     bare = ModelProto()
     bare.CopyFrom(model)
+    for output in bare.graph.output:
+        if not _has_shape(output):
+            output.type.tensor_type.shape.SetInParent()
     for tensor in bare.graph.initializer:
         if tensor.data_location == TensorProto.EXTERNAL:
             del tensor.external_data[:]
@@ -106,6 +109,10 @@ def _without_elements(model: ModelProto) -> ModelProto:
             del tensor.dims[:]
             tensor.dims.append(0)
     return bare
+
+
+def _has_shape(info: ValueInfoProto) -> bool:
+    return info.type.WhichOneof("value") != "tensor_type" or info.type.tensor_type.HasField("shape")
 
 
 def _read(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:

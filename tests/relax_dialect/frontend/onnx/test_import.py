@@ -46,6 +46,11 @@ def test_initializers_are_constants_and_inputs_parameters():
     assert np.array_equal(run(proto, X)[0], 2 * X + 1)
 
 
+def test_outputs_need_no_shape():
+    proto = model(SCALED, [("x", F, [3, 4])], [("y", F, None)], WEIGHTS)
+    assert np.array_equal(run(proto, X)[0], 2 * X + 1)
+
+
 def test_named_dimensions_are_symbols():
     proto = model(SCALED, [("x", F, ["batch", 4])], [("y", F, ["batch", 4])], WEIGHTS)
     assert "[batch, 4]" in str(import_model(proto))
