@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
 import tvm_ffi
 from xdsl.context import Context
@@ -47,6 +47,7 @@ def build(
     opt_level: int = 3,
     cache: CodeCache | bool = True,
     weights: Mapping[str, Any] | None = None,
+    progress: TextIO | None = None,
 ) -> Executable:
     """Compiles a module, which is left as it is.
 
@@ -54,7 +55,7 @@ def build(
     the virtual machine, which can be stepped, instrumented and profiled, and only kernels are machine code. `target` is
     the host unless named (`x86-64-v3`). `opt_level` is LLVM's for kernels, 0 to 3; at 0 the graph is not optimised
     either. `cache` keeps compiled code on disk: `False` for none, or one of your own. `weights` are the constants that
-    the module refers to by name: arrays of any DLPack library.
+    the module refers to by name: arrays of any DLPack library. `progress`, a terminal, gets a bar if kernels take long.
 
     Raises `DiagnosticException` with all errors at their ops, `CodegenError` if LLVM rejects the code, `ValueError` for
     a mode, target or level that there is not.
@@ -64,31 +65,35 @@ def build(
     verify_program(module)
     lowered = module.clone()
     (RelaxToVMPass if opt_level else RelaxToVMPlainPass)().apply(Context(), lowered)
-    return _Build(lowered, _target(target), _cache(cache), opt_level, _tensors(weights or {})).run(mode)
+    kernels = compile_prim_funcs(
+        lowered, _target(target), cache=_cache(cache), options=KernelOptions(opt_level=opt_level), progress=progress
+    )
+    made = _Build(lowered, kernels, _tensors(weights or {}))
+    return made.native() if mode == "native" else made.bytecode()
 
 
 @dataclass(frozen=True)
 class _Build:
-    """What is common to both modes: a module of `vm.func`s and PrimFuncs, and where its code is for."""
+    """What is common to both modes: a module of `vm.func`s and PrimFuncs, and the code of the latter."""
 
     module: ModuleOp
-    target: Target
-    cache: CodeCache
-    opt_level: int
+    kernels: Kernels
     weights: Mapping[str, tvm_ffi.Tensor]
 
-    def run(self, mode: Mode) -> Executable:
-        kernels = compile_prim_funcs(
-            self.module, self.target, cache=self.cache, options=KernelOptions(opt_level=self.opt_level)
-        )
-        return self._native(kernels) if mode == "native" else self._bytecode(kernels)
+    @property
+    def target(self) -> Target:
+        return self.kernels.target
 
-    def _native(self, kernels: Kernels) -> Executable:
+    @property
+    def cache(self) -> CodeCache:
+        return self.kernels.cache
+
+    def native(self) -> Executable:
         """Functions and kernels as machine code."""
         builder = ExecBuilder()
         builder.set_metadata(self._metadata("native"))
-        functions = function_object(self.module, self.target, kernels.symbols, self.cache)
-        for item in self._objects([*kernels.objects.values(), functions]):
+        functions = function_object(self.module, self.target, self.kernels.symbols, self.cache)
+        for item in self._objects([*self.kernels.objects.values(), functions]):
             builder.add_native_object(item)
         constants = {op.sym_name.data: op for op in self.module.ops if isinstance(op, ConstantSymbolOp)}
         pool = ConstantPool(builder, constants, self.weights)
@@ -99,12 +104,12 @@ class _Build:
                 builder.declare_function(func.sym_name.data, FunctionKind.NATIVE, func.parameter_names)
         return builder.get()
 
-    def _bytecode(self, kernels: Kernels) -> Executable:
+    def bytecode(self) -> Executable:
         """Functions as instructions, kernels as machine code behind wrappers that check their arguments."""
         native: list[NativeObject] = []
-        if kernels.symbols:
-            wrappers = wrapper_object(_kernels(self.module), self.target, kernels.symbols, self.cache)
-            native = self._objects([*kernels.objects.values(), wrappers])
+        if self.kernels.symbols:
+            wrappers = wrapper_object(_kernels(self.module), self.target, self.kernels.symbols, self.cache)
+            native = self._objects([*self.kernels.objects.values(), wrappers])
         AllocateRegistersPass().apply(Context(), self.module)
         return emit_executable(
             self.module,

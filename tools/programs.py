@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -143,6 +144,7 @@ def build_executable(module: ModuleOp, options: BuildOptions) -> Executable:
         target=options.target,
         opt_level=options.opt_level,
         cache=options.cache,
+        progress=sys.stderr if sys.stderr.isatty() else None,
     )
 
 

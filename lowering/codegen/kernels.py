@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -17,6 +17,7 @@ from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.llvm_text import llvm_text
 from lowering.codegen.loader import LoadedCode, load_objects
 from lowering.codegen.version import compiler_version
+from lowering.progress import ProgressBar
 from lowering.to_llvm.signature import KernelSignature, kernel_signature
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.calls import CallOp
@@ -119,8 +120,11 @@ def compile_prim_funcs(
     cache: CodeCache | None = None,
     options: KernelOptions = DEFAULT_OPTIONS,
     extern: Mapping[str, int] | None = None,
+    progress: TextIO | None = None,
 ) -> Kernels:
     """Compile every public prim_func of a module, which is left as it is, for the host or another target.
+
+    `progress`, a terminal, gets a bar if that takes long.
 
     Raises `PassFailedException` at an op that has no lowering, and `CodegenError` if LLVM rejects the code.
     """
@@ -131,14 +135,17 @@ def compile_prim_funcs(
     symbols: dict[str, str] = {}
     objects: dict[str, bytes] = {}
     choose = _choices(target, options)
-    for group in kernel_groups(module):
+    groups, bar = list(kernel_groups(module)), ProgressBar(progress, "kernels")
+    for number, group in enumerate(groups):
+        bar.show(number, len(groups), group[0].sym_name.data)
         choice = choose(group)
         parts = [salt, *(fingerprint(op, ("sym_name",) if op is group[0] else ()) for op in group)]
         key = cache_key(parts if choice is None else [*parts, choice.text()])
         symbol = symbols[group[0].sym_name.data] = f"relax_{key[:32]}"
         if symbol not in objects:
             objects[symbol] = _cached(cache, key, group, symbol, target, replace(options, choice=choice))
-    signatures = {group[0].sym_name.data: kernel_signature(group[0]) for group in kernel_groups(module)}
+    bar.close()
+    signatures = {group[0].sym_name.data: kernel_signature(group[0]) for group in groups}
     return Kernels(symbols, objects, signatures, target, cache, extern or {})
 
 

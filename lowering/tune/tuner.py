@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import DiagnosticException
 
 from lowering.codegen.errors import CodegenError
 from lowering.codegen.kernels import kernel_groups
+from lowering.progress import ProgressBar
 from lowering.tune.choice import Choice
 from lowering.tune.database import Record, TuningDatabase, default_database, kernel_key
 from lowering.tune.measure import Bench, agree
@@ -81,16 +82,15 @@ def tune(
     groups = {group[0].sym_name.data: group for group in kernel_groups(lowered) if group[0].sym_name.data in calls}
     found: dict[str, Record] = {}
     tried = 0
+    bar = ProgressBar(progress, "kernels")
     for number, (name, group) in enumerate(groups.items()):
         search = _Search(Bench(group, calls[name], target), target, name)
         for count, _ in enumerate(search.run(trials, seed), start=1):
-            _show(progress, number, len(groups), count / trials, name)
+            bar.show(number + count / trials, len(groups), name)
             tried += 1
         if search.record is not None:
             found[name] = search.record
-    _show(progress, len(groups), len(groups), 0, "done")
-    if progress is not None:
-        progress.write("\n")
+    bar.close()
     database.add({kernel_key(groups[name], target): record for name, record in found.items()})
     return Report(found, len(groups), tried)
 
@@ -130,11 +130,3 @@ class _Search:
                 if seconds < best * (1 - LEAST_GAIN):
                     self.record = Record(choice, seconds, least, self.name)
             yield choice
-
-
-def _show(progress: TextIO | None, done: int, total: int, part: float, name: str) -> None:
-    if progress is None:
-        return
-    filled = int(30 * (done + part) / max(total, 1))
-    progress.write(f"\r[{'#' * filled}{'.' * (30 - filled)}] {done}/{total} kernels  {name[:40]:<40}")
-    progress.flush()

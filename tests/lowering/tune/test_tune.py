@@ -141,7 +141,8 @@ def test_what_gives_other_values_is_not_kept(
     assert not report.records
 
 
-def test_progress(everything_is_faster: None):
+def test_progress(everything_is_faster: None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("lowering.progress.PATIENCE", 0)
     bar = io.StringIO()
     tune(parse_module(SQUARE), arrays(3), trials=1, database=TuningDatabase(None), progress=bar)
     assert "kernels" in bar.getvalue()
