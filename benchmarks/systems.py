@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -92,9 +93,41 @@ def tvm(model: ModelProto, threads: int) -> Run:
     return run
 
 
+def iree(model: ModelProto, threads: int) -> Run:
+    """IREE for the CPU of this machine; one thread runs without its task system."""
+    import onnx
+    from iree import compiler, runtime
+    from iree.compiler.tools.import_onnx import __main__ as importer
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, text = f"{folder}/model.onnx", f"{folder}/model.mlir"
+        onnx.save(model, source)
+        importer.main(importer.parse_arguments([source, "-o", text]))
+        options = ["--iree-llvmcpu-target-cpu=host"]
+        code = compiler.compile_file(text, target_backends=["llvm-cpu"], input_type="onnx", extra_args=options)
+    if threads > 1:
+        runtime.flags.parse_flags(f"--task_topology_group_count={threads}")
+    context = runtime.SystemContext(config=runtime.Config("local-task" if threads > 1 else "local-sync"))
+    context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, code))
+    main = context.modules.module[model.graph.name]
+    names = [each.name for each in model.graph.input]
+
+    def run(inputs: Mapping[str, np.ndarray]) -> Callable[[], Sequence[Any]]:
+        arguments = [runtime.asdevicearray(context.config.device, inputs[name]) for name in names]
+
+        def call() -> Sequence[Any]:
+            result = main(*arguments)
+            return [each.to_host() for each in (result if isinstance(result, tuple) else (result,))]
+
+        return call
+
+    return run
+
+
 SYSTEMS: Mapping[str, Callable[[ModelProto, int], Run]] = {
     "ours": ours,
     "onnxruntime": onnxruntime,
     "openvino": openvino,
     "tvm": tvm,
+    "iree": iree,
 }
