@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lowering.legalize.context import legalizes
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import widen
-from lowering.legalize.windows import Laid, laid_out, within
+from lowering.legalize.windows import Channel, Laid, laid_out, taken_apart, within
 from relax_dialect.ops.convolution import (
     Conv1dOp,
     Conv1dTransposeOp,
@@ -18,8 +18,10 @@ from relax_dialect.ops.convolution import (
     ForwardConvolutionOp,
     TransposedConvolutionOp,
 )
+from relax_dialect.ops.layouts import Layout
 from relax_dialect.ops.windows import spatial_letters
 from tir_dialect import te
+from tir_dialect.dims import Dim
 
 
 def convolution(kernel: Kernel, op: ForwardConvolutionOp) -> te.Tensor:
@@ -32,19 +34,52 @@ def convolution(kernel: Kernel, op: ForwardConvolutionOp) -> te.Tensor:
     if any(windows.padding):
         x = Laid(_padded(x, windows.padding, spatial), data_layout)
     filters, channels, *sizes = w.extents("OI" + spatial)
-    groups = op.groups.value.data
-    axes = [te.reduce_axis(channels, "c"), *(te.reduce_axis(size, f"k{at}") for at, size in enumerate(sizes))]
+    seen = _Group(filters, channels, op.groups.value.data, data_layout.blocks.get("C"))
+    axes = [te.reduce_axis(size, f"k{at}") for at, size in enumerate(sizes)]
     steps = list(zip(windows.strides, windows.dilation, strict=True))
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        batch, out, *places = i
-        channel = axes[0] if groups == 1 else out // (filters // groups) * channels + axes[0]
-        sources = [at * stride + k * d for at, k, (stride, d) in zip(places, axes[1:], steps, strict=True)]
-        left = x.at("NC" + spatial, (batch, channel, *sources))
-        right = w.at("OI" + spatial, (out, *axes))
-        return te.cast(te.sum(widen(te.cast(left, dtype)) * widen(te.cast(right, dtype)), axes), dtype)
+        batch, out, places = taken_apart(i, out_layout)
+        sources = [at * stride + k * d for at, k, (stride, d) in zip(places, axes, steps, strict=True)]
+        left = x.at("NC" + spatial, (batch, seen.channel(out), *sources))
+        right = w.at("OI" + spatial, (out, seen.member, *axes))
+        products = widen(te.cast(left, dtype)) * widen(te.cast(right, dtype))
+        return te.cast(te.sum(products, [*seen.axes, *axes]), dtype)
 
-    return laid_out(kernel.shape(op.result), out_layout, "NC" + spatial, element, f"conv{op.RANK}d")
+    return laid_out(kernel.shape(op.result), out_layout, _letters(out_layout, spatial), element, f"conv{op.RANK}d")
+
+
+def _letters(layout: Layout, spatial: str) -> str:
+    return "N" + layout.parts("C") + spatial
+
+
+class _Group:
+    """The channels that a filter sees: `member` is one of those of its group, which the sum runs over along `axes`."""
+
+    def __init__(self, filters: Dim, channels: Dim, groups: int, block: int | None):
+        """`filters` is how many filters there are, `channels` how many channels a group sees, of data in blocks."""
+        self.groups, self.channels = groups, channels
+        self.filters = filters // groups
+        if block is not None and (channels % block).constant_value == 0:
+            self.axes = [te.reduce_axis(channels // block, "c"), te.reduce_axis(block, "b")]
+            self.member = Channel(self.axes[0], self.axes[1], block)
+        else:
+            self.axes = [te.reduce_axis(channels, "c")]
+            self.member = Channel(self.axes[0])
+
+    def channel(self, out: Channel) -> Channel:
+        """The member as a channel of the data, for a filter."""
+        member = self.member
+        if self.groups == 1:
+            return member
+        if self.filters.constant_value == 1 and self.channels.constant_value == 1:
+            return out
+        if out.inner is not None and (self.filters % out.size).constant_value == 0:
+            group = out.outer // (self.filters // out.size)
+        else:
+            group = out.whole // self.filters
+        count = self.channels // member.size
+        return Channel(group * count + member.outer, member.inner, member.size)
 
 
 def _padded(x: Laid, padding: Sequence[int], spatial: str) -> te.Tensor:
@@ -81,19 +116,21 @@ def transposed_convolution(kernel: Kernel, op: TransposedConvolutionOp) -> te.Te
     steps = list(zip(windows.strides, windows.dilation, windows.padding[: op.RANK], strict=True))
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        batch, out, *places = i
+        batch, made, places = taken_apart(i, out_layout)
+        out = made.whole
         channel = axes[0] if groups == 1 else out // filters * inner + axes[0]
         filter = out if groups == 1 else out % filters
         # The place before the stride spread it; only multiples of the stride come from an element.
         spread = [at + low - k * d for at, k, (_, d, low) in zip(places, axes[1:], steps, strict=True)]
         sources = [each // stride for each, (stride, _, _) in zip(spread, steps, strict=True)]
         whole = [each % stride == 0 for each, (stride, _, _) in zip(spread, steps, strict=True) if stride > 1]
-        left = x.at("NC" + spatial, (batch, channel, *sources))
-        right = w.at("OI" + spatial, (filter, channel, *axes[1:]))
+        left = x.at("NC" + spatial, (batch, Channel(channel), *sources))
+        right = w.at("OI" + spatial, (Channel(filter), Channel(channel), *axes[1:]))
         product = widen(te.cast(left, dtype)) * widen(te.cast(right, dtype))
         return te.cast(te.sum(product, axes, where=te.logical_and(within(sources, lengths), *whole)), dtype)
 
-    return laid_out(kernel.shape(op.result), out_layout, "NC" + spatial, element, f"conv{op.RANK}d_transpose")
+    letters = _letters(out_layout, spatial)
+    return laid_out(kernel.shape(op.result), out_layout, letters, element, f"conv{op.RANK}d_transpose")
 
 
 for _op in (Conv1dTransposeOp, Conv2dTransposeOp, Conv3dTransposeOp):

@@ -8,7 +8,7 @@ from functools import reduce
 from lowering.legalize.context import legalizes
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import is_float_expr, narrow, widen
-from lowering.legalize.windows import Laid, laid_out, within
+from lowering.legalize.windows import Channel, Laid, laid_out, taken_apart, within
 from relax_dialect.ops.pooling import (
     AdaptiveAvgPool1dOp,
     AdaptiveAvgPool2dOp,
@@ -22,6 +22,7 @@ from relax_dialect.ops.pooling import (
     MaxPool2dOp,
     MaxPool3dOp,
     MaxPoolOp,
+    PoolBase,
     WindowPoolOp,
 )
 from relax_dialect.ops.windows import spatial_letters
@@ -33,9 +34,9 @@ class _Pool:
     """The data of a pooling op, and the places of its windows."""
 
     def __init__(self, kernel: Kernel, op: WindowPoolOp):
-        self.letters = "NC" + spatial_letters(op.RANK)
+        self.spatial = spatial_letters(op.RANK)
         self.x = Laid(kernel.tensor(op.x), op.layouts[0])
-        self.lengths = self.x.extents(spatial_letters(op.RANK))
+        self.lengths = self.x.extents(self.spatial)
         self.windows = op.windows
         self.sizes = list(op.pool_size.get_values())
         self.axes = [te.reduce_axis(size, f"k{axis}") for axis, size in enumerate(self.sizes)]
@@ -50,39 +51,51 @@ class _Pool:
         steps = zip(self.first(window), self.axes, self.windows.dilation, strict=True)
         return [first + k * dilation for first, k, dilation in steps]
 
+    def value(self, batch: te.Expr, channel: Channel, sources: Sequence[te.Expr]) -> te.Expr:
+        """An element of the data."""
+        return self.x.at("NC" + self.spatial, (batch, channel, *sources))
+
     def reaches_out(self, op: WindowPoolOp) -> bool:
         """Whether a window may have places outside of the data."""
         return any(self.windows.padding) or op.ceil_mode is not None
 
 
+def _letters(op: PoolBase) -> str:
+    """Batch, channels, the place in a block of them if there is one, and places."""
+    return "N" + op.layouts[1].parts("C") + spatial_letters(op.RANK)
+
+
 def max_pool(kernel: Kernel, op: MaxPoolOp) -> te.Tensor:
     """The greatest element of each window; the least number there is for a window in the padding."""
-    pool = _Pool(kernel, op)
+    pool, out = _Pool(kernel, op), op.layouts[1]
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        sources = pool.sources(i[2:])
-        value = pool.x.at(pool.letters, (*i[:2], *sources))
+        batch, channel, window = taken_apart(i, out)
+        sources = pool.sources(window)
+        value = pool.value(batch, channel, sources)
         return te.max(value, pool.axes, where=within(sources, pool.lengths) if pool.reaches_out(op) else None)
 
-    return laid_out(kernel.shape(op.result), op.layouts[1], pool.letters, element, "max_pool")
+    return laid_out(kernel.shape(op.result), out, _letters(op), element, "max_pool")
 
 
 def avg_pool(kernel: Kernel, op: AvgPoolOp) -> te.Tensor:
     """The sum of each window, divided by how many elements count."""
-    pool = _Pool(kernel, op)
+    pool, out = _Pool(kernel, op), op.layouts[1]
 
     def total(i: tuple[te.Expr, ...]) -> te.Expr:
-        sources = pool.sources(i[2:])
-        value = _wide(pool.x.at(pool.letters, (*i[:2], *sources)))
+        batch, channel, window = taken_apart(i, out)
+        sources = pool.sources(window)
+        value = _wide(pool.value(batch, channel, sources))
         return te.sum(value, pool.axes, where=within(sources, pool.lengths) if pool.reaches_out(op) else None)
 
-    totals = laid_out(kernel.shape(op.result), op.layouts[1], pool.letters, total, "totals")
-    sums = Laid(totals, op.layouts[1])
+    shape, letters = kernel.shape(op.result), _letters(op)
+    sums = Laid(laid_out(shape, out, letters, total, "totals"), out)
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        return narrow(_mean(sums.at(pool.letters, i), _counted(pool, op, i[2:])), pool.x.tensor)
+        _, _, window = taken_apart(i, out)
+        return narrow(_mean(sums.at(letters, i), _counted(pool, op, window)), pool.x.tensor)
 
-    return laid_out(kernel.shape(op.result), op.layouts[1], pool.letters, element, "avg_pool")
+    return laid_out(shape, out, letters, element, "avg_pool")
 
 
 def _wide(x: te.Expr) -> te.Expr:
@@ -111,7 +124,7 @@ def _counted(pool: _Pool, op: AvgPoolOp, window: Sequence[te.Expr]) -> te.Expr:
 def adaptive_avg_pool(kernel: Kernel, op: AdaptiveAvgPoolOp) -> te.Tensor:
     """The mean of each of the windows into which the data is cut."""
     spatial = spatial_letters(op.RANK)
-    letters, counts = "NC" + spatial, list(op.output_size.get_values())
+    counts, out = list(op.output_size.get_values()), op.layouts[1]
     x = Laid(kernel.tensor(op.x), op.layouts[0])
     lengths = x.extents(spatial)
     pieces = list(zip(lengths, counts, strict=True))
@@ -119,16 +132,17 @@ def adaptive_avg_pool(kernel: Kernel, op: AdaptiveAvgPoolOp) -> te.Tensor:
     axes = [te.reduce_axis(_longest(*piece), f"k{axis}") for axis, piece in enumerate(pieces)]
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        starts = [at * length // count for at, (length, count) in zip(i[2:], pieces, strict=True)]
-        ends = [te.ceildiv((at + 1) * length, count) for at, (length, count) in zip(i[2:], pieces, strict=True)]
+        batch, channel, window = taken_apart(i, out)
+        starts = [at * length // count for at, (length, count) in zip(window, pieces, strict=True)]
+        ends = [te.ceildiv((at + 1) * length, count) for at, (length, count) in zip(window, pieces, strict=True)]
         sizes = [end - start for start, end in zip(starts, ends, strict=True)]
         inside = [k < size for k, size, each in zip(axes, sizes, even, strict=True) if not each]
         sources = [start + k for start, k in zip(starts, axes, strict=True)]
-        value = _wide(x.at(letters, (*i[:2], *sources)))
+        value = _wide(x.at("NC" + spatial, (batch, channel, *sources)))
         total = te.sum(value, axes, where=te.logical_and(*inside) if inside else None)
         return narrow(_mean(total, reduce(lambda a, b: a * b, sizes)), x.tensor)
 
-    return laid_out(kernel.shape(op.result), op.layouts[1], letters, element, "adaptive_avg_pool")
+    return laid_out(kernel.shape(op.result), out, _letters(op), element, "adaptive_avg_pool")
 
 
 def _longest(length: Dim, count: int) -> Dim:

@@ -8,13 +8,12 @@ from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axes, axis_of, clamped
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import wide_dtype, widen
+from relax_dialect.ops.layouts import parse_layout, whole_dims
 from relax_dialect.ops.rearranging import (
     LayoutTransformOp,
     MeshgridOp,
     MultinomialFromUniformOp,
     ReverseSequenceOp,
-    parse_layout,
-    whole_dims,
 )
 from tir_dialect import te
 from tir_dialect.dims import Dim

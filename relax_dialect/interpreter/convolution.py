@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relax_dialect.interpreter.operators import computes, result_dtype, wide
+from relax_dialect.interpreter.rearranging import relaid
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.convolution import (
     Conv1dOp,
@@ -20,12 +21,13 @@ from relax_dialect.ops.convolution import (
     ForwardConvolutionOp,
     TransposedConvolutionOp,
 )
-from relax_dialect.ops.windows import Layout, spatial_letters
+from relax_dialect.ops.layouts import Layout
+from relax_dialect.ops.windows import spatial_letters
 
 
-def arranged(x: Array, source: Layout, letters: str) -> Array:
-    """A tensor with its dimensions in another order."""
-    return x.transpose([source.place(letter) for letter in letters])
+def arranged(x: Array, source: Layout, target: str) -> Array:
+    """A tensor in another layout."""
+    return relaid(x, source.dims, Layout(target).dims)
 
 
 def _operands(op: ConvolutionOp, x: Array, w: Array) -> tuple[Array, Array, np.dtype[Any]]:
@@ -41,7 +43,7 @@ def _operands(op: ConvolutionOp, x: Array, w: Array) -> tuple[Array, Array, np.d
 def _result(op: ConvolutionOp, summed: Array, dtype: np.dtype[Any]) -> Array:
     """The sums, with leading dimensions batch, group and channel, in the layout of the result."""
     joined = summed.reshape((summed.shape[0], summed.shape[1] * summed.shape[2], *summed.shape[3:]))
-    return arranged(joined, Layout("NC" + spatial_letters(op.RANK)), op.layouts[2].letters).astype(dtype)
+    return arranged(joined, Layout("NC" + spatial_letters(op.RANK)), op.layouts[2].text).astype(dtype)
 
 
 @computes(Conv1dOp, Conv2dOp, Conv3dOp)

@@ -10,7 +10,7 @@ from relax_dialect.interpreter.convolution import arranged
 from relax_dialect.interpreter.operators import computes, result_dtype, wide
 from relax_dialect.interpreter.runtime_values import Array, Shape
 from relax_dialect.ops.image import Resize2dOp
-from relax_dialect.ops.windows import Layout
+from relax_dialect.ops.layouts import Layout
 
 ROUND: dict[str, Callable[[Array], Array]] = {
     "round": lambda x: np.copysign(np.floor(np.abs(x) + 0.5), x),

@@ -9,6 +9,7 @@ import numpy as np
 from relax_dialect.interpreter.convolution import arranged
 from relax_dialect.interpreter.operators import computes, wide
 from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.layouts import Layout
 from relax_dialect.ops.pooling import (
     AdaptiveAvgPool1dOp,
     AdaptiveAvgPool2dOp,
@@ -25,7 +26,7 @@ from relax_dialect.ops.pooling import (
     PoolBase,
     WindowPoolOp,
 )
-from relax_dialect.ops.windows import Layout, spatial_letters
+from relax_dialect.ops.windows import spatial_letters
 from tir_dialect.dims import constant
 
 
@@ -39,7 +40,7 @@ def _pooled(
     for window in np.ndindex(*counts):
         own: list[Array] = [places[axis][at] for axis, at in enumerate(window)]
         result[(..., *window)] = combine(data[(slice(None), slice(None), *np.ix_(*own))], window)
-    return arranged(result, Layout(letters), op.layouts[1].letters)
+    return arranged(result, Layout(letters), op.layouts[1].text)
 
 
 def _windows(op: WindowPoolOp, lengths: Sequence[int]) -> tuple[list[int], list[list[Array]]]:

@@ -8,13 +8,12 @@ import numpy as np
 
 from relax_dialect.interpreter.operators import computes, computes_all, wide
 from relax_dialect.interpreter.runtime_values import Array
+from relax_dialect.ops.layouts import BlockedLayout, parse_layout
 from relax_dialect.ops.rearranging import (
-    BlockedLayout,
     LayoutTransformOp,
     MeshgridOp,
     MultinomialFromUniformOp,
     ReverseSequenceOp,
-    parse_layout,
 )
 from tir_dialect.dtypes import numpy_dtype
 
@@ -40,6 +39,11 @@ def meshgrid(op: MeshgridOp, *vectors: Array) -> Sequence[Array]:
 def layout_transform(op: LayoutTransformOp, x: Array) -> Array:
     """Blocks put together, then others cut."""
     source, target = (parse_layout(text.data) or () for text in (op.source, op.target))
+    return relaid(x, source, target)
+
+
+def relaid(x: Array, source: BlockedLayout, target: BlockedLayout) -> Array:
+    """A tensor in another layout of the same dimensions."""
     capitals = [letter for letter, _ in target if letter.isupper()]
     return _cut(_joined(x, source, capitals), capitals, target)
 

@@ -12,13 +12,11 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 
 from relax_dialect.inference import DEFAULT_PROVER, ZERO, Inference
 from relax_dialect.ops.fields import integer, optional_integers
+from relax_dialect.ops.layouts import Layout, layout, require_layout
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.windows import (
-    Layout,
     Windows,
-    layout,
     make_windows,
-    require_rank,
     require_windows,
     spatial_letters,
     spread,
@@ -35,14 +33,16 @@ class ConvolutionOp(Operator, ABC):
     channels are cut into `groups`, each of which sees only its own. Layouts say which dimension is which: of the data
     N, C and the spatial ones, of the kernel O, I and the spatial ones. With `out_dtype` products are summed in that
     dtype. What is absent is: strides and dilations of 1, no padding, channels first, kernels O before I (I before O
-    for transposes), the layout of the result that of the data.
+    for transposes), the layout of the result that of the data. Channels may be cut into blocks: data in `NCHW16c` has
+    dimensions N, C / 16, H, W and 16, a kernel in `OIHW16i16o` the place of the filter within its block last.
 
     C1: the dtypes are equal.
     C2: data and kernel have the rank of the convolution.
-    C3: layouts are permutations of the dimensions' letters.
+    C3: layouts are permutations of the dimensions' letters, with blocks of channels at most.
     C4: there is one stride and dilation of at least 1 per spatial dimension, and two paddings.
     C5: there is at least one group, and channels and filters are multiples of it.
     C6: the kernel has the channels that a group sees.
+    C7: blocks have the size that the layout says, and the filters are multiples of those of the result.
     """
 
     RANK: ClassVar[int]
@@ -77,9 +77,9 @@ class ConvolutionOp(Operator, ABC):
     @classmethod
     def _layouts(cls, inference: Inference) -> tuple[Layout, Layout, Layout]:
         spatial = spatial_letters(cls.RANK)
-        data = layout(inference, "data_layout", "NC" + spatial)
-        kernel = layout(inference, "kernel_layout", cls.KERNEL_LETTERS + spatial)
-        return data, kernel, layout(inference, "out_layout", data.letters)
+        data = layout(inference, "data_layout", "NC" + spatial, "C")
+        kernel = layout(inference, "kernel_layout", cls.KERNEL_LETTERS + spatial, "OI")
+        return data, kernel, layout(inference, "out_layout", data.text, "C")
 
     @classmethod
     @abstractmethod
@@ -98,8 +98,8 @@ class ConvolutionOp(Operator, ABC):
         dtype = inference.common_dtype((0, 1))  # C1
         if inference.get("out_dtype", Attribute) is not None:
             dtype = inference.dtype("out_dtype")
-        x, w = (require_rank(inference, index, cls.RANK + 2) for index in (0, 1))  # C2
         data, kernel, out = cls._layouts(inference)  # C3
+        x, w = (require_layout(inference, index, each) for index, each in enumerate((data, kernel)))  # C2, C7
         windows = require_windows(inference, cls.RANK)  # C4
         if inference.integer("groups") < 1:
             inference.fail(f"expected at least one group, got {inference.integer('groups')}")  # C5
@@ -109,6 +109,8 @@ class ConvolutionOp(Operator, ABC):
         dims = {"N": batch, "C": cls.filters(inference, channels, outer, inner)}  # C5, C6
         for axis, letter in enumerate(spatial):
             dims[letter] = cls.extent(inference, windows, axis, lengths[axis], sizes[axis])
+        block = out.blocks.get("C", 1)
+        inference.require_divisible(dims["C"], block, f"filters in blocks of {block}")  # C7
         return (TensorType(out.arrange(dims), dtype, inference.common_device()),)
 
 

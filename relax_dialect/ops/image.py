@@ -10,9 +10,10 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 
 from relax_dialect.inference import ONE, Inference
 from relax_dialect.ops.fields import flag, number, numbers
+from relax_dialect.ops.layouts import Layout
+from relax_dialect.ops.layouts import layout as layout_of
 from relax_dialect.ops.operator import Operator
-from relax_dialect.ops.windows import Layout, require_rank
-from relax_dialect.ops.windows import layout as layout_of
+from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import ShapeType, TensorType
 
 METHODS = ("nearest_neighbor", "linear", "cubic")

@@ -12,14 +12,12 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import flag, integers
+from relax_dialect.ops.layouts import Layout, layout, require_layout
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.windows import (
-    Layout,
     Windows,
-    layout,
     make_windows,
-    require_rank,
     require_windows,
     spatial_letters,
     spread,
@@ -30,10 +28,12 @@ from tir_dialect.dims import Dim, constant
 
 
 class PoolBase(Operator, ABC):
-    """What all pooling has in common: the layout of data and result, which is channels first if nothing is said.
+    """What all pooling has in common: the layout of data and result, which is channels first if nothing is said, and
+    may have channels in blocks (`NCHW16c`).
 
     C1: the data has the rank of the pooling and a numeric dtype.
-    C2: layouts are permutations of the dimensions' letters.
+    C2: layouts are permutations of the dimensions' letters, with blocks of channels at most.
+    C3: blocks have the size that the layout says, and the channels are multiples of those of the result.
     """
 
     RANK: ClassVar[int]
@@ -51,24 +51,25 @@ class PoolBase(Operator, ABC):
 
     @classmethod
     def _layouts(cls, inference: Inference) -> tuple[Layout, Layout]:
-        data = layout(inference, "layout", "NC" + spatial_letters(cls.RANK))
-        return data, layout(inference, "out_layout", data.letters)
+        data = layout(inference, "layout", "NC" + spatial_letters(cls.RANK), "C")
+        return data, layout(inference, "out_layout", data.text, "C")
 
     @classmethod
     def _pooled(cls, inference: Inference, extents: Sequence[Dim | None]) -> tuple[TensorType]:
         """The result whose spatial dimensions are `extents`."""
-        x = require_rank(inference, 0, cls.RANK + 2)  # C1
         inference.require_domain(0, Domain.NUMERIC)  # C1
         data, out = cls._layouts(inference)  # C2
-        batch, channels = data.pick(x, "NC")
+        batch, channels = data.pick(require_layout(inference, 0, data), "NC")  # C1, C3
+        block = out.blocks.get("C", 1)
+        inference.require_divisible(channels, block, f"channels in blocks of {block}")  # C3
         spatial = dict(zip(spatial_letters(cls.RANK), extents, strict=True))
         return (inference.tensor(0).with_shape(out.arrange({"N": batch, "C": channels, **spatial})),)
 
     @classmethod
     def _lengths(cls, inference: Inference) -> tuple[Dim | None, ...]:
         """The spatial dimensions of the data."""
-        x = require_rank(inference, 0, cls.RANK + 2)
-        return cls._layouts(inference)[0].pick(x, spatial_letters(cls.RANK))
+        data, _ = cls._layouts(inference)
+        return data.pick(require_layout(inference, 0, data), spatial_letters(cls.RANK))
 
 
 class WindowPoolOp(PoolBase, ABC):

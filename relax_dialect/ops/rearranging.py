@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
@@ -11,6 +10,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer
+from relax_dialect.ops.layouts import BlockedLayout, parse_layout, require_blocks, whole_dims
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.windows import require_rank
@@ -100,20 +100,6 @@ class MeshgridOp(Operator):
         return (inference.tensor(0).with_shape(dims),) * count
 
 
-BlockedLayout = tuple[tuple[str, int], ...]
-"""Letters with the sizes of their blocks; a capital, of size 0, is what is left of a dimension."""
-
-
-def parse_layout(text: str) -> BlockedLayout | None:
-    """`NCHW4c`: capitals, and blocks of some of them; `None` if it makes no sense."""
-    if not re.fullmatch(r"([A-Z]|[1-9]\d*[a-z])+", text):
-        return None
-    found = [(letter, int(size or 0)) for size, letter in re.findall(r"(\d*)([A-Za-z])", text)]
-    letters = [letter for letter, _ in found]
-    whole = all(letter.upper() in letters for letter in letters)
-    return tuple(found) if whole and len(set(letters)) == len(letters) else None
-
-
 @irdl_op_definition
 class LayoutTransformOp(Operator):
     """A tensor in another layout: dimensions in another order, and some of them cut into blocks.
@@ -145,9 +131,7 @@ class LayoutTransformOp(Operator):
         if {letter for letter, _ in source if letter.isupper()} != {letter for letter, _ in target if letter.isupper()}:
             inference.fail("expected layouts of the same dimensions")  # C1
         dims = require_rank(inference, 0, len(source))  # C2
-        for dim, (letter, size) in zip(dims, source, strict=True):
-            if letter.islower():
-                inference.require_equal(dim, constant(size), f"blocks {letter} of {size}")  # C2
+        require_blocks(inference, dims, source)  # C2
         return (inference.tensor(0).with_shape(_arranged(whole_dims(source, dims), target)),)
 
 
@@ -155,16 +139,6 @@ def _layout(inference: Inference, name: str) -> BlockedLayout:
     found = parse_layout(inference.string(name))
     if found is None:
         inference.fail(f"{name} expected capitals and blocks of them, got {inference.string(name)}")
-    return found
-
-
-def whole_dims(layout: BlockedLayout, dims: Sequence[Dim | None]) -> dict[str, Dim | None]:
-    """The dimensions without blocks, by their capitals."""
-    sizes = dict(layout)
-    found: dict[str, Dim | None] = {}
-    for dim, (letter, _) in zip(dims, layout, strict=True):
-        if letter.isupper():
-            found[letter] = None if dim is None else dim * max(sizes.get(letter.lower(), 1), 1)
     return found
 
 

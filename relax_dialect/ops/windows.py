@@ -1,4 +1,4 @@
-"""What convolutions and pooling share: layouts, and the arithmetic of windows that slide over spatial dimensions."""
+"""What convolutions and pooling share: the arithmetic of windows that slide over spatial dimensions."""
 
 from __future__ import annotations
 
@@ -18,33 +18,6 @@ SPATIAL = "DHW"
 def spatial_letters(rank: int) -> str:
     """The letters of the last `rank` spatial dimensions: `W`, `HW` or `DHW`."""
     return SPATIAL[-rank:]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """An order of dimensions such as `NCHW`; `places` gives the position of each letter."""
-
-    letters: str
-
-    def place(self, letter: str) -> int:
-        """The position of a letter."""
-        return self.letters.index(letter)
-
-    def pick(self, shape: tuple[Dim | None, ...], letters: str) -> tuple[Dim | None, ...]:
-        """The dimensions that the letters stand for."""
-        return tuple(shape[self.place(letter)] for letter in letters)
-
-    def arrange(self, dims: dict[str, Dim | None]) -> tuple[Dim | None, ...]:
-        """The dimensions in the order of this layout."""
-        return tuple(dims[letter] for letter in self.letters)
-
-
-def layout(inference: Inference, name: str, default: str) -> Layout:
-    """The property `name`, a permutation of the letters of the default, which it is if it is absent."""
-    found = inference.optional_string(name) or default
-    if sorted(found) != sorted(default):
-        inference.fail(f"{name} expected a permutation of {default}, got {found}")
-    return Layout(found)
 
 
 def spread(values: Sequence[int], rank: int) -> tuple[int, ...]:

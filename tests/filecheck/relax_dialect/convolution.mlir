@@ -36,6 +36,26 @@ relax.func @layouts[%n](%x: !relax.tensor<[n, 8, 9, 4], f32>, %w: !relax.tensor<
   relax.return %x
 }
 
+// Channels may be cut into blocks: of data, of kernels, of results, of filters for each channel.
+// CHECK-LABEL: relax.func @blocks[
+// CHECK-NEXT:      %0 = relax.nn.conv2d %x, %f kernel_layout = "OIHW16o" out_layout = "NCHW16c"
+// CHECK-NEXT:      %1 = relax.nn.conv2d %0, %w data_layout = "NCHW16c" kernel_layout = "OIHW16i16o"
+// CHECK-NEXT:      %2 = relax.nn.conv2d %1, %d groups = 32 data_layout = "NCHW16c" kernel_layout = "OIHW16o"
+// CHECK-NEXT:      %3 = relax.nn.conv2d %2, %w data_layout = "NCHW16c" kernel_layout = "OIHW16i16o" out_layout = "NHWC"
+// CHECK-NEXT:      relax.return %3
+// TYPES-LABEL: sym_name = "blocks"
+// TYPES: "relax.nn.conv2d"{{.*}} -> !relax.tensor<[n, 2, h, 9, 16], f32>
+// TYPES: "relax.nn.conv2d"{{.*}} -> !relax.tensor<[n, 2, h - 2, 7, 16], f32>
+// TYPES: "relax.nn.conv2d"{{.*}} -> !relax.tensor<[n, 2, h - 4, 5, 16], f32>
+// TYPES: "relax.nn.conv2d"{{.*}} -> !relax.tensor<[n, h - 6, 3, 32], f32>
+relax.func @blocks[%n, %h](%x: !relax.tensor<[n, 3, h, 9], f32>, %f: !relax.tensor<[2, 3, 1, 1, 16], f32>, %w: !relax.tensor<[2, 2, 3, 3, 16, 16], f32>, %d: !relax.tensor<[2, 1, 3, 3, 16], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %f kernel_layout = "OIHW16o" out_layout = "NCHW16c"
+  %1 = relax.nn.conv2d %0, %w data_layout = "NCHW16c" kernel_layout = "OIHW16i16o"
+  %2 = relax.nn.conv2d %1, %d data_layout = "NCHW16c" kernel_layout = "OIHW16o" groups = 32
+  %3 = relax.nn.conv2d %2, %w data_layout = "NCHW16c" kernel_layout = "OIHW16i16o" out_layout = "NHWC"
+  relax.return %3
+}
+
 // CHECK-LABEL: relax.func @ranks[
 // CHECK-NEXT:      %0 = relax.nn.conv1d %x, %v padding = [2, 2]
 // CHECK-NEXT:      %1 = relax.nn.conv3d %y, %w strides = [1, 2, 3]

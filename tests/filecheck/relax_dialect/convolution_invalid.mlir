@@ -16,9 +16,25 @@ relax.func @nn_conv2d_c2[%n](%x: !relax.tensor<[n, 3, 8], f32>, %w: !relax.tenso
 
 // -----
 
-// CHECK: 'relax.nn.conv2d' op data_layout expected a permutation of NCHW, got NCWD
+// CHECK: 'relax.nn.conv2d' op data_layout expected a permutation of NCHW with blocks of C at most, got NCWD
 relax.func @nn_conv2d_c3[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
   %0 = relax.nn.conv2d %x, %w data_layout = "NCWD"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op data_layout expected a permutation of NCHW with blocks of C at most, got NCHW4h
+relax.func @nn_conv2d_c3[%n](%x: !relax.tensor<[n, 3, 2, 8, 4], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w data_layout = "NCHW4h"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op kernel_layout expected a permutation of OIHW with blocks of O or I at most, got OIHW0o
+relax.func @nn_conv2d_c3[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w kernel_layout = "OIHW0o"
   relax.return %x
 }
 
@@ -59,6 +75,30 @@ relax.func @nn_conv2d_c5[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.te
 // CHECK: 'relax.nn.conv2d' op expected channels that are 1 times the kernel's, got 3 and 4
 relax.func @nn_conv2d_c6[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>, %w: !relax.tensor<[4, 4, 3, 3], f32>) -> !relax.object {
   %0 = relax.nn.conv2d %x, %w
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op expected channels that are 1 times the kernel's, got 32 and 16
+relax.func @nn_conv2d_c6[%n](%x: !relax.tensor<[n, 2, 8, 8, 16], f32>, %w: !relax.tensor<[1, 1, 3, 3, 16, 16], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w data_layout = "NCHW16c" kernel_layout = "OIHW16i16o"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op expected blocks c of 16, got 8 and 16
+relax.func @nn_conv2d_c7[%n](%x: !relax.tensor<[n, 2, 8, 8, 8], f32>, %w: !relax.tensor<[1, 1, 3, 3, 16, 16], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w data_layout = "NCHW16c" kernel_layout = "OIHW16i16o"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.conv2d' op expected filters in blocks of 16, got 8
+relax.func @nn_conv2d_c7[%n](%x: !relax.tensor<[n, 2, 8, 8, 16], f32>, %w: !relax.tensor<[1, 2, 3, 3, 16, 8], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w data_layout = "NCHW16c" kernel_layout = "OIHW16i8o"
   relax.return %x
 }
 
