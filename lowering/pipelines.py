@@ -65,6 +65,9 @@ class OptimizeGraphPass(PipelinePass):
         "simplify-arithmetic",
         "rewrite-normalization",
     )
+        # Fewer changes of order and shape, and what is elementwise next to what it can be fused with.
+        "simplify-permute-dims",
+        "simplify-reshapes",
 
 
 _TO_KERNELS = (

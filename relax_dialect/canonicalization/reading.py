@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.ir import SSAValue, Use
+from xdsl.ir import Operation, OpResult, SSAValue, Use
 
 from relax_dialect.ops.call_packed import CallDPSPackedOp
 from relax_dialect.ops.call_tir import CallTIROp
@@ -25,3 +25,17 @@ def _only_reads(use: Use) -> bool:
     if op.has_trait(AliasesOperand) and use.index == 0:
         return is_only_read(op.results[0])
     return isinstance(op, Operator | CallTIROp | CallDPSPackedOp | ReturnOp)
+
+
+def is_never_written(value: SSAValue) -> bool:
+    """Whether `value` may be read later than the program does: nobody writes into its memory, under any type."""
+    owner = value.owner
+    while isinstance(owner, Operation):
+        if owner.has_trait(AliasesOperand) and owner.results[0] is value:
+            value = owner.operands[0]
+        elif isinstance(owner, DataflowOp) and isinstance(value, OpResult) and owner.body.block.last_op is not None:
+            value = owner.body.block.last_op.operands[value.index]
+        else:
+            break
+        owner = value.owner
+    return is_only_read(value)

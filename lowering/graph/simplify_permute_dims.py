@@ -1,0 +1,156 @@
+"""`simplify-permute-dims`: fewer changes of the order of dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from lowering.graph.movement import (
+    dims_of,
+    is_elementwise,
+    is_single_element,
+    replace_with,
+    used_only_by,
+    with_operands,
+)
+from relax_dialect.canonicalization.manipulation import permutation
+from relax_dialect.canonicalization.reading import is_never_written, is_only_read
+from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.shapes import ShapeOp
+from relax_dialect.ops.values import ConstantOp
+from tir_dialect.elements import tensor_attr
+
+MOST_ELEMENTS = 1 << 16
+"""Constants up to this size are permuted when the program is compiled."""
+
+
+@dataclass(frozen=True)
+class SimplifyPermuteDimsPass(ModulePass):
+    """Merges permutations of dimensions, also across elementwise operators, and drops those that move nothing.
+
+    Before:
+
+    ```mlir
+    %0 = relax.permute_dims %x axes = [0, 2, 3, 1]      // tensor<[n, 8, 4, 4], f32>
+    %1 = relax.add %0, %bias                            // a constant tensor<[8], f32>
+    %2 = relax.nn.relu %1
+    %3 = relax.permute_dims %2 axes = [0, 3, 1, 2]
+    ```
+
+    After:
+
+    ```mlir
+    %2 = relax.add %x, %bias_1                          // the same constant as a tensor<[1, 8, 1, 1], f32>
+    %3 = relax.nn.relu %2
+    ```
+
+    The rules, in program order:
+
+    * two permutations are one, and one that changes no order is its operand;
+    * a permutation that only moves dimensions of 1 is a reshape, which costs nothing, unless an elementwise operator in
+      front of it would be cut off from what follows;
+    * an elementwise operator comes before the permutation of its operand if no other op uses that, and its other
+      operands are permuted alike, constants, or single elements. There it can be fused with what made the operand, and
+      the permutation can meet another one, or a product that reads in any order.
+
+    Nothing moves past a write into what it reads, and a copy that somebody writes into stays a copy. Values are the
+    same bit for bit. Idempotent.
+    """
+
+    name = "simplify-permute-dims"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """One walk in program order: what is simpler is seen by what follows."""
+        for inner in list(op.walk()):
+            if inner.parent is None:
+                continue
+            if isinstance(inner, PermuteDimsOp):
+                _simplify(inner)
+            elif isinstance(inner, Operator) and is_elementwise(inner):
+                _sink(inner)
+
+
+def _simplify(op: PermuteDimsOp) -> None:
+    axes = permutation(op)
+    if axes is None:
+        return
+    source, inner = op.x, op.x.owner
+    if isinstance(inner, PermuteDimsOp) and (first := permutation(inner)) is not None and is_never_written(inner.x):
+        source, axes = inner.x, tuple(first[axis] for axis in axes)
+    if axes == tuple(range(len(axes))) and source.type == op.result.type and _may_be_view(source, op):
+        replace_with(op, [], source)
+    elif _moves_only_ones(source, axes) and not is_elementwise(source.owner) and _may_be_view(source, op):
+        shape = ShapeOp(dims_of(op.result) or ())
+        replace_with(op, [shape, view := ReshapeOp(source, shape)], view.result)
+    elif source is not op.x:
+        made = PermuteDimsOp(source, axes)
+        if made.result.type == op.result.type:
+            replace_with(op, [made], made.result)
+
+
+def _may_be_view(source: SSAValue, op: PermuteDimsOp) -> bool:
+    """Whether the result may share the memory of what it is a copy of."""
+    return is_only_read(op.result) and is_never_written(source)
+
+
+def _moves_only_ones(source: SSAValue, axes: Sequence[int]) -> bool:
+    dims = dims_of(source)
+    if dims is None:
+        return False
+    kept = [axis for axis in axes if dims[axis].constant_value != 1]
+    return kept == sorted(kept)
+
+
+def _sink(op: Operator) -> None:
+    """Puts an elementwise operator in front of the permutation of its operands."""
+    found = next((operand.owner for operand in op.operands if _can_follow(operand, op)), None)
+    axes = permutation(found) if isinstance(found, PermuteDimsOp) else None
+    if axes is None:
+        return
+    new: list[Operation] = []
+    operands = [_before(operand, axes, new) for operand in op.operands]
+    sources = [operand for operand in operands if operand is not None]
+    if len(sources) < len(operands):
+        return
+    inner = with_operands(op, sources)
+    outer = PermuteDimsOp(inner, axes)
+    if outer.result.type != op.results[0].type:
+        return
+    inner.results[0].name_hint = op.results[0].name_hint
+    replace_with(op, [*new, inner, outer], outer.result)
+
+
+def _can_follow(operand: SSAValue, op: Operator) -> bool:
+    """Whether an operand is permuted for this op alone, and fills the result."""
+    maker = operand.owner
+    return (
+        isinstance(maker, PermuteDimsOp)
+        and used_only_by(operand, op)
+        and dims_of(operand) is not None
+        and dims_of(operand) == dims_of(op.results[0])
+    )
+
+
+def _before(operand: SSAValue, axes: Sequence[int], new: list[Operation]) -> SSAValue | None:
+    """What an operand was before the permutation; ops that make it are added to `new`."""
+    maker = operand.owner
+    if isinstance(maker, PermuteDimsOp) and permutation(maker) == tuple(axes) and is_never_written(maker.x):
+        return maker.x
+    if is_single_element(operand):
+        return operand
+    array = maker.array if isinstance(maker, ConstantOp) else None
+    if array is None or array.size > MOST_ELEMENTS:
+        return None
+    full = array.reshape((1,) * (len(axes) - array.ndim) + array.shape)
+    back = [list(axes).index(axis) for axis in range(len(axes))]
+    made = ConstantOp(tensor_attr(np.ascontiguousarray(full.transpose(back))))
+    made.result.name_hint = operand.name_hint
+    new.append(made)
+    return made.result

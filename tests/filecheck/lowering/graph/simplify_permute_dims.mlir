@@ -1,0 +1,79 @@
+// RUN: relax-opt %s -p simplify-permute-dims --split-input-file | filecheck %s
+// RUN: relax-opt %s -p simplify-permute-dims,simplify-permute-dims --split-input-file | filecheck %s
+// RUN: relax-opt %s -p simplify-permute-dims --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
+
+// Elementwise operators with constants come first; two permutations that undo each other go.
+// CHECK-LABEL: relax.func @there_and_back
+// CHECK-NEXT:    %b = relax.constant {{.*}} : tensor<1x2x1x1xf32>
+// CHECK-NEXT:    %[[SUM:.*]] = relax.add %x, %b
+// CHECK-NEXT:    %[[RESULT:.*]] = relax.nn.relu %[[SUM]]
+// CHECK-NEXT:    relax.return %[[RESULT]]
+// LOC: relax.nn.relu %{{.*}} loc("{{.*}}":[[# @LINE + 5]]:3)
+relax.func @there_and_back[%n](%x: !relax.tensor<[n, 2, 4, 4], f32>) -> !relax.tensor<[n, 2, 4, 4], f32> {
+  %b = relax.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = relax.permute_dims %x axes = [0, 2, 3, 1]
+  %1 = relax.add %0, %b
+  %2 = relax.nn.relu %1
+  %3 = relax.permute_dims %2 axes = [0, 3, 1, 2]
+  relax.return %3
+}
+
+// -----
+
+// Operands that are permuted alike are permuted together, afterwards; two permutations are one.
+// CHECK-LABEL: relax.func @together
+// CHECK-NEXT:    %[[SUM:.*]] = relax.add %x, %y
+// CHECK-NEXT:    %[[RESULT:.*]] = relax.permute_dims %[[SUM]] axes = [2, 0, 1]
+// CHECK-NEXT:    relax.return %[[RESULT]]
+relax.func @together[%n](%x: !relax.tensor<[n, 3, 4], f32>, %y: !relax.tensor<[n, 3, 4], f32>) -> !relax.tensor<[4, n, 3], f32> {
+  %0 = relax.permute_dims %x
+  %1 = relax.permute_dims %y
+  %2 = relax.add %0, %1
+  %3 = relax.permute_dims %2 axes = [0, 2, 1]
+  relax.return %3
+}
+
+// -----
+
+// A permutation that only moves ones is a reshape.
+// CHECK-LABEL: relax.func @ones
+// CHECK-NEXT:    %[[SHAPE:.*]] = relax.shape [1, 16, n, 64]
+// CHECK-NEXT:    %[[VIEW:.*]] = relax.reshape %x, %[[SHAPE]]
+// CHECK-NEXT:    relax.return %[[VIEW]]
+relax.func @ones[%n](%x: !relax.tensor<[16, 1, n, 64], f32>) -> !relax.tensor<[1, 16, n, 64], f32> {
+  %0 = relax.permute_dims %x axes = [1, 0, 2, 3]
+  relax.return %0
+}
+
+// -----
+
+// What is used elsewhere too, meets another tensor, or grows, stays where it is.
+// CHECK-LABEL: relax.func @stay
+// CHECK:         relax.permute_dims %x
+// CHECK-NEXT:    relax.exp
+// CHECK-NEXT:    relax.permute_dims %y
+// CHECK-NEXT:    relax.add %{{.*}}, %z
+// CHECK-NEXT:    relax.permute_dims %c
+// CHECK-NEXT:    relax.multiply
+relax.func @stay[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[n, 3], f32>, %z: !relax.tensor<[3, n], f32>, %c: !relax.tensor<[3, 2, 1], f32>) -> !relax.object {
+  %0 = relax.permute_dims %x
+  %1 = relax.exp %0
+  %2 = relax.permute_dims %y
+  %3 = relax.add %2, %z
+  %4 = relax.permute_dims %c axes = [1, 0, 2]
+  %5 = relax.multiply %4, %3
+  %6 = relax.tuple(%0, %1, %5)
+  relax.return %6
+}
+
+// -----
+
+// A copy that somebody writes into stays a copy.
+// CHECK-LABEL: relax.func @written
+// CHECK-NEXT:    relax.permute_dims %x
+// CHECK-NEXT:    relax.call_packed "fill"
+relax.func @written[%n](%x: !relax.tensor<[1, n], f32>) -> !relax.tensor<[n, 1], f32> impure {
+  %0 = relax.permute_dims %x
+  relax.call_packed "fill"(%0)
+  relax.return %0
+}
