@@ -16,6 +16,7 @@ from lowering.graph.dead import erase_dead
 from lowering.graph.result_types import ResultTypes
 from lowering.graph.struct_info_inference import StructInfoInference
 from lowering.locations import inherit_location
+from relax_dialect.canonicalization.reading import is_only_read
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp
 from relax_dialect.ops.shapes import ShapeOp, ShapeToTensorOp
@@ -54,7 +55,8 @@ class FoldShapeComputationsPass(ModulePass):
     ```
 
     A slice at places that are known so becomes a `relax.strided_slice`. Types that the program declares, as of a
-    `relax.match_cast`, stay. A computation stays as far as its values are not known; nothing else changes. Idempotent.
+    `relax.match_cast`, stay, and so do tensors that somebody may write into or keep. A computation stays as far as its
+    values are not known; nothing else changes. Idempotent.
     """
 
     name = "fold-shape-computations"
@@ -161,8 +163,10 @@ def _can_be_made(result: SSAValue, elements: Elements | None) -> bool:
         return False
     info = result.type
     if isinstance(info, TensorType):
-        symbolic = info.rank == 1 and info.dtype == i64
-        return symbolic or _numbers(elements.reshape(-1).tolist()) is not None
+        numbers = _numbers(elements.reshape(-1).tolist())
+        if numbers is None:
+            return info.rank == 1 and info.dtype == i64
+        return info.dtype is not None and is_only_read(result)  # the memory of a constant is shared
     return isinstance(info, ShapeType) or (isinstance(info, PrimType) and info.dtype == i64)
 
 

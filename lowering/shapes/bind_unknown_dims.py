@@ -16,8 +16,10 @@ from lowering.diagnostics import fail
 from lowering.graph.result_types import ResultTypes
 from lowering.locations import inherit_location
 from lowering.shapes.fresh import FreshSymbols
+from lowering.shapes.prim_func_calls import bind_call
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.call_tir import DestinationPassing
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import symbol
@@ -44,7 +46,7 @@ class BindUnknownDimsPass(ModulePass):
     ```
 
     Results are inferred anew on the way, so that what becomes known is known to all later ops. A value of unknown rank
-    is left alone. Idempotent.
+    is left alone, unless a PrimFunc takes it: then its buffer says the rank and dtype. Idempotent.
     """
 
     name = "bind-unknown-dims"
@@ -63,6 +65,8 @@ def _bind_block(block: Block, symbols: FreshSymbols, types: ResultTypes) -> None
         for inner in (inner for region in op.regions for inner in region.blocks):
             _bind_block(inner, symbols, types)
         try:
+            if isinstance(op, DestinationPassing):
+                bind_call(op, symbols)
             types.infer(op)
         except (VerifyException, ValueError) as error:
             fail(op, str(error))

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.diagnostics import fail
 from lowering.locations import inherit_location
+from lowering.shapes.prim_func_calls import open_checks
+from relax_dialect.inference import DimCheck
 from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
 from relax_dialect.ops.guard import GuardOp
 from relax_dialect.struct_info.types import TensorType
 
 
 @dataclass(frozen=True)
 class InsertGuardsPass(ModulePass):
-    """Puts a `relax.guard` on the operand of every op with an open question about its dimensions.
+    """Puts a `relax.guard` on the first tensor operand of every op with an open question about its dimensions.
 
     Before:
 
@@ -32,6 +38,8 @@ class InsertGuardsPass(ModulePass):
     %z = relax.add %x_1, %y : !relax.tensor<[broadcast(n, m)], f32>
     ```
 
+    So are the sizes that a PrimFunc of the program is called with, where they may not be what its buffers say.
+
     Has to run before the ops that know of their checks are replaced. Idempotent: an operand that is guarded by the same
     check is not guarded again.
     """
@@ -39,18 +47,22 @@ class InsertGuardsPass(ModulePass):
     name = "insert-guards"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Visits every op that infers its results."""
-        for inner in [inner for inner in op.walk() if isinstance(inner, InfersResultTypes)]:
-            _guard(inner)
+        """Visits every op that infers its results, and every call of a PrimFunc."""
+        for inner in list(op.walk()):
+            if isinstance(inner, InfersResultTypes):
+                _guard(inner, inner.runtime_checks())
+            elif isinstance(inner, CallTIROp | CallTIRInplaceOp):
+                _guard(inner, open_checks(inner))
 
 
-def _guard(op: InfersResultTypes) -> None:
+def _guard(op: Operation, checks: Iterable[DimCheck]) -> None:
     index = next((i for i, operand in enumerate(op.operands) if isinstance(operand.type, TensorType)), None)
-    if index is None:
-        return
-    for check in op.runtime_checks():
+    for check in checks if index is not None or isinstance(op, DestinationPassing) else ():
+        if index is None:
+            sides = f"{check.left} and {check.right}"
+            fail(op, f"has no tensor argument to check {check.message} with: {sides} may differ", _NO_TENSOR)
         guard = GuardOp.of(op.operands[index], check)
-        if _is_guarded(op, guard):
+        if _is_guarded(op, index, guard):
             guard.erase()
             continue
         inherit_location(op, guard)
@@ -59,8 +71,11 @@ def _guard(op: InfersResultTypes) -> None:
         op.operands[index] = guard.result
 
 
-def _is_guarded(op: InfersResultTypes, guard: GuardOp) -> bool:
-    value = guard.value
+_NO_TENSOR = "write the same dimension in both places"
+
+
+def _is_guarded(op: Operation, index: int, guard: GuardOp) -> bool:
+    value = op.operands[index]
     while isinstance(value.owner, GuardOp):
         if value.owner.properties == guard.properties:
             return True

@@ -27,8 +27,12 @@ from vm_dialect import messages
 from vm_dialect.ops import calls as vm_calls
 from vm_dialect.ops import memory as vm_memory
 from vm_dialect.ops.checks import AssertOp
+from vm_dialect.ops.constants import DtypeOp
 from vm_dialect.ops.shapes import ShapeDimOp
+from vm_dialect.types import OBJECT
 from vm_dialect.types import ShapeType as VMShapeType
+
+NEW_TENSOR_OF_SHAPE = "vm.builtin.new_tensor_of_shape"
 
 
 def known_dims(op: AllocTensorOp | StorageTensorOp, tensor: TensorType) -> tuple[Dim, ...]:
@@ -78,14 +82,19 @@ def _set_witnesses(converter: Converter, witnesses: Mapping[str, SSAValue]) -> N
 def alloc_tensor(converter: Converter, op: AllocTensorOp) -> None:
     """A tensor with memory of its own."""
     result = op.result.type
+    dtype = known_dtype(op, result)
     if op.shape is None:
         dims = converter.sizes.values(known_dims(op, result))
-    else:
-        shape = converter.get(op.shape)
-        if not isinstance(shape.type, VMShapeType) or shape.type.rank is None:
-            fail(op, f"expected a shape of known rank, got {op.shape.type}", "match_cast the shape to `[_, ...]`")
+        converter.set(op.result, converter.result(vm_memory.NewTensorOp(dims, dtype)))
+        return
+    shape = converter.get(op.shape)
+    if isinstance(shape.type, VMShapeType) and shape.type.rank is not None:
         dims = [converter.result(ShapeDimOp(shape, axis)) for axis in range(shape.type.rank)]
-    converter.set(op.result, converter.result(vm_memory.NewTensorOp(dims, known_dtype(op, result))))
+        made, known = vm_memory.NewTensorOp(dims, dtype), TensorType((None,) * len(dims), dtype)
+    else:
+        element = converter.result(DtypeOp(dtype))
+        made, known = vm_calls.CallPackedOp(NEW_TENSOR_OF_SHAPE, [element, shape], OBJECT), ObjectType()
+    converter.set(op.result, converter.typed(converter.result(made), result, "alloc_tensor", known))
 
 
 @converts(AllocStorageOp)

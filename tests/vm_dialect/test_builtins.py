@@ -133,6 +133,7 @@ def test_checks_pass_the_value_on():
         ("tuple_get", (tvm_ffi.Array([1]), 1), "tuple_get: expected a field #1, got a tuple of 1"),
         ("alloc_storage", (-1,), "cannot allocate -1 bytes"),
         ("new_tensor", ("f32", 2, -3), "cannot make a tensor whose dimension 1 is -3"),
+        ("new_tensor_of_shape", ("f32", tvm_ffi.Shape((-1,))), "cannot make a tensor whose dimension 0 is -1"),
         ("view", (np.zeros((2, 3)), 5), "cannot view a tensor of 6 elements as one of 5"),
         ("view", (np.zeros((2, 3)).T, 6), "view: expected contiguous memory, got a gap along axis 1"),
         ("alloc_shape_heap", (-1,), "cannot allocate -8 bytes"),
@@ -188,6 +189,8 @@ def test_shapes():
     assert call("make_shape", 4, 5) == (4, 5)
     assert call("tensor_dim", np.zeros((2, 3)), 1) == 3
     assert call("shape_from_tensor", np.array([2, 3], np.int32)) == (2, 3)
+    made = call("new_tensor_of_shape", "float32", tvm_ffi.Shape((2, 3)))
+    assert (tuple(made.shape), made.dtype) == ((2, 3), "float32")
     tensor = call("shape_to_tensor", tvm_ffi.Shape((2, 3)))
     assert tensor.dtype == "int64"
     np.testing.assert_array_equal(to_numpy(tensor), [2, 3])

@@ -18,6 +18,7 @@ __all__ = ["BUILTINS", "Builtin", "register_globals"]
 _GLOBALS = (
     "fail",
     "get_packed_func",
+    "new_tensor_of_shape",
     "nonzero",
     "print",
     "run_deferred",

@@ -58,6 +58,12 @@ def new_tensor_(dtype: str, *dims: int) -> tvm_ffi.Tensor:
     return new_tensor(dims, element)
 
 
+@builtin("new_tensor_of_shape", 2)
+def new_tensor_of_shape(dtype: str, shape: Sequence[int]) -> tvm_ffi.Tensor:
+    """`new_tensor` with the dimensions of a shape whose rank the program does not know."""
+    return new_tensor_(dtype, *shape)
+
+
 @builtin("view", 1, None)
 def view_(tensor: tvm_ffi.Tensor, *dims: int) -> tvm_ffi.Tensor:
     """The same memory with another shape; `ValueError` if it is not contiguous or the number of elements differs."""

@@ -89,3 +89,18 @@ relax.func @data[%n](%x: !relax.tensor<[6, n], f32>, %v: !relax.tensor<[2], i64>
   %r = relax.tuple(%y, %t)
   relax.return %r
 }
+
+tir.prim_func @negate[%n](%X: !tir.buffer<[n], i64>) {
+}
+
+// A tensor that somebody writes into has memory of its own, also one without elements, whose values are known for that.
+// CHECK-LABEL: relax.func @written
+// CHECK:         %t = relax.flatten %x
+// CHECK-NEXT:    %y = relax.call_tir_inplace @negate(%t) inplace [0]
+// CHECK-NEXT:    relax.return %y
+relax.func @written(%e: !relax.tensor<[0, 2], i64>) -> !relax.tensor<[0], i64> {
+  %x = relax.negative %e
+  %t = relax.flatten %x
+  %y = relax.call_tir_inplace @negate(%t) inplace [0] : !relax.tensor<[0], i64>
+  relax.return %y
+}

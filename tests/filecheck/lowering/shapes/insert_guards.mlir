@@ -12,3 +12,17 @@ relax.func @main[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m], f32
   %1 = relax.add %0, %y
   relax.return %1
 }
+
+tir.prim_func @half[%n](%X: !tir.buffer<[2 * n], f32>, %Y: !tir.buffer<[n], f32>) {
+}
+
+// So are the sizes that a PrimFunc is called with.
+// CHECK-LABEL: relax.func @kernel
+// CHECK-NEXT:    %x_1 = relax.guard %x, equal 2 * k, m, "dimension 0 of argument #0 (X) of @half"
+// CHECK-NEXT:    %0 = relax.call_tir @half(%x_1) : !relax.tensor<[k], f32>
+// CHECK-NEXT:    %1 = relax.call_tir @half(%z) : !relax.tensor<[k], f32>
+relax.func @kernel[%m, %k](%x: !relax.tensor<[m], f32>, %z: !relax.tensor<[2 * k], f32>) -> !relax.tensor<[k], f32> {
+  %0 = relax.call_tir @half(%x) : !relax.tensor<[k], f32>
+  %1 = relax.call_tir @half(%z) : !relax.tensor<[k], f32>
+  relax.return %0
+}
