@@ -64,10 +64,10 @@ class OptimizeGraphPass(PipelinePass):
         "fold-batch-norm",
         "simplify-arithmetic",
         "rewrite-normalization",
-    )
         # Fewer changes of order and shape, and what is elementwise next to what it can be fused with.
         "simplify-permute-dims",
         "simplify-reshapes",
+    )
 
 
 _TO_KERNELS = (
