@@ -16,7 +16,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -75,6 +75,29 @@ class CodeCache:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write_atomically(path, _header(contents) + contents)
             self._make_room(self.directory, len(contents) + _HEADER_BYTES)
+
+    def find(self, key: str) -> Path | None:
+        """The file of an entry that `add` made, which its reader checks; None if there is none."""
+        if self.directory is None or not (path := self._path(self.directory, key)).is_file():
+            return None
+        _touch(path)
+        return path
+
+    def add(self, key: str, save: Callable[[Path], None]) -> None:
+        """Lets `save` write the file of an entry, in one step and with checks of its own, for `find`."""
+        if self.directory is None:
+            return
+        path = self._path(self.directory, key)
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            save(path)
+            self._make_room(self.directory, _stat(path)[1])
+
+    def drop(self, key: str) -> None:
+        """Removes an entry."""
+        if self.directory is not None:
+            with contextlib.suppress(OSError):
+                self._path(self.directory, key).unlink()
 
     def clear(self) -> None:
         """Removes every entry."""

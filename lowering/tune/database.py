@@ -19,6 +19,7 @@ from typing import cast
 
 from lowering.codegen.cache import cache_key
 from lowering.tune.choice import Choice
+from lowering.tune.location import default_path
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -142,18 +143,9 @@ def _replace(path: Path, text: str) -> None:
         raise
 
 
-def default_path() -> Path:
-    """Where the user's database is."""
-    given = os.environ.get("RELAX_TUNING_FILE")
-    if given:
-        return Path(given)
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "xdsl-relax" / "tuning.json"
-
-
 def default_database() -> TuningDatabase:
     """The user's database; an empty one if `RELAX_TUNING=0`."""
-    return _database(None if os.environ.get("RELAX_TUNING") == "0" else default_path())
+    return _database(default_path())
 
 
 @cache

@@ -1,0 +1,173 @@
+"""What a module is, in few bytes: equal for modules that compile to the same executable, messages included.
+
+Kernels are compared by `tir_dialect.analysis.fingerprint`, for which names and places do not matter. Here they do: an
+executable has names of functions and parameters, and its errors and profiles name places. Nothing is printed: constant
+tensors go in by their bytes, large ones in pieces that threads hash beside each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    DictionaryAttr,
+    FloatData,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, ParametrizedAttribute, Region, SSAValue
+from xdsl.utils.hints import isa
+
+from tir_dialect.weights import WeightAttr
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+PIECE_BYTES = 1 << 23
+"""Large arrays are hashed in pieces of this size."""
+
+MOST_THREADS = 4
+
+
+class ModuleDigest:
+    """The digest of a module, and the arrays that it refers to."""
+
+    arrays: list[Array]
+    """The elements of the module's weights, each array once, in order of appearance."""
+
+    digest: bytes
+    """Equal for equal modules: structure, attributes, elements of constants, names and locations."""
+
+    def __init__(self, module: ModuleOp) -> None:
+        """Walks over the module once."""
+        self.arrays = []
+        self._places: dict[int, int] = {}
+        """The place of an array among `arrays`, by identity."""
+        self._texts: dict[int, tuple[Attribute, str]] = {}
+        """Texts of attributes by identity; the attribute stays alive beside its text, or another could take its place."""
+        self._numbers: dict[SSAValue | Block, int] = {}
+        parts: list[str] = []
+        self._op(module, parts)
+        own = hashlib.sha256("".join(parts).encode("utf-8", "surrogatepass"))
+        for digest in array_digests(self.arrays):
+            own.update(digest)
+        self.digest = own.digest()
+
+    def place(self, array: Array) -> int | None:
+        """The place of this very array among `arrays`, if it is one of them."""
+        return self._places.get(id(array))
+
+    def _number(self, key: SSAValue | Block) -> int:
+        """Values and blocks by order of appearance; a use may come before the definition."""
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def _op(self, op: Operation, parts: list[str]) -> None:
+        parts.append(f"{op.name} {self._text(op.location)}")
+        parts.extend(f" %{self._number(operand)}" for operand in op.operands)
+        parts.extend(f" ^{self._number(block)}" for block in op.successors)
+        self._dictionary("<", op.properties, parts)
+        self._dictionary("{", op.attributes, parts)
+        self._values(op.results, parts)
+        for region in op.regions:
+            self._region(region, parts)
+        parts.append("\n")
+
+    def _region(self, region: Region, parts: list[str]) -> None:
+        parts.append("(")
+        for block in region.blocks:
+            parts.append(f"^{self._number(block)}")
+            self._values(block.args, parts)
+            parts.append("\n")
+            for op in block.ops:
+                self._op(op, parts)
+        parts.append(")")
+
+    def _values(self, values: Sequence[SSAValue], parts: list[str]) -> None:
+        for value in values:
+            parts.append(f":{self._number(value)} {value.name_hint or ''} {self._text(value.type)}")
+
+    def _dictionary(self, mark: str, attributes: Mapping[str, Attribute], parts: list[str]) -> None:
+        for name in sorted(attributes):
+            parts.append(f" {mark}{name}={self._text(attributes[name])}")
+
+    def _text(self, attribute: Attribute) -> str:
+        known = self._texts.get(id(attribute))
+        if known is None:
+            known = self._texts[id(attribute)] = attribute, self._write(attribute)
+        return known[1]
+
+    def _write(self, attribute: Attribute) -> str:
+        """Exact and unambiguous, which printed numbers and strings need not be."""
+        match attribute:
+            case WeightAttr():
+                return f"weight {_quoted(attribute.weight_name)} {self._array(attribute.array)}"
+            case DenseIntOrFPElementsAttr():
+                elements = hashlib.sha256(attribute.data.data).hexdigest()
+                return f"dense {self._text(attribute.type)} {elements}"
+            case StringAttr():
+                return _quoted(attribute.data)
+            case IntAttr():
+                return f"#{attribute.data}"
+            case FloatData():
+                return f"f{struct.pack('<d', attribute.data).hex()}"
+            case DictionaryAttr():
+                inner = (f"{_quoted(name)}={self._text(attribute.data[name])}" for name in sorted(attribute.data))
+                return f"{{{','.join(inner)}}}"
+            case ParametrizedAttribute():
+                return f"{attribute.name}<{','.join(map(self._text, attribute.parameters))}>"
+            case _ if isa(attribute, ArrayAttr[Attribute]):
+                return f"[{','.join(map(self._text, attribute.data))}]"
+            case _:
+                return f"{attribute.name} {_quoted(str(attribute))}"
+
+    def _array(self, array: Array | None) -> str:
+        """The number of a weight's array, of which the elements are hashed at the end."""
+        if array is None:
+            return "-"
+        place = self._places.setdefault(id(array), len(self._places))
+        if place == len(self.arrays):
+            self.arrays.append(array)
+        return f"{place}"
+
+
+def _quoted(text: str) -> str:
+    """A string that nothing behind it can be taken for a part of."""
+    return f"{len(text)}'{text}"
+
+
+def array_digests(arrays: Sequence[Array]) -> list[bytes]:
+    """A digest of dtype, shape and elements of each array; large arrays in pieces, by several threads."""
+    pieces = [list(_pieces(array)) for array in arrays]
+    flat = [piece for each in pieces for piece in each]
+    threads = min(MOST_THREADS, os.cpu_count() or 1)
+    if sum(map(len, flat)) < PIECE_BYTES or threads == 1:
+        hashed = iter([_hash(piece) for piece in flat])
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            hashed = iter(list(pool.map(_hash, flat)))
+    return [
+        _hash(b"".join([f"{array.dtype.str} {array.dtype} {array.shape}".encode(), *(next(hashed) for _ in each)]))
+        for array, each in zip(arrays, pieces, strict=True)
+    ]
+
+
+def _pieces(array: Array) -> Iterator[memoryview]:
+    import numpy as np
+
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    for start in range(0, data.size, PIECE_BYTES):
+        yield data[start : start + PIECE_BYTES].data
+
+
+def _hash(data: bytes | memoryview) -> bytes:
+    return hashlib.sha256(data).digest()
