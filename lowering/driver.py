@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TextIO, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 import tvm_ffi
-from xdsl.context import Context
-from xdsl.dialects.builtin import LocationAttr, ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import CodeCache, default_cache
-from lowering.codegen.elf import object_symbols
-from lowering.codegen.kernels import KernelOptions, Kernels, compile_prim_funcs
-from lowering.locations import names, place
-from lowering.native.objects import function_object, runtime_object, wrapper_object
-from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
-from lowering.to_vm.allocate_registers import AllocateRegistersPass
-from lowering.verify.module import verify_program
-from tir_dialect.dtypes import dtype_name
-from tir_dialect.ops.function import PrimFuncOp
+from lowering.codegen.module_digest import ModuleDigest
+from lowering.codegen.program_cache import ProgramCache
+from lowering.debug import Debug, debug_level
+from lowering.tune.location import tuning_stamp
 from tir_dialect.target import Target
-from tir_dialect.types import BufferType
-from vm_dialect.codegen import ConstantPool, emit_executable
-from vm_dialect.exec_builder import ExecBuilder
-from vm_dialect.executable import (
-    Executable,
-    FunctionKind,
-    KernelParameter,
-    KernelSignature,
-    Metadata,
-    NativeObject,
-)
-from vm_dialect.ops.constants import ConstantSymbolOp
-from vm_dialect.ops.structure import FuncOp
+from vm_dialect.executable import Executable
+
+if TYPE_CHECKING:
+    from lowering.compilation import Program
 
 Mode: TypeAlias = Literal["native", "bytecode"]
 
@@ -54,98 +37,36 @@ def build(
     `mode`: in `native` every function of the module becomes machine code; in `bytecode` functions are instructions of
     the virtual machine, which can be stepped, instrumented and profiled, and only kernels are machine code. `target` is
     the host unless named (`x86-64-v3`). `opt_level` is LLVM's for kernels, 0 to 3; at 0 the graph is not optimised
-    either. `cache` keeps compiled code on disk: `False` for none, or one of your own. `weights` are the constants that
-    the module refers to by name: arrays of any DLPack library. `progress`, a terminal, gets a bar if kernels take long.
+    either. `cache` keeps whole executables and the code of kernels on disk: `False` for none, or one of your own.
+    `weights` are the constants that the module refers to by name: arrays of any DLPack library. `progress`, a terminal,
+    gets a bar if kernels take long.
 
     Raises `DiagnosticException` with all errors at their ops, `CodegenError` if LLVM rejects the code, `ValueError` for
     a mode, target or level that there is not.
     """
     if mode not in ("native", "bytecode"):
         raise ValueError(f"mode expected native or bytecode, got {mode}")
-    verify_program(module)
-    lowered = module.clone()
-    (RelaxToVMPass if opt_level else RelaxToVMPlainPass)().apply(Context(), lowered)
-    kernels = compile_prim_funcs(
-        lowered, _target(target), cache=_cache(cache), options=KernelOptions(opt_level=opt_level), progress=progress
-    )
-    made = _Build(lowered, kernels, _tensors(weights or {}))
-    return made.native() if mode == "native" else made.bytecode()
+    machine, store, given = _target(target), _cache(cache), _tensors(weights or {})
 
+    def compiled() -> Program:
+        # Not at the top: what is in the cache needs no compiler.
+        from lowering.codegen.kernels import KernelOptions
+        from lowering.compilation import compile_program
 
-@dataclass(frozen=True)
-class _Build:
-    """What is common to both modes: a module of `vm.func`s and PrimFuncs, and the code of the latter."""
+        options = KernelOptions(opt_level=opt_level)
+        return compile_program(module, mode, machine, options=options, cache=store, weights=given, progress=progress)
 
-    module: ModuleOp
-    kernels: Kernels
-    weights: Mapping[str, tvm_ffi.Tensor]
-
-    @property
-    def target(self) -> Target:
-        return self.kernels.target
-
-    @property
-    def cache(self) -> CodeCache:
-        return self.kernels.cache
-
-    def native(self) -> Executable:
-        """Functions and kernels as machine code."""
-        builder = ExecBuilder()
-        builder.set_metadata(self._metadata("native"))
-        functions = function_object(self.module, self.target, self.kernels.symbols, self.cache)
-        for item in self._objects([*self.kernels.objects.values(), functions]):
-            builder.add_native_object(item)
-        constants = {op.sym_name.data: op for op in self.module.ops if isinstance(op, ConstantSymbolOp)}
-        pool = ConstantPool(builder, constants, self.weights)
-        for name, constant in constants.items():
-            pool.tensor(name, constant)
-        for func in self.module.ops:
-            if isinstance(func, FuncOp) and func.is_public:
-                builder.declare_function(func.sym_name.data, FunctionKind.NATIVE, func.parameter_names)
-        return builder.get()
-
-    def bytecode(self) -> Executable:
-        """Functions as instructions, kernels as machine code behind wrappers that check their arguments."""
-        native: list[NativeObject] = []
-        if self.kernels.symbols:
-            wrappers = wrapper_object(_kernels(self.module), self.target, self.kernels.symbols, self.cache)
-            native = self._objects([*self.kernels.objects.values(), wrappers])
-        AllocateRegistersPass().apply(Context(), self.module)
-        return emit_executable(
-            self.module,
-            tensors=self.weights,
-            metadata=self._metadata("bytecode"),
-            native=native,
-            describe=_describe,
-        )
-
-    def _objects(self, objects: list[bytes]) -> list[NativeObject]:
-        """Objects that are linked with each other and with the run-time support."""
-        code = [*objects, runtime_object(self.target, self.cache)]
-        return [NativeObject(self.target.code_key(), "elf", data, tuple(object_symbols(data).defined)) for data in code]
-
-    def _metadata(self, mode: Mode) -> Metadata:
-        signatures = tuple(
-            KernelSignature(kernel.sym_name.data, len(kernel.symbols), tuple(map(_parameter, kernel.params)))
-            for kernel in _kernels(self.module)
-        )
-        return Metadata(mode, self.target.code_key() if mode == "native" or signatures else "", signatures)
-
-
-def _kernels(module: ModuleOp) -> Iterator[PrimFuncOp]:
-    """The PrimFuncs that are kernels of their own."""
-    return (op for op in module.ops if isinstance(op, PrimFuncOp) and not op.is_private)
-
-
-def _parameter(param: SSAValue) -> KernelParameter:
-    if isinstance(param.type, BufferType):
-        return KernelParameter(dtype_name(param.type.dtype), len(param.type.shape))
-    return KernelParameter(dtype_name(param.type))
-
-
-def _describe(location: LocationAttr) -> str:
-    """What errors and profiles show of a location: imported names if there are some, else the place in the file."""
-    return ", ".join(names(location)) or str(place(location))
+    # Who asks to see the compiler's work wants it done.
+    if store.directory is None or debug_level() > Debug.NOTHING:
+        return compiled().executable
+    how = (mode, f"O{opt_level}", tuning_stamp())
+    programs = ProgramCache.of(store, ModuleDigest(module), given, machine, how)
+    found = programs.load()
+    if found is None:
+        program = compiled()
+        found = program.executable
+        programs.store(found, program.constants)
+    return found
 
 
 def _tensors(weights: Mapping[str, Any]) -> dict[str, tvm_ffi.Tensor]:
