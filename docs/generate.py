@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernels_page import with_primitives
 from operators_page import operators_page
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -134,6 +135,7 @@ relax-run examples/mvp.mlir --entry myfunc --random "f32[3,4]"
 
 PAGES = {
     "docs/walkthrough.md": walkthrough,
+    "docs/kernels.md": lambda: with_primitives((ROOT / "docs/kernels.md").read_text()),
     "docs/operators.md": operators_page,
     "relax_dialect/builder/op.pyi": stub_text,
 }

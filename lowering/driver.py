@@ -32,7 +32,7 @@ def build(
     weights: Mapping[str, Any] | None = None,
     progress: TextIO | None = None,
 ) -> Executable:
-    """Compiles a module, which is left as it is.
+    """Compiles a module, which is left as it is. Its public functions can be called; without any, its PrimFuncs.
 
     `mode`: in `native` every function of the module becomes machine code; in `bytecode` functions are instructions of
     the virtual machine, which can be stepped, instrumented and profiled, and only kernels are machine code. `target` is

@@ -1,5 +1,7 @@
 """Generated pages are what the code gives."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,3 +16,12 @@ def test_generated_pages_are_current() -> None:
 def test_demo_runs() -> None:
     output = subprocess.check_output([sys.executable, ROOT / "examples" / "demo.py"], text=True)
     assert "One artefact served" in output
+
+
+def test_the_programs_of_the_kernels_page_run(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "kernels.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    shown = re.findall(r"^```mlir\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    command = [sys.executable, "-c", "".join(blocks)]
+    output = subprocess.check_output(command, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert output.startswith(shown[0])

@@ -101,10 +101,14 @@ def memory_text(path: str) -> str:
 
 
 def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
+    from xdsl.context import Context
+
+    from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp
 
     verify_module(module)
+    ExposePrimFuncsPass().apply(Context(), module)
     names = [op.sym_name.data for op in module.ops if isinstance(op, FuncOp) and not op.is_private]
     _require_entry(entry, names)
     origin = f"interpreted, read in {_milliseconds(started)}"

@@ -12,7 +12,17 @@ from typing import Any, TypeVar
 from tools.arguments import add_build_options, build_options
 from tools.failures import ToolError, run_tool, with_traceback
 from tools.programs import MODES, load_packed_functions, load_program, memory_text, read_module
-from tools.values import NamedValue, as_argument, describe, leaves, literal, random_array, read_array, write_results
+from tools.values import (
+    Arrays,
+    NamedValue,
+    as_argument,
+    describe,
+    leaves,
+    literal,
+    random_array,
+    read_array,
+    write_results,
+)
 
 Result = TypeVar("Result")
 
@@ -122,11 +132,14 @@ def _run(argv: Sequence[str] | None) -> None:
     program = load_program(args.file, args.entry, build_options(args, mode))
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
+    given = [describe(value.value) for value in inputs]
+    arrays = Arrays([value.value for value in inputs])
     arguments = [as_argument(value.value) for value in inputs]
     outputs, seconds = _measure(program.call, arguments, args.repeat)
+    outputs += arrays.written()
     print(f"@{args.entry}  {program.origin}")
-    for index, value in enumerate(inputs):
-        print(f"  input {index}  {describe(value.value)}  ({value.source})")
+    for index, (text, value) in enumerate(zip(given, inputs, strict=True)):
+        print(f"  input {index}  {text}  ({value.source})")
     for value in outputs:
         print(f"  {value.source}  {describe(value.value)}")
     print(f"  time  {_timing(seconds)}")

@@ -90,6 +90,21 @@ def as_argument(value: object) -> object:
     return from_numpy(value) if is_array(value) else value
 
 
+class Arrays:
+    """The arrays among the arguments of a call, to tell afterwards which it has written into."""
+
+    def __init__(self, arguments: Sequence[object]):
+        self._arrays = [(index, value, value.copy()) for index, value in enumerate(arguments) if is_array(value)]
+
+    def written(self) -> list[NamedValue]:
+        """Those whose elements are others now; their source is `argument_2` for the third argument."""
+        return [
+            NamedValue(f"argument_{index}", now)
+            for index, now, before in self._arrays
+            if now.tobytes() != before.tobytes()
+        ]
+
+
 def leaves(result: object, position: tuple[int, ...] = ()) -> Iterator[NamedValue]:
     """The values in a result, which may be a tuple of tuples; tensors as arrays on their memory.
 

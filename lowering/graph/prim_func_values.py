@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -27,17 +29,18 @@ def wrap_prim_func_values(module: ModuleOp, names: set[str]) -> None:
         if func not in wrappers:
             wrappers[func] = fresh_name(f"{func.sym_name.data}_function", names)
             names.add(wrappers[func])
-            Rewriter.insert_op(_wrapper(func, wrappers[func]), InsertPoint.after(func))
+            Rewriter.insert_op(wrapper(func, wrappers[func], "private"), InsertPoint.after(func))
         made.properties["callee"] = SymbolRefAttr(wrappers[func])
 
 
-def _wrapper(func: PrimFuncOp, name: str) -> FuncOp:
-    wrapper = FuncOp(name, prim_func_type(func), visibility="private")
-    arguments = wrapper.params[: len(func.params)]
+def wrapper(func: PrimFuncOp, name: str, visibility: Literal["public", "private"]) -> FuncOp:
+    """A relax function that does nothing but call a PrimFunc."""
+    outer = FuncOp(name, prim_func_type(func), visibility=None if visibility == "public" else visibility)
+    arguments = outer.params[: len(func.params)]
     for new, old in zip(arguments, func.params, strict=True):
         new.name_hint = old.name_hint
     sizes = [symbol(each) for each in func.symbol_names]
     call, unit = CallKernelOp(func.sym_name.data, arguments, sizes), TupleOp()
-    wrapper.body.block.add_ops([call, unit, ReturnOp(unit.result)])
-    inherit_location(func, wrapper)
-    return wrapper
+    outer.body.block.add_ops([call, unit, ReturnOp(unit.result)])
+    inherit_location(func, outer)
+    return outer

@@ -83,6 +83,33 @@ def test_several_results(program: str, tmp_path: Path, mode: str, capsys: pytest
     assert "output_1  f32[2]" in capsys.readouterr().out
 
 
+KERNEL = """
+tir.prim_func @double[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    %x = tir.load %X[%i]
+    %y = arith.addf %x, %x : f32
+    tir.store %y, %Y[%i]
+  }
+}
+"""
+
+
+@each_mode
+def test_a_kernel_alone(tmp_path: Path, mode: str, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "kernel.mlir"
+    path.write_text(KERNEL)
+    np.save(tmp_path / "x.npy", np.float32([1, 2]))
+    np.save(tmp_path / "y.npy", np.float32([0, 0]))
+    inputs = [str(tmp_path / "x.npy"), str(tmp_path / "y.npy")]
+    arguments = [str(path), "--entry", "double", "--mode", mode, "--output-dir", str(tmp_path)]
+    assert main([*arguments, "--input", *inputs]) == 0
+    assert np.load(tmp_path / "argument_1.npy").tolist() == [2, 4]
+    assert not (tmp_path / "argument_0.npy").exists()
+    assert "  input 1  f32[2]  min 0  max 0" in capsys.readouterr().out
+    assert main([*arguments, "--random", "f32[2]", "f32[3]"]) == 1
+    assert "expected n = 2 (from argument #0 (X) dimension 0), got 3" in capsys.readouterr().err
+
+
 def test_random_inputs_are_those_of_the_seed(program: str, tmp_path: Path):
     results: list[list[float]] = []
     for seed in ("1", "1", "2"):

@@ -1,0 +1,42 @@
+"""The list of schedule primitives, made from their docstrings."""
+
+from __future__ import annotations
+
+import inspect
+
+from tir_dialect.schedule import Schedule
+
+GROUPS = {
+    "Finding blocks and loops": "get_block get_blocks get_loops get_child_blocks",
+    "Loops": "split fuse reorder tile add_unit_loop loop_partition merge",
+    "Kinds of loops, notes": "parallel vectorize unroll bind annotate unannotate",
+    "Where something is computed": "compute_inline reverse_compute_inline compute_at reverse_compute_at",
+    "Copies and memory": "cache_read cache_write reindex set_scope storage_align transform_layout pad_einsum",
+    "Reductions": "decompose_reduction rfactor",
+    "Blocks of blocks": "blockize tensorize",
+}
+MARK = "<!-- generated: schedule primitives -->\n"
+
+
+def with_primitives(page: str) -> str:
+    """The page with the list behind its mark brought up to date."""
+    written, mark, _ = page.partition(MARK)
+    return f"{written}{mark}{primitives()}"
+
+
+def primitives() -> str:
+    """A table of each group: the call, and the first paragraph of what is said of it."""
+    parts: list[str] = []
+    for title, names in GROUPS.items():
+        rows = [f"| `{name}{_parameters(name)}` | {_summary(name)} |" for name in names.split()]
+        parts.append("\n".join([f"\n### {title}\n", "| | |", "|---|---|", *rows]))
+    return "\n".join(parts) + "\n"
+
+
+def _parameters(name: str) -> str:
+    shown = list(inspect.signature(getattr(Schedule, name)).parameters)[1:]
+    return f"({', '.join(shown)})"
+
+
+def _summary(name: str) -> str:
+    return " ".join((inspect.getdoc(getattr(Schedule, name)) or "").split("\n\n")[0].split())

@@ -1,0 +1,52 @@
+// RUN: relax-opt %s -p expose-prim-funcs --split-input-file | filecheck %s
+// RUN: relax-opt %s -p expose-prim-funcs,expose-prim-funcs --split-input-file | filecheck %s
+
+// Symbols that the tensors tell are bound by them; the kernel writes into what it is given.
+// CHECK-LABEL: tir.prim_func @double_kernel[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+// CHECK:       relax.func @double[%n](%X: !relax.tensor<[n], f32>, %Y: !relax.tensor<[n], f32>) -> !relax.tuple<> impure {
+// CHECK-NEXT:    relax.call_kernel @double_kernel(%X, %Y) sizes [n]
+// CHECK-NEXT:    %0 = relax.tuple()
+// CHECK-NEXT:    relax.return %0
+tir.prim_func @double[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    %x = tir.load %X[%i]
+    %y = arith.addf %x, %x : f32
+    tir.store %y, %Y[%i]
+  }
+}
+
+// -----
+
+// Calls follow; a name that is taken is not taken again; what is private cannot be called.
+// CHECK-LABEL: tir.prim_func private @zero_kernel(
+// CHECK:       tir.prim_func @zero_kernel_1(
+// CHECK-NEXT:    tir.call @zero_kernel(%X)
+// CHECK:       relax.func @zero(
+// CHECK-NEXT:    relax.call_kernel @zero_kernel_1(%X)
+// CHECK:       tir.prim_func @twice_kernel(
+// CHECK-NEXT:    tir.call @zero_kernel_1(%X)
+// CHECK:       relax.func @twice(
+tir.prim_func private @zero_kernel(%X: !tir.buffer<[1], f32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  tir.store %zero, %X[%c0]
+}
+tir.prim_func @zero(%X: !tir.buffer<[1], f32>) {
+  tir.call @zero_kernel(%X)
+}
+tir.prim_func @twice(%X: !tir.buffer<[1], f32>) {
+  tir.call @zero(%X)
+}
+
+// -----
+
+// A module with functions says itself what can be called.
+// CHECK-LABEL: tir.prim_func @kernel(
+// CHECK-NOT:   @kernel
+// CHECK:       relax.func @main
+tir.prim_func @kernel(%X: !tir.buffer<[1], f32>) {
+}
+relax.func @main() -> !relax.tuple<> {
+  %0 = relax.tuple()
+  relax.return %0
+}
