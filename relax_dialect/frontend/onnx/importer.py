@@ -26,6 +26,10 @@ from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.dims.atoms import is_symbol_name
 
 
+UNKNOWN = -1
+"""What some exporters write for a dimension that they do not know."""
+
+
 @dataclass
 class Importer:
     """Imports one model."""
@@ -132,13 +136,14 @@ class Importer:
         return TensorType(dims, element_type(tensor.elem_type))
 
     def _dim(self, dim: onnx.TensorShapeProto.Dimension, name: str, at: int, fixed: bool) -> Dim:
-        which = dim.WhichOneof("value")
-        if which == "dim_value":
+        if dim.HasField("dim_value") and dim.dim_value != UNKNOWN:
             if not 0 <= dim.dim_value < 1 << 40:
                 raise Refusal(f"dimension {at} of the input {name} is {dim.dim_value}")
             if not self.dynamic or fixed:
                 return constant(dim.dim_value)
-        key = dim.dim_param if which == "dim_param" and dim.dim_param else f"{name}_{at}"
+        # Some exporters write "?" for every dimension that they do not know; that is no name.
+        named = any(letter.isalnum() for letter in dim.dim_param)
+        key = dim.dim_param if named else f"{name}_{at}"
         if key not in self._names:
             self._names[key] = _unused(_symbol_name(key), self._names.values())
         return symbol(self._names[key])
