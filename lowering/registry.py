@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "rewrite-normalization": "lowering.graph.rewrite_normalization:RewriteNormalizationPass",
     "simplify-arithmetic": "lowering.graph.simplify_arithmetic:SimplifyArithmeticPass",
     "fold-batch-norm": "lowering.graph.fold_batch_norm:FoldBatchNormPass",
+    "convert-layout": "lowering.graph.convert_layout:ConvertLayoutPass",
     "simplify-permute-dims": "lowering.graph.simplify_permute_dims:SimplifyPermuteDimsPass",
     "simplify-reshapes": "lowering.graph.simplify_reshapes:SimplifyReshapesPass",
     "fold-constants": "lowering.graph.fold_constants:FoldConstantsPass",

@@ -34,8 +34,10 @@ CASES: dict[str, Case] = {
     "line_apart": Case((2,), (1,), (2, 1), (3,)),
     "plane": Case((2, 3), (1, 2), (0, 0, 0, 0), (1, 1)),
     "plane_all": Case((3, 2), (2, 3), (1, 0, 1, 1), (1, 2), ceil=True),
+    "plane_included": Case((3, 3), (1, 1), (1, 1, 1, 1), (1, 1), include=True),
     "space": Case((2, 2, 1), (2, 1, 1), (1, 0, 0, 0, 1, 0), (1, 1, 1), include=True),
 }
+BLOCKED = ("plane", "plane_all", "plane_included")
 SHAPES = {1: ((0, 3, 7), (1, 1, 4), (2, 3, 9)), 2: ((1, 0, 5, 6), (1, 1, 4, 5), (2, 3, 7, 8)), 3: ((1, 2, 3, 2, 4),)}
 
 RUNS = [(name, shape) for name, case in CASES.items() for shape in SHAPES[len(case.sizes)]]
@@ -53,6 +55,14 @@ PROGRAMS = Programs(
             for kind in ("max", "avg")
         },
         **{
+            f"blocked_{kind}_{name}": (
+                "%x: !relax.tensor<[n, c, h, w, 4], f32>",
+                CASES[name].body(kind) + ' layout = "NCHW4c"',
+            )
+            for name in BLOCKED
+            for kind in ("max", "avg")
+        },
+        **{
             f"{kind}_{dtype}": (_params(1, dtype), CASES["line_padded"].body(kind))
             for kind in ("max", "avg")
             for dtype in ("bf16", "f64", "i8", "i32")
@@ -65,6 +75,10 @@ PROGRAMS = Programs(
             f"adaptive_{rank}": (_params(rank), f"relax.nn.adaptive_avg_pool{rank}d %x output_size = {sizes}")
             for rank, sizes in {1: "[3]", 2: "[2, 1]", 3: "[1, 1, 2]"}.items()
         },
+        "blocks_made": (
+            "%x: !relax.tensor<[n, 2, h, w, 4], f32>",
+            'relax.nn.adaptive_avg_pool2d %x output_size = [1, 3] layout = "NCHW4c" out_layout = "NHWC"',
+        ),
         "adaptive_even": ("%x: !relax.tensor<[n, c, 6], f32>", "relax.nn.adaptive_avg_pool1d %x output_size = [3]"),
         "adaptive_i32": (_params(1, "i32"), "relax.nn.adaptive_avg_pool1d %x output_size = [2]"),
         "global": (
@@ -120,6 +134,18 @@ def test_pool(kind: str, name: str, shape: tuple[int, ...]):
     PROGRAMS.check(f"{kind}_{name}", [x], _pool(CASES[name], wide(x), kind).astype(np.float32), NEAR)
 
 
+@pytest.mark.parametrize("shape", SHAPES[2])
+@pytest.mark.parametrize("name", BLOCKED)
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_blocks_of_channels(kind: str, name: str, shape: tuple[int, int, int, int]):
+    """Each place in a block is a channel."""
+    x = random("f32", *shape, 4)
+    channels = np.moveaxis(x, -1, 2).reshape(shape[0], 4 * shape[1], *shape[2:])
+    pooled = _pool(CASES[name], wide(channels), kind).astype(np.float32)
+    expected = np.moveaxis(pooled.reshape(*shape[:2], 4, *pooled.shape[2:]), 2, -1)
+    PROGRAMS.check(f"blocked_{kind}_{name}", [x], np.ascontiguousarray(expected), NEAR)
+
+
 @pytest.mark.parametrize("kind", ["max", "avg"])
 @pytest.mark.parametrize("dtype", ["bf16", "f64", "i8", "i32"])
 def test_other_dtypes(kind: str, dtype: str):
@@ -154,6 +180,10 @@ def test_adaptive(shape: tuple[int, int, int]):
     PROGRAMS.check("adaptive_3", [z], _adaptive(wide(z), (1, 1, 2)).astype(np.float32), NEAR)
     even = random("f32", *shape[:2], 6)
     PROGRAMS.check("adaptive_even", [even], even.reshape(*shape[:2], 3, 2).mean(-1), NEAR)
+    blocks = random("f32", shape[0], 2, *shape[2:], 5, 4)
+    channels = np.moveaxis(blocks, -1, 2).reshape(shape[0], 8, shape[2], 5)
+    expected = _adaptive(wide(channels), (1, 3)).transpose(0, 2, 3, 1)
+    PROGRAMS.check("blocks_made", [blocks], np.ascontiguousarray(expected, np.float32), NEAR)
     integers = random("i32", *shape, low=-9, high=9)
     expected = np.trunc(_adaptive(integers.astype(np.float64), (2,))).astype(np.int32)
     PROGRAMS.check("adaptive_i32", [integers], expected)

@@ -59,3 +59,20 @@ relax.func @adaptive[%n, %h](%x: !relax.tensor<[n, 3, 10], f32>, %y: !relax.tens
   %2 = relax.nn.adaptive_avg_pool3d %z output_size = [1, 2, 3]
   relax.return %x
 }
+
+// Channels in blocks stay in them unless the layout of the result says something else.
+// CHECK-LABEL: relax.func @blocks[
+// CHECK-NEXT:      %0 = relax.nn.max_pool2d %x pool_size = [2, 2] layout = "NCHW16c"
+// CHECK-NEXT:      %1 = relax.nn.avg_pool2d %x pool_size = [2, 2] layout = "NCHW16c" out_layout = "NHWC8c"
+// CHECK-NEXT:      %2 = relax.nn.adaptive_avg_pool2d %x output_size = [1, 1] layout = "NCHW16c" out_layout = "NCHW"
+// CHECK-NEXT:      relax.return %x
+// TYPES-LABEL: sym_name = "blocks"
+// TYPES: "relax.nn.max_pool2d"{{.*}} -> !relax.tensor<[n, c, h - 1, 4, 16], f32>
+// TYPES: "relax.nn.avg_pool2d"{{.*}} -> !relax.tensor<[n, h - 1, 4, 2 * c, 8], f32>
+// TYPES: "relax.nn.adaptive_avg_pool2d"{{.*}} -> !relax.tensor<[n, 16 * c, 1, 1], f32>
+relax.func @blocks[%n, %c, %h](%x: !relax.tensor<[n, c, h, 5, 16], f32>) -> !relax.object {
+  %0 = relax.nn.max_pool2d %x pool_size = [2, 2] layout = "NCHW16c"
+  %1 = relax.nn.avg_pool2d %x pool_size = [2, 2] layout = "NCHW16c" out_layout = "NHWC8c"
+  %2 = relax.nn.adaptive_avg_pool2d %x output_size = [1, 1] layout = "NCHW16c" out_layout = "NCHW"
+  relax.return %x
+}

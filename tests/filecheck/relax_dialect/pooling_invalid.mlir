@@ -16,7 +16,7 @@ relax.func @nn_max_pool2d_c1[%n](%x: !relax.tensor<[n, 3, 8, 8], i1>) -> !relax.
 
 // -----
 
-// CHECK: 'relax.nn.max_pool2d' op layout expected a permutation of NCHW, got NCH
+// CHECK: 'relax.nn.max_pool2d' op layout expected a permutation of NCHW with blocks of C at most, got NCH
 relax.func @nn_max_pool2d_c2[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>) -> !relax.object {
   %0 = relax.nn.max_pool2d %x pool_size = [2, 2] layout = "NCH"
   relax.return %x
@@ -51,5 +51,29 @@ relax.func @nn_max_pool2d_c2[%n](%x: !relax.tensor<[n, 3, 8, 1], f32>) -> !relax
 // CHECK: 'relax.nn.adaptive_avg_pool2d' op expected 2 output sizes of at least 1, got [1]
 relax.func @nn_adaptive_avg_pool2d_c1[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>) -> !relax.object {
   %0 = relax.nn.adaptive_avg_pool2d %x output_size = [1]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.max_pool2d' op layout expected a permutation of NCHW with blocks of C at most, got NCHW4h
+relax.func @nn_max_pool2d_c2[%n](%x: !relax.tensor<[n, 3, 8, 8, 4], f32>) -> !relax.object {
+  %0 = relax.nn.max_pool2d %x pool_size = [2, 2] layout = "NCHW4h"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.max_pool2d' op expected blocks c of 4, got 3 and 4
+relax.func @nn_max_pool2d_c3[%n](%x: !relax.tensor<[n, 3, 8, 8, 3], f32>) -> !relax.object {
+  %0 = relax.nn.max_pool2d %x pool_size = [2, 2] layout = "NCHW4c"
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.nn.avg_pool2d' op expected channels in blocks of 4, got 6
+relax.func @nn_avg_pool2d_c3[%n](%x: !relax.tensor<[n, 6, 8, 8], f32>) -> !relax.object {
+  %0 = relax.nn.avg_pool2d %x pool_size = [2, 2] out_layout = "NCHW4c"
   relax.return %x
 }

@@ -1,0 +1,132 @@
+// RUN: relax-opt %s -p 'convert-layout{block=4}' --split-input-file | filecheck %s
+// RUN: relax-opt %s -p 'convert-layout{block=4},convert-layout{block=4}' --split-input-file | filecheck %s
+// RUN: relax-opt %s -p 'convert-layout{target="x86-64-v4"}' --split-input-file | filecheck %s --check-prefix WIDE
+// RUN: relax-opt %s -p 'convert-layout{block=4}' --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
+
+// Data with few channels is read as it is; weights and biases are rearranged; the result leaves its blocks at the end.
+// CHECK-LABEL: relax.func @chain
+// CHECK-NEXT:    %v = relax.constant "v" : !relax.tensor<[8, 3, 3, 3], f32>
+// CHECK-NEXT:    %v_1 = relax.layout_transform %v source = "OIHW" target = "OIHW4o"
+// CHECK-NEXT:    %b = relax.constant dense<1.000000e+00> : tensor<1x2x1x1x4xf32>
+// CHECK-NEXT:    %d = relax.constant dense<2.000000e+00> : tensor<2x1x3x3x4xf32>
+// CHECK-NEXT:    %u = relax.constant dense<3.000000e+00> : tensor<2x2x1x1x4x4xf32>
+// CHECK-NEXT:    %0 = relax.nn.conv2d %x, %v_1 padding = [1, 1, 1, 1] kernel_layout = "OIHW4o" out_layout = "NCHW4c"
+// CHECK-NEXT:    %1 = relax.add %0, %b
+// CHECK-NEXT:    %2 = relax.nn.relu %1
+// CHECK-NEXT:    %3 = relax.nn.max_pool2d %2 pool_size = [2, 2] strides = [2, 2] layout = "NCHW4c"
+// CHECK-NEXT:    %4 = relax.nn.conv2d %3, %d padding = [1, 1, 1, 1] groups = 8 data_layout = "NCHW4c" kernel_layout = "OIHW4o"
+// CHECK-NEXT:    %5 = relax.nn.conv2d %4, %u data_layout = "NCHW4c" kernel_layout = "OIHW4i4o"
+// CHECK-NEXT:    %6 = relax.add %5, %3
+// CHECK-NEXT:    %7 = relax.layout_transform %6 source = "NCHW4c" target = "NCHW"
+// CHECK-NEXT:    relax.return %7
+// WIDE-LABEL: relax.func @chain
+// WIDE:         relax.nn.conv2d {{.*}} kernel_layout = "OIHW16o" out_layout = "NCHW16c"
+// LOC: relax.layout_transform {{.*}} loc("{{.*}}":[[# @LINE + 12]]:3)
+relax.func @chain[%n, %h, %w](%x: !relax.tensor<[n, 3, h, w], f32>) -> !relax.tensor<[n, 8, floordiv(h, 2), floordiv(w, 2)], f32> {
+  %v = relax.constant "v" : !relax.tensor<[8, 3, 3, 3], f32>
+  %b = relax.constant dense<1.0> : tensor<8x1x1xf32>
+  %d = relax.constant dense<2.0> : tensor<8x1x3x3xf32>
+  %u = relax.constant dense<3.0> : tensor<8x8x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v padding = [1, 1, 1, 1]
+  %1 = relax.add %0, %b
+  %2 = relax.nn.relu %1
+  %3 = relax.nn.max_pool2d %2 pool_size = [2, 2] strides = [2, 2]
+  %4 = relax.nn.conv2d %3, %d padding = [1, 1, 1, 1] groups = 8
+  %5 = relax.nn.conv2d %4, %u
+  %6 = relax.add %5, %3
+  relax.return %6
+}
+
+// -----
+
+// One convolution is not worth the way into blocks and back.
+// CHECK-LABEL: relax.func @alone
+// CHECK:         relax.nn.conv2d %x, %w{{$}}
+// CHECK-NEXT:    relax.return
+relax.func @alone[%n](%x: !relax.tensor<[n, 8, 5, 5], f32>) -> !relax.tensor<[n, 8, 5, 5], f32> {
+  %w = relax.constant dense<1.0> : tensor<8x8x1x1xf32>
+  %0 = relax.nn.conv2d %x, %w
+  relax.return %0
+}
+
+// -----
+
+// Weights that are not known, and groups that cut blocks, stay.
+// CHECK-LABEL: relax.func @stays
+// CHECK-NOT:     layout
+relax.func @stays[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>, %v: !relax.tensor<[8, 3, 1, 1], f32>) -> !relax.object {
+  %w = relax.constant dense<1.0> : tensor<8x2x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w groups = 4
+  %2 = relax.nn.conv2d %1, %w groups = 4
+  %3 = relax.mean %2 axes = [2, 3]
+  relax.return %3
+}
+
+// -----
+
+// Channels beyond the end have weights of zero, and are cut off where there are no blocks; of one place that takes no
+// transformation.
+// CHECK-LABEL: relax.func @parts_of_blocks
+// CHECK-NEXT:    %v = relax.constant dense<{{.*}}> : tensor<2x2x1x1x4xf32>
+// CHECK-NEXT:    %w = relax.constant dense<{{.*}}> : tensor<2x2x1x1x4x4xf32>
+// CHECK-NEXT:    %0 = relax.nn.conv2d %x, %v
+// CHECK-NEXT:    %1 = relax.nn.conv2d %0, %w
+// CHECK-NEXT:    %2 = relax.mean %1 axes = [2, 3] keepdims
+// CHECK-NEXT:    %3 = relax.shape [n, 8, 1, 1]
+// CHECK-NEXT:    %4 = relax.reshape %2, %3
+// CHECK-NEXT:    %5 = relax.strided_slice %4 axes = [1] begin = [0] end = [6]
+// CHECK-NEXT:    relax.return %5
+relax.func @parts_of_blocks[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>) -> !relax.tensor<[n, 6, 1, 1], f32> {
+  %v = relax.constant dense<1.0> : tensor<6x2x1x1xf32>
+  %w = relax.constant dense<2.0> : tensor<6x6x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w
+  %2 = relax.mean %1 axes = [2, 3] keepdims
+  relax.return %2
+}
+
+// -----
+
+// A quotient could make something else than a number of channels beyond the end: it gets none.
+// CHECK-LABEL: relax.func @infinite
+// CHECK:         %[[X:.*]] = relax.strided_slice %{{.*}} axes = [1] begin = [0] end = [6]
+// CHECK:         relax.divide %one, %[[X]]
+relax.func @infinite[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>) -> !relax.object {
+  %one = relax.constant dense<1.0> : tensor<1xf32>
+  %v = relax.constant dense<1.0> : tensor<6x2x1x1xf32>
+  %w = relax.constant dense<2.0> : tensor<6x6x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w
+  %2 = relax.divide %one, %1
+  relax.return %2
+}
+
+// -----
+
+// Scales by channel stay in blocks; a value without blocks is brought into them; parts are joined and cut by blocks.
+// CHECK-LABEL: relax.func @scales
+// CHECK:         %[[Y:.*]] = relax.layout_transform %y source = "NCHW" target = "NCHW4c"
+// CHECK:         %[[M:.*]] = relax.mean %0 axes = [2, 3] keepdims
+// CHECK-NEXT:    %[[S:.*]] = relax.sigmoid %[[M]]
+// CHECK-NEXT:    %[[P:.*]] = relax.multiply %0, %[[S]]
+// CHECK-NEXT:    %[[Q:.*]] = relax.multiply %[[P]], %[[Y]]
+// CHECK-NEXT:    %[[C:.*]] = relax.concat %[[P]], %[[Q]] axis = 1
+// CHECK-NEXT:    %[[A:.*]], %[[B:.*]] = relax.split %[[C]] indices = [1] axis = 1
+// CHECK-NEXT:    %[[D:.*]] = relax.nn.pad %[[A]] pad_width = [0, 0, 0, 0, 1, 1, 0, 0, 0, 0]
+// CHECK-NEXT:    relax.nn.conv2d %[[D]]
+relax.func @scales[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !relax.tensor<[n, 8, 1, 1], f32>) -> !relax.object {
+  %v = relax.constant dense<1.0> : tensor<8x2x1x1xf32>
+  %w = relax.constant dense<2.0> : tensor<8x4x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.mean %0 axes = [-1, -2] keepdims
+  %2 = relax.sigmoid %1
+  %3 = relax.multiply %0, %2
+  %4 = relax.multiply %3, %y
+  %5 = relax.concat %3, %4 axis = 1
+  %6, %7 = relax.split %5 indices = [4] axis = 1
+  %8 = relax.nn.pad %6 pad_width = [0, 0, 0, 0, 1, 1, 0, 0]
+  %9 = relax.nn.conv2d %8, %w
+  %10 = relax.mean %9 axes = [2, 3]
+  relax.return %10
+}
