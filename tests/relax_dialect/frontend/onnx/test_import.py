@@ -61,7 +61,9 @@ def test_named_dimensions_are_symbols():
 
 
 def test_dimensions_without_a_name_are_symbols_of_their_own():
-    proto = model([helper.make_node("Relu", ["x"], ["y"])], [("x", F, [-1, "?", "?", 1])], [("y", F, [-1, "?", "?", 1])])
+    proto = model(
+        [helper.make_node("Relu", ["x"], ["y"])], [("x", F, [-1, "?", "?", 1])], [("y", F, [-1, "?", "?", 1])]
+    )
     function = VirtualMachine(build(import_model(proto)))["main"]
     assert to_numpy(function(np.ones((2, 3, 4, 1), np.float32))).shape == (2, 3, 4, 1)
 
