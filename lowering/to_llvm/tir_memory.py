@@ -1,7 +1,8 @@
 """Loads, stores and views.
 
 An access of a vector, or one inside a vectorized loop, is one vector access where the lanes lie next to each other,
-the same in reverse order, and otherwise a gather or scatter. Lanes that a mask switches off touch no memory.
+the same in reverse order, loads side by side for small steps, and otherwise a gather or scatter. Lanes that a mask
+switches off touch no memory.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lowering.to_llvm.builder import LLVMBuilder, lanes_of
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp
 from lowering.to_llvm.scalars import from_memory, memory_type, to_memory
+from lowering.to_llvm.strided import load_strided, suits_strided
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -103,6 +105,8 @@ def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> 
             mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
             value = b.insert(llvm_ext.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
         return value if step == 1 else _reversed(b, value)
+    if isinstance(offset, Ramp) and step is not None and suits_strided(e, buffer, step, lanes):
+        return load_strided(e, buffer, offset.base, step, lanes)
     offsets = lane_values.as_vector(b, offset, lanes.count)
     gather = llvm_ext.GatherOp(buffer.pointer, offsets, _mask(b, lanes), b.zero(vector), alignment)
     return b.insert(gather).results[0]

@@ -59,4 +59,5 @@ def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> Non
         columns = ColumnReduction(kernel, stage, reduction, 0)
         lanes = columns.lanes if columns.outermost is columns.lane else 1
         with kernel.shared(columns.outermost.extent, work_of(stage), lanes) as part:
+            columns.prepare()
             columns.emit({}, part)

@@ -9,6 +9,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, f32, f64
 from xdsl.ir import Operation, SSAValue
 
+from lowering.schedule.cpu.guards import unneeded
 from lowering.schedule.cpu.kernel import Kernel
 from lowering.schedule.cpu.places import Place
 from lowering.schedule.cpu.stages import Stage
@@ -31,9 +32,15 @@ class Body:
         self.forwarded: dict[tuple[SSAValue, Place], SSAValue] = {}
         self.multiply = True
         """Whether quotients by a divisor of the whole row become products with its reciprocal."""
+        self._taken: frozenset[Operation] = frozenset()
+        self._skipped: frozenset[Operation] = frozenset()
         self._staying: set[Operation] = set()
         self._before: dict[Operation, SSAValue | None] = {}
         self._reciprocals: dict[SSAValue, SSAValue] = {}
+
+    def take(self, branches: frozenset[Operation]) -> None:
+        """From here on some branches are known to be taken."""
+        self._taken, self._skipped = branches, unneeded(self.stage, branches)
 
     # What comes before the loop.
 
@@ -43,7 +50,7 @@ class Body:
             if self._stays(op, written):
                 self._staying.add(op)
         for op in ops:
-            if op not in self._staying:
+            if op not in self._staying and op not in self._skipped:
                 self._emit(op)
         for op in self._accesses(ops):
             self._before[op] = self._offset(self.kernel.place(self.stage, op))
@@ -99,13 +106,14 @@ class Body:
         copy = Body(self.kernel, self.stage, {**self.at, self.axis: index}, self.axis)
         copy.values = dict(self.values)
         copy.multiply = self.multiply
+        copy._taken, copy._skipped = self._taken, self._skipped
         copy._staying, copy._before, copy._reciprocals = self._staying, self._before, self._reciprocals
         return copy
 
     def run(self, ops: Iterable[Operation]) -> None:
         """Emits ops that have not been emitted before the loop."""
         for op in ops:
-            if not op.results or op.results[0] not in self.values:
+            if op not in self._skipped and (not op.results or op.results[0] not in self.values):
                 self._emit(op)
 
     def value(self, old: SSAValue) -> SSAValue:
@@ -166,6 +174,9 @@ class Body:
         return term if total is None else self.code.add(total, term)
 
     def _branch(self, op: IfOp) -> None:
+        if op in self._taken:
+            self.values |= zip(op.outputs, self._yielded(op.then_body.block.ops), strict=True)
+            return
         branch = IfOp(self.value(op.condition), result_types=op.outputs.types)
         self.code.emit(branch)
         for region, source in ((branch.then_body, op.then_body), (branch.else_body, op.else_body)):

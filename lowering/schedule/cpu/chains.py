@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.groups import group_axes, lane_group
+from lowering.schedule.cpu.kernel import Kernel
 from lowering.schedule.cpu.reduction import Reduction
 from lowering.schedule.cpu.stages import Stage
 from tir_dialect.ops.memory import LoadOp
@@ -28,11 +30,13 @@ class Row:
     """The stages of a row, together those that go along the row at the same time."""
 
 
-def find_row(stages: Sequence[Stage], reductions: Mapping[Stage, Reduction], buffers: Sequence[SSAValue]) -> Row | None:
+def find_row(
+    kernel: Kernel, stages: Sequence[Stage], reductions: Mapping[Stage, Reduction], buffers: Sequence[SSAValue]
+) -> Row | None:
     """The rows that the stages share; `None` if there is one stage, or no common row."""
     if len(stages) < 2:
         return None
-    depth = _depth(stages)
+    depth = min((_depth(stages), *(_lane_depth(kernel, stage) for stage in reductions)))
     if depth == 0:
         return None
     sweeps = _sweeps(stages, reductions, depth)
@@ -53,6 +57,14 @@ def _depth(stages: Sequence[Stage]) -> int:
             return depth
         depth -= 1
     return 0
+
+
+def _lane_depth(kernel: Kernel, stage: Stage) -> int:
+    """How many axes are outside of that along which lanes of a reduction lie, if it is one that stays."""
+    spatial, reduced = (stage.of_kind(kind) for kind in (IteratorKind.SPATIAL, IteratorKind.REDUCE))
+    groups = [group for axes in (reduced, spatial) for group in group_axes(kernel, [stage], axes)]
+    lane = lane_group(kernel, [stage], groups)
+    return lane.axes[0] if lane.last in spatial else len(spatial)
 
 
 def _is_shared(buffer: SSAValue, stages: Sequence[Stage]) -> bool:

@@ -52,6 +52,7 @@ class _Emitter:
             values[old] = new
             new.name_hint = old.name_hint
         self.kernel = Kernel(Code(self.body, func.location), target, values)
+        self.columns: dict[Stage, ColumnReduction] = {}
         self.reductions = {stage: found for stage in stages if (found := reduction_of(stage)) is not None}
 
     def emit(self) -> None:
@@ -61,7 +62,8 @@ class _Emitter:
             copy = op.clone(value_mapper=kernel.values)
             kernel.code.emit(copy)
         touched = {op.buffer for stage in self.stages for op in stage.places}
-        row = find_row(self.stages, self.reductions, [alloc.buffer for alloc in self.program.buffers])
+        own = [alloc.buffer for alloc in self.program.buffers]
+        row = find_row(kernel, self.stages, self.reductions, own)
         kernel.divisors = _reduced_values(self.stages, self.reductions, self.program)
         for parameter in self.func.params:
             if parameter in touched:
@@ -90,7 +92,15 @@ class _Emitter:
             for buffer in row.buffers:
                 if buffer not in row.unread:
                     kernel.allocate_row(buffer, row.depth)
+            self._prepare_columns(row)
             self._row_loops(row, [group.last for group in groups], [group.extent for group in groups], {}, part)
+
+    def _prepare_columns(self, row: Row) -> None:
+        for first, *_ in row.sweeps:
+            reduction = self.reductions.get(first)
+            if reduction is not None and len(first.of_kind(IteratorKind.SPATIAL)) > row.depth:
+                self.columns[first] = ColumnReduction(self.kernel, first, reduction, row.depth)
+                self.columns[first].prepare()
 
     def _row_loops(
         self,
@@ -110,9 +120,8 @@ class _Emitter:
 
     def _row_part(self, stages: Sequence[Stage], depth: int, at: Mapping[int, SSAValue]) -> None:
         first = stages[0]
-        reduction = self.reductions.get(first)
-        if reduction is not None and len(first.of_kind(IteratorKind.SPATIAL)) > depth:
-            ColumnReduction(self.kernel, first, reduction, depth).emit(at)
+        if first in self.columns:
+            self.columns[first].emit(at)
             return
         found = {i: self.reductions[stage] for i, stage in enumerate(stages) if stage in self.reductions}
         accumulators = Sweep(self.kernel, stages, range(depth, len(first.axes)), found).emit(at)

@@ -45,11 +45,17 @@ def _softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     return e / e.sum(axis, keepdims=True)
 
 
-def _max_pool(x: np.ndarray) -> np.ndarray:
-    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
-    rows, columns = (x.shape[2] + 1) // 2, (x.shape[3] + 1) // 2
-    windows = [padded[:, :, i : i + 2 * rows : 2, j : j + 2 * columns : 2] for i in range(3) for j in range(3)]
-    return np.max([window[:, :, :rows, :columns] for window in windows], 0)
+def _windows(x: np.ndarray, size: int, stride: int, padding: int, value: float, dilation: int = 1) -> list[np.ndarray]:
+    """The elements of all windows over the last two axes, one array for each place in the window."""
+    padded = np.pad(x, ((0, 0), (0, 0), *(((padding, padding),) * 2)), constant_values=value)
+    rows, columns = ((each - dilation * (size - 1) - 1) // stride + 1 for each in padded.shape[2:])
+    steps = [dilation * k for k in range(size)]
+    return [padded[:, :, i:, j:][:, :, ::stride, ::stride][:, :, :rows, :columns] for i in steps for j in steps]
+
+
+def _mean_of_windows(x: np.ndarray) -> np.ndarray:
+    counts = _windows(np.ones_like(x), 3, 1, 1, 0)
+    return np.sum(_windows(x.astype(np.float64), 3, 1, 1, 0), 0) / np.sum(counts, 0)
 
 
 X = "%x: !relax.tensor<[m, n], f32>"
@@ -137,8 +143,36 @@ PROGRAMS = {
     MAXIMUM_POOLING: Program(
         X4,
         "relax.nn.max_pool2d %x pool_size = [3, 3] strides = [2, 2] padding = [1, 1, 1, 1]",
-        _max_pool,
+        lambda x: np.max(_windows(x, 3, 2, 1, -np.inf), 0),
         ("2cmn",),
+        least=1,
+    ),
+    "dilated pooling": Program(
+        X4,
+        "relax.nn.max_pool2d %x pool_size = [2, 2] strides = [3, 3] dilation = [2, 2] padding = [1, 1, 1, 1]",
+        lambda x: np.max(_windows(x, 2, 3, 1, -np.inf, 2), 0),
+        ("2cmn",),
+        least=1,
+    ),
+    "mean pooling": Program(
+        X4,
+        "relax.nn.avg_pool2d %x pool_size = [3, 3] strides = [1, 1] padding = [1, 1, 1, 1]",
+        _mean_of_windows,
+        ("2cmn",),
+        least=1,
+    ),
+    "mean pooling without border": Program(
+        X4,
+        "relax.nn.avg_pool2d %x pool_size = [2, 2] strides = [2, 2]",
+        lambda x: np.mean(_windows(x.astype(np.float64), 2, 2, 0, 0), 0),
+        ("2cmn",),
+        least=2,
+    ),
+    "pooling of channels that lie together": Program(
+        "%x: !relax.tensor<[2, m, 5, n], f32>",
+        'relax.nn.max_pool2d %x pool_size = [3, 3] strides = [1, 1] padding = [1, 1, 1, 1] layout = "NHWC"',
+        lambda x: np.max(_windows(x.transpose(0, 3, 1, 2), 3, 1, 1, -np.inf), 0).transpose(0, 2, 3, 1),
+        ("2m5n",),
         least=1,
     ),
 }

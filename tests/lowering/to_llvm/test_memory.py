@@ -211,3 +211,28 @@ def test_any_byte_but_zero_is_true(tir, native_call):
     x, y = np.array([0, 1, 2, 255], np.uint8), np.zeros(4, np.int32)
     assert native_call(compile_prim_funcs(module, cache=NO_CACHE), next(iter(module.ops)), [x, y], {}) == 0
     np.testing.assert_array_equal(y, [0, 1, 1, 1])
+
+
+@pytest.mark.parametrize("step", [2, 3, 4, 5])
+@pytest.mark.parametrize("lanes", [4, 16, 32])
+def test_strided_lanes(step: int, lanes: int, same_as_interpreter):
+    """Loads side by side end with the last lane's element: the buffer has nothing behind it."""
+    text = f"""
+    tir.prim_func @f[%n, %k](%X: !tir.buffer<[{step * (lanes - 1) + 1}], f32>, %Y: !tir.buffer<[2, {lanes}], f32>) {{
+      %lanes = arith.constant {lanes} : index
+      %step = arith.constant {step} : index
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      tir.for vectorized (%i) in (%lanes) {{
+        %place = arith.muli %i, %step : index
+        %x = tir.load %X[%place]
+        tir.store %x, %Y[%zero, %i]
+        %is_on = arith.cmpi slt, %i, %k : index
+        tir.if %is_on {{
+          %y = tir.load %X[%place]
+          tir.store %y, %Y[%one, %i]
+        }}
+      }}
+    }}"""
+    x = np.arange(step * (lanes - 1) + 1, dtype=np.float32)
+    same_as_interpreter(text, [x, np.zeros((2, lanes), np.float32)], {"n": 1, "k": lanes - 1})

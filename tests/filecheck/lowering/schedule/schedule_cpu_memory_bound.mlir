@@ -222,3 +222,56 @@ tir.prim_func @transpose[%m, %n](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[
     }
   }
 }
+
+// Windows that reach out of the data: the rows that count are combined first, in a row between numbers that change
+// nothing; then members beside each other. Nobody asks where the data ends.
+// CHECK-LABEL: tir.prim_func @windows
+// CHECK:         %row = tir.alloc_buffer : !tir.buffer<[n + 10], f32, align = 64>
+// CHECK:         tir.for (%vi)
+// CHECK:           tir.for (%block) in ({{.*}}) {
+// CHECK:             tir.for (%vk) in (
+// CHECK-SAME:        to
+// CHECK:               tir.for vectorized
+// CHECK-NOT:             tir.if
+// CHECK:                 tir.load %X_1
+// CHECK:             tir.store {{.*}}, %row
+// CHECK:           tir.for (%block_1)
+// CHECK:             tir.for (%vl)
+// CHECK:               tir.for vectorized
+// CHECK-NOT:             tir.if
+// CHECK:                 tir.load %row
+// CHECK:             tir.store {{.*}}, %Y_1
+tir.prim_func @windows[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n], f32>) {
+  %c3 = arith.constant 3 : index
+  tir.for (%i, %j, %k, %l) in (%m, %n, %c3, %c3) {
+    tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %n, %vk = reduce %k in %c3, %vl = reduce %l in %c3) {
+      tir.init {
+        %least = arith.constant 0xff800000 : f32
+        tir.store %least, %Y[%vi, %vj]
+      }
+      %y = tir.load %Y[%vi, %vj]
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %i1 = arith.subi %vi, %one : index
+      %row = arith.addi %i1, %vk : index
+      %j1 = arith.subi %vj, %one : index
+      %column = arith.addi %j1, %vl : index
+      %above = arith.cmpi sge, %row, %zero : index
+      %below = arith.cmpi slt, %row, %m : index
+      %left = arith.cmpi sge, %column, %zero : index
+      %right = arith.cmpi slt, %column, %n : index
+      %in_rows = arith.andi %above, %below : i1
+      %in_columns = arith.andi %left, %right : i1
+      %inside = arith.andi %in_rows, %in_columns : i1
+      %x = tir.if %inside -> (f32) {
+        %loaded = tir.load %X[%row, %column]
+        tir.yield %loaded
+      } else {
+        %nothing = arith.constant 0xff800000 : f32
+        tir.yield %nothing
+      }
+      %z = arith.maximumf %y, %x : f32
+      tir.store %z, %Y[%vi, %vj]
+    }
+  }
+}
