@@ -15,6 +15,7 @@ from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.subgraphs import carried_types, run_body
 from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, symbol
 
@@ -33,10 +34,28 @@ def if_(node: Node) -> Result:
     condition = converted(node[0], i1)
     with node.bb.if_(condition if condition.ndim == 0 else op.reshape(condition, [])) as branch:
         with branch.then():
-            node.bb.yield_(*(value.expr(node.bb) for value in run_body(node, branches[0], ())))
+            first = [value.expr(node.bb) for value in run_body(node, branches[0], ())]
+            node.bb.yield_(*first)
         with branch.otherwise():
             node.bb.yield_(*(value.expr(node.bb) for value in run_body(node, branches[1], ())))
-    return branch.results
+    return [_ranked(node, at, each, of.type) for at, (each, of) in enumerate(zip(branch.results, first, strict=True))]
+
+
+def _ranked(node: Node, output: int, result: Expr, first: StructInfo) -> Expr:
+    """A result of which the branches have other ranks, with the rank that the model says, or that of the first branch.
+
+    It is checked when the program runs. Exporters write `if x.shape[-1] == 1: squeeze(x)`, and mean the first.
+    """
+    bb, kind, hint = node.bb, result.type, node.hint(output)
+    if not isinstance(kind, TensorType) or not isinstance(first, TensorType):
+        return result
+    if kind.dims is not None or first.dims is None:
+        return result
+    if hint is not None and hint.dims is not None and len(hint.dims) != len(first.dims):
+        return result
+    visible = set(bb.symbols)
+    dims = [dim if dim is not None and dim.symbols <= visible else symbol(node.fresh()) for dim in first.dims]
+    return bb.match_cast(result, TensorType(dims, kind.dtype))
 
 
 @converts("Loop")

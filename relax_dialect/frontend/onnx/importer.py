@@ -25,7 +25,6 @@ from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.dims.atoms import is_symbol_name
 
-
 UNKNOWN = -1
 """What some exporters write for a dimension that they do not know."""
 

@@ -41,6 +41,25 @@ def test_a_branch_that_is_known_leaves_no_branch():
     assert_same(run(proto, X), [np.exp(X)])
 
 
+def test_branches_of_other_ranks_have_that_of_the_first():
+    """As PyTorch exports a squeeze: `if x.shape[1] == 1: squeeze(x, 1)`."""
+    squeezed = helper.make_graph([helper.make_node("Squeeze", ["x", "one"], ["a"])], "a", [], unknown(["a"], 1))
+    same = helper.make_graph([helper.make_node("Identity", ["x"], ["b"])], "b", [], unknown(["b"], 2))
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "one"], ["d"]),
+        helper.make_node("Equal", ["d", "one"], ["c"]),
+        helper.make_node("If", ["c"], ["r"], then_branch=squeezed, else_branch=same),
+        helper.make_node("Exp", ["r"], ["y"]),
+    ]
+    x = np.arange(3, dtype=np.float32).reshape(3, 1)
+    proto = model(nodes, [info("x", x, ["n", "m"])], unknown(["y"], 1), {"one": np.int64([1])})
+    function = VirtualMachine(build(import_model(proto)))["main"]
+    assert_same(results(function, x), [np.exp(x[:, 0])])
+    with pytest.raises(TypeError, match="expected rank 1, got 2"):
+        function(X)
+
+
 def loop_body(growing: bool) -> Any:
     """Adds the counter to the carried value, or joins it to it, and gives the sum of the value."""
     nodes = [
