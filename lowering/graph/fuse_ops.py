@@ -49,7 +49,8 @@ class FuseOpsPass(ModulePass):
 
     Which go together follows from the patterns of the PrimFuncs, as in TVM: chains of elementwise and broadcast
     functions, also diamonds; what follows a product or a reduction element by element; what a reduction or a
-    rearrangement reads; and a changed order of dimensions in front of a product. The group stands where its last call
+    rearrangement reads, or a concatenation, which ends its group; and a changed order of dimensions in front of a
+    product. The group stands where its last call
     stood, and no call moves past an op with effects. Expects `legalize-ops`; calls whose shapes are not known, or of
     opaque functions, stay as they are. Idempotent.
     """
@@ -126,7 +127,7 @@ class _Graph:
             if isinstance(argument, OpResult) and argument.op in self.numbers:
                 inputs.append((self.numbers[argument.op], _edge(call, argument, facts)))
         escapes = any(use.operation not in self.numbers for result in call.res for use in result.uses)
-        return Node(facts.pattern, tuple(inputs), escapes, facts.moves, facts.contracts)
+        return Node(facts.pattern, tuple(inputs), escapes, facts.moves, facts.contracts, facts.ends)
 
 
 def _edge(call: CallTIROp, argument: OpResult, facts: KernelFacts) -> OpPattern:

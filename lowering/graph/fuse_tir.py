@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.graph.dead import erase_dead
 from lowering.graph.fused_kernel import FusedKernel, stem
+from lowering.graph.kernel_constants import Number
 from relax_dialect.ops.fused import FusedOp
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.symbols import called_functions, symbol_name
@@ -45,8 +48,9 @@ class FuseTIRPass(ModulePass):
     ```
 
     What elementwise functions compute is computed where it is used, unless that would repeat expensive work; the rest
-    is kept in buffers of the kernel, which `schedule-cpu` keeps small. PrimFuncs that only groups called go. Refuses
-    groups of other ops. No group is left; idempotent.
+    is kept in buffers of the kernel, which `schedule-cpu` keeps small. A constant of one element is a number in the
+    code if all groups that share the kernel have the same. PrimFuncs that only groups called go. Refuses groups of
+    other ops. No group is left; idempotent.
     """
 
     name = "fuse-tir"
@@ -57,8 +61,8 @@ class FuseTIRPass(ModulePass):
         if not groups:
             return
         kernels = _Kernels(op)
-        for each in groups:
-            kernels.replace(each)
+        for each, kernel in zip(groups, kernels.prepare(groups), strict=True):
+            kernels.replace(each, kernel)
         _remove_unused(op, kernels.merged)
 
 
@@ -78,9 +82,22 @@ class _Kernels:
     def __post_init__(self) -> None:
         self._names.update(name for op in self.module.ops if (name := symbol_name(op)) is not None)
 
-    def replace(self, group: FusedOp) -> None:
+    def prepare(self, groups: Sequence[FusedOp]) -> list[FusedKernel]:
+        """The kernels of the groups. What is the same number in all groups of a kernel is a constant of its code."""
+        kernels = [FusedKernel(group, self._known) for group in groups]
+        agreed: dict[Hashable, tuple[Number | None, ...]] = {}
+        for kernel in kernels:
+            numbers = kernel.constants()
+            known = agreed.setdefault(kernel.key, numbers)
+            if known is not numbers:
+                agreed[kernel.key] = tuple(a if _same(a, b) else None for a, b in zip(known, numbers, strict=True))
+        for kernel in kernels:
+            kernel.numbers = agreed[kernel.key]
+        return kernels
+
+    def replace(self, group: FusedOp, kernel: FusedKernel) -> None:
         """The call of one kernel in the place of a group."""
-        kernel = FusedKernel(group, self._known)
+        kernel.refresh()
         found = self._made.get(kernel.key)
         if found is None:
             name = fresh_name(stem(kernel.callees), self._names)
@@ -89,7 +106,9 @@ class _Kernels:
             Rewriter.insert_op(found[0], self._place(kernel.callees))
         self.merged.update(dict.fromkeys(kernel.callees))
         call = kernel.call(*found)
+        constants = [value.owner for value in kernel.omitted if isinstance(value.owner, Operation)]
         Rewriter.replace_op(group, call)
+        erase_dead(constants)
 
     def _place(self, callees: Iterable[str]) -> InsertPoint:
         """After the last kernel that there is."""
@@ -97,6 +116,11 @@ class _Kernels:
         for op in self.module.ops:
             last = op if isinstance(op, PrimFuncOp) else last
         return InsertPoint.at_start(self.module.body.block) if last is None else InsertPoint.after(last)
+
+
+def _same(one: Number | None, other: Number | None) -> bool:
+    """Whether two numbers have the same bits; `-0.0` and `0.0` have not."""
+    return repr(one) == repr(other)
 
 
 def _remove_unused(module: ModuleOp, names: Iterable[str]) -> None:

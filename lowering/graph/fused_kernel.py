@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute, Operation, OpResult, SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.diagnostics import fail
 from lowering.graph.inline_blocks import inline_buffers
+from lowering.graph.kernel_body import KernelBody
+from lowering.graph.kernel_constants import Number, is_only_loaded, number_of, replace_loads
 from lowering.legalize.kernel_dims import KernelDims
 from lowering.locations import inherit_location
 from relax_dialect.ops.call_tir import CallTIROp
@@ -21,13 +22,9 @@ from relax_dialect.ops.fused import FusedOp
 from relax_dialect.ops.prim_func import explicit_symbols, find_prim_func, match_prim_func
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.types import PrimType, TensorType
-from tir_dialect.attributes import DimAttr
-from tir_dialect.dims import Dim, constant, symbol
+from tir_dialect.dims import Dim, symbol
 from tir_dialect.dtypes import scalar_type
-from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.memory import AllocBufferOp
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 
 MOST_NAMES = 5
@@ -55,9 +52,9 @@ class FusedKernel:
         self._group = group
         self._members = [_member(op, known) for op in group.body.block.ops if op is not group.body.block.last_op]
         self._outputs = yielded(group.body)
-        made = {result for member in self._members for result in member.call.res}
-        used = dict.fromkeys(value for member in self._members for value in member.call.arguments)
-        self._inputs = [value for value in used if value not in made]
+        self._inputs = self._used()
+        self.numbers: tuple[Number | None, ...] = (None,) * len(self._inputs)
+        """Of each input that is a constant in the code of the kernel, its value; set before the kernel is built."""
         self._places: dict[SSAValue, Place] = {value: (-1, i) for i, value in enumerate(self._inputs)}
         for number, member in enumerate(self._members):
             self._places |= {result: (number, i) for i, result in enumerate(member.call.res)}
@@ -65,6 +62,38 @@ class FusedKernel:
         bound = [dim for member in self._members for dim in member.bindings.values()]
         self._dims = KernelDims.of(self._shapes, bound)
         self._bound = self._dims.shape(bound)
+
+    def _used(self) -> list[SSAValue]:
+        made = {result for member in self._members for result in member.call.res}
+        used = dict.fromkeys(value for member in self._members for value in member.call.arguments)
+        return [value for value in used if value not in made]
+
+    def constants(self) -> tuple[Number | None, ...]:
+        """Of each input that may be a constant in the code, its value."""
+        return tuple(number_of(value) if self._is_only_loaded(value) else None for value in self._inputs)
+
+    def _is_only_loaded(self, value: SSAValue) -> bool:
+        uses = (
+            param
+            for member in self._members
+            for argument, param in zip(member.call.arguments, member.func.params, strict=False)
+            if argument is value
+        )
+        return isinstance(value.type, TensorType) and all(map(is_only_loaded, uses))
+
+    def refresh(self) -> None:
+        """Sees what has taken the place of the inputs since."""
+        self._inputs = self._used()
+
+    @property
+    def arguments(self) -> list[SSAValue]:
+        """The inputs that the kernel is called with."""
+        return [value for value, number in zip(self._inputs, self.numbers, strict=True) if number is None]
+
+    @property
+    def omitted(self) -> dict[SSAValue, Number]:
+        """The inputs that are constants in the code of the kernel."""
+        return {value: n for value, n in zip(self._inputs, self.numbers, strict=True) if n is not None}
 
     def _tensors(self) -> list[TensorType]:
         values = (*self._inputs, *self._outputs)
@@ -80,7 +109,7 @@ class FusedKernel:
         """The PrimFuncs that are called, in order."""
         return [member.func.sym_name.data for member in self._members]
 
-    @property
+    @cached_property
     def key(self) -> Hashable:
         """Equal for groups that have the same kernel."""
         numbers = {name: symbol(f"k{index}") for index, name in enumerate(self.symbols)}
@@ -101,12 +130,13 @@ class FusedKernel:
 
     def build(self, name: str) -> PrimFuncOp:
         """The PrimFunc; what lies between two calls is computed where it is used if that pays."""
-        params = [self._parameter(value, value.name_hint) for value in self._inputs]
+        params = [self._parameter(value, value.name_hint) for value in self.arguments]
         names = [result.name_hint for result in self._group.res]
         params += [self._parameter(*each) for each in zip(self._outputs, names, strict=True)]
         func = PrimFuncOp(name, self.symbols, params)
-        body = _Body(func)
-        buffers: dict[SSAValue, SSAValue] = dict(zip((*self._inputs, *self._outputs), func.params, strict=True))
+        body = KernelBody(func)
+        buffers: dict[SSAValue, SSAValue] = dict(zip((*self.arguments, *self._outputs), func.params, strict=True))
+        buffers |= {v: body.allocate(BufferType(self._dims.shape(_dims(v)), _dtype(v))) for v in self.omitted}
         inner: list[SSAValue] = []
         for member in self._members:
             for result in member.call.res:
@@ -118,6 +148,8 @@ class FusedKernel:
             body.append(member.func, values, self._substitution(member))
         body.finish()
         inherit_location(self._group, func)
+        for value, number in self.omitted.items():
+            replace_loads(buffers[value], number)
         inline_buffers(func, inner)
         return func
 
@@ -126,7 +158,7 @@ class FusedKernel:
         own = dict(zip(symbols, self.symbols, strict=True))
         tir_vars = [self._dims.original(symbol(own[name])) for name in explicit_symbols(func)]
         types = [value.type for value in self._outputs if isinstance(value.type, TensorType)]
-        call = CallTIROp(SymbolRefAttr(func.sym_name.data), self._inputs, types, tir_vars=tir_vars)
+        call = CallTIROp(SymbolRefAttr(func.sym_name.data), self.arguments, types, tir_vars=tir_vars)
         call.location = self._group.location
         for old, new in zip(self._group.res, call.res, strict=True):
             new.name_hint = old.name_hint
@@ -166,84 +198,6 @@ def _dtype(value: SSAValue) -> Attribute:
     if dtype is None:
         raise ValueError(f"expected a tensor or prim of known dtype, got {info}")
     return dtype
-
-
-@dataclass
-class _Body:
-    """The body of a function that is being put together: memory, then sizes, then loops."""
-
-    func: PrimFuncOp
-    _allocations: list[Operation] = field(default_factory=list[Operation])
-    _header: list[Operation] = field(default_factory=list[Operation])
-    _nests: list[Operation] = field(default_factory=list[Operation])
-    _sizes: dict[Dim, SSAValue] = field(default_factory=dict[Dim, SSAValue])
-    _names: dict[str, int] = field(default_factory=dict[str, int])
-
-    def allocate(self, kind: BufferType) -> SSAValue:
-        """New memory."""
-        op = AllocBufferOp(kind)
-        self._allocations.append(op)
-        return op.buffer
-
-    def append(self, callee: PrimFuncOp, params: Sequence[SSAValue], dims: Mapping[str, Dim]) -> None:
-        """A copy of the body of another function, with its parameters and symbols replaced."""
-        values: dict[SSAValue, SSAValue] = dict(zip(callee.params, params, strict=True))
-        for argument, name in zip(callee.symbol_args, callee.symbol_names, strict=True):
-            if argument.uses:
-                values[argument] = self._size(dims[name])
-        for op in callee.body.block.ops:
-            if isinstance(op, DimOp):
-                values[op.result] = self._size(op.dim.substitute(dims))
-            elif isinstance(op, arith.ConstantOp) and isinstance(op.result.type, IndexType):
-                values[op.result] = self._constant(op)
-            else:
-                clone = op.clone(values)
-                self._adapt(clone, dims)
-                # Another type makes another value.
-                values.update(zip(op.results, clone.results, strict=True))
-                (self._allocations if isinstance(clone, AllocBufferOp) else self._nests).append(clone)
-
-    def finish(self) -> None:
-        """Puts everything into the function."""
-        self.func.body.block.add_ops([*self._allocations, *self._header, *self._nests])
-
-    def _constant(self, op: arith.ConstantOp) -> SSAValue:
-        value = op.value.value.data if isinstance(op.value, IntegerAttr) else 0
-        return self._size(constant(value))
-
-    def _size(self, dim: Dim) -> SSAValue:
-        name = dim.as_symbol
-        argument = None if name is None else self.func.symbol_arg(name)
-        if argument is not None:
-            return argument
-        if dim not in self._sizes:
-            value = dim.constant_value
-            op = DimOp(dim) if value is None else arith.ConstantOp(IntegerAttr(value, IndexType()))
-            op.result.name_hint = None if value is None or value < 0 else f"c{value}"
-            self._header.append(op)
-            self._sizes[dim] = op.result
-        return self._sizes[dim]
-
-    def _adapt(self, clone: Operation, dims: Mapping[str, Dim]) -> None:
-        """Symbols in the types and sizes of a copy, and names of blocks that are there already."""
-        for op in clone.walk():
-            if isinstance(op, DimOp):
-                op.dim_attr = DimAttr(op.dim.substitute(dims))
-            elif isinstance(op, BlockOp):
-                op.block_name = StringAttr(self._unique(op.block_name.data))
-            for result in op.results:
-                if isinstance(result.type, BufferType):
-                    _set_type(result, result.type.substitute(dims))
-
-    def _unique(self, name: str) -> str:
-        count = self._names.get(name, 0)
-        self._names[name] = count + 1
-        return self._unique(f"{name}_{count}") if count else name
-
-
-def _set_type(result: OpResult, kind: BufferType) -> None:
-    if result.type != kind:
-        Rewriter.replace_value_with_new_type(result, kind)
 
 
 def stem(callees: Sequence[str]) -> str:

@@ -32,6 +32,8 @@ class Node:
     """Whether it only gives dimensions another order."""
     contracts: bool = False
     """Whether it sums products, and can read its operands in any order of dimensions."""
+    ends: bool = False
+    """Whether nothing may follow it: it writes its result part by part."""
 
 
 def group(nodes: Sequence[Node]) -> list[list[int]]:
@@ -117,7 +119,7 @@ class _Partition:
     def join_successor(self, index: int, phase: int) -> None:
         """Joins a node with the one that all its uses lead to, if what is between can be computed in place."""
         meeting = self._meetings[index]
-        if meeting is None or self._root(index) == self._root(meeting.node):
+        if meeting is None or self._nodes[index].ends or self._root(index) == self._root(meeting.node):
             return
         pattern = self._patterns[self._root(index)]
         if pattern in (OpPattern.OUT_ELEMENTWISE_FUSABLE, OpPattern.REDUCTION):
@@ -142,7 +144,7 @@ class _Partition:
             index = pending.pop()
             if index == last or index in found:
                 continue
-            if self._patterns[self._root(index)] > hardest or len(found) > MOST_IN_A_GROUP:
+            if self._patterns[self._root(index)] > hardest or len(found) > MOST_IN_A_GROUP or self._nodes[index].ends:
                 return None
             found[index] = None
             pending += [user for user, _ in self._users[index]]

@@ -11,6 +11,7 @@ from tir_dialect.analysis.patterns import OpPattern, computation_patterns, op_pa
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.types import IteratorKind
 
 ANNOTATION = "op_pattern"
 """The attribute of a PrimFunc that says its pattern in the place of the analysis."""
@@ -26,6 +27,8 @@ class KernelFacts:
     """How it uses its operands: the hardest of its computations."""
     moves: bool = False
     """Whether it only gives dimensions another order."""
+    ends: bool = False
+    """Whether it writes its result part by part, so that nothing can follow it in place."""
 
     @property
     def contracts(self) -> bool:
@@ -40,6 +43,8 @@ class KernelFacts:
             pattern = OpPattern[annotated.data.upper()]
             return KernelFacts(pattern, pattern)
         takes = max(computation_patterns(func))
+        if takes is OpPattern.OPAQUE and _joins(func):
+            return KernelFacts(OpPattern.INJECTIVE, OpPattern.INJECTIVE, ends=True)
         if takes is OpPattern.OPAQUE:
             return KernelFacts(takes, takes)
         return KernelFacts(op_pattern(func), takes, takes is OpPattern.INJECTIVE and _moves(func))
@@ -59,3 +64,33 @@ def _moves(func: PrimFuncOp) -> bool:
     places = [space.dim_of(index) for index in load.indices]
     same = {*places} == {space.dim_of(index) for index in store.indices}
     return plain and same and None not in places and len(set(places)) == len(places) == len(store.indices)
+
+
+def _joins(func: PrimFuncOp) -> bool:
+    """Whether each block copies a whole operand to its place in the one result."""
+    stores = [op for op in func.body.walk() if isinstance(op, StoreOp)]
+    blocks = [store.parent_op() for store in stores]
+    if len(stores) < 2 or func.may_alias is not None or len({store.buffer for store in stores}) > 1:
+        return False
+    space = IndexSpace(func)
+    return all(
+        isinstance(block, BlockOp) and _copies(block, store, space) for block, store in zip(blocks, stores, strict=True)
+    )
+
+
+def _copies(block: BlockOp, store: StoreOp, space: IndexSpace) -> bool:
+    """Whether a block only copies each element of an operand to a place that moves with it."""
+    load = store.value.owner
+    if not isinstance(load, LoadOp) or load.parent_op() is not block or block.condition is not None:
+        return False
+    iterators = [each.value for each in block.iterators if each.kind is IteratorKind.SPATIAL]
+    if list(load.indices) != iterators or len(iterators) < len(block.iterators) or load.buffer is store.buffer:
+        return False
+    places = [space.dim_of(index) for index in store.indices]
+    moves = [space.dim_of(each) for each in iterators]
+    symbols = {name for move in moves if move is not None for name in move.symbols}
+    moving = [place for place in places if place is not None and not symbols.isdisjoint(place.symbols)]
+    if None in places or None in moves or len(moving) != len(moves):
+        return False
+    starts = [place - move for place, move in zip(moving, moves, strict=True) if move is not None]
+    return all(symbols.isdisjoint(start.symbols) for start in starts)

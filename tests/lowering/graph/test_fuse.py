@@ -7,9 +7,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.locations import names
 from lowering.parsing import parse_module
+from relax_dialect.builder.types import as_dtype
 from relax_dialect.ops.call_tir import CallTIROp
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import check_pass, run_everywhere, run_pipeline
+from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
 
@@ -66,6 +68,30 @@ PROGRAMS = {
     "half": (
         "[%n](%x: !relax.tensor<[n, 3], f16>, %y: !relax.tensor<[3], f16>)",
         "%0 = relax.add %x, %y %1 = relax.multiply %0, %0 %2 = relax.astype %1 dtype = f32 %r = relax.exp %2",
+        1,
+    ),
+    "joined": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[n, 3], f32>)",
+        "%0 = relax.exp %x %1 = relax.add %x, %y %2 = relax.permute_dims %y %3 = relax.permute_dims %2 "
+        "%r = relax.concat %0, %1, %3 axis = 1",
+        1,
+    ),
+    "rotated": (
+        "[%n](%x: !relax.tensor<[2 * n], f32>, %y: !relax.tensor<[2 * n], f32>)",
+        "%0, %1 = relax.split %x sections = 2 axis = 0 %2, %3 = relax.split %y sections = 2 axis = 0 "
+        "%4 = relax.multiply %0, %2 %5 = relax.multiply %1, %3 %6 = relax.subtract %4, %5 %7 = relax.multiply %1, %2 "
+        "%8 = relax.multiply %0, %3 %9 = relax.add %7, %8 %r = relax.concat %6, %9 axis = 0",
+        1,
+    ),
+    "stacked": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[n, 3], f32>)",
+        "%0 = relax.exp %x %1 = relax.negative %y %2 = relax.stack %0, %1, %0 axis = 1 %r = relax.tanh %2",
+        2,
+    ),
+    "numbers": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[3, 3], f32>)",
+        "%c = relax.constant dense<-0.5> : tensor<1x1xf32> %z = relax.constant dense<0.0> : tensor<f32> "
+        "%0 = relax.matmul %x, %y %1 = relax.add %0, %c %r = relax.maximum %1, %z",
         1,
     ),
     "several results": (
@@ -174,3 +200,49 @@ def test_no_call_passes_an_effect():
     )
     run_pipeline(module, f"{PREPARE},{FUSE}")
     assert len(kernels(module)) == 2
+
+
+KINDS = {"f16": "1.5", "bf16": "1.5", "f64": "-0.0", "i1": "true", "i8": "-3", "ui8": "200", "i64": "-7", "ui64": "9"}
+
+
+@pytest.mark.parametrize(("dtype", "number"), KINDS.items(), ids=KINDS)
+def test_a_constant_of_one_element_is_no_argument(dtype: str, number: str):
+    step = "logical_xor" if dtype == "i1" else "add"
+    text = f"""
+    relax.func @main[%n](%x: !relax.tensor<[n], {dtype}>) -> !relax.tensor<[n], {dtype}> {{
+      %c = relax.constant dense<{number}> : tensor<1x{dtype}>
+      %0 = relax.{step} %x, %c
+      %1 = relax.{step} %0, %x
+      relax.return %1
+    }}
+    """
+    module = parse_module(text)
+    run_pipeline(module, f"{PREPARE},{FUSE}")
+    (kernel,) = kernels(module)
+    assert len(kernel.params) == 2
+    assert "relax.constant" not in str(module)
+    run_everywhere(text, "main", [np.arange(5).astype(numpy_dtype(as_dtype(dtype)))])
+
+
+def test_kernels_with_other_numbers_are_shared():
+    """Minus zero is another number."""
+    text = """
+    relax.func @main(%x: !relax.tensor<[4, 4], f32>, %w: !relax.tensor<[4, 4], f32>) -> !relax.tensor<[4, 4], f32> {
+      %half = relax.constant dense<0.5> : tensor<f32>
+      %zero = relax.constant dense<0.0> : tensor<f32>
+      %0 = relax.matmul %x, %w
+      %1 = relax.multiply %0, %half
+      %2 = relax.add %1, %zero
+      %minus = relax.constant dense<-0.0> : tensor<f32>
+      %3 = relax.matmul %2, %w
+      %4 = relax.multiply %3, %half
+      %5 = relax.add %4, %minus
+      relax.return %5
+    }
+    """
+    module = parse_module(text)
+    run_pipeline(module, f"{PREPARE},{FUSE}")
+    (kernel,) = kernels(module)
+    assert len(kernel.params) == 4, "the number that differs is an argument"
+    rng = np.random.default_rng(0)
+    run_everywhere(text, "main", [rng.random((4, 4), np.float32) for _ in range(2)])

@@ -41,6 +41,9 @@ def node(pattern: OpPattern, *inputs: int, edge: OpPattern | None = None, **fact
         pytest.param([node(J, moves=True), node(P, 0, contracts=True)], [[0, 1]], id="changed order"),
         pytest.param([node(E), node(J, 0, moves=True), node(P, 1, contracts=True)], [[0, 1]], id="no longer alone"),
         pytest.param([node(J, moves=True), node(P, 0)], [], id="no product"),
+        pytest.param([node(J), node(E, 0), node(E, 0), node(J, 1, 2, ends=True)], [[0, 1, 2, 3]], id="joined"),
+        pytest.param([node(E), node(J, 0, ends=True), node(E, 1)], [[0, 1]], id="nothing follows"),
+        pytest.param([node(E), node(J, 0, ends=True), node(E, 0, 1)], [], id="a way through what ends"),
     ],
 )
 def test_rules(nodes: list[Node], groups: list[list[int]]):
