@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.runtime_values import Array, Shape
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
-from relax_dialect.ops.prim_func import explicit_symbols, find_prim_func
+from relax_dialect.ops.prim_func import find_prim_func, given_symbols
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter import run_prim_func
@@ -26,7 +26,7 @@ def call_tir(frame: Frame, op: CallTIROp | CallTIRInplaceOp) -> None:
     outputs = allocate(frame, op, targets)
     fresh = [output for output, target in zip(outputs, targets, strict=True) if target < 0]
     explicit = [dim.evaluate(frame.symbols) for dim in op.tir_dims]
-    symbols = dict(zip(explicit_symbols(func), explicit, strict=True))
+    symbols = dict(zip(given_symbols(func, len(explicit)), explicit, strict=True))
     run_prim_func(func, [*frame.get_all(op.arguments), *fresh], symbols)
     set_results(frame, op.res, outputs)
 

@@ -14,7 +14,7 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.types import PrimType, TensorType, TupleType
 from relax_dialect.symbols import enclosing_module, find_function
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, determined
 from tir_dialect.dtypes import is_dtype, scalar_type
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
@@ -32,9 +32,25 @@ def find_prim_func(op: Operation, callee: SymbolRefAttr) -> PrimFuncOp | None:
 
 
 def explicit_symbols(func: PrimFuncOp) -> tuple[str, ...]:
-    """The symbols of a PrimFunc that occur in no buffer's shape, so that a caller has to give their values."""
-    found = {name for param in func.buffer_params for dim in param.type.shape for name in dim.symbols}
+    """The symbols of a PrimFunc that the shapes of its buffers do not determine, so that a caller gives their values.
+
+    They occur in no shape, or only inside of expressions that cannot be solved for them, as in `2 * floordiv(m, 2)`.
+    """
+    found = determined([dim for param in func.buffer_params for dim in param.type.shape])
     return tuple(name for name in func.symbol_names if name not in found)
+
+
+def given_symbols(func: PrimFuncOp, count: int) -> tuple[str, ...]:
+    """The symbols whose values a call with `count` `tir_vars` gives.
+
+    Those that occur in some shape may be left out: known numbers, as in `4 * n == 12`, may say what they are.
+    """
+    explicit = explicit_symbols(func)
+    if len(explicit) != count:
+        found = {name for param in func.buffer_params for dim in param.type.shape for name in dim.symbols}
+        least = tuple(name for name in explicit if name not in found)
+        return least if len(least) == count else explicit
+    return explicit
 
 
 def prim_func_type(func: PrimFuncOp) -> FuncType:
@@ -58,10 +74,11 @@ def match_prim_func(
     Raises `VerifyException` naming `op` and the parameter at fault.
     """
     subject = f"'{op.name}' op calls @{func.sym_name.data}"
-    explicit = explicit_symbols(func)
+    explicit = given_symbols(func, len(tir_vars))
     if len(explicit) != len(tir_vars):
         raise VerifyException(
-            f"{subject}, whose symbols [{', '.join(explicit)}] are in no buffer's shape, with {len(tir_vars)} tir_vars"
+            f"{subject} with {len(tir_vars)} tir_vars, expected the values of its symbols [{', '.join(explicit)}], "
+            "which no buffer's shape determines"
         )
     if len(func.params) != len(actual):
         raise VerifyException(f"{subject} with {len(actual)} arguments and results, expected {len(func.params)}")
@@ -74,7 +91,9 @@ def match_prim_func(
     try:
         return match_types(declared, values, tuple(func.symbols), prover_at(op))
     except Mismatch as mismatch:
-        raise VerifyException(f"{subject}, parameter {mismatch}") from mismatch
+        missing = [name for name in explicit_symbols(func) if name not in explicit]
+        hint = f"; or give the values of [{', '.join(missing)}] as tir_vars" if missing else ""
+        raise VerifyException(f"{subject}, parameter {mismatch}{hint}") from mismatch
 
 
 def _is_plain(buffer: BufferType) -> bool:

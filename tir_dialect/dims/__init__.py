@@ -16,7 +16,7 @@ from tir_dialect.dims.division import ceildiv, floordiv, mod
 from tir_dialect.dims.expr import Dim, Monomial, Term, constant, from_atom, from_term, product, symbol, total
 from tir_dialect.dims.lattice import broadcast, maximum, minimum
 from tir_dialect.dims.prover import Prover
-from tir_dialect.dims.solver import Check, CheckKind, MatchError, Solution, match, solve
+from tir_dialect.dims.solver import Check, CheckKind, MatchError, Solution, determined, match, solve
 from tir_dialect.dims.text import DimLike, DimSyntaxError, parse_dim, to_dim
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "broadcast",
     "ceildiv",
     "constant",
+    "determined",
     "floordiv",
     "from_atom",
     "from_term",

@@ -110,6 +110,15 @@ def match(patterns: Sequence[DimLike], values: Sequence[int], known: Mapping[str
     return {**known, **{name: value.constant_term for name, value in solution.bindings.items()}}
 
 
+def determined(patterns: Sequence[Dim]) -> frozenset[str]:
+    """The symbols for which `solve` finds a value, whatever the values of the patterns are."""
+    names = frozenset[str]().union(*(pattern.symbols for pattern in patterns))
+    if all(pattern.as_symbol is not None for pattern in patterns):
+        return names
+    values = [(pattern, intern_dim(((1, ((SymbolAtom.get(f"value.{i}"), 1),)),))) for i, pattern in enumerate(patterns)]
+    return frozenset(_Solver(values, names, Prover(), Bounds()).bindings())
+
+
 class _Solver:
     """The state of one call of `solve`; linear in the size of the patterns."""
 
@@ -133,6 +142,14 @@ class _Solver:
         self._ready: list[int] = []
 
     def run(self) -> Solution:
+        self.bindings()
+        self._refuse_unsolved()
+        for name in self._unbounded:
+            self._check_bounds(name)
+        return Solution(self._bindings, tuple(self._checks), self._sources)
+
+    def bindings(self) -> Mapping[str, Dim]:
+        """What can be solved for, with the checks that belong to it."""
         for source, (pattern, value) in enumerate(self._patterns):
             name = pattern.as_symbol
             if name is not None and name in self._unknowns and name not in self._bindings:
@@ -144,10 +161,7 @@ class _Solver:
             source = heappop(self._ready)
             if source not in done and self._settle(source):
                 done.add(source)
-        self._refuse_unsolved()
-        for name in self._unbounded:
-            self._check_bounds(name)
-        return Solution(self._bindings, tuple(self._checks), self._sources)
+        return self._bindings
 
     def _settle(self, source: int) -> bool:
         """Checks a pattern without unknowns, or solves one that is linear in the only unknown it has."""

@@ -178,7 +178,7 @@ class StaticReader:
         function = evaluator.DIM_FUNCTIONS.get(name)
         if function is None or len(node.args) != 2:
             return self.unsupported(node)
-        dims = [self._as_dim(each, self.value(each)) for each in node.args]
+        dims = [self.to_dim(each, self.value(each)) for each in node.args]
         try:
             return evaluator.simplest(function(dims[0], dims[1]))
         except ZeroDivisionError:

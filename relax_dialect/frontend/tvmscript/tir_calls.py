@@ -196,17 +196,19 @@ def _prim_arguments(call: DestinationCall, callee: FunctionRef) -> tuple[list[Ex
             arguments.append(value)
         else:
             symbols[name] = reader.to_dim(node, value)
+    explicit = explicit_symbols(func.op)
     if (extra := call.given.get("tir_vars")) is not None:
         values = reader.fields(extra, reader.value(extra))
-        missing = [name for name in func.symbol_params if name not in symbols]
+        missing = [name for name in dict.fromkeys((*func.symbol_params, *explicit)) if name not in symbols]
         if len(missing) != len(values):
             reader.fail(extra, f"{callee.name} expected {len(missing)} tir_vars, got {len(values)}")
         symbols |= {name: reader.to_dim(extra, value) for name, value in zip(missing, values, strict=True)}
-    for name in explicit_symbols(func.op):
+    for name in explicit:
         if name not in symbols:
-            reader.fail(node, f"{callee.name} expected a value for {name}, which no tensor's shape determines")
+            what = f"{callee.name} expected a value for {name}, which no tensor's shape determines"
+            reader.fail(node, f"{what}; give it by tir_vars=({name},)")
     values = [_fitting(call, value, index, func.op.params) for index, value in enumerate(call.values(arguments))]
-    return values, [symbols[name] for name in explicit_symbols(func.op)]
+    return values, [symbols[name] for name in explicit]
 
 
 def _fitting(call: DestinationCall, value: Expr, index: int, params: Sequence[object]) -> Expr:

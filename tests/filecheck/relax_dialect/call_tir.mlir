@@ -48,3 +48,14 @@ relax.func @inplace[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> 
   }
   relax.return %gv
 }
+
+tir.prim_func @even[%m](%A: !tir.buffer<[2 * floordiv(m, 2)], f32>, %B: !tir.buffer<[2 * floordiv(m, 2)], f32>) {
+}
+
+// A symbol that occurs only inside of an expression is given, too.
+// CHECK-LABEL: relax.func @inside
+// CHECK:         relax.call_tir @even(%x) tir_vars [n + 1] : !relax.tensor<[n], f32>
+relax.func @inside[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.call_tir @even(%x) tir_vars [n + 1] : !relax.tensor<[n], f32>
+  relax.return %0
+}

@@ -66,7 +66,7 @@ relax.func @call_tir_c3(%x: !relax.tensor<[4], f32>, %a: !relax.prim<i64>) -> !r
 
 // -----
 
-// CHECK: 'relax.call_tir' op calls @shift, whose symbols [k] are in no buffer's shape, with 0 tir_vars
+// CHECK: 'relax.call_tir' op calls @shift with 0 tir_vars, expected the values of its symbols [k], which no buffer's shape determines
 tir.prim_func private @shift[%n, %k](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
 }
 relax.func @call_tir_c3(%x: !relax.tensor<[4], f32>) -> !relax.object {
@@ -140,5 +140,17 @@ tir.prim_func private @strided[%n](%x: !tir.buffer<[n, 4], f32, strides = [8, 1]
 }
 relax.func @call_tir_c3(%x: !relax.tensor<[2, 4], f32>) -> !relax.object {
   %0 = relax.call_tir @strided(%x) : !relax.tensor<[2, 4], f32>
+  relax.return %0
+}
+
+// -----
+
+tir.prim_func @even[%m](%A: !tir.buffer<[2 * floordiv(m, 2)], f32>, %B: !tir.buffer<[2 * floordiv(m, 2)], f32>) {
+}
+
+// CHECK: 'relax.call_tir' op calls @even, parameter #0 dimension 0: cannot solve 2 * floordiv(m, 2) for 'm'
+// CHECK-SAME: or give the values of [m] as tir_vars
+relax.func @nothing_determines_a_symbol[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %0 = relax.call_tir @even(%x) : !relax.tensor<[n], f32>
   relax.return %0
 }

@@ -3,7 +3,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.dims import environments
-from tir_dialect.dims import Bounds, CheckKind, Dim, DimLike, MatchError, Prover, constant, match, solve, symbol
+from tir_dialect.dims import (
+    Bounds,
+    CheckKind,
+    Dim,
+    DimLike,
+    MatchError,
+    Prover,
+    constant,
+    determined,
+    floordiv,
+    match,
+    solve,
+    symbol,
+)
 
 
 def texts(patterns: list[tuple[DimLike, DimLike]], unknowns: str, **options: object) -> tuple[list[str], list[str]]:
@@ -176,3 +189,13 @@ def test_checks_evaluate():
     assert check.lhs is symbol("a")
     assert check.rhs is symbol("b")
     assert constant(0) is solve([("n + 1", "a")], ["n"]).checks[0].rhs
+
+
+def test_determined_symbols():
+    """Those that follow from any values of the patterns; `solve` may find more when it knows the values."""
+    n, m, k = symbol("n"), symbol("m"), symbol("k")
+    assert determined([n, m]) == {"n", "m"}
+    assert determined([2 * n + m, m + 1]) == {"n", "m"}
+    assert determined([n, 2 * floordiv(m, 2)]) == {"n"}
+    assert determined([floordiv(n, 2), n, n * m, k + m]) == {"n"}
+    assert determined([constant(4)]) == set()

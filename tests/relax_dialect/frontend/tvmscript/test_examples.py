@@ -11,7 +11,7 @@ import tvm_ffi
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 from relax_dialect.ops.structure import FuncOp
-from tests.support.programs import run_everywhere
+from tests.support.programs import MODES, run_everywhere, runner
 from tir_dialect.ops.function import PrimFuncOp
 
 EXAMPLES = Path(__file__).parent / "examples"
@@ -148,6 +148,43 @@ def test_matrix_product_of_the_overview_runs():
     x, y = random(128, 128) - 0.5, random(128, 128)
     module = parse(with_caller("overview_mm_relu", "mm_relu", ["x", "y"], "(128, 128)"))
     np.testing.assert_allclose(run_everywhere(module, "call", [x, y]), np.maximum(x @ y, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["notes_symbol_argument", "notes_unbound_symbol"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        'R.call_tir(ewise_fun, (x,), out_ty=R.Tensor((n, q), "float32"), tir_vars=(k,))',
+        "R.call_tir_dyn((n, 2 * floordiv(k, 2)), ewise_fun, [x], (k,))",
+    ],
+)
+def test_symbol_inside_of_an_expression(name: str, call: str):
+    """The caller says what `m` is in `2 * floordiv(m, 2)`. The texts print one `2 *` too many in front of the loop."""
+    text = text_of(name).replace("[n, 2 * 2*floordiv(m, 2)]", "[n, 2*floordiv(m, 2)]")
+    text += f"""
+@R.function
+def main(x: R.Tensor(("n", "q"), "float32"), k: R.Prim("int64")):
+    return {call}
+"""
+    x = random(3, 4)
+    for k in (4, 5):
+        np.testing.assert_array_equal(run_everywhere(parse(text), "main", [x, k]), 2 * x)
+    for mode in MODES:
+        with pytest.raises(ValueError, match=r"2 \* floordiv|\(A\)"):
+            runner(parse(text), "main", mode)(x, 6)
+
+
+def test_symbol_inside_of_an_expression_is_asked_for():
+    text = (
+        text_of("notes_unbound_symbol")
+        + """
+@R.function
+def main(x: R.Tensor(("n", "q"), "float32")):
+    return R.call_tir(ewise_fun, (x,), out_ty=R.Tensor((n, q), "float32"))
+"""
+    )
+    with pytest.raises(TVMScriptError, match=r"a value for m, .* determines; give it by tir_vars=\(m,\)"):
+        parse(text)
 
 
 _KERNELS = """
