@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
@@ -22,7 +22,8 @@ from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
-from tir_dialect.elements import tensor_attr
+from tir_dialect.elements import TensorAttr, tensor_attr
+from tir_dialect.weights import WeightAttr
 
 PLAIN = "NCHW"
 WEIGHTS = "OIHW"
@@ -88,13 +89,24 @@ class Conversions:
     def __init__(self, blocking: Blocking):
         self._blocking = blocking
         self._made: dict[tuple[SSAValue, str], SSAValue] = {}
+        self._weights: dict[tuple[Attribute, str], TensorAttr] = {}
 
     def transformed(self, value: SSAValue, source: str, target: str) -> SSAValue:
         """A value in another layout; constants are rearranged at once, what blocks have beyond the end is zero."""
         array = array_of(value)
         if array is None:
             return self._once(value, target, lambda: LayoutTransformOp(value, source, target))
-        return self._once(value, target, lambda: _constant(array, source, target))
+        return self._once(value, target, lambda: ConstantOp(self._rearranged(value, array, source, target)))
+
+    def _rearranged(self, value: SSAValue, array: NDArray[Any], source: str, target: str) -> TensorAttr:
+        """The elements of a constant in another layout; a weight has the layout in its name, and is rearranged once."""
+        weight = value.owner.value if isinstance(value.owner, ConstantOp) else None
+        if not isinstance(weight, WeightAttr):
+            return tensor_attr(_relaid(array, source, target))
+        key = (weight, target)
+        if key not in self._weights:
+            self._weights[key] = tensor_attr(_relaid(array, source, target), f"{weight.weight_name}.{target}")
+        return self._weights[key]
 
     def _once(self, value: SSAValue, form: str, make: Callable[[], Operation]) -> SSAValue:
         key = (value, form)
@@ -108,14 +120,15 @@ class Conversions:
 
     def aligned(self, value: SSAValue) -> SSAValue:
         """An operand that broadcasts against data, so that it does so against blocks."""
-        dims, array = shape_of(value), array_of(value)
+        dims = shape_of(value)
         if all(dim is ONE for dim in dims):
             return value
         if len(dims) < 3 or dims[-3] is ONE:
             return self._expanded(value, -1)
-        if len(dims) == 4 or array is None:
-            return self.data(value if len(dims) == 4 else self._expanded(value, 0))
-        return self._once(value, self._blocking.data, lambda: _constant(array[None], PLAIN, self._blocking.data))
+        if len(dims) == 3:
+            # Without a batch it broadcasts as well: CHW and CHW16c.
+            return self.transformed(value, PLAIN[1:], self._blocking.data[1:])
+        return self.data(value)
 
     def _expanded(self, value: SSAValue, axis: int) -> SSAValue:
         """The value with another dimension of 1."""
@@ -145,9 +158,8 @@ class Conversions:
         return result
 
 
-def _constant(array: NDArray[Any], source: str, target: str) -> ConstantOp:
-    moved = relaid(array, Layout(source).dims, Layout(target).dims)
-    return ConstantOp(tensor_attr(np.ascontiguousarray(moved)))
+def _relaid(array: NDArray[Any], source: str, target: str) -> NDArray[Any]:
+    return np.ascontiguousarray(relaid(array, Layout(source).dims, Layout(target).dims))
 
 
 def reshaped(value: SSAValue, dims: list[Dim]) -> list[Operation]:

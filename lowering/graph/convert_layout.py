@@ -39,7 +39,7 @@ class ConvertLayoutPass(ModulePass):
 
     ```mlir
     %0 = relax.nn.conv2d %x, %v1 kernel_layout = "OIHW16o" out_layout = "NCHW16c"
-    %1 = relax.add %0, %bias1                    // %bias1 : !relax.tensor<[1, 2, 1, 1, 16], f32>
+    %1 = relax.add %0, %bias1                    // %bias1 : !relax.tensor<[2, 1, 1, 16], f32>
     %2 = relax.nn.conv2d %1, %w1 data_layout = "NCHW16c" kernel_layout = "OIHW16i16o"
     %3 = relax.layout_transform %2 source = "NCHW16c" target = "NCHW"
     ```

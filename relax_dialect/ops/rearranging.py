@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import I64, IntegerAttr, StringAttr, i64
+from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def, var_operand_def, var_result_def
 
 from relax_dialect.inference import Inference
 from relax_dialect.ops.fields import integer
 from relax_dialect.ops.layouts import BlockedLayout, parse_layout, require_blocks, whole_dims
+from relax_dialect.ops.manipulation import fold_to_same_type
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.ops.windows import require_rank
@@ -101,7 +103,7 @@ class MeshgridOp(Operator):
 
 
 @irdl_op_definition
-class LayoutTransformOp(Operator):
+class LayoutTransformOp(Operator, HasFolderInterface):
     """A tensor in another layout: dimensions in another order, and some of them cut into blocks.
 
     ```mlir
@@ -124,6 +126,19 @@ class LayoutTransformOp(Operator):
 
     def __init__(self, x: SSAValue | Operation, source: str, target: str):
         super().__init__([x], {"source": StringAttr(source), "target": StringAttr(target)})
+
+    def fold(self) -> tuple[SSAValue] | None:
+        """Back to what it was: `layout_transform %y, b, a  ->  %x` of `%y = layout_transform %x, a, b`, unless blocks
+        have more places, or somebody writes into one of them.
+        """
+        from relax_dialect.canonicalization.reading import is_only_read
+
+        inner = self.x.owner
+        if not isinstance(inner, LayoutTransformOp) or (inner.source, inner.target) != (self.target, self.source):
+            return None
+        if not is_only_read(self.result) or not is_only_read(inner.x):
+            return None
+        return fold_to_same_type(inner.x, self.result)
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:

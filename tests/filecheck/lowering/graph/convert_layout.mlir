@@ -7,7 +7,7 @@
 // CHECK-LABEL: relax.func @chain
 // CHECK-NEXT:    %v = relax.constant "v" : !relax.tensor<[8, 3, 3, 3], f32>
 // CHECK-NEXT:    %v_1 = relax.layout_transform %v source = "OIHW" target = "OIHW4o"
-// CHECK-NEXT:    %b = relax.constant dense<1.000000e+00> : tensor<1x2x1x1x4xf32>
+// CHECK-NEXT:    %b = relax.constant dense<1.000000e+00> : tensor<2x1x1x4xf32>
 // CHECK-NEXT:    %d = relax.constant dense<2.000000e+00> : tensor<2x1x3x3x4xf32>
 // CHECK-NEXT:    %u = relax.constant dense<3.000000e+00> : tensor<2x2x1x1x4x4xf32>
 // CHECK-NEXT:    %0 = relax.nn.conv2d %x, %v_1 padding = [1, 1, 1, 1] kernel_layout = "OIHW4o" out_layout = "NCHW4c"
