@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lowering.schedule.cpu.column_reduction import ColumnReduction
 from lowering.schedule.cpu.kernel import Kernel, work_of
+from lowering.schedule.cpu.padding import emit_padding, find_padding
 from lowering.schedule.cpu.reduction import Reduction, find_reduction
 from lowering.schedule.cpu.shared_reduction import emit_shared_reduction
 from lowering.schedule.cpu.stages import Stage
@@ -43,7 +44,10 @@ def reduction_of(stage: Stage) -> Reduction | None:
 def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> None:
     """The code of a map, or of a reduction that is taken apart in this way."""
     transposition = find_transposition(kernel, stage) if reduction is None else None
-    if transposition is not None:
+    padding = find_padding(stage) if reduction is None else None
+    if padding is not None:
+        emit_padding(kernel, padding)
+    elif transposition is not None:
         emit_transposition(kernel, transposition)
     elif reduction is None:
         sweep = Sweep(kernel, [stage], range(len(stage.axes)))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Region, SSAValue
 
 from lowering.schedule.cpu.alone import emit_alone, is_understood, reduction_of
+from lowering.schedule.cpu.blocked_product import BlockedProduct, is_blocked
 from lowering.schedule.cpu.code import Code
 from lowering.schedule.cpu.contraction import Contraction, find_contraction
 from lowering.schedule.cpu.dot_product import DotProduct, can_dot
@@ -115,13 +116,16 @@ def _unneeded(product: Product) -> frozenset[SSAValue]:
 
 
 def _makes_partial_sums(product: Product) -> bool:
-    if is_line_product(product):
+    if is_blocked(product) or is_line_product(product):
         return False
     return PackedProduct(product).needs_partial_sums or (can_stream(product) and partial_sums(product))
 
 
 def emit_product(product: Product) -> None:
     """The code of one contraction, with its epilogue, by the way that suits the number of rows."""
+    if is_blocked(product):
+        BlockedProduct(product).emit()
+        return
     if is_line_product(product):
         LineProduct(product).emit()
         return

@@ -1,0 +1,177 @@
+"""Maps that put a constant around the data: whole rows are copied or filled, and no element asks where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+
+from lowering.schedule.cpu.kernel import Kernel, work_of
+from lowering.schedule.cpu.stages import Stage
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.dims import Dim, constant, product
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.memory import LoadOp
+
+
+@dataclass(frozen=True)
+class Padding:
+    """`Y[i] = X[i - low]` where that is inside of `X`, else a constant."""
+
+    stage: Stage
+    load: LoadOp
+    filler: arith.ConstantOp
+    low: tuple[int, ...]
+    """The places in front of the data, by dimension."""
+
+    @property
+    def row(self) -> int:
+        """The last dimension that is padded: what comes after it is copied with it."""
+        changed = [axis for axis in range(len(self.low)) if self.is_padded(axis)]
+        return changed[-1]
+
+    def is_padded(self, axis: int) -> bool:
+        """Whether there are more places than elements along a dimension."""
+        return bool(self.low[axis]) or self.data[axis] is not self.stage.extents[axis]
+
+    @property
+    def data(self) -> tuple[Dim, ...]:
+        """The shape of the data."""
+        return tuple(self.load.buffer_type.shape)
+
+
+def find_padding(stage: Stage) -> Padding | None:
+    """The padding that a map is; `None` if it is none."""
+    store = stage.stores[0] if len(stage.stores) == 1 else None
+    branch = None if store is None else store.value.owner
+    if store is None or not isinstance(branch, IfOp) or len(branch.outputs) != 1:
+        return None
+    load, filler = _yielded(branch, True), _yielded(branch, False)
+    if not isinstance(load, LoadOp) or not isinstance(filler, arith.ConstantOp):
+        return None
+    if not all(index.is_axis(axis) for axis, index in enumerate(stage.places[store])):
+        return None
+    found = _offsets(stage, load, branch.condition)
+    if found is None or len(found) != len(stage.axes) or tuple(store.buffer_type.shape) != stage.extents:
+        return None
+    padding = Padding(stage, load, filler, found)
+    ends = ((padding.stage.extents[axis] - padding.data[axis]).constant_value for axis in range(len(found)))
+    known = all(end is not None and end >= low >= 0 for end, low in zip(ends, found, strict=True))
+    return padding if known and any(map(padding.is_padded, range(len(found)))) else None
+
+
+def _yielded(branch: IfOp, taken: bool) -> Operation | None:
+    block = (branch.then_body if taken else branch.else_body).block
+    last = block.last_op
+    owner = last.values[0].owner if isinstance(last, YieldOp) else None
+    return owner if isinstance(owner, Operation) else None
+
+
+def _offsets(stage: Stage, load: LoadOp, condition: SSAValue) -> tuple[int, ...] | None:
+    """How far each index is behind its axis, if the condition says that all indices are inside, and no more."""
+    space = IndexSpace(stage.block)
+    indices = [space.dim_of(index) for index in load.indices]
+    axes = [space.variable(axis.value).dim for axis in stage.axes]
+    if len(indices) != len(axes) or any(index is None for index in indices):
+        return None
+    shape = load.buffer_type.shape
+    behind = [axis - index for axis, index in zip(axes, indices, strict=True) if index is not None]
+    moved = [d for d, low in enumerate(behind) if low.terms or shape[d] is not stage.extents[d]]
+    wanted = {("sge", indices[d], constant(0)) for d in moved} | {("slt", indices[d], shape[d]) for d in moved}
+    asked = {(kind, space.dim_of(a), space.dim_of(b)) for kind, a, b in _comparisons(condition)}
+    found = tuple(low.constant_value for low in behind)
+    return tuple(low for low in found if low is not None) if asked == wanted and None not in found else None
+
+
+def _comparisons(condition: SSAValue) -> Iterator[tuple[str, SSAValue, SSAValue]]:
+    """What a conjunction asks; something that is not among `sge` and `slt` for anything else."""
+    op = condition.owner
+    if isinstance(op, arith.AndIOp):
+        yield from _comparisons(op.lhs)
+        yield from _comparisons(op.rhs)
+    elif isinstance(op, arith.CmpiOp):
+        yield arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data], op.lhs, op.rhs
+    else:
+        yield "unknown", condition, condition
+
+
+def emit_padding(kernel: Kernel, padding: Padding) -> None:
+    """Row by row; threads take parts of the rows."""
+    code, stage, row = kernel.code, padding.stage, padding.row
+    rows = product(stage.extents[:row])
+    with kernel.shared(rows, work_of(stage)) as part:
+        low, high = (None, code.dim(rows)) if part is None else part
+        with code.loop(high, "row", lower=low) as number:
+            _Row(kernel, padding).emit(number)
+
+
+class _Row:
+    """The code of one row."""
+
+    def __init__(self, kernel: Kernel, padding: Padding):
+        self.kernel, self.code, self.padding = kernel, kernel.code, padding
+        stage, row = padding.stage, padding.row
+        self.inner = product(stage.extents[row + 1 :])
+        self.target = kernel.flat[stage.stores[0].buffer]
+        self.source = kernel.flat[padding.load.buffer]
+        dtype = padding.load.buffer_type.dtype
+        lanes, whole = kernel.target.lanes(8 * byte_size(dtype)), self.inner.constant_value
+        self.lanes = lanes if whole is not None and whole % lanes == 0 and lanes > 1 else None
+
+    def emit(self, number: SSAValue) -> None:
+        """The row with some number: zeros, data, zeros; or zeros only."""
+        code, padding, row = self.code, self.padding, self.padding.row
+        length, data = (dims[row] * self.inner for dims in (padding.stage.extents, padding.data))
+        start, begin = code.mul(number, code.dim(length)), code.mul(code.index(padding.low[row]), code.dim(self.inner))
+        end, (place, inside) = code.add(begin, code.dim(data)), self._place(number)
+        if inside is None:
+            self._copy(start, begin, end, place)
+        else:
+            with code.when(inside) as branch:
+                self._copy(start, begin, end, place)
+            with code.otherwise(branch):
+                self._fill(start, code.index(0), begin)
+                self._fill(start, begin, end)
+        self._fill(start, end, code.dim(length))
+
+    def _place(self, number: SSAValue) -> tuple[SSAValue, SSAValue | None]:
+        """Where in the data a row begins, and whether it is there."""
+        code, padding, row = self.code, self.padding, self.padding.row
+        index, stride, inside = code.index(0), padding.data[row] * self.inner, None
+        for axis in reversed(range(row)):
+            extent = code.dim(padding.stage.extents[axis])
+            digit, number = (code.remainder(number, extent), code.divide(number, extent)) if axis else (number, number)
+            if padding.is_padded(axis):
+                digit = code.sub(digit, padding.low[axis])
+                fits = code.compare("ult", digit, code.dim(padding.data[axis]))
+                inside = fits if inside is None else code.value(arith.AndIOp(inside, fits))
+            index = code.add(index, code.mul(digit, code.dim(stride)))
+            stride = stride * padding.data[axis]
+        return index, inside
+
+    def _copy(self, start: SSAValue, begin: SSAValue, end: SSAValue, place: SSAValue) -> None:
+        self._fill(start, self.code.index(0), begin)
+        with self._elements(begin, end) as at:
+            value = self.code.load(self.source, [self.code.add(place, self.code.sub(at, begin))], self.lanes)
+            self.code.store(value, self.target, [self.code.add(start, at)])
+
+    def _fill(self, start: SSAValue, begin: SSAValue, end: SSAValue) -> None:
+        with self._elements(begin, end) as at:
+            value = self.kernel.code.value(arith.ConstantOp(self.padding.filler.value))
+            value = value if self.lanes is None else self.code.splat(value, self.lanes)
+            self.code.store(value, self.target, [self.code.add(start, at)])
+
+    @contextmanager
+    def _elements(self, begin: SSAValue, end: SSAValue) -> Generator[SSAValue]:
+        """What happens at each place of a row from `begin` on, or at the first of each vector."""
+        code = self.code
+        if self.lanes is None:
+            with code.loop(end, "i", lower=begin) as at:
+                yield at
+            return
+        with code.loop(code.divide(code.sub(end, begin), self.lanes), "v", vectorize=False) as v:
+            yield code.add(begin, code.mul(v, self.lanes))
