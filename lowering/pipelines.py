@@ -63,6 +63,7 @@ class OptimizeGraphPass(PipelinePass):
         "fold-constants",
         "fold-batch-norm",
         "simplify-arithmetic",
+        "rewrite-attention",
         "rewrite-normalization",
         # Fewer changes of order and shape, and what is elementwise next to what it can be fused with.
         "simplify-permute-dims",

@@ -23,6 +23,7 @@ PASSES: dict[str, str] = {
     "inline-functions": "lowering.graph.inline_functions:InlineFunctionsPass",
     "bind-symbolic-vars": "lowering.graph.bind_symbolic_vars:BindSymbolicVarsPass",
     "bind-params": "lowering.graph.bind_params:BindParamsPass",
+    "rewrite-attention": "lowering.graph.rewrite_attention:RewriteAttentionPass",
     "rewrite-normalization": "lowering.graph.rewrite_normalization:RewriteNormalizationPass",
     "simplify-arithmetic": "lowering.graph.simplify_arithmetic:SimplifyArithmeticPass",
     "fold-batch-norm": "lowering.graph.fold_batch_norm:FoldBatchNormPass",

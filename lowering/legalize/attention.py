@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from xdsl.ir import SSAValue
 
@@ -10,9 +12,11 @@ from lowering.legalize.broadcasting import broadcast_load
 from lowering.legalize.context import legalizes
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import narrow, number, widen
-from relax_dialect.ops.attention import AttentionBase, AttentionBiasOp, AttentionOp
+from relax_dialect.ops.attention import LAYOUT, AttentionBase, AttentionBiasOp, AttentionOp
+from relax_dialect.ops.layouts import Layout
 from tir_dialect import te
 from tir_dialect.dims import Dim
+from tir_dialect.dtypes import is_bool
 
 
 @legalizes(AttentionOp)
@@ -30,18 +34,22 @@ def attention_bias(kernel: Kernel, op: AttentionBiasOp) -> te.Tensor:
 def _attention(
     kernel: Kernel, op: AttentionBase, operands: Sequence[SSAValue], bias: te.Tensor | None = None
 ) -> te.Tensor:
-    q, k, v = (kernel.tensor(operand) for operand in operands)
+    q, k, v = (_View(kernel.tensor(each), order) for each, order in zip(operands, op.layouts, strict=False))
     batch, queries, heads, _ = q.shape
     keys = k.shape[1]
     scores = _scores(op, q, k, bias)
     seen = _visible(op, queries, keys)
     r, t, s = (te.reduce_axis(keys, name) for name in ("r", "t", "s"))
     rows = (batch, heads, queries)
-    top = te.compute(rows, lambda *i: te.max(scores[(*i, r)], r, where=seen(i[2], r)), name="top")
+
+    def greatest(b: te.Expr, h: te.Expr, i: te.Expr) -> te.Expr:
+        return te.max(scores[b, h, i, r], r, where=None if seen is None else seen(i, r))
 
     def power(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         value = te.exp(scores[b, h, i, j] - top[b, h, i])
-        return te.select(seen(i, j), value, te.const(0.0, value.dtype))
+        return value if seen is None else te.select(seen(i, j), value, te.const(0.0, value.dtype))
+
+    top = te.compute(rows, greatest, name="top")
 
     powers = te.compute((*rows, keys), power, name="powers")
     sums = te.compute(rows, lambda *i: te.sum(powers[(*i, t)], t), name="sums")
@@ -49,17 +57,46 @@ def _attention(
     def weighted(b: te.Expr, i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
         return te.sum(powers[b, h, i, s] * widen(v[b, s, _shared(h, heads, v.shape[2]), d]), s)
 
-    totals = te.compute((batch, queries, heads, v.shape[3]), weighted, name="totals")
-
     def element(b: te.Expr, i: te.Expr, h: te.Expr, d: te.Expr) -> te.Expr:
         total = sums[b, h, i]
         # A query that sees no key gives zeros.
-        return narrow(te.select(total == 0, total, totals[b, i, h, d] / total), q)
+        return narrow(te.select(total == 0, total, totals[_ordered(out, (b, i, h, d))] / total), q.tensor)
 
-    return te.compute(totals.shape, element, name="attention")
+    out = op.layouts[3]
+    shape = _ordered(out, (batch, queries, heads, v.shape[3]))
+    totals = te.compute(shape, lambda *i: weighted(*_by_letter(out, i)), name="totals")
+    return te.compute(shape, lambda *i: element(*_by_letter(out, i)), name="attention")
 
 
-def _scores(op: AttentionBase, q: te.Tensor, k: te.Tensor, bias: te.Tensor | None) -> te.Tensor:
+class _View:
+    """A tensor in some layout, indexed by batch, sequence, head and feature."""
+
+    def __init__(self, tensor: te.Tensor, layout: Layout):
+        self.tensor = tensor
+        self.layout = layout
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return _by_letter(self.layout, self.tensor.shape)
+
+    def __getitem__(self, indices: Sequence[te.Expr]) -> te.Expr:
+        return self.tensor[_ordered(self.layout, indices)]
+
+
+T = TypeVar("T")
+
+
+def _by_letter(layout: Layout, values: Sequence[T]) -> tuple[T, ...]:
+    """What belongs to batch, sequence, head and feature."""
+    return tuple(values[layout.place(letter)] for letter in LAYOUT)
+
+
+def _ordered(layout: Layout, values: Sequence[T]) -> tuple[T, ...]:
+    """What belongs to batch, sequence, head and feature in the order of a layout."""
+    return tuple(values[LAYOUT.index(letter)] for letter in layout.letters)
+
+
+def _scores(op: AttentionBase, q: _View, k: _View, bias: te.Tensor | None) -> te.Tensor:
     """Products of queries and keys, scaled and moved by the bias; by batch, head, query and key."""
     shape = (q.shape[0], q.shape[2], q.shape[1], k.shape[1])
     c = te.reduce_axis(q.shape[3], "c")
@@ -71,9 +108,18 @@ def _scores(op: AttentionBase, q: te.Tensor, k: te.Tensor, bias: te.Tensor | Non
 
     def score(*i: te.Expr) -> te.Expr:
         value = products[i] * _scale(op, q.shape[3], products[i])
-        return value if bias is None else value + widen(broadcast_load(bias, shape, i))
+        if bias is None:
+            return value
+        here = broadcast_load(bias, shape, i)
+        return te.select(here, value, _masked(op, value)) if is_bool(bias.dtype) else value + widen(here)
 
     return te.compute(shape, score, name="scores")
+
+
+def _masked(op: AttentionBase, like: te.Expr) -> te.Expr:
+    """The score of a key that a mask hides."""
+    given = op.masked_score if isinstance(op, AttentionBiasOp) else None
+    return number(-math.inf if given is None else given.value.data, like)
 
 
 def _shared(head: te.Expr, queries: Dim, keys: Dim) -> te.Expr:
@@ -89,10 +135,10 @@ def _scale(op: AttentionBase, features: Dim, like: te.Expr) -> te.Expr:
     return te.rsqrt(te.cast(te.cast(features, "index"), like.dtype))
 
 
-def _visible(op: AttentionBase, queries: Dim, keys: Dim) -> Callable[[te.Expr, te.Expr], te.Expr]:
-    """Whether a query sees a key."""
+def _visible(op: AttentionBase, queries: Dim, keys: Dim) -> Callable[[te.Expr, te.Expr], te.Expr] | None:
+    """Whether a query sees a key; `None` if every query sees all."""
     if op.causal_mask is None:
-        return lambda i, j: te.const(True, "i1")
+        return None
     offset = keys - queries if op.causal_mask.data == "BottomRight" else 0
     size = None if op.window_size is None else op.window_size.value.data
 

@@ -252,6 +252,10 @@ class nn:
         scale: float | None = ...,
         causal_mask: str | None = ...,
         window_size: int | None = ...,
+        q_layout: str | None = ...,
+        k_layout: str | None = ...,
+        v_layout: str | None = ...,
+        out_layout: str | None = ...,
     ) -> Expr: ...
     @staticmethod
     def attention_bias(
@@ -263,6 +267,11 @@ class nn:
         scale: float | None = ...,
         causal_mask: str | None = ...,
         window_size: int | None = ...,
+        masked_score: float | None = ...,
+        q_layout: str | None = ...,
+        k_layout: str | None = ...,
+        v_layout: str | None = ...,
+        out_layout: str | None = ...,
     ) -> Expr: ...
     @staticmethod
     def avg_pool1d(

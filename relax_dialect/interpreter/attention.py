@@ -12,18 +12,29 @@ from relax_dialect.ops.attention import AttentionBase, AttentionBiasOp, Attentio
 @computes(AttentionOp, AttentionBiasOp)
 def attention(op: AttentionBase, q: Array, k: Array, v: Array, bias: Array | None = None) -> Array:
     """`softmax(q @ transpose(k) * scale + bias) @ v`; zeros for a query that sees no key."""
-    queries, keys, values = (wide(each).transpose(0, 2, 1, 3) for each in (q, k, v))
+    queries, keys, values = (
+        wide(each).transpose(*map(layout.place, "BHSD")) for each, layout in zip((q, k, v), op.layouts, strict=False)
+    )
     shared = queries.shape[1] // max(keys.shape[1], 1)
     keys, values = np.repeat(keys, shared, 1), np.repeat(values, shared, 1)
-    scale = 1 / np.sqrt(q.shape[3]) if op.scale is None else op.scale.value.data
+    scale = 1 / np.sqrt(queries.shape[3]) if op.scale is None else op.scale.value.data
     scores = queries @ keys.swapaxes(2, 3) * queries.dtype.type(scale)
-    scores = scores if bias is None else scores + wide(bias)
-    seen = visible(op, q.shape[1], k.shape[1])
+    scores = scores if bias is None else biased(op, scores, bias)
+    seen = visible(op, queries.shape[2], keys.shape[2])
     top = np.max(scores, axis=3, keepdims=True, initial=-np.inf, where=seen)
     powers = np.where(seen, np.exp(scores - top), 0)
     total = np.sum(powers, axis=3, keepdims=True)
     result = np.where(total == 0, 0, (powers / total) @ values if keys.size else 0)
-    return np.broadcast_to(result, (*queries.shape[:3], v.shape[3])).transpose(0, 2, 1, 3).astype(q.dtype)
+    whole = np.broadcast_to(result, (*queries.shape[:3], values.shape[3]))
+    return whole.transpose(*map("BHSD".index, op.layouts[3].text)).astype(q.dtype)
+
+
+def biased(op: AttentionBase, scores: Array, bias: Array) -> Array:
+    """Scores moved by a bias, or replaced where a mask is off."""
+    if bias.dtype != np.bool_:
+        return scores + wide(bias)
+    number = op.masked_score if isinstance(op, AttentionBiasOp) else None
+    return np.where(bias, scores, scores.dtype.type(-np.inf if number is None else number.value.data))
 
 
 def visible(op: AttentionBase, queries: int, keys: int) -> Array:

@@ -25,6 +25,16 @@ PROGRAMS = Programs(
             f"{QKV.format('f32')}, %m: !relax.tensor<[s, t], f32>",
             'relax.nn.attention_bias %q, %k, %v, %m causal_mask = "TopLeft"',
         ),
+        "chosen": (
+            f"{QKV.format('f32')}, %m: !relax.tensor<[s, t], i1>",
+            "relax.nn.attention_bias %q, %k, %v, %m masked_score = -100.0",
+        ),
+        "hidden": (f"{QKV.format('f32')}, %m: !relax.tensor<[s, t], i1>", "relax.nn.attention_bias %q, %k, %v, %m"),
+        "ordered": (
+            "%q: !relax.tensor<[b, h, s, d], f32>, %k: !relax.tensor<[b, h, d, t], f32>, "
+            "%v: !relax.tensor<[t, b, h, e], f32>",
+            'relax.nn.attention %q, %k, %v q_layout = "BHSD" k_layout = "BHDS" v_layout = "SBHD" out_layout = "BHSD"',
+        ),
     }
 )
 NEAR = Tolerance(1e-4, 1e-5)
@@ -76,6 +86,33 @@ def test_bias(size: tuple[int, int, int, int]):
     bias, mask = random("f32", b, h, s, t, seed=4), random("f32", s, t, seed=5)
     PROGRAMS.check("biased", [*operands, bias], _attention(*operands, np.ones((s, t), bool), bias=bias), NEAR)
     PROGRAMS.check("masked", [*operands, mask], _attention(*operands, _seen(s, t, "top"), bias=mask), NEAR)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_masks_that_choose(size: tuple[int, int, int, int]):
+    _, s, t, _ = size
+    operands, mask = _operands(size), random("i1", s, t, seed=6)
+    mask[:1] = False  # where all keys are hidden, all have the same score, if it is a number
+    scores = np.where(mask, np.einsum("bshd,bthd->bhst", operands[0], operands[1]) * 0.5, -100)
+    powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
+    total = powers.sum(-1, keepdims=True)
+    weights = np.divide(powers, total, out=np.zeros_like(powers), where=total != 0)
+    expected = np.einsum("bhst,bthe->bshe", weights, operands[2]).astype(np.float32)
+    PROGRAMS.check("chosen", [*operands, mask], expected, NEAR)
+    mask[:] = True
+    mask[:1] = False
+    expected = _attention(*operands, np.ones((s, t), bool))
+    expected[:, :1] = np.nan if t else 0
+    PROGRAMS.check("hidden", [*operands, mask], expected, NEAR)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_layouts(size: tuple[int, int, int, int]):
+    q, k, v = _operands(size)
+    expected = _attention(q, k, v, np.ones(size[1:3], bool)).transpose(0, 2, 1, 3)
+    orders = ((0, 2, 1, 3), (0, 2, 3, 1), (1, 0, 2, 3))
+    operands = [np.ascontiguousarray(x.transpose(order)) for x, order in zip((q, k, v), orders, strict=True)]
+    PROGRAMS.check("ordered", operands, np.ascontiguousarray(expected), NEAR)
 
 
 def test_scores_that_are_large():

@@ -8,6 +8,8 @@ from xdsl.ir import Block, Region, SSAValue
 
 from lowering.schedule.cpu.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.blocked_product import BlockedProduct, is_blocked
+from lowering.schedule.cpu.attention import Attention, find_attention
+from lowering.schedule.cpu.attention_streamed import emit_attention
 from lowering.schedule.cpu.code import Code
 from lowering.schedule.cpu.contraction import Contraction, find_contraction
 from lowering.schedule.cpu.dot_product import DotProduct, can_dot
@@ -75,7 +77,7 @@ class _Emitter:
         for op in self.program.header:
             kernel.code.emit(op.clone(value_mapper=kernel.values))
         plan = self._plan()
-        kernel.unread = frozenset(buffer for item in plan if isinstance(item, Product) for buffer in _unneeded(item))
+        kernel.unread = frozenset(buffer for item in plan if not isinstance(item, Stage) for buffer in _unneeded(item))
         touched = {op.buffer for stage in self.stages for op in stage.places}
         for parameter in self.func.params:
             if parameter in touched:
@@ -86,21 +88,28 @@ class _Emitter:
         for item in plan:
             if isinstance(item, Product):
                 emit_product(item)
+            elif isinstance(item, Attention):
+                emit_attention(kernel, item)
             else:
                 emit_alone(kernel, item, reduction_of(item))
         self.func.detach_region(self.func.body)
         self.func.add_region(Region(self.body))
 
-    def _plan(self) -> list[Product | Stage]:
+    def _plan(self) -> list[Product | Attention | Stage]:
         """The stages in order, each contraction with those that are computed with it."""
         own = frozenset(alloc.buffer for alloc in self.program.buffers)
-        plan: list[Product | Stage] = []
+        plan: list[Product | Attention | Stage] = []
         rest = self.stages
         while rest:
             stage, *rest = rest
             what = self.contractions.get(stage)
             if what is None:
                 plan.append(stage)
+                continue
+            attention = find_attention(self.kernel, what, rest, self.contractions, own)
+            if attention is not None:
+                plan.append(attention)
+                rest = rest[attention.count - 1 :]
                 continue
             epilogue = find_epilogue(what, rest, own)
             tiles = tiling(self.kernel.target, byte_size(what.element), what.longest)
@@ -109,8 +118,10 @@ class _Emitter:
         return plan
 
 
-def _unneeded(product: Product) -> frozenset[SSAValue]:
+def _unneeded(product: Product | Attention) -> frozenset[SSAValue]:
     """The buffers of an epilogue that need no memory; partial sums need some."""
+    if isinstance(product, Attention):
+        return product.unread
     sums = {product.what.store.buffer} if _makes_partial_sums(product) else set[SSAValue]()
     return product.epilogue.unread - sums
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -86,7 +87,9 @@ class Explicit:
             return
         operands, kind = [self.value(operand) for operand in op.operands], op.results[0].type
         if self.lanes is not None and any(lanes_of(operand.type) for operand in operands):
-            operands = [self.widened(operand) for operand in operands]
+            # One condition for all lanes stays one.
+            whole = isinstance(op, arith.SelectOp) and lanes_of(operands[0].type) is None
+            operands = [*operands[:whole], *map(self.widened, operands[whole:])]
             kind = VectorType(kind, [self.lanes.count])
         copy = type(op).create(operands=operands, result_types=[kind], properties=dict(op.properties))
         self.values[op.results[0]] = self.code.value(copy, op.results[0].name_hint)

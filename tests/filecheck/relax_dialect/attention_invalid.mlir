@@ -85,3 +85,27 @@ relax.func @nn_attention_bias_c1[%n](%q: !relax.tensor<[n, 2, 3, 4], f32>, %b: !
   %0 = relax.nn.attention_bias %q, %q, %q, %b
   relax.return %q
 }
+
+// -----
+
+// CHECK: 'relax.nn.attention' op k_layout expected a permutation of BSHD, got BHD
+relax.func @nn_attention_c7[%n](%q: !relax.tensor<[n, 2, 3, 4], f32>) -> !relax.object {
+  %0 = relax.nn.attention %q, %q, %q k_layout = "BHD"
+  relax.return %q
+}
+
+// -----
+
+// CHECK: 'relax.nn.attention_bias' op expected operands of one dtype, got f32 and f64; convert with 'relax.astype'
+relax.func @nn_attention_bias_c2[%n](%q: !relax.tensor<[n, 2, 3, 4], f32>, %b: !relax.tensor<[2, 2], f64>) -> !relax.object {
+  %0 = relax.nn.attention_bias %q, %q, %q, %b
+  relax.return %q
+}
+
+// -----
+
+// CHECK: 'relax.nn.attention_bias' op a masked score expected a bias of bool, got f32
+relax.func @nn_attention_bias_c3[%n](%q: !relax.tensor<[n, 2, 3, 4], f32>, %b: !relax.tensor<[2, 2], f32>) -> !relax.object {
+  %0 = relax.nn.attention_bias %q, %q, %q, %b masked_score = -1.0
+  relax.return %q
+}

@@ -1,0 +1,212 @@
+"""`rewrite-attention`: attention that is written out becomes the operator that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.transforms.dead_code_elimination import is_trivially_dead
+
+from lowering.graph.attention_operands import Operand, dims_of, keys, permutation, queries, scalar, values
+from relax_dialect.ops.activation import SoftmaxOp
+from relax_dialect.ops.attention import LAYOUT, AttentionBiasOp, AttentionOp
+from relax_dialect.ops.manipulation import ExpandDimsOp, PermuteDimsOp, SqueezeOp
+from relax_dialect.ops.unary import LogicalNotOp
+from relax_dialect.patterns import Match, is_const, is_op, rewrite, wildcard
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim
+
+
+@dataclass(frozen=True)
+class RewriteAttentionPass(ModulePass):
+    """Recognises attention in the operators that exporters and frontends write for it.
+
+    Before:
+
+    ```mlir
+    %0 = relax.permute_dims %q axes = [0, 2, 1, 3]
+    %1 = relax.permute_dims %k axes = [0, 2, 3, 1]
+    %2 = relax.permute_dims %v axes = [0, 2, 1, 3]
+    %3 = relax.matmul %0, %1
+    %4 = relax.divide %3, %eight
+    %5 = relax.add %4, %mask
+    %6 = relax.nn.softmax %5 axis = -1
+    %7 = relax.matmul %6, %2
+    %y = relax.permute_dims %7 axes = [0, 2, 1, 3]
+    ```
+
+    After:
+
+    ```mlir
+    %y = relax.nn.attention_bias %q, %k, %v, %mask scale = 0.125
+    ```
+
+    Operands may have rank 4 or 3. Constant scales may stand before or behind the first product, as factors or divisors;
+    a mask may be added or choose, with a constant, by `relax.where`; heads of keys and values may have been repeated.
+    Changed orders of dimensions become layouts. Only `f32` and `f64`; scales are multiplied with each other first, and
+    the quotient of the softmax is taken last, so that results may differ in their last bits. Nothing is rewritten if
+    another op uses a value on the way, or if sizes might be broadcast. Idempotent.
+    """
+
+    name = "rewrite-attention"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Looks for the whole pattern; without a softmax there is none."""
+        if any(isinstance(inner, SoftmaxOp) for inner in op.walk()):
+            written = _Written()
+            rewrite(op, written.whole, written.replacement)
+            for value in written.passed:
+                _erase_dead(value)
+
+
+def _erase_dead(value: SSAValue) -> None:
+    """Erases what only made an operand, now that nobody uses that."""
+    op = value.owner
+    if isinstance(op, Operation) and op.parent is not None and is_trivially_dead(op):
+        operands = list(op.operands)
+        Rewriter.erase_op(op)
+        for operand in operands:
+            _erase_dead(operand)
+
+
+class _Written:
+    """The pattern, and what takes its place."""
+
+    def __init__(self) -> None:
+        self.q, self.k, self.v, self.bias, self.seen, self.hidden = (wildcard() for _ in range(6))
+        self.fill, self.factor, self.divisor = (is_const() for _ in range(3))
+        self.products = is_op("relax.matmul")(self.q, self.k)
+        scaled = is_op("relax.multiply")(self.products, self.factor).in_any_order() | self.products / self.divisor
+        scores = scaled | self.products
+        chosen = is_op("relax.where")(self.seen, scores, self.fill)
+        refused = is_op("relax.where")(self.hidden, self.fill, scores)
+        moved = is_op("relax.add")(scores, self.bias).in_any_order()
+        self.softmax = is_op("relax.nn.softmax")(moved | chosen | refused | scores)
+        self.ordered = is_op("relax.permute_dims")(self.softmax @ self.v)
+        self.whole = self.ordered | self.softmax @ self.v
+        self.passed: list[SSAValue] = []
+        """What operands were before they were looked through."""
+
+    def replacement(self, found: Match) -> Sequence[Operation] | None:
+        """The operator, with what its operands need in front of it; `None` if some condition does not hold."""
+        rank, scale = len(dims_of(found[self.products])), self._scale(found)
+        bias = next((found[each] for each in (self.bias, self.seen, self.hidden) if each in found), None)
+        fill = scalar(found[self.fill]) if self.fill in found else None
+        if rank not in (3, 4) or scale is None or (fill is None) is not (self.fill not in found):
+            return None
+        if not _is_plain(found[self.softmax]) or not _keeps_shape(bias, found[self.products], found[self.softmax]):
+            return None
+        rows, columns = ("BHSD", "BHDS") if rank == 4 else ("BSD", "BDS")
+        operands = queries(found[self.q], rows), keys(found[self.k], columns), values(found[self.v], rows)
+        if not _fit(*operands):
+            return None
+        self.passed += [found[each] for each in (self.q, self.k, self.v)]
+        made = _Made()
+        if bias is not None:
+            bias = made.bias(bias, rank, negated=self.hidden in found)
+        out = "".join(rows[axis] for axis in self._order(found, rank))
+        return made.attention(operands, bias, out, scale, fill)
+
+    def _scale(self, found: Match) -> float | None:
+        if self.factor in found:
+            return scalar(found[self.factor])
+        divisor = scalar(found[self.divisor]) if self.divisor in found else 1.0
+        return 1 / divisor if divisor else None
+
+    def _order(self, found: Match, rank: int) -> Sequence[int]:
+        """The order of dimensions in which the result is used."""
+        op = found[self.ordered].owner if self.ordered in found else None
+        return permutation(op) if isinstance(op, PermuteDimsOp) else range(rank)
+
+
+class _Made:
+    """The new ops."""
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+
+    def bias(self, value: SSAValue, rank: int, *, negated: bool) -> SSAValue:
+        """A bias by batch, head, query and key; what is hidden becomes what is seen."""
+        if negated:
+            value = self._add(LogicalNotOp(value))
+        return self._add(ExpandDimsOp(value, [1])) if rank == 3 and len(dims_of(value)) == 3 else value
+
+    def attention(
+        self, operands: Sequence[Operand], bias: SSAValue | None, out: str, scale: float, masked_score: float | None
+    ) -> list[Operation]:
+        """Attention in the layouts of its operands; with one head, where there is none."""
+        query, key, value = (self._with_heads(operand) for operand in operands)
+        q, k, v, whole = (_layout(each) for each in (*(operand.letters for operand in operands), out))
+        scale *= operands[0].scale * operands[1].scale
+        if bias is None:
+            op = AttentionOp(query, key, value, scale=scale, q_layout=q, k_layout=k, v_layout=v, out_layout=whole)
+        else:
+            op = AttentionBiasOp(
+                query,
+                key,
+                value,
+                bias,
+                scale=scale,
+                masked_score=masked_score,
+                q_layout=q,
+                k_layout=k,
+                v_layout=v,
+                out_layout=whole,
+            )
+        result = self._add(op)
+        if "H" not in out:
+            self._add(SqueezeOp(result, [1]))
+        return self.ops
+
+    def _with_heads(self, operand: Operand) -> SSAValue:
+        return operand.value if "H" in operand.letters else self._add(ExpandDimsOp(operand.value, [1]))
+
+    def _add(self, op: Operation) -> SSAValue:
+        self.ops.append(op)
+        return op.results[0]
+
+
+def _layout(letters: str) -> str | None:
+    """The name of a layout; `None` for the default one. Without heads, these are put behind the first dimension."""
+    whole = letters if "H" in letters else f"{letters[0]}H{letters[1:]}"
+    return None if whole == LAYOUT else whole
+
+
+def _is_plain(softmax: SSAValue) -> bool:
+    """Whether it is along the last dimension, all dimensions are known, and numbers are not widened."""
+    op, info = softmax.owner, softmax.type
+    if not isinstance(op, SoftmaxOp) or not isinstance(info, TensorType):
+        return False
+    dims = dims_of(softmax)
+    along_last = op.axis.value.data in (-1, len(dims) - 1)
+    return along_last and None not in dims and isinstance(info.dtype, Float32Type | Float64Type)
+
+
+def _fit(q: Operand, k: Operand, v: Operand) -> bool:
+    """Whether sizes are equal where attention wants them to be: `relax.matmul` would broadcast some."""
+    equal = {"B": (q, k, v), "S": (k, v), "D": (q, k)} | ({"H": (k, v)} if "H" in q.letters else {})
+    for letter, operands in equal.items():
+        dims = {operand.dim(letter) for operand in operands}
+        if len(dims) > 1 or None in dims:
+            return False
+    if "H" not in q.letters or q.dim("H") is k.dim("H"):
+        return True
+    many, few = ((dim.constant_value if dim else None) or 0 for dim in (q.dim("H"), k.dim("H")))
+    return few > 0 and many % few == 0
+
+
+def _keeps_shape(bias: SSAValue | None, products: SSAValue, softmax: SSAValue) -> bool:
+    """Whether a bias is broadcast to the scores, and not the other way round."""
+    target = dims_of(products)
+    if dims_of(softmax) != target:
+        return False
+    dims: Sequence[Dim | None] = () if bias is None else dims_of(bias)
+    pairs = zip(reversed(dims), reversed(target), strict=False)
+    return len(dims) <= len(target) and all(
+        old is new or (old is not None and old.constant_value == 1) for old, new in pairs
+    )
