@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Region, SSAValue
 
 from lowering.schedule.cpu.alone import emit_alone, is_understood, reduction_of
+from lowering.schedule.cpu.blocked_lines import BlockedLines, leave_out_borders, lines_of
 from lowering.schedule.cpu.blocked_product import BlockedProduct, is_blocked
 from lowering.schedule.cpu.attention import Attention, find_attention
 from lowering.schedule.cpu.attention_streamed import emit_attention
@@ -76,8 +77,10 @@ class _Emitter:
         kernel = self.kernel
         for op in self.program.header:
             kernel.code.emit(op.clone(value_mapper=kernel.values))
-        plan = self._plan()
-        kernel.unread = frozenset(buffer for item in plan if not isinstance(item, Stage) for buffer in _unneeded(item))
+        plan = leave_out_borders(kernel, self._plan())
+        kernel.unread = frozenset(kernel.borders).union(
+            buffer for item in plan if not isinstance(item, Stage) for buffer in _unneeded(item)
+        )
         touched = {op.buffer for stage in self.stages for op in stage.places}
         for parameter in self.func.params:
             if parameter in touched:
@@ -136,6 +139,10 @@ def emit_product(product: Product) -> None:
     """The code of one contraction, with its epilogue, by the way that suits the number of rows."""
     if is_blocked(product):
         BlockedProduct(product).emit()
+        return
+    lines = lines_of(product)
+    if lines is not None:
+        BlockedLines(product, lines).emit()
         return
     if is_line_product(product):
         LineProduct(product).emit()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.kernel import Kernel, work_of
@@ -27,6 +28,12 @@ class Padding:
     filler: arith.ConstantOp
     low: tuple[int, ...]
     """The places in front of the data, by dimension."""
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the constant is zero."""
+        value = self.filler.value
+        return isinstance(value, FloatAttr | IntegerAttr) and value.value.data == 0
 
     @property
     def row(self) -> int:
