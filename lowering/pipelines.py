@@ -81,11 +81,14 @@ _TO_KERNELS = (
     "verify-stage{stage=relax-legal or-later=true}",
 )
 
-_FROM_KERNELS = (
+_TO_MEMORY = (
     # Memory: made, placed, ended.
     "to-non-dataflow",
     "lower-call-tir",
     "verify-stage{stage=relax-dps or-later=true}",
+)
+
+_FROM_MEMORY = (
     "plan-memory",
     "insert-kills",
     "verify-stage{stage=relax-memory or-later=true}",
@@ -118,7 +121,11 @@ class RelaxToVMPass(PipelinePass):
         # Kernels that can be computed together become one.
         "fuse-ops",
         "fuse-tir",
-        *_FROM_KERNELS,
+        # Constants in the order in which products read them.
+        "pack-weights",
+        *_TO_MEMORY,
+        "use-inplace-calls",
+        *_FROM_MEMORY,
     )
 
 
@@ -135,7 +142,7 @@ class RelaxToVMPlainPass(PipelinePass):
 
     name = "relax-to-vm-plain"
 
-    steps = ("lambda-lift", *_TO_KERNELS, *_FROM_KERNELS)
+    steps = ("lambda-lift", *_TO_KERNELS, *_TO_MEMORY, *_FROM_MEMORY)
 
 
 @dataclass(frozen=True)

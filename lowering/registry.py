@@ -57,6 +57,7 @@ PASSES: dict[str, str] = {
     "insert-guards": "lowering.shapes.insert_guards:InsertGuardsPass",
     "legalize-ops": "lowering.legalize.legalize_ops:LegalizeOpsPass",
     "lower-call-tir": "lowering.memory.lower_call_tir:LowerCallTIRPass",
+    "use-inplace-calls": "lowering.memory.use_inplace_calls:UseInplaceCallsPass",
     "plan-memory": "lowering.memory.plan_memory:PlanMemoryPass",
     "poison-memory": "lowering.memory.poison_memory:PoisonMemoryPass",
     "insert-kills": "lowering.memory.insert_kills:InsertKillsPass",

@@ -114,7 +114,7 @@ class _Producer:
         if store is None or not isinstance(block, BlockOp) or block.condition is not None or store.lanes is not None:
             return None
         nest = _perfect_nest(block)
-        if nest is None or not _covers(block, store) or not _is_pure(block, store):
+        if nest is None or not covers(block, store) or not _is_pure(block, store):
             return None
         reads = [op.buffer for op in block.walk() if isinstance(op, LoadOp)]
         safe = not any(accesses.is_written(read, nest) for read in reads)
@@ -184,7 +184,7 @@ def _perfect_nest(block: BlockOp) -> Operation | None:
     return nest
 
 
-def _covers(block: BlockOp, store: StoreOp) -> bool:
+def covers(block: BlockOp, store: StoreOp) -> bool:
     """Whether the block writes each element of the buffer once, at its own iterators."""
     used: set[SSAValue] = set()
     for index, dim in zip(store.indices, store.buffer_type.shape, strict=True):

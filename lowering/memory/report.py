@@ -15,8 +15,10 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.memory.lifetime import Lifetimes, lifetimes
 from lowering.memory.plan import aligned
 from lowering.memory.plan_memory import tensor_bytes
-from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, StorageTensorOp
+from lowering.memory.use_inplace_calls import IN_PLACE
+from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, StorageTensorOp
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 
 
@@ -38,6 +40,8 @@ class FunctionMemory:
     """How many tensors have memory of their own, since they leave the function or code that we do not see."""
     own_bytes: Dim | None
     """Bytes of these, `None` if some shape is only known at run time."""
+    reused: int = 0
+    """How many results took the memory of an operand; they count in none of the other figures but `naive`."""
 
     def as_text(self) -> str:
         """Two or three lines."""
@@ -49,6 +53,8 @@ class FunctionMemory:
         if self.own:
             size = "of sizes known at run time" if self.own_bytes is None else f"{self.own_bytes} B"
             lines.append(f"  {self.own} with memory of their own: {size}")
+        if self.reused:
+            lines.append(f"  {_count(self.reused, 'result')} in the memory of an operand")
         return "\n".join(lines if len(lines) > 1 else [*lines, "  no tensors"])
 
 
@@ -91,7 +97,8 @@ def _report(func: FuncOp) -> FunctionMemory:
     storages = [op for op in func.walk() if isinstance(op, AllocStorageOp)]
     placed = [op for op in func.walk() if isinstance(op, StorageTensorOp)]
     own = [op for op in func.walk() if isinstance(op, AllocTensorOp)]
-    sizes = [aligned(tensor_bytes(op.result.type)) for op in placed]
+    reused = _results_in_place(func)
+    sizes = [aligned(tensor_bytes(info)) for info in (*(op.result.type for op in placed), *reused)]
     return FunctionMemory(
         func.sym_name.data,
         len(placed),
@@ -101,7 +108,14 @@ def _report(func: FuncOp) -> FunctionMemory:
         _live_peak(placed, lifetimes(func.body)),
         len(own),
         _bytes(own),
+        len(reused),
     )
+
+
+def _results_in_place(func: FuncOp) -> list[TensorType]:
+    """The types of results that took the memory of an operand; the result is the last argument."""
+    calls = (op for op in func.walk() if isinstance(op, CallKernelOp) and IN_PLACE in op.attributes)
+    return [info for op in calls if isinstance(info := op.arguments[-1].type, TensorType)]
 
 
 def _bytes(allocations: list[AllocTensorOp]) -> Dim | None:

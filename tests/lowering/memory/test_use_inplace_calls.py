@@ -1,0 +1,95 @@
+"""Results in the memory of operands: the same values bit for bit, in less memory."""
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.memory.report import memory_report
+from lowering.memory.use_inplace_calls import IN_PLACE
+from lowering.parsing import parse_module
+from tests.strategies.relax_programs import ALL, Program, programs
+from tests.support.programs import check_pass, run_everywhere, run_pipeline
+
+PREPARE = "lambda-lift,bind-unknown-dims,insert-guards,legalize-ops,to-non-dataflow,lower-call-tir"
+
+
+def prepared(module: ModuleOp) -> ModuleOp:
+    """Kernel by kernel, with destinations."""
+    run_pipeline(module, PREPARE)
+    return module
+
+
+@given(programs(ALL.without("unknown_rank")))
+@settings(max_examples=30, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+def test_random_programs(program: Program):
+    check_pass(prepared(program.module.clone()), "use-inplace-calls", [program.inputs], entry=program.entry)
+
+
+HEAD = "relax.func @main[%n](%x: !relax.tensor<[n, 3], f32>) -> !relax.object"
+PROGRAMS = {
+    "chain": ("%0 = relax.exp %x %1 = relax.sin %0 %r = relax.add %1, %x", 2),
+    "view": (
+        "%0 = relax.exp %x %1 = relax.flatten %0 %2 = relax.sin %1 %s = relax.shape [n, 3] %3 = relax.reshape %2, %s "
+        "%r = relax.multiply %3, %x",
+        2,
+    ),
+    "the view is read too": (
+        "%0 = relax.exp %x %1 = relax.flatten %0 %s = relax.shape [n, 3] %2 = relax.reshape %1, %s "
+        "%r = relax.multiply %0, %2",
+        0,
+    ),
+    "returned": ("%0 = relax.exp %x %1 = relax.sin %0 %r = relax.tuple(%0, %1)", 0),
+    "broadcast": ("%0 = relax.sum %x axes = [1] keepdims %1 = relax.exp %x %r = relax.subtract %1, %0", 1),
+    "grown": ("%0 = relax.sum %x axes = [1] keepdims %r = relax.subtract %0, %x", 0),
+    "converted": ("%0 = relax.exp %x %1 = relax.astype %0 dtype = f64 %r = relax.sin %1", 1),
+    "turned": ("%0 = relax.exp %x %r = relax.flip %0 axis = 0", 0),
+    "branch": (
+        "%0 = relax.exp %x %c = relax.constant dense<true> : tensor<i1> "
+        "%1 = relax.if %c { %2 = relax.sin %0 %3 = relax.cos %2 relax.yield %3 } else { relax.yield %0 } "
+        "%r = relax.add %1, %x",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "count"), PROGRAMS.values(), ids=PROGRAMS)
+def test_who_shares(body: str, count: int):
+    x = np.random.default_rng(0).random((5, 3), np.float32)
+    module = prepared(parse_module(f"{HEAD} {{ {body} relax.return %r }}"))
+    reused = check_pass(module, "use-inplace-calls", [[x], [x[:0]]])
+    assert sum(IN_PLACE in op.attributes for op in reused.walk()) == count
+
+
+def test_compiled():
+    """A value that is read again is kept, and so is the argument."""
+    text = f"""{HEAD} {{
+      %0 = relax.cumsum %x axis = 0
+      %1 = relax.sin %0
+      %2 = relax.cumsum %1 axis = 0
+      %3 = relax.multiply %2, %1
+      %4 = relax.cumsum %3 axis = 0
+      %5 = relax.exp %4
+      relax.return %5
+    }}"""
+    run_everywhere(text, "main", [np.random.default_rng(0).random((5, 3), np.float32)])
+    assert memory_report(parse_module(text))["main"].reused == 3
+
+
+def test_report():
+    """The sines are where the sums were."""
+    text = """
+    relax.func @main(%x: !relax.tensor<[256, 128], f32>, %w: !relax.tensor<[128, 128], f32>)
+        -> !relax.tensor<[256], f32> {
+      %0 = relax.matmul %x, %w
+      %1 = relax.cumsum %0 axis = 0
+      %2 = relax.sin %1
+      %3 = relax.cumsum %2 axis = 0
+      %4 = relax.max %3 axes = [1]
+      relax.return %4
+    }
+    """
+    report = memory_report(parse_module(text))["main"]
+    assert report.reused == 1
+    assert "1 result in the memory of an operand" in report.as_text()
+    assert report.naive.constant_value == 4 * 256 * 128 * 4
