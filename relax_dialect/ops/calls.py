@@ -23,10 +23,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.inference import Inference
 from relax_dialect.interfaces import InfersResultTypes, verify_result
+from relax_dialect.ops.callees import callee_type
 from relax_dialect.ops.prim_func import prim_func_type
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.syntax import (
     parse_arguments,
+    parse_optional_result_types,
     parse_result_types,
     print_arguments,
     print_result_types,
@@ -74,9 +76,11 @@ class CallOp(IRDLOperation, MayBeImpure):
     ```mlir
     %0 = relax.call @f(%x, %y) : !relax.tensor<[n, m], f32>
     %1 = relax.call @g(%x) impure : !relax.tuple<>
+    %2 = relax.call @f(%x, %x)
     ```
 
-    What cannot be proved about the arguments is checked when the callee is entered.
+    A result type that is not written is what the callee returns for these arguments. What cannot be proved about the
+    arguments is checked when the callee is entered.
 
     C1: the callee is a function of the module.
     C2: the arguments can be of the callee's parameter types.
@@ -122,13 +126,26 @@ class CallOp(IRDLOperation, MayBeImpure):
         return inference.call(callee.function_type, inference.operand_types)  # C2
 
     @classmethod
+    def _derived(cls, parser: Parser, start: int, callee: str, arguments: Sequence[SSAValue]) -> StructInfo:
+        """What the callee returns for these arguments, wherever in the text it stands."""
+        func = callee_type(parser, callee, start)
+        inference = Inference(cls, [value.type for value in arguments], {})
+        try:
+            return inference.call(func, inference.operand_types).ret
+        except VerifyException as error:
+            parser.raise_error(str(error), start, start + len(callee) + 1)
+
+    @classmethod
     def parse(cls, parser: Parser) -> CallOp:
+        start = parser.pos
         callee = parser.parse_symbol_name().data
         arguments = parse_arguments(parser)
         pure = not parser.parse_optional_keyword("impure")
         attributes = parser.parse_optional_attr_dict()
         position = parser.pos
-        types = parse_result_types(parser)
+        types = parse_optional_result_types(parser)
+        if types is None:
+            types = [cls._derived(parser, start, callee, arguments)]
         if len(types) != 1:
             parser.raise_error(f"expected one result type, got {len(types)}", position, parser.pos)
         op = cls(callee, arguments, types[0], pure=pure)
@@ -213,8 +230,9 @@ class MakeClosureOp(IRDLOperation):
         !relax.func<[n](!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) -> !relax.tuple<>, impure>
     ```
 
-    A PrimFunc is a function of its buffers and scalars that writes some of the tensors and returns an empty tuple; the
-    symbols that no buffer determines are its last parameters.
+    A type that is not written is what is left of the function's. A PrimFunc is a function of its buffers and scalars
+    that writes some of the tensors and returns an empty tuple; the symbols that no buffer determines are its last
+    parameters.
 
     C1: the callee is a relax function or PrimFunc of the module, and has the captured and the remaining parameters.
     C2: the captured values can be of the types of the first parameters.
@@ -237,16 +255,31 @@ class MakeClosureOp(IRDLOperation):
         )
 
     @classmethod
+    def _derived(cls, parser: Parser, start: int, callee: str, captured: Sequence[SSAValue]) -> FuncType:
+        """What is left of the function, wherever in the text it stands."""
+        func = callee_type(parser, callee, start)
+        if len(func.params) < len(captured):
+            message = f"captures {len(captured)} values, but @{callee} has {len(func.params)} parameters"
+            parser.raise_error(f"'{cls.name}' op {message}", start, start + len(callee) + 1)
+        try:
+            return partial_application(func, as_struct_infos(value.type for value in captured))
+        except Mismatch as mismatch:
+            parser.raise_error(f"'{cls.name}' op captured value {mismatch}", start, start + len(callee) + 1)
+
+    @classmethod
     def parse(cls, parser: Parser) -> MakeClosureOp:
-        callee = parser.parse_symbol_name()
+        start = parser.pos
+        callee = parser.parse_symbol_name().data
         captured = parse_arguments(parser)
         attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        position = parser.pos
-        info = parse_struct_info(parser)
-        if not isinstance(info, FuncType):
-            parser.raise_error(f"expected a function type, got {info}", position, parser.pos)
-        op = cls(callee.data, captured, info)
+        if parser.parse_optional_punctuation(":"):
+            position = parser.pos
+            info = parse_struct_info(parser)
+            if not isinstance(info, FuncType):
+                parser.raise_error(f"expected a function type, got {info}", position, parser.pos)
+        else:
+            info = cls._derived(parser, start, callee, captured)
+        op = cls(callee, captured, info)
         op.attributes |= attributes
         return op
 

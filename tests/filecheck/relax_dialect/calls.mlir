@@ -112,3 +112,46 @@ relax.func @prim_func_value(%x: !relax.tensor<[4], f32>, %y: !relax.tensor<[4], 
   %0 = relax.call_closure %g(%y)
   relax.return %f
 }
+
+// Types that are not written are those of the callee for these arguments, also if it comes later and says no result itself.
+// CHECK-LABEL: relax.func @derived
+// CHECK-NEXT:      %0 = relax.call @later(%x) : !relax.tensor<[4 * n], f32>
+// CHECK-NEXT:      %1 = relax.exp %0
+// CHECK-NEXT:      %f = relax.make_closure @add(%1) : !relax.func<(!relax.tensor<[4 * n], f32>) -> !relax.tensor<[4 * n], f32>, pure>
+// CHECK-NEXT:      %2 = relax.call_closure %f(%0)
+// CHECK-NEXT:      %k = relax.make_closure @kernel() : !relax.func<[m, k](!relax.tensor<[2 * floordiv(m, 2), k], f32>, !relax.prim<i64, m>) -> !relax.tuple<>, impure>
+// CHECK-NEXT:      relax.return %2
+relax.func @derived[%n](%x: !relax.tensor<[n, 4], f32>) {
+  %0 = relax.call @later(%x)
+  %1 = relax.exp %0
+  %f = relax.make_closure @add(%1)
+  %2 = relax.call_closure %f(%0)
+  %k = relax.make_closure @kernel()
+  relax.return %2
+}
+// CHECK-LABEL: relax.func private @later
+// CHECK-NEXT:      %0 = relax.call @callee(%x) : !relax.tensor<[b, a], f32>
+relax.func private @later[%a, %b](%x: !relax.tensor<[a, b], f32>) {
+  %0 = relax.call @callee(%x)
+  %1 = relax.flatten %0
+  relax.return %1
+}
+relax.func private @add[%a](%x: !relax.tensor<[a], f32>, %y: !relax.tensor<[a], f32>) {
+  %0 = relax.add %x, %y
+  relax.return %0
+}
+tir.prim_func @kernel[%m, %k](%X: !tir.buffer<[2 * floordiv(m, 2), k], f32>) {
+}
+
+// A function that calls itself says its result; then the calls need not.
+// CHECK-LABEL: relax.func @down
+// CHECK:             %1 = relax.call @down(%x, %c) : !relax.tensor<[n], f32>
+relax.func @down[%n](%x: !relax.tensor<[n], f32>, %c: !relax.prim<i1>) -> !relax.tensor<[n], f32> {
+  %0 = relax.if %c {
+    %1 = relax.call @down(%x, %c)
+    relax.yield %1
+  } else {
+    relax.yield %x
+  }
+  relax.return %0
+}

@@ -97,14 +97,6 @@ relax.func @call_c4(%x: !relax.object) -> !relax.object impure {
 
 // -----
 
-// CHECK: expected ':' and the result types
-relax.func @call(%x: !relax.object) -> !relax.object {
-  %0 = relax.call @call(%x)
-  relax.return %0
-}
-
-// -----
-
 // CHECK: 'relax.call_closure' op expected a function as callee, got !relax.tensor<[4], f32>
 relax.func @call_closure_c1(%x: !relax.tensor<[4], f32>) -> !relax.object {
   %0 = relax.call_closure %x(%x)
@@ -180,4 +172,46 @@ relax.func @make_closure_c3(%x: !relax.tensor<[4], f32>) -> !relax.object {
 relax.func @extern_func_c1(%x: !relax.object) -> !relax.object {
   %0 = relax.extern_func "f" : !relax.func<() -> !relax.object, pure>
   relax.return %0
+}
+
+// -----
+
+// A type that is not written has to follow from the text.
+// CHECK: expected ':' and a type, as the text has no function @g
+relax.func @nothing(%x: !relax.object) -> !relax.object {
+  %0 = relax.call @g(%x)
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.call' op argument #0 dimension 0: 4 does not match 3
+relax.func @wrong_argument(%x: !relax.tensor<[4], f32>) -> !relax.object {
+  %0 = relax.call @g(%x)
+  relax.return %0
+}
+relax.func private @g(%x: !relax.tensor<[3], f32>) -> !relax.object {
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.make_closure' op captures 2 values, but @g has 1 parameters
+relax.func @wrong_captures(%x: !relax.tensor<[3], f32>) -> !relax.object {
+  %0 = relax.make_closure @g(%x, %x)
+  relax.return %0
+}
+relax.func private @g(%x: !relax.tensor<[3], f32>) -> !relax.object {
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.make_closure' op captured value #0 dimension 0: 4 does not match 3
+relax.func @wrong_captured(%x: !relax.tensor<[4], f32>) -> !relax.object {
+  %0 = relax.make_closure @g(%x)
+  relax.return %0
+}
+relax.func private @g(%x: !relax.tensor<[3], f32>) -> !relax.object {
+  relax.return %x
 }
