@@ -104,10 +104,10 @@ class AttentionCode:
         """The values of the dimensions that choose a row."""
         return {number: self.value(form, digits) for number, form in enumerate(row_forms(self.what.scores))}
 
-    def vectors(self, tile: SSAValue, row: SSAValue) -> list[SSAValue]:
-        """A row of a tile."""
+    def vectors(self, tile: SSAValue, row: SSAValue, count: int) -> list[SSAValue]:
+        """A row of a tile that has so many vectors."""
         lanes = self.tiles.lanes
-        return [self.code.load(tile, [row, self.code.index(v * lanes)], lanes) for v in range(self.tiles.vectors)]
+        return [self.code.load(tile, [row, self.code.index(v * lanes)], lanes) for v in range(count)]
 
     # One row
 
@@ -272,7 +272,7 @@ class PackedAttention(AttentionCode):
             left = code.sub(rows.count, done)
             tile = self._tile(product, reader(strip), panel, left, length)
             with code.loop(code.minimum(left, tiles.rows), "i") as i:
-                put(rows, code.add(done, i), self.vectors(tile, i), code.mul(number, tiles.width))
+                put(rows, code.add(done, i), self.vectors(tile, i, tiles.vectors), code.mul(number, tiles.width))
 
     def _tile(self, product: Product, element: Element, panel: SSAValue, left: SSAValue, length: SSAValue) -> SSAValue:
         """A tile of sums, by the smallest micro-kernel that has `left` rows."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.attention import Attention
 from lowering.schedule.cpu.attention_code import AttentionCode, PackedAttention, Rows
 from lowering.schedule.cpu.dot_product import DotProduct, can_dot
+from lowering.schedule.cpu.epilogue import Epilogue
 from lowering.schedule.cpu.finish import Finish
 from lowering.schedule.cpu.kernel import Kernel
-from lowering.schedule.cpu.product import Spot
+from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.streamed_product import GROUPS, MAX_ROWS, PRODUCTS_PER_TASK
 from lowering.schedule.cpu.tasks import shared_units
 from lowering.schedule.cpu.tile import emit_tile
@@ -23,8 +26,16 @@ class StreamedAttention(AttentionCode):
 
     def __init__(self, kernel: Kernel, what: Attention, tiles: Tiling):
         super().__init__(kernel, what, tiles)
+        self.wide = replace(tiles, vectors=self._vectors())
+        self.totals = Product(kernel, what.totals, Epilogue(), self.wide)
         self.is_possible = can_dot(self.scores) and self.totals.is_contiguous(what.totals.columns, what.totals.column)
         """Whether there may be few rows, and keys and values lie as they are read."""
+
+    def _vectors(self) -> int:
+        """Vectors in a row of the tile: all features if registers suffice, so that values are read in one go."""
+        features, tiles = self.totals.n.constant_value, self.tiles
+        most = (self.kernel.target.vector_registers - 2) // (GROUPS[0] + 1)
+        return tiles.vectors if features is None else max(1, min(most, -(-features // tiles.lanes)))
 
     def emit(self) -> None:
         """All batches; threads take ranges of them."""
@@ -46,16 +57,16 @@ class StreamedAttention(AttentionCode):
     def _totals(self, rows: Rows, spot: Spot) -> None:
         """The second product, in groups of rows that share the values once they are loaded."""
         code = self.code
-        with code.loop(code.dim(ceildiv(self.totals.n, constant(self.tiles.width))), "panel") as panel:
+        with code.loop(code.dim(ceildiv(self.totals.n, constant(self.wide.width))), "panel") as panel:
             done = constant(0)
             for height in GROUPS:
                 first, end = floordiv(done, constant(height)), floordiv(self.m, constant(height))
                 if (end - first).constant_value != 0:
-                    self._group(rows, spot, code.mul(panel, self.tiles.width), height, (first, end))
+                    self._group(rows, spot, code.mul(panel, self.wide.width), height, (first, end))
                 done = end * height
 
     def _group(self, rows: Rows, spot: Spot, left: SSAValue, height: int, bounds: tuple[Dim, Dim]) -> None:
-        code, tiles, what, product = self.code, self.tiles, self.what.totals, self.totals
+        code, tiles, what, product = self.code, self.wide, self.what.totals, self.totals
         tile = code.alloc([height, tiles.width], what.element, "tile")
         places = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
         counts = [code.sub(code.dim(product.n), place) for place in places]
@@ -76,7 +87,7 @@ class StreamedAttention(AttentionCode):
 
             product.masked(counts[0], tiles.width, emit)
             for i, line in enumerate(lines):
-                self.put_totals(rows, line, self.vectors(tile, code.index(i)), left)
+                self.put_totals(rows, line, self.vectors(tile, code.index(i), tiles.vectors), left)
 
 
 class _IntoScores(Finish):

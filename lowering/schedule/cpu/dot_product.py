@@ -1,21 +1,18 @@
 """Products with few rows whose rows and columns both lie along the sums: `y = W x` for a matrix in row-major order.
 
-Vectors are multiplied element by element, as many sums of vectors at once as a vector has lanes; at the end these are
-transposed and added, which gives a vector of sums.
+Vectors are multiplied element by element, as many sums of vectors at once as a vector has lanes; at the end halves of
+pairs of these are added, then quarters, and so on, which gives a vector of sums.
 """
 
 from __future__ import annotations
 
-from functools import reduce
-
-from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.finish import Finish
 from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.streamed_product import MAX_ROWS, PRODUCTS_PER_TASK
 from lowering.schedule.cpu.tasks import shared_units
-from lowering.schedule.cpu.transpose import is_power_of_two, transposed
+from lowering.schedule.cpu.transpose import is_power_of_two, row_sums, shuffle
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
 
 
@@ -61,15 +58,15 @@ class DotProduct:
             start = code.add(left, code.mul(part, width))
             top = code.mul(group, height)
             sums = self._sums(spot, [code.add(top, i) for i in range(height)], start, width)
-            scratch = code.alloc([2 * self.lanes], self.product.what.element, "dots")
-            code.store(reduce(self._add, transposed(code, sums)), scratch, [code.index(0)])
-            self._store(spot, scratch, top, height, start, width)
+            self._store(spot, row_sums(code, sums), top, height, start, width)
 
-    def _store(self, spot: Spot, scratch: SSAValue, top: SSAValue, height: int, start: SSAValue, width: int) -> None:
-        code, what = self.code, self.product.what
+    def _store(self, spot: Spot, total: SSAValue, top: SSAValue, height: int, start: SSAValue, width: int) -> None:
+        """A vector of sums, `width` of each row; those of a row are turned to the front."""
+        code, what, lanes = self.code, self.product.what, self.lanes
         count = code.minimum(code.sub(code.dim(self.product.n), start), width)
-        with code.loop(code.index(height), "i") as i:
-            value = code.load(scratch, [code.mul(i, width)], self.lanes)
+        for i in range(height):
+            order = [(i * width + lane) % lanes for lane in range(lanes)]
+            value = shuffle(code, (total, total), order) if i else total
             self.finish.store(value, {**spot, what.row: code.add(top, i), what.column: start}, count)
 
     def _sums(self, spot: Spot, rows: list[SSAValue], start: SSAValue, width: int) -> list[SSAValue]:
@@ -93,6 +90,3 @@ class DotProduct:
                     place = places[i * width + j]
                     code.store(code.fma(factor, vector, code.load(buffer, place, lanes)), buffer, place)
         return [code.load(buffer, place, lanes) for place in places]
-
-    def _add(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        return self.code.value(arith.AddfOp(a, b))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects import vector
+from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.hints import isa
@@ -25,6 +25,19 @@ def transposed(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
                 rows[i], rows[i + step] = shuffle(code, pair, low), shuffle(code, pair, high)
         step //= 2
     return rows
+
+
+def row_sums(code: Code, rows: Sequence[SSAValue]) -> SSAValue:
+    """The sums of as many vectors as they have lanes, a power of two: halves of pairs are added, then quarters."""
+    lanes, rows = len(rows), list(rows)
+    step = lanes // 2
+    while step:
+        low = [lane if lane % (2 * step) < step else lane + lanes - step for lane in range(lanes)]
+        high = [lane + step if lane % (2 * step) < step else lane + lanes for lane in range(lanes)]
+        pairs = [(rows[i], rows[i + step]) for i in range(step)]
+        rows = [code.value(arith.AddfOp(shuffle(code, pair, low), shuffle(code, pair, high))) for pair in pairs]
+        step //= 2
+    return rows[0]
 
 
 def shuffle(code: Code, pair: tuple[SSAValue, SSAValue], order: Sequence[int]) -> SSAValue:
