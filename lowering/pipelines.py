@@ -121,6 +121,8 @@ class RelaxToVMPass(PipelinePass):
         # Kernels that can be computed together become one.
         "fuse-ops",
         "fuse-tir",
+        # Constants in the order in which products read them.
+        "pack-weights",
         *_TO_MEMORY,
         "use-inplace-calls",
         *_FROM_MEMORY,

@@ -37,6 +37,7 @@ PASSES: dict[str, str] = {
     "annotate-op-pattern": "lowering.graph.annotate_op_pattern:AnnotateOpPatternPass",
     "fuse-ops": "lowering.graph.fuse_ops:FuseOpsPass",
     "fuse-tir": "lowering.graph.fuse_tir:FuseTIRPass",
+    "pack-weights": "lowering.graph.pack_weights:PackWeightsPass",
     "to-non-dataflow": "lowering.graph.to_non_dataflow:ToNonDataflowPass",
     "bind-unknown-dims": "lowering.shapes.bind_unknown_dims:BindUnknownDimsPass",
     "defer-unknown-types": "lowering.deferred.defer_unknown_types:DeferUnknownTypesPass",

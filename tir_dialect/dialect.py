@@ -17,6 +17,7 @@ from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr, SymbolAttr
@@ -50,6 +51,7 @@ TIR = Dialect(
         AllocBufferOp,
         MatchBufferOp,
         FlattenOp,
+        PrefetchOp,
         DimOp,
         RampOp,
         AssertOp,

@@ -242,19 +242,16 @@ class LLVMBuilder:
 
     # Memory.
 
-    def element(self, base: SSAValue, index: SSAValue, type_: Attribute) -> SSAValue:
-        """The address of `base[index]` in an array of `type_`."""
+    def element(self, base: SSAValue, index: SSAValue, type_: Attribute, *, inside: bool = True) -> SSAValue:
+        """The address of `base[index]` in an array of `type_`, which has such an element unless not `inside`."""
         if self._integers.get(index) == 0:
             return base
-        key = (self.block, base, index, type_)
+        key = (self.block, base, index, type_, inside)
         if key in self._computed:
             return self._computed[key]
-        properties = {
-            "rawConstantIndices": _ONE_INDEX,
-            "elem_type": type_,
-            "noWrapFlags": _WRAPS,
-            "inbounds": UnitAttr(),
-        }
+        properties = {"rawConstantIndices": _ONE_INDEX, "elem_type": type_, "noWrapFlags": _WRAPS}
+        if inside:
+            properties["inbounds"] = UnitAttr()
         found = self._computed[key] = self.make(llvm.GEPOp, (base, index), POINTER, properties)
         return found
 

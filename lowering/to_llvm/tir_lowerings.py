@@ -11,7 +11,7 @@ from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.tir_allocation import lower_alloc
 from lowering.to_llvm.tir_calls import lower_call, lower_call_extern
 from lowering.to_llvm.tir_control import lower_for, lower_if, lower_terminator, lower_while
-from lowering.to_llvm.tir_memory import lower_flatten, lower_load, lower_match_buffer, lower_store
+from lowering.to_llvm.tir_memory import lower_flatten, lower_load, lower_match_buffer, lower_prefetch, lower_store
 from lowering.to_llvm.tir_packed import lower_call_packed
 from lowering.to_llvm.tir_scalars import (
     SCALAR_LOWERINGS,
@@ -28,6 +28,7 @@ from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 
@@ -47,6 +48,7 @@ LOWERINGS: dict[type[Operation], Callable[[Emitter, Operation], None]] = {
     IfOp: lower_if,
     LoadOp: lower_load,
     MatchBufferOp: lower_match_buffer,
+    PrefetchOp: lower_prefetch,
     RampOp: lower_ramp,
     ShuffleOp: lower_shuffle,
     StoreOp: lower_store,

@@ -24,6 +24,7 @@ from lowering.to_llvm.strided import load_strided, suits_strided
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 
 
@@ -57,6 +58,17 @@ def lower_store(e: Emitter, op: Operation) -> None:
         assert lanes is not None  # only lanes make an offset vary
         vector = lane_values.as_vector(e.b, value, lanes.count)
         _store_lanes(e, buffer, offset, lanes, to_memory(e.b, vector, buffer.type.element_type))
+
+
+def lower_prefetch(e: Emitter, op: Operation) -> None:
+    """A hint; its address may be outside of the buffer, and is computed so that LLVM does not take it to be inside."""
+    prefetch, b = cast(PrefetchOp, op), e.b
+    buffer = e.buffers[prefetch.buffer]
+    offset = element_offset(e, buffer, [e.scalar(index) for index in prefetch.indices])
+    assert isinstance(offset, SSAValue)  # of scalars
+    place = b.element(buffer.pointer, offset, memory_type(buffer.type.element_type), inside=False)
+    read, locality, data = (b.integer(number, i32) for number in (0, 4 - prefetch.level.value.data, 1))
+    b.insert(llvm.CallIntrinsicOp("llvm.prefetch.p0", [place, read, locality, data], []))
 
 
 def lower_match_buffer(e: Emitter, op: Operation) -> None:

@@ -14,6 +14,7 @@ from tir_dialect.interpreter.emitter import Emitter, Rule, hint
 from tir_dialect.interpreter.widths import numpy_type
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.types import BufferType
 
@@ -65,6 +66,10 @@ def _emit_store(emitter: Emitter, op: StoreOp) -> None:
     emitter.line(f"{array}[{', '.join(indices) or '()'}] = {value}")
 
 
+def _emit_nothing(emitter: Emitter, op: PrefetchOp) -> None:
+    """A hint has no value."""
+
+
 def _is_contiguous(indices: Sequence[SSAValue]) -> bool:
     return all(isinstance(index.type, IndexType) for index in indices)
 
@@ -102,5 +107,6 @@ MEMORY_RULES: dict[type[Operation], Rule] = {
     FlattenOp: _emit_flatten,
     LoadOp: _emit_load,
     StoreOp: _emit_store,
+    PrefetchOp: _emit_nothing,
 }
 """How to write the ops of this file."""

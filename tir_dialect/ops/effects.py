@@ -66,3 +66,24 @@ class AllocatesResults(MemoryEffect):
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
         """An allocation for each result."""
         return frozenset(EffectInstance(MemoryEffectKind.ALLOC, value=result) for result in op.results)
+
+
+@dataclass(frozen=True)
+class Caches(Resource):
+    """What is near: it changes how long things take, and nothing else."""
+
+    def name(self) -> str:
+        """As effects print it."""
+        return "tir.caches"
+
+
+_FILLS_CACHES = frozenset((EffectInstance(MemoryEffectKind.WRITE, resource=Caches()),))
+
+
+class FillsCaches(MemoryEffect):
+    """A hint: it touches no memory that anybody sees, but it must stay where it is."""
+
+    @classmethod
+    def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
+        """A write of the resource `tir.caches`."""
+        return _FILLS_CACHES

@@ -27,6 +27,7 @@ from tir_dialect.dims import Dim, DimLike
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 
@@ -146,6 +147,10 @@ class Code:
         """Writes an element or a vector."""
         self.emit(StoreOp(value, buffer, indices, mask=mask))
 
+    def prefetch(self, buffer: SSAValue, indices: Sequence[SSAValue], level: int) -> None:
+        """Asks for the cache line of an element, which need not be in the buffer."""
+        self.emit(PrefetchOp(buffer, indices, level))
+
     def zeros(self, dtype: AnyFloat, lanes: int) -> SSAValue:
         """A vector of zeros."""
         kind = VectorType(dtype, [lanes])
@@ -166,6 +171,10 @@ class Code:
     def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         """`a * b + c`, rounded once."""
         return self.value(math.FmaOp(a, b, c))
+
+    def add_floats(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The sum of two numbers or vectors."""
+        return self.value(arith.AddfOp(a, b))
 
     # Structure
 

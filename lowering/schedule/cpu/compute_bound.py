@@ -23,8 +23,7 @@ from lowering.schedule.cpu.packed_product import PackedProduct
 from lowering.schedule.cpu.product import Product
 from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
 from lowering.schedule.cpu.streamed_product import MAX_ROWS, StreamedProduct, can_stream, partial_sums
-from lowering.schedule.cpu.tiling import tiling
-from tir_dialect.dtypes import byte_size
+from lowering.schedule.cpu.tiled import with_tiles
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
@@ -114,8 +113,8 @@ class _Emitter:
                 plan.append(attention)
                 rest = rest[attention.count - 1 :]
                 continue
+            what, tiles = with_tiles(what, self.kernel.target)
             epilogue = find_epilogue(what, rest, own)
-            tiles = tiling(self.kernel.target, byte_size(what.element), what.longest)
             plan.append(Product(self.kernel, what, epilogue, tiles))
             rest = rest[len(epilogue.steps) :]
         return plan

@@ -8,7 +8,7 @@ kernel, and where it comes from, play no role.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, FloatAttr, IntegerAttr, f32, i8, i32
 from xdsl.ir import Operation, SSAValue
 
+from lowering.schedule.cpu.panels import find_panels
 from lowering.schedule.cpu.places import Place, place
 from lowering.schedule.cpu.stages import Stage
 from tir_dialect.dims import Dim, constant
@@ -32,6 +33,8 @@ class Factor:
     value: SSAValue
     element: AnyFloat
     """What it is multiplied as."""
+    panels: int | None = None
+    """If it lies in panels, how many columns each has; the places are those of the first panel."""
 
     @cached_property
     def ops(self) -> tuple[Operation, ...]:
@@ -51,11 +54,15 @@ class Factor:
         nested = [operand for inner in op.walk() if inner is not op for operand in inner.operands]
         return [*op.operands, *nested]
 
+    @property
+    def loads(self) -> tuple[LoadOp, ...]:
+        """Its loads, those in branches included."""
+        return tuple(inner for op in self.ops for inner in op.walk() if isinstance(inner, LoadOp))
+
     @cached_property
     def places(self) -> tuple[Place, ...]:
-        """Where its loads are, those in branches included."""
-        loads = [inner for op in self.ops for inner in op.walk() if isinstance(inner, LoadOp)]
-        return tuple(place_of(self.stage, load) for load in loads)
+        """Where its loads are."""
+        return tuple(place_of(self.stage, load) for load in self.loads)
 
     @cached_property
     def pinned(self) -> frozenset[int]:
@@ -167,6 +174,18 @@ def find_contraction(stage: Stage) -> Contraction | None:
     left, right = (Factor(stage, value, elements[0]) for value in values)
     buffers = {inner.buffer for op in (*left.ops, *right.ops) for inner in op.walk() if isinstance(inner, LoadOp)}
     return None if store.buffer in buffers else _classify(stage, store, left, right)
+
+
+def from_panels(what: Contraction, width: int) -> Contraction:
+    """The same contraction; if its columns lie in panels that tiles of this width divide, it says so."""
+    panels = find_panels(what.stage)
+    found = None if panels is None or panels.width % width else find_contraction(panels.stage)
+    if panels is None or found is None:
+        return what
+    along = found.column == (panels.column,) and found.reduced == (panels.reduced,) and not found.outer
+    if not along or found.columns.loads != (panels.load,):
+        return what
+    return replace(found, columns=replace(found.columns, panels=panels.width))
 
 
 _KINDS = (IteratorKind.SPATIAL, IteratorKind.REDUCE)

@@ -12,11 +12,13 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.schedule.cpu.panels import reads_panels
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import loop_of
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.memory import LoadOp
 from tir_dialect.types import IteratorKind
 
 
@@ -40,7 +42,7 @@ def _groups(block: BlockOp) -> Iterator[tuple[BlockArgument, ForOp, int]]:
         for use in iterator.value.uses:
             size = _size(use.operation, iterator.value)
             length = extent.constant_value
-            plain = loop.kind.data is LoopKind.SERIAL and loop.lower is None
+            plain = loop.kind.data is LoopKind.SERIAL and loop.lower is None and not _is_of_panels(use.operation)
             if size is not None and length is not None and 1 < size < length and length % size == 0 and plain:
                 yield iterator.value, loop, size
 
@@ -51,6 +53,12 @@ def _size(op: Operation, value: SSAValue) -> int | None:
         return None
     size = dim_of(op.rhs)
     return None if size is None else size.constant_value
+
+
+def _is_of_panels(quotient: Operation) -> bool:
+    """Whether an op gives the panel that a column is in, and nothing else."""
+    loads = [use.operation for result in quotient.results for use in result.uses]
+    return all(isinstance(load, LoadOp) and reads_panels(load) for load in loads)
 
 
 def _split(block: BlockOp, value: BlockArgument, loop: ForOp, size: int) -> None:

@@ -21,7 +21,7 @@ PRODUCTS_PER_TASK = 1 << 17
 def is_line_product(product: Product) -> bool:
     """Whether both factors move along the output, or a short sum has columns that are read from where they are."""
     what = product.what
-    if not what.along:
+    if not what.along or what.columns.panels is not None:
         return False
     vectors = all(_is_vector(factor, what.along[-1]) for factor in (what.rows, what.columns))
     short = product.k.constant_value is not None and product.k.constant_value <= MOST_UNROLLED

@@ -7,12 +7,13 @@ artefact serves all sizes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.column_panels import ColumnPanel
 from lowering.schedule.cpu.finish import Finish
+from lowering.schedule.cpu.given_panels import GivenPanel
 from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.row_panels import RowPanels
 from lowering.schedule.cpu.tasks import shared_units
@@ -105,12 +106,15 @@ class PackedProduct:
         units = panels * parts
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         with shared_units(code, units, tasks) as (lower, upper):
-            panel = ColumnPanel(self.product, self.depth)
-            panel.prepare(start, length)
+            panel = None if self.product.what.columns.panels else ColumnPanel(self.product, self.depth)
+            if panel is not None:
+                panel.prepare(start, length)
             with code.loop(upper, "unit", lower=lower) as unit:
                 number, part = code.divide(unit, code.dim(parts)), code.remainder(unit, code.dim(parts))
                 here, left = self.product.panel_place(spot, number)
-                panel.pack(here, left, start, length)
+                if panel is not None:
+                    panel.pack(here, left, start, length)
+                columns = GivenPanel(self.product, here, left, start) if panel is None else panel
                 first = code.mul(part, code.dim(height))
                 strips = code.divide(code.add(count, self.tiles.rows - 1), self.tiles.rows)
                 end = code.minimum(strips, code.add(first, code.dim(height)))
@@ -118,32 +122,32 @@ class PackedProduct:
                     done = code.mul(strip, self.tiles.rows)
                     here_top = code.add(top, done)
                     element = rows.reader(spot, strip, here_top, start)
-                    tile = self._tile(element, panel, code.sub(count, done), length)
+                    tile = self._tile(columns, element, strip, code.sub(count, done), length)
                     store_tile(self.product, finish, tile, here, here_top, left)
 
-    # Tiles.
-
-    def _tile(self, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue) -> SSAValue:
+    def _tile(
+        self, columns: ColumnPanel | GivenPanel, element: Element, strip: SSAValue, left: SSAValue, length: SSAValue
+    ) -> SSAValue:
         """The tile of sums, by the smallest micro-kernel that has `left` rows."""
-        tile = self.code.alloc([self.tiles.rows, self.tiles.width], self.product.what.element, "tile")
-        self._smallest(element, panel, left, length, self.product.heights, tile)
+        code = self.code
+        tile = code.alloc([self.tiles.rows, self.tiles.width], self.product.what.element, "tile")
+
+        def emit(height: int) -> None:
+            if isinstance(columns, GivenPanel):
+                columns.tile(length, height, element, tile, strip)
+            else:
+                emit_tile(self.product, (code.index(0), length), height, element, columns.vector, tile)
+
+        self._smallest(left, self.product.heights, emit)
         return tile
 
-    def _smallest(
-        self,
-        element: Element,
-        panel: ColumnPanel,
-        left: SSAValue,
-        length: SSAValue,
-        heights: Sequence[int],
-        tile: SSAValue,
-    ) -> None:
+    def _smallest(self, left: SSAValue, heights: Sequence[int], emit: Callable[[int], None]) -> None:
+        """The smallest micro-kernel that has `left` rows."""
         code, (height, *smaller) = self.code, heights
-        bounds = code.index(0), length
         if not smaller:
-            emit_tile(self.product, bounds, height, element, panel.vector, tile)
+            emit(height)
             return
         with code.when(code.compare("sgt", left, smaller[0])) as branch:
-            emit_tile(self.product, bounds, height, element, panel.vector, tile)
+            emit(height)
         with code.otherwise(branch):
-            self._smallest(element, panel, left, length, smaller, tile)
+            self._smallest(left, smaller, emit)

@@ -54,7 +54,7 @@ class Product:
         """Rows of the tiles: if their number is known, the last tile has as many as are left."""
         rows, known = self.tiles.rows, self.m.constant_value
         if known is None:
-            return self.tiles.heights
+            return self.tiles.heights + (self.tiles.low if self.what.columns.panels else ())
         rest = known % rows
         return (rest,) if 0 < known < rows else (rows, rest) if rest else (rows,)
 
@@ -148,6 +148,18 @@ class Product:
         body = Explicit(self.kernel, self.what.stage, self.at(factor.places, factor.pinned, spot), lanes, further)
         body.run(factor.ops)
         return self._as_float(factor, body.widened(body.value(factor.value)))
+
+    def panel_vector(self, spot: Spot, left: SSAValue, number: int) -> SSAValue:
+        """Vector `number` of the columns from `left` on, the first of a given panel; all its lanes may be read."""
+        what, place = self.what, self.code.add(left, number * self.tiles.lanes)
+        return self.vector(what.columns, {**spot, what.column: place}, what.column, None, self.panel_jump(left))
+
+    def panel_jump(self, left: SSAValue) -> SSAValue:
+        """How much further than if all columns were in the first panel is the one with the column `left`."""
+        width = self.what.columns.panels
+        if width is not None and width != self.tiles.width:  # of a machine with other tiles
+            left = self.code.sub(left, self.code.remainder(left, width))
+        return self.code.mul(left, self.code.dim(self.k - 1))
 
     def _as_float(self, factor: Factor, value: SSAValue) -> SSAValue:
         if factor.value.type == factor.element:

@@ -73,7 +73,7 @@ class RowPanels:
                 self._columns(spot, strip, top, {what.reduced: code.add(start, r)}, r)
             return
         last = code.sub(code.dim(self.product.m), 1)
-        with code.loop(code.index(self.tiles.rows), "i") as i:
+        with code.loop(self._height(top), "i") as i:
             row = code.minimum(code.add(top, i), last)
             here = {**spot, what.row: row}
             if self.contiguous:
@@ -82,6 +82,15 @@ class RowPanels:
                 with code.loop(length, "r") as r:
                     value = self.product.element(what.rows, {**here, what.reduced: code.add(start, r)})
                     code.store(value, self.buffer, [strip, i, r])
+
+    def _height(self, top: SSAValue) -> SSAValue:
+        """The rows of the tile that takes the rows from `top` on."""
+        code, (height, *smaller) = self.code, self.product.heights
+        left = code.sub(code.dim(self.product.m), top)
+        found = code.index(height)
+        for each in smaller:
+            found = code.select(code.compare("sle", left, each), code.index(each), found)
+        return found
 
     def _row(self, here: Spot, strip: SSAValue, i: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes

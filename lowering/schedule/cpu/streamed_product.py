@@ -26,8 +26,9 @@ PRODUCTS_PER_TASK = 1 << 17
 
 def can_stream(product: Product) -> bool:
     """Whether columns lie side by side in memory and there may be few rows."""
-    rows = product.m.constant_value
-    return product.is_contiguous(product.what.columns, product.what.column) and (rows is None or rows <= MAX_ROWS)
+    rows, columns = product.m.constant_value, product.what.columns
+    beside = product.is_contiguous(columns, product.what.column) and columns.panels is None
+    return beside and (rows is None or rows <= MAX_ROWS)
 
 
 def partial_sums(product: Product) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tir_dialect.target import Target
 
@@ -21,6 +21,9 @@ class Tiling:
     """Most products of a sum that are made at once: so long are packed panels."""
     height: int
     """Rows that are packed at once, a multiple of those of the tile: they stay in the second-level cache."""
+
+    low: tuple[int, ...] = ()
+    """Still smaller tiles, where there is no other way for few rows."""
 
     @property
     def rows(self) -> int:
@@ -50,7 +53,16 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Ti
     row_bytes = vectors * lanes * element_bytes
     depth = min(longest or MOST_DEPTH, MOST_DEPTH, max(64, target.l1_bytes * 2 // 3 // row_bytes // 8 * 8))
     packed = max(1, target.l2_bytes // 2 // (depth * element_bytes * heights[0]))
-    return Tiling(lanes, vectors, heights, depth, heights[0] * packed)
+    low = tuple(height for height in (4, 1) if height < heights[-1])
+    return Tiling(lanes, vectors, heights, depth, heights[0] * packed, low)
+
+
+def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | None, longest: int | None) -> Tiling:
+    """The blocks for columns that lie in panels: these are read from the second-level cache, so sums are long."""
+    most = max(64, target.l2_bytes // 4 // (tiles.width * element_bytes) // 8 * 8)
+    depth = min(longest or most, most, -(-(length or most) // 8) * 8 or 8)
+    packed = max(1, target.l2_bytes // 2 // (depth * element_bytes * tiles.rows))
+    return replace(tiles, depth=depth, height=tiles.rows * packed)
 
 
 MOST_DEPTH = 384

@@ -67,3 +67,12 @@ tir.prim_func @dims[%n]() {
   %e = tir.dim n + 1
   tir.call_extern "use"(%c, %s, %e)
 }
+
+// A hint changes no value, but it stays, and nothing is read again because of it.
+// CHECK-LABEL: tir.prim_func @hint
+// CHECK-NEXT:    tir.prefetch %X[] level 1
+// CHECK-NEXT:    tir.prefetch %X[] level 1
+tir.prim_func @hint(%X: !tir.buffer<[], f32>) {
+  tir.prefetch %X[] level 1
+  tir.prefetch %X[] level 1
+}

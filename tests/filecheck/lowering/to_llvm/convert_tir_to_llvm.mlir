@@ -112,3 +112,13 @@ tir.prim_func @memory[%n](%ok: i1) {
   %T = tir.alloc_buffer : !tir.buffer<[n, 4], f32>
   tir.assert %ok, "it is fine"
 }
+
+// -----
+
+// A hint may lead out of its buffer, so its address is not said to be inside.
+// CHECK-LABEL: llvm.func @hint
+// CHECK:         %[[PLACE:.*]] = llvm.getelementptr %X[%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT:    llvm.call_intrinsic "llvm.prefetch.p0"(%[[PLACE]], {{.*}}) : (!llvm.ptr, i32, i32, i32) -> ()
+tir.prim_func @hint[%n](%X: !tir.buffer<[n], f32>) {
+  tir.prefetch %X[%n] level 2
+}

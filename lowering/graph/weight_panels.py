@@ -1,0 +1,134 @@
+"""Panels of the columns of products: which parameters of a PrimFunc can be in panels, and what then changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr
+from xdsl.ir import BlockArgument, Operation
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.schedule.cpu.contraction import Contraction, find_contraction
+from lowering.schedule.cpu.stages import find_program, find_stages
+from lowering.schedule.cpu.tiling import tiling
+from tir_dialect.dims import constant
+from tir_dialect.dtypes import byte_size
+from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import LoadOp
+from tir_dialect.target import Target
+from tir_dialect.types import BufferType
+from tir_dialect.weights import WeightAttr
+from vm_dialect.tensors import aligned_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class PanelLayout:
+    """`[.., k, n]`, or `[.., n, k]` if transposed, as `[.., ceildiv(n, width), k, width]`."""
+
+    width: int
+    transposed: bool = False
+
+    @property
+    def suffix(self) -> str:
+        """What the name of a constant gets."""
+        return f".{'transposed.' if self.transposed else ''}panels{self.width}"
+
+
+def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]:
+    """The parameters that a PrimFunc reads as the columns of a product, and nowhere else, by their numbers."""
+    program = None if func.may_alias is not None else find_program(func)
+    stages = None if program is None else find_stages(program)
+    found: dict[int, PanelLayout] = {}
+    for stage in stages or ():
+        what = find_contraction(stage)
+        loads = () if what is None else what.columns.loads
+        if what is None or len(loads) != 1 or not isinstance(loads[0].buffer, BlockArgument):
+            continue
+        layout = _layout(what, loads[0], target) if len(list(loads[0].buffer.uses)) == 1 else None
+        if layout is not None:
+            found[loads[0].buffer.index - len(func.symbols)] = layout
+    return found
+
+
+def _layout(what: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
+    """How the columns of a product should lie; `None` if they can or need not lie in panels."""
+    indices, shape = what.stage.places[load], load.buffer_type.shape
+    if len(what.column) != 1 or len(what.reduced) != 1 or what.outer or len(indices) < 2:
+        return None
+    (column,), (reduced,) = what.column, what.reduced
+    transposed = indices[-1].is_axis(reduced) and indices[-2].is_axis(column)
+    straight = indices[-1].is_axis(column) and indices[-2].is_axis(reduced)
+    last = (column, reduced) if transposed else (reduced, column)
+    whole = tuple(shape[-2:]) == tuple(what.stage.extents[axis] for axis in last)
+    n, known = what.stage.extents[column].constant_value, all(dim.is_constant for dim in shape)
+    width = tiling(target, byte_size(what.element), what.longest).width
+    if n is None or 2 * (-(-n // width) * width) > 3 * n or any(index.value is not None for index in indices[:-2]):
+        return None
+    return PanelLayout(width, transposed) if (transposed or straight) and whole and known else None
+
+
+def with_panels(func: PrimFuncOp, name: str, layouts: Mapping[int, PanelLayout]) -> PrimFuncOp:
+    """A copy of a function whose parameters with these numbers lie in panels."""
+    copy = func.clone()
+    copy.sym_name = StringAttr(name)
+    for number, layout in layouts.items():
+        parameter = copy.params[number]
+        (load,) = (use.operation for use in parameter.uses)
+        assert isinstance(load, LoadOp)  # as was found
+        kind = load.buffer_type
+        Rewriter.replace_value_with_new_type(parameter, _panel_type(kind, layout))
+        _rewrite(load, layout)
+    return copy
+
+
+def _panel_type(kind: BufferType, layout: PanelLayout) -> BufferType:
+    *batch, k, n = kind.shape
+    k, n = (n, k) if layout.transposed else (k, n)
+    width = constant(layout.width)
+    panels = -(-(n.constant_value or 0) // layout.width)
+    return BufferType([*batch, constant(panels), k, width], kind.dtype, scope=kind.scope, align=kind.align)
+
+
+def _rewrite(load: LoadOp, layout: PanelLayout) -> None:
+    *batch, r, j = load.indices
+    r, j = (j, r) if layout.transposed else (r, j)
+    width = arith.ConstantOp(IntegerAttr(layout.width, IndexType()))
+    panel, within = arith.DivUIOp(j, width), arith.RemUIOp(j, width)
+    new = LoadOp(load.buffer, [*batch, panel.result, r, within.result])
+    new.result.name_hint = load.result.name_hint
+    ops: list[Operation] = [width, panel, within, new]
+    for op in ops:
+        op.location = load.location
+    Rewriter.insert_op(ops[:-1], InsertPoint.before(load))
+    Rewriter.replace_op(load, new)
+
+
+def in_panels(value: TensorAttr, layout: PanelLayout) -> TensorAttr:
+    """A constant in panels; its name says so."""
+    array = elements_of(value)
+    assert array is not None  # as was asked
+    packed = pack(array, layout)
+    return tensor_attr(packed, value.weight_name + layout.suffix if isinstance(value, WeightAttr) else None)
+
+
+def pack(array: NDArray[Any], layout: PanelLayout) -> NDArray[Any]:
+    """A copy in panels, aligned to a cache line; columns past the last one are 0."""
+    array = np.swapaxes(array, -1, -2) if layout.transposed else array
+    *batch, k, n = array.shape
+    width, whole = layout.width, n // layout.width
+    shape = (*batch, -(-n // width), k, width)
+    packed = aligned_bytes(array.dtype.itemsize * int(np.prod(shape))).view(array.dtype).reshape(shape)
+    columns = array[..., : whole * width].reshape(*batch, k, whole, width)
+    packed[..., :whole, :, :] = np.swapaxes(columns, -2, -3)
+    if whole * width < n:
+        packed[..., whole, :, : n - whole * width] = array[..., whole * width :]
+        packed[..., whole, :, n - whole * width :] = 0
+    return packed

@@ -1,0 +1,72 @@
+"""Asking for memory before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from tir_dialect.ops.accesses import parse_access, print_access
+from tir_dialect.ops.effects import FillsCaches
+from tir_dialect.types import BufferType
+
+LEVELS = (1, 2, 3)
+"""Of caches: 1 is the nearest."""
+
+
+@irdl_op_definition
+class PrefetchOp(IRDLOperation):
+    """Asks for the cache line of an element, which is read or written soon.
+
+    ```mlir
+    tir.prefetch %A[%i, %j] level 2
+    ```
+
+    A hint: it changes no value and raises no error, so that the indices may lead out of the buffer, as they do at the
+    end of a loop that asks for what the next step reads. The line goes to the cache of the level and to those below it.
+
+    C1: there is one index per dimension.
+    C2: the level is 1, 2 or 3.
+    """
+
+    name = "tir.prefetch"
+
+    buffer = operand_def(BufferType)
+    indices = var_operand_def(IndexType)
+    level = prop_def(IntegerAttr)
+
+    traits = traits_def(FillsCaches())
+
+    def __init__(self, buffer: SSAValue | Operation, indices: Sequence[SSAValue | Operation], level: int):
+        super().__init__(operands=[buffer, indices], properties={"level": IntegerAttr(level, i64)})
+
+    @property
+    def buffer_type(self) -> BufferType:
+        """The type of the buffer."""
+        return SSAValue.get(self.buffer, type=BufferType).type
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PrefetchOp:
+        buffer, indices = parse_access(parser)
+        parser.parse_keyword("level")
+        op = cls(buffer, indices, parser.parse_integer())
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_access(printer, self.buffer, self.indices)
+        printer.print_string(f" level {self.level.value.data}")
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        rank = self.buffer_type.rank
+        if len(self.indices) != rank:
+            raise VerifyException(f"'{self.name}' op expected {rank} indices, got {len(self.indices)}")  # C1
+        if self.level.value.data not in LEVELS:
+            raise VerifyException(f"'{self.name}' op expected level 1, 2 or 3, got {self.level.value.data}")  # C2
