@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import KernelOptions, Kernels, compile_prim_funcs
+from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.locations import names, place
 from lowering.native.objects import function_object, runtime_object, wrapper_object
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
@@ -60,7 +61,8 @@ def compile_program(
     """Compiles a module, which is left as it is; errors as `build`."""
     verify_program(module)
     lowered = module.clone()
-    (RelaxToVMPass if options.opt_level else RelaxToVMPlainPass)().apply(Context(), lowered)
+    ExposePrimFuncsPass().apply(Context(), lowered)
+    (RelaxToVMPass if options.opt_level else RelaxToVMPlainPass).run(Context(), lowered, target)
     constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
     kernels = compile_prim_funcs(lowered, target, cache=cache, options=options, progress=progress)
     made = _Build(lowered, kernels, weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from typing_extensions import override
@@ -14,6 +14,7 @@ from xdsl.transforms import get_all_passes
 
 from lowering.debug import Debug, debug_level, show
 from lowering.registry import pass_factories
+from tir_dialect.target import Target
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,23 @@ class PipelinePass(ModulePass, ABC):
 
     @override
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for each in self.passes():
+        self.run(ctx, op)
+
+    @classmethod
+    def run(cls, ctx: Context, op: ModuleOp, target: Target | None = None) -> None:
+        """Applies the passes, for a machine if one is given; else those that depend on one take this one."""
+        for each in cls.passes():
+            each = each if target is None else for_target(each, target)
             each.apply(ctx, op)
             if debug_level() >= Debug.STAGES:
                 show(Debug.STAGES, f"IR after {each.name}", str(op))
+
+
+def for_target(each: ModulePass, target: Target) -> ModulePass:
+    """The same pass for a machine, if what it does depends on one."""
+    from lowering.graph.convert_layout import ConvertLayoutPass
+
+    return replace(each, block=target.lanes(32)) if isinstance(each, ConvertLayoutPass) else each
 
 
 def expand(each: ModulePass) -> tuple[ModulePass, ...]:
@@ -67,6 +81,8 @@ class OptimizeGraphPass(PipelinePass):
         "rewrite-normalization",
         # Fewer changes of order and shape, and what is elementwise next to what it can be fused with.
         "simplify-permute-dims",
+        # Channels in blocks from one convolution to the next.
+        "convert-layout",
         "simplify-reshapes",
     )
 
