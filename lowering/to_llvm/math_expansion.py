@@ -6,21 +6,18 @@ polynomials are minimax fits of ours: the error of the fit is below 5e-9 relativ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import i32
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import SSAValue
 
-from lowering.to_llvm.builder import NO_FLAGS, LLVMBuilder, lane_count, like, type_suffix
+from lowering.to_llvm import math_tables
+from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.math_tables import LN2_HIGH, LN2_LOW, LOG2_E, ROUNDING
+from lowering.to_llvm.registers import has_registers, scaled
 
-LOG2_E = 1.4426950408889634
-LN2_HIGH, LN2_LOW = 0.693145751953125, 1.4286068203094172e-06  # the first has 16 bits: multiples of it are exact
 LOG10_2_HIGH, LOG10_2_LOW = 0.301025390625, 4.605038981195214e-06
 LOG10_E = 0.4342944819032518
-
-# Adding it rounds a float of less than 2**22 to an integer, which then stands in the lowest bits.
-ROUNDING = 12582912.0
 
 EXP = (0.5, 0.16666512191295624, 0.0416661873459816, 0.008369597606360912, 0.0013951703440397978)
 EXP2 = (
@@ -63,74 +60,11 @@ ERFC_EXPONENT = (
 )
 
 
-class Floats:
-    """Arithmetic on f32 values of one shape."""
-
-    def __init__(self, b: LLVMBuilder, type_: Attribute) -> None:
-        self.b = b
-        self.type = type_
-        self.integers = like(type_, i32)
-
-    def number(self, value: float) -> SSAValue:
-        """A constant."""
-        return self.b.float(value, self.type)
-
-    def integer(self, value: int) -> SSAValue:
-        """An i32 constant."""
-        return self.b.integer(value, self.integers)
-
-    def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """The sum, rounded."""
-        return self.b.make(llvm.FAddOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
-
-    def sub(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """The difference, rounded."""
-        return self.b.make(llvm.FSubOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
-
-    def mul(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """The product, rounded."""
-        return self.b.make(llvm.FMulOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
-
-    def div(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """The quotient, rounded."""
-        return self.b.make(llvm.FDivOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
-
-    def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
-        """`a * b + c`, rounded once where the processor can."""
-        return self.b.overloaded("llvm.fmuladd", (a, b, c), self.type)
-
-    def bits(self, value: SSAValue) -> SSAValue:
-        """The bits as an integer."""
-        return self.b.make(llvm.BitcastOp, (value,), self.integers)
-
-    def from_bits(self, value: SSAValue) -> SSAValue:
-        """The float with these bits."""
-        return self.b.make(llvm.BitcastOp, (value,), self.type)
-
-    def integers_op(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Integer arithmetic that wraps around."""
-        return self.b.wrapping(kind, lhs, rhs)
-
-    def polynomial(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
-        """`c0 + c1 * x + c2 * x**2 + ...` by Horner's rule."""
-        result = self.number(coefficients[-1])
-        for coefficient in reversed(coefficients[:-1]):
-            result = self.fma(result, x, self.number(coefficient))
-        return result
-
-    def clamp(self, x: SSAValue, low: float, high: float) -> SSAValue:
-        """The number in the range that is nearest; a NaN stays."""
-        b = self.b
-        x = b.select(b.compare_floats("ogt", x, self.number(high)), self.number(high), x)
-        return b.select(b.compare_floats("olt", x, self.number(low)), self.number(low), x)
-
-
 def _scaled(f: Floats, value: SSAValue, rounded: SSAValue) -> SSAValue:
     """`value * 2**n`, where n stands in the lowest bits of `rounded`; in two steps, for n may be less than -126."""
+    if has_registers(f):
+        return scaled(f, value, f.sub(rounded, f.number(ROUNDING)))
     n = f.integers_op(llvm.SubOp, f.bits(rounded), f.integer(_ROUNDING_BITS))
-    if f.b.module.wide_scaling and (lane_count(f.type) or 1) % 16 == 0:
-        name = f"llvm.ldexp.{type_suffix(f.type)}.{type_suffix(f.integers)}"
-        return f.b.intrinsic(name, (value, n), f.type)
     half = f.b.make(llvm.AShrOp, (n, f.integer(1)), f.integers)
     rest = f.integers_op(llvm.SubOp, n, half)
     return f.mul(f.mul(value, _power_of_two(f, half)), _power_of_two(f, rest))
@@ -146,7 +80,8 @@ def _power_of_two(f: Floats, n: SSAValue) -> SSAValue:
 
 def exp(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x = 2**n * e**r` with `n` the nearest integer to `x / ln 2`."""
-    return _scaled(f, *_exp_parts(f, f.clamp(x, -104.0, 89.0)))
+    x = f.clamp(x, -104.0, 89.0)
+    return math_tables.exp(f, x) if has_registers(f) else _scaled(f, *_exp_parts(f, x))
 
 
 def _exp_parts(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
@@ -240,35 +175,27 @@ def log10(f: Floats, x: SSAValue) -> SSAValue:
     return _at_the_edges(f, x, f.fma(e, f.number(LOG10_2_HIGH), scaled))
 
 
-def _magnitude(f: Floats, x: SSAValue) -> SSAValue:
-    return f.b.overloaded("llvm.fabs", (x,), f.type)
-
-
-def _with_sign(f: Floats, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
-    return f.b.overloaded("llvm.copysign", (magnitude, sign), f.type)
-
-
-def _at_most(f: Floats, x: SSAValue, limit: float) -> SSAValue:
-    return f.b.select(f.b.compare_floats("ogt", x, f.number(limit)), f.number(limit), x)
-
-
 def tanh(f: Floats, x: SSAValue) -> SSAValue:
     """A polynomial near 0, else `1 - 2 / (e**2x + 1)`."""
-    b, size = f.b, _magnitude(f, x)
+    if has_registers(f):
+        return math_tables.tanh(f, x)
+    b, size = f.b, f.magnitude(x)
     square = f.mul(x, x)
     near = f.fma(f.mul(f.polynomial(square, TANH), square), x, x)
-    inner = _at_most(f, size, 10.0)
+    inner = f.at_most(size, 10.0)
     grown = _expm1(f, f.add(inner, inner))
     far = f.sub(f.number(1.0), f.div(f.number(2.0), f.add(grown, f.number(2.0))))
-    return b.select(b.compare_floats("olt", size, f.number(0.6)), near, _with_sign(f, far, x))
+    return f.with_sign(b.select(b.compare_floats("olt", size, f.number(0.6)), near, far), x)
 
 
 def erf(f: Floats, x: SSAValue) -> SSAValue:
     """`1 - e**-g(x)`, where `g(x) / x` is nearly a polynomial."""
-    size = _at_most(f, _magnitude(f, x), 4.0)
+    if has_registers(f):
+        return math_tables.erf(f, x)
+    size = f.at_most(f.magnitude(x), 4.0)
     rest = f.mul(f.polynomial(size, ERFC_EXPONENT), size)
     exponent = f.fma(size, f.number(ERFC_EXPONENT_FIRST), rest)
-    return _with_sign(f, _expm1(f, f.sub(f.number(-0.0), exponent)), x)
+    return f.with_sign(_expm1(f, f.sub(f.number(-0.0), exponent)), x)
 
 
 EXPANSIONS: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {

@@ -6,13 +6,18 @@ Like the others they are at most 2 units in the last place off, for all inputs, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.builder import lane_count, like
-from lowering.to_llvm.math_expansion import Floats
+from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.registers import has_registers
+
+HALF_PI = (1.570796251296997, 7.549790126404332e-08, -1.7151245100058819e-15)
+"""Three f32 numbers whose sum is pi / 2."""
 
 HALF_PI_HIGH, HALF_PI_LOW = 1.5707963267341256, 6.077100506506192e-11  # the first has 33 bits
 TWO_OVER_PI = (0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62, 0x95993C, 0x439041, 0xFE5163)
@@ -21,8 +26,13 @@ TWO_OVER_PI = (0xA2F983, 0x6E4E44, 0x1529FC, 0x2757D1, 0xF534DD, 0xC0DB62, 0x959
 LARGE = 2.0**19
 """From here on the multiples of pi / 2 have more digits than an f64 holds exactly."""
 
-ROUNDING = 1.5 * 2.0**52
-"""Adding it rounds a double of less than 2**51 to an integer, which then stands in the lowest bits."""
+ROUNDING, NARROW_ROUNDING = 1.5 * 2.0**52, 1.5 * 2.0**23
+"""Adding it rounds a double of less than 2**51, or a float of less than 2**22, to an integer in the lowest bits."""
+
+Turns: TypeAlias = tuple[SSAValue, SSAValue, SSAValue]
+"""`(k, r, s)` with `x = k * pi / 2 + r + s`: k modulo 4 in the lowest bits of an integer, r from -pi / 4 to pi / 4, and
+s no more than its last bit.
+"""
 
 SIN = (-0.16666655242443085, 0.008332176133990288, -0.00019516977772582322)
 COS = (0.04166664555668831, -0.0013887364184483886, 2.4438089894829318e-05)
@@ -56,25 +66,48 @@ def _floor(f: Floats, x: SSAValue) -> SSAValue:
 # Sine and cosine.
 
 
-def _turns(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """`(k, r)` with `x = k * pi / 2 + r`, k modulo 4 in the lowest bits of an integer, and r from -pi / 4 to pi / 4."""
-    b, d = f.b, _doubles(f)
-    wide = _widened(f, x)
+def _turns(f: Floats, x: SSAValue) -> Turns:
+    """How x is made of right angles."""
+    b, near_parts = f.b, _in_singles(f, x) if has_registers(f) else _in_doubles(f, x)
+    is_large = b.compare_floats("oge", f.magnitude(x), f.number(LARGE))
+    far, near, after = b.new_block(), b.new_block(), b.new_block([part.type for part in near_parts])
+    b.branch_if(_any(f, is_large), far, near)
+    b.start(near)
+    b.branch(after, *near_parts)
+    b.start(far)
+    far_parts = _whole_and_rest(f, *_turns_of_large(_doubles(f), _widened(f, x)))
+    b.branch(after, *(b.select(is_large, *pair) for pair in zip(far_parts, near_parts, strict=True)))
+    b.start(after)
+    k, r, s = after.args
+    return k, r, s
+
+
+def _in_singles(f: Floats, x: SSAValue) -> Turns:
+    """The same for numbers of less than `LARGE` (Cody and Waite, 1980), where products are not rounded.
+
+    What the first part of pi / 2 leaves is exact; what the second subtraction loses goes to the third.
+    """
+    rounded = f.fused(x, f.number(0.6366197723675814), f.number(NARROW_ROUNDING))
+    minus_k = f.sub(f.number(-0.0), f.sub(rounded, f.number(NARROW_ROUNDING)))
+    high, middle, low = map(f.number, HALF_PI)
+    first = f.fused(minus_k, high, x)
+    second = f.fused(minus_k, middle, first)
+    lost = f.fused(minus_k, middle, f.sub(first, second))
+    return f.bits(rounded), second, f.fused(minus_k, low, lost)
+
+
+def _in_doubles(f: Floats, x: SSAValue) -> Turns:
+    """The same in f64."""
+    d, wide = _doubles(f), _widened(f, x)
     rounded = d.fma(wide, d.number(0.6366197723675814), d.number(ROUNDING))
     k = d.sub(rounded, d.number(ROUNDING))
     rest = d.sub(d.sub(wide, d.mul(k, d.number(HALF_PI_HIGH))), d.mul(k, d.number(HALF_PI_LOW)))
-    is_large = b.compare_floats("oge", b.overloaded("llvm.fabs", (x,), f.type), f.number(LARGE))
-    far, near, after = b.new_block(), b.new_block(), b.new_block([d.type, d.type])
-    b.branch_if(_any(f, is_large), far, near)
-    b.start(near)
-    b.branch(after, rounded, rest)
-    b.start(far)
-    far_rounded, far_rest = _turns_of_large(d, wide)
-    b.branch(after, b.select(is_large, far_rounded, rounded), b.select(is_large, far_rest, rest))
-    b.start(after)
-    rounded, rest = after.args
-    bits = b.make(llvm.BitcastOp, (rounded,), like(f.type, i64))
-    return b.make(llvm.TruncOp, (bits,), f.integers), _narrowed(f, rest)
+    return _whole_and_rest(f, rounded, rest)
+
+
+def _whole_and_rest(f: Floats, rounded: SSAValue, rest: SSAValue) -> Turns:
+    bits = f.b.make(llvm.BitcastOp, (rounded,), like(f.type, i64))
+    return f.b.make(llvm.TruncOp, (bits,), f.integers), _narrowed(f, rest), f.number(0.0)
 
 
 def _any(f: Floats, condition: SSAValue) -> SSAValue:
@@ -102,28 +135,29 @@ def _turns_of_large(d: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     return rounded, d.mul(fraction, d.number(1.5707963267948966))
 
 
-def _wave(f: Floats, k: SSAValue, r: SSAValue, shift: int) -> SSAValue:
-    """The sine of `(k + shift) * pi / 2 + r`."""
-    b = f.b
+def _wave(f: Floats, turns: Turns, shift: int) -> SSAValue:
+    """The sine of `(k + shift) * pi / 2 + r + s`."""
+    b, (k, r, s) = f.b, turns
     k = f.integers_op(llvm.AddOp, k, f.integer(shift)) if shift else k
     square = f.mul(r, r)
-    sine = f.fma(f.mul(f.polynomial(square, SIN), square), r, r)
-    tail = f.mul(f.polynomial(square, COS), f.mul(square, square))
-    cosine = f.add(f.fma(square, f.number(-0.5), tail), f.number(1.0))
+    sine = f.add(f.fma(f.mul(f.polynomial(square, SIN), square), r, s), r)
+    tail = f.fma(f.polynomial(square, COS), square, f.number(-0.5))
+    cosine = f.fma(tail, square, f.number(1.0))
     is_odd = b.compare("ne", b.make(llvm.AndOp, (k, f.integer(1)), f.integers), f.integer(0))
-    is_negative = b.compare("ne", b.make(llvm.AndOp, (k, f.integer(2)), f.integers), f.integer(0))
     value = b.select(is_odd, cosine, sine)
-    return b.select(is_negative, f.sub(f.number(-0.0), value), value)
+    sign = b.make(llvm.AndOp, (b.make(llvm.ShlOp, (k, f.integer(30)), f.integers), f.integer(-1 << 31)), f.integers)
+    return f.from_bits(b.make(llvm.XOrOp, (f.bits(value), sign), f.integers))
 
 
 def sin(f: Floats, x: SSAValue) -> SSAValue:
-    """A polynomial in the distance to the nearest multiple of a right angle."""
-    return _wave(f, *_turns(f, x), 0)
+    """A polynomial in the distance to the nearest multiple of a right angle; a zero stays."""
+    is_zero = f.b.compare_floats("oeq", x, f.number(0.0))
+    return f.b.select(is_zero, x, _wave(f, _turns(f, x), 0))
 
 
 def cos(f: Floats, x: SSAValue) -> SSAValue:
     """A polynomial in the distance to the nearest multiple of a right angle."""
-    return _wave(f, *_turns(f, x), 1)
+    return _wave(f, _turns(f, x), 1)
 
 
 # Powers.

@@ -17,9 +17,9 @@ _PURE = ArrayAttr([_NO_UNWIND, StringAttr("willreturn"), StringAttr("memory(none
 class ModuleBuilder:
     """An llvm module in the making."""
 
-    def __init__(self, wide_scaling: bool = False) -> None:
-        """`wide_scaling`: whether the machine multiplies vectors of 512 bits by powers of two in one instruction."""
-        self.wide_scaling = wide_scaling
+    def __init__(self, avx512: bool = False) -> None:
+        """`avx512`: whether the machine has the vectors of 512 bits of x86."""
+        self.avx512 = avx512
         self.ops: list[Operation] = []
         self.defined: set[str] = set()
         self._declared: dict[str, llvm.LLVMFunctionType] = {}

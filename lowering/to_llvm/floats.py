@@ -1,0 +1,89 @@
+"""Arithmetic on f32 or f64 values of one shape, from which elementary functions are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.to_llvm.builder import NO_FLAGS, LLVMBuilder, like
+
+
+class Floats:
+    """Arithmetic on f32 values of one shape."""
+
+    def __init__(self, b: LLVMBuilder, type_: Attribute) -> None:
+        self.b = b
+        self.type = type_
+        self.integers = like(type_, i32)
+
+    def number(self, value: float) -> SSAValue:
+        """A constant."""
+        return self.b.float(value, self.type)
+
+    def integer(self, value: int) -> SSAValue:
+        """An i32 constant."""
+        return self.b.integer(value, self.integers)
+
+    def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The sum, rounded."""
+        return self.b.make(llvm.FAddOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
+
+    def sub(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The difference, rounded."""
+        return self.b.make(llvm.FSubOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
+
+    def mul(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The product, rounded."""
+        return self.b.make(llvm.FMulOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
+
+    def div(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """The quotient, rounded."""
+        return self.b.make(llvm.FDivOp, (lhs, rhs), self.type, {"fastmathFlags": NO_FLAGS})
+
+    def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+        """`a * b + c`, rounded once where the processor can."""
+        return self.b.overloaded("llvm.fmuladd", (a, b, c), self.type)
+
+    def fused(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
+        """`a * b + c`, rounded once, for processors that can."""
+        return self.b.overloaded("llvm.fma", (a, b, c), self.type)
+
+    def bits(self, value: SSAValue) -> SSAValue:
+        """The bits as an integer."""
+        return self.b.make(llvm.BitcastOp, (value,), self.integers)
+
+    def from_bits(self, value: SSAValue) -> SSAValue:
+        """The float with these bits."""
+        return self.b.make(llvm.BitcastOp, (value,), self.type)
+
+    def integers_op(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Integer arithmetic that wraps around."""
+        return self.b.wrapping(kind, lhs, rhs)
+
+    def polynomial(self, x: SSAValue, coefficients: Sequence[float]) -> SSAValue:
+        """`c0 + c1 * x + c2 * x**2 + ...` by Horner's rule."""
+        result = self.number(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            result = self.fma(result, x, self.number(coefficient))
+        return result
+
+    def clamp(self, x: SSAValue, low: float, high: float) -> SSAValue:
+        """The number in the range that is nearest; a NaN stays."""
+        b = self.b
+        x = b.select(b.compare_floats("ogt", x, self.number(high)), self.number(high), x)
+        return b.select(b.compare_floats("olt", x, self.number(low)), self.number(low), x)
+
+    def at_most(self, x: SSAValue, limit: float) -> SSAValue:
+        """The number, or the limit if it is greater; a NaN stays."""
+        return self.b.select(self.b.compare_floats("ogt", x, self.number(limit)), self.number(limit), x)
+
+    def magnitude(self, x: SSAValue) -> SSAValue:
+        """The number without its sign."""
+        return self.b.overloaded("llvm.fabs", (x,), self.type)
+
+    def with_sign(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
+        """A magnitude with the sign of another number."""
+        return self.b.overloaded("llvm.copysign", (magnitude, sign), self.type)

@@ -1,0 +1,108 @@
+"""What AVX-512 has instructions for and LLVM no words: each takes one register of 16 f32, wider vectors in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, f32, i8, i16, i32
+from xdsl.ir import Attribute, SSAValue
+
+from lowering.to_llvm.builder import LLVMBuilder, element_type, lane_count, lanes_of
+from lowering.to_llvm.floats import Floats
+
+REGISTER = 16
+"""So many f32 are in a register of 512 bits."""
+
+FLOATS, INTEGERS = VectorType(f32, [REGISTER]), VectorType(i32, [REGISTER])
+_ALL, _ROUNDED_AS_SET = -1, 4
+_LEAST, _GREATEST = 4, 5
+
+
+def has_registers(f: Floats) -> bool:
+    """Whether values are vectors of f32 that fill registers, on a machine with AVX-512."""
+    return f.b.module.avx512 and element_type(f.type) == f32 and (lane_count(f.type) or 1) % REGISTER == 0
+
+
+def scaled(f: Floats, value: SSAValue, power: SSAValue) -> SSAValue:
+    """`value * 2**power`, rounded once, for a power that is a whole number."""
+
+    def scale(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        return f.b.intrinsic("llvm.x86.avx512.mask.scalef.ps.512", (*parts, *rest), FLOATS)
+
+    return _in_pieces(f.b, (value, power), scale)
+
+
+def reciprocal(f: Floats, value: SSAValue) -> SSAValue:
+    """`1 / value` for numbers from 1 on and infinity, at most one unit off: an estimate of 14 bits, one Newton step."""
+
+    def estimate(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16)
+        return f.b.intrinsic("llvm.x86.avx512.rcp14.ps.512", (*parts, *rest), FLOATS)
+
+    first = _in_pieces(f.b, (value,), estimate)
+    error = f.fma(f.sub(f.number(-0.0), value), first, f.number(1.0))
+    better = f.fma(error, first, first)
+    # Of infinity the estimate, 0, is exact, and the error is no number.
+    return f.b.select(f.b.compare_floats("ord", error, error), better, first)
+
+
+def has_extrema(f: Floats) -> bool:
+    """Whether values are vectors of f32 that fill registers, or half or a quarter of one, on a machine with AVX-512."""
+    return has_registers(f) or (f.b.module.avx512 and element_type(f.type) == f32 and lane_count(f.type) in (4, 8))
+
+
+def extremum(f: Floats, left: SSAValue, right: SSAValue, greatest: bool) -> SSAValue:
+    """The greater or smaller of two numbers as IEEE 754 has it: +0 is greater than -0, and NaN wins."""
+    kind, lanes = f.b.integer(_GREATEST if greatest else _LEAST, i32), lanes_of(f.type)
+
+    def between(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        return f.b.intrinsic("llvm.x86.avx512.mask.range.ps.512", (*parts, kind, *rest), FLOATS)
+
+    if lanes < REGISTER:
+        rest = f.b.zero(f.type), f.b.integer(_ALL, i8)
+        number = f.b.intrinsic(f"llvm.x86.avx512.mask.range.ps.{32 * lanes}", (left, right, kind, *rest), f.type)
+    else:
+        number = _in_pieces(f.b, (left, right), between)
+    return f.b.select(f.b.compare_floats("uno", left, right), f.add(left, right), number)
+
+
+def chosen(f: Floats, table: Sequence[float], places: SSAValue) -> SSAValue:
+    """The number of the table, of 16 or 32, that the lowest bits of each lane say."""
+    halves = [f.b.elements(list(table[i : i + REGISTER]), FLOATS) for i in range(0, len(table), REGISTER)]
+
+    def choose(parts: Sequence[SSAValue]) -> SSAValue:
+        if len(halves) == 1:
+            return f.b.intrinsic("llvm.x86.avx512.permvar.sf.512", (halves[0], *parts), FLOATS)
+        return f.b.intrinsic("llvm.x86.avx512.vpermi2var.ps.512", (halves[0], *parts, halves[1]), FLOATS)
+
+    return _in_pieces(f.b, (places,), choose)
+
+
+def _in_pieces(
+    b: LLVMBuilder, operands: Sequence[SSAValue], function: Callable[[Sequence[SSAValue]], SSAValue]
+) -> SSAValue:
+    """A function of registers, applied to all pieces of vectors that have their size."""
+    count = lanes_of(operands[0].type) // REGISTER
+    if count == 1:
+        return function(operands)
+    pieces = [function([_piece(b, each, number) for each in operands]) for number in range(count)]
+    while len(pieces) > 1:
+        pieces = [_joined(b, *pieces[i : i + 2]) for i in range(0, len(pieces), 2)]
+    return pieces[0]
+
+
+def _piece(b: LLVMBuilder, vector: SSAValue, number: int) -> SSAValue:
+    order = range(number * REGISTER, (number + 1) * REGISTER)
+    return _shuffled(b, vector, b.undefined(vector.type), order)
+
+
+def _joined(b: LLVMBuilder, low: SSAValue, high: SSAValue) -> SSAValue:
+    return _shuffled(b, low, high, range(2 * lanes_of(low.type)))
+
+
+def _shuffled(b: LLVMBuilder, low: SSAValue, high: SSAValue, order: Sequence[int]) -> SSAValue:
+    kind: Attribute = VectorType(element_type(low.type), [len(order)])
+    return b.make(llvm.ShuffleVectorOp, (low, high), kind, {"mask": DenseArrayBase.from_list(i32, list(order))})
