@@ -40,7 +40,8 @@ class ColumnReduction:
         self.lane = lane_group(kernel, [stage], [*self.reduced, *self.spatial])
         self.lanes = lane_count(kernel, [stage], self.lane) if self.lane in self.spatial else 1
         self.border = find_border(stage, reduction, self.lane.last) if self.lanes > 1 else None
-        found = find_window(stage, reduction, self.lane.last, self.border) if self.lanes > 1 else None
+        alone = self.lanes > 1 and len(self.lane.axes) == 1
+        found = find_window(stage, reduction, self.lane.last, self.border) if alone else None
         self.window = WindowReduction(kernel, stage, found) if found is not None and self.outer(around) else None
         branches = self.border is None or self.border.edges
         simple = not any(is_heavy(op) or (branches and isinstance(op, IfOp)) for op in stage.needed)

@@ -168,6 +168,12 @@ PROGRAMS = {
         ("2cmn",),
         least=2,
     ),
+    "windows that do not overlap": Program(
+        "%x: !relax.tensor<[m, 3, 8, 8], f32>",
+        "relax.nn.max_pool2d %x pool_size = [2, 2] strides = [2, 2]",
+        lambda x: np.max(_windows(x, 2, 2, 0, -np.inf), 0),
+        ("m388",),
+    ),
     "pooling of channels that lie together": Program(
         "%x: !relax.tensor<[2, m, 5, n], f32>",
         'relax.nn.max_pool2d %x pool_size = [3, 3] strides = [1, 1] padding = [1, 1, 1, 1] layout = "NHWC"',
