@@ -1,13 +1,13 @@
 // RUN: relax-opt %s -p relax-to-vm | filecheck %s
 // RUN: relax-opt %s -p relax-to-vm --print-debuginfo | filecheck %s --check-prefix PLACES
 
-// Operators on constants are computed now, and what can be computed together is one kernel, which still knows all the
-// lines that it was made from.
-// CHECK:      vm.constant @constant {{.*}}dense<6.000000e+00>
+// Operators on constants are computed now, and what can be computed together is one kernel, which knows the number, and
+// all the lines that it was made from.
+// CHECK-NOT:  vm.constant
 // CHECK:      tir.prim_func @fused_multiply_exp[%n](
+// CHECK:        arith.constant 6.000000e+00 : f32
 // CHECK-NOT:  tir.prim_func
 // CHECK:      vm.func @main(%x: !vm.object) -> !vm.tensor<1, f32>
-// CHECK:        vm.constant_tensor
 // CHECK:        vm.call_kernel @fused_multiply_exp
 // CHECK-NOT:    vm.call_kernel
 // CHECK:        vm.ret
