@@ -169,10 +169,10 @@ PROGRAMS = {
         least=2,
     ),
     "windows that do not overlap": Program(
-        "%x: !relax.tensor<[m, 3, 8, 8], f32>",
+        "%x: !relax.tensor<[m, n, 8, 8], f32>",
         "relax.nn.max_pool2d %x pool_size = [2, 2] strides = [2, 2]",
         lambda x: np.max(_windows(x, 2, 2, 0, -np.inf), 0),
-        ("m388",),
+        ("mn88",),
     ),
     "pooling of channels that lie together": Program(
         "%x: !relax.tensor<[2, m, 5, n], f32>",

@@ -1,6 +1,6 @@
 // RUN: relax-opt %s -p to-mixed-precision --split-input-file | filecheck %s
 // RUN: relax-opt %s -p to-mixed-precision,to-mixed-precision --split-input-file | filecheck %s
-// RUN: relax-opt %s -p "to-mixed-precision{dtype=bf16 out_dtype=bf16}" --split-input-file | filecheck %s --check-prefix SMALL
+// RUN: relax-opt %s -p "to-mixed-precision{dtype=bf16 out_dtype=bf16}" --split-input-file | filecheck %s --check-prefix BFLOAT
 // RUN: relax-opt %s -p to-mixed-precision --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
 
 // Products get small operands and sum in f32; what lies between them follows, and softmax does not.
@@ -17,12 +17,12 @@
 // LOC: relax.nn.relu %{{.*}} loc("{{.*}}":[[# @LINE + 12]]:3)
 
 // Sums in the smaller dtype too.
-// SMALL-LABEL: relax.func @chain
-// SMALL:         %[[FIRST:.*]] = relax.matmul %{{.*}}, %w
-// SMALL-NEXT:    %[[ACTIVE:.*]] = relax.nn.relu %[[FIRST]]
-// SMALL-NEXT:    %[[SECOND:.*]] = relax.matmul %[[ACTIVE]], %w
-// SMALL-NEXT:    %[[RAISED:.*]] = relax.astype %[[SECOND]] dtype = f32
-// SMALL-NEXT:    relax.add %[[RAISED]], %x
+// BFLOAT-LABEL: relax.func @chain
+// BFLOAT:         %[[FIRST:.*]] = relax.matmul %{{.*}}, %w
+// BFLOAT-NEXT:    %[[ACTIVE:.*]] = relax.nn.relu %[[FIRST]]
+// BFLOAT-NEXT:    %[[SECOND:.*]] = relax.matmul %[[ACTIVE]], %w
+// BFLOAT-NEXT:    %[[RAISED:.*]] = relax.astype %[[SECOND]] dtype = f32
+// BFLOAT-NEXT:    relax.add %[[RAISED]], %x
 relax.func @chain[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[n, 2], f32> {
   %w = relax.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
   %0 = relax.matmul %x, %w
