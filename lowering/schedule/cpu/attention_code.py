@@ -249,7 +249,16 @@ class PackedAttention(AttentionCode):
         self._product(self.scores, rows, panels.keys, query, features)
         with code.loop(rows.count, "row") as row:
             self.chain(rows, row)
+        self._clear(rows, code.mul(strips, height))
         self._product(self.totals, rows, panels.values, weight, code.dim(self.n))
+
+    def _clear(self, rows: Rows, end: SSAValue) -> None:
+        """Zeros in the rows up to the end of the last strip: what lies there might be numbers that take long."""
+        code, lanes = self.code, self.tiles.lanes
+        zeros = code.zeros(self.what.scores.element, lanes)
+        vectors = ceildiv(self.n, constant(lanes))
+        with code.loop(end, "row", lower=rows.count) as row, code.loop(code.dim(vectors), "v") as v:
+            code.store(zeros, rows.scores, [row, code.mul(v, lanes)])
 
     def _product(
         self,
