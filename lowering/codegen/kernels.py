@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
@@ -11,6 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
+from lowering.codegen.background import Background
 from lowering.codegen.binding import library_version
 from lowering.codegen.cache import CodeCache, cache_key, default_cache
 from lowering.codegen.compiler import CompileOptions, compile_object
@@ -61,8 +63,8 @@ class Kernels:
     symbols: Mapping[str, str]
     """Symbol in the objects of each public prim_func; equal functions share one."""
 
-    objects: Mapping[str, bytes]
-    """Object file by the symbol that it defines."""
+    pending: Mapping[str, Future[bytes]]
+    """Object file by the symbol that it defines, perhaps still being made."""
 
     signatures: Mapping[str, KernelSignature]
     """What each public prim_func takes."""
@@ -72,6 +74,11 @@ class Kernels:
 
     extern: Mapping[str, int] = field(default_factory=dict[str, int])
     """Addresses of C functions that `tir.call_extern` names."""
+
+    @cached_property
+    def objects(self) -> Mapping[str, bytes]:
+        """Object file by the symbol that it defines; `CodegenError` if LLVM has rejected the code."""
+        return {symbol: data.result() for symbol, data in self.pending.items()}
 
     @cached_property
     def code(self) -> LoadedCode:
@@ -121,19 +128,38 @@ def compile_prim_funcs(
     options: KernelOptions = DEFAULT_OPTIONS,
     extern: Mapping[str, int] | None = None,
     progress: TextIO | None = None,
+    background: Background | None = None,
 ) -> Kernels:
     """Compile every public prim_func of a module, which is left as it is, for the host or another target.
 
-    `progress`, a terminal, gets a bar if that takes long.
+    `progress`, a terminal, gets a bar if that takes long. With a `background`, LLVM may still be at work afterwards.
 
     Raises `PassFailedException` at an op that has no lowering, and `CodegenError` if LLVM rejects the code.
     """
     target = target or Target.host()
     cache = cache or default_cache()
+    if background is not None:
+        return _compile_all(module, target, cache, options, extern or {}, progress, background)
+    with Background() as own:
+        kernels = _compile_all(module, target, cache, options, extern or {}, progress, own)
+        for data in kernels.pending.values():
+            data.result()
+        return kernels
+
+
+def _compile_all(
+    module: ModuleOp,
+    target: Target,
+    cache: CodeCache,
+    options: KernelOptions,
+    extern: Mapping[str, int],
+    progress: TextIO | None,
+    background: Background,
+) -> Kernels:
     fingerprint = Fingerprint()
     salt = f"{_salt(target)} {options.key()}"
     symbols: dict[str, str] = {}
-    objects: dict[str, bytes] = {}
+    pending: dict[str, Future[bytes]] = {}
     choose = _choices(target, options)
     groups, bar = list(kernel_groups(module)), ProgressBar(progress, "kernels")
     for number, group in enumerate(groups):
@@ -142,11 +168,12 @@ def compile_prim_funcs(
         parts = [salt, *(fingerprint(op, ("sym_name",) if op is group[0] else ()) for op in group)]
         key = cache_key(parts if choice is None else [*parts, choice.text()])
         symbol = symbols[group[0].sym_name.data] = f"relax_{key[:32]}"
-        if symbol not in objects:
-            objects[symbol] = _cached(cache, key, group, symbol, target, replace(options, choice=choice))
+        if symbol not in pending:
+            make = _Kernel(cache, key, group, symbol, target, replace(options, choice=choice))
+            pending[symbol] = make.start(background)
     bar.close()
     signatures = {group[0].sym_name.data: kernel_signature(group[0]) for group in groups}
-    return Kernels(symbols, objects, signatures, target, cache, extern or {})
+    return Kernels(symbols, pending, signatures, target, cache, extern)
 
 
 def _choices(target: Target, options: KernelOptions) -> Callable[[Sequence[PrimFuncOp]], Choice | None]:
@@ -188,17 +215,35 @@ def _called_by(function: PrimFuncOp) -> Iterator[str]:
     return (op.callee.root_reference.data for op in function.body.walk() if isinstance(op, CallOp))
 
 
-def _cached(
-    cache: CodeCache, key: str, group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions
-) -> bytes:
-    data = cache.get(key)
-    if data is None:
-        data = _compile(group, symbol, target, options)
-        cache.put(key, data)
-    return data
+@dataclass(frozen=True)
+class _Kernel:
+    """A function that is to be compiled, with those that it calls."""
+
+    cache: CodeCache
+    key: str
+    group: Sequence[PrimFuncOp]
+    symbol: str
+    target: Target
+    options: KernelOptions
+
+    def start(self, background: Background) -> Future[bytes]:
+        """The object: from the cache, or LLVM makes it while other kernels are prepared."""
+        data = self.cache.get(self.key)
+        if data is None:
+            text = _compile(self.group, self.symbol, self.target, self.options)
+            return background.submit(lambda: self._finish(text))
+        found: Future[bytes] = Future()
+        found.set_result(data)
+        return found
+
+    def _finish(self, text: str) -> bytes:
+        data = compile_object(text, self.target, CompileOptions(self.options.opt_level))
+        self.cache.put(self.key, data)
+        return data
 
 
-def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions) -> bytes:
+def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions) -> str:
+    """The LLVM text of a kernel."""
     from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.to_llvm.emitter import LoweringOptions
 
@@ -214,7 +259,7 @@ def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: 
         [op for op in lowered_tir.ops if isinstance(op, PrimFuncOp)],
         LoweringOptions(target.vector_bits, options.contract),
     )
-    return compile_object(llvm_text(lowered), target, CompileOptions(options.opt_level))
+    return llvm_text(lowered)
 
 
 def _schedule(group: Sequence[PrimFuncOp], target: Target, choice: Choice | None) -> None:

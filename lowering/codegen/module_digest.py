@@ -54,7 +54,7 @@ class ModuleDigest:
         self._places: dict[int, int] = {}
         """The place of an array among `arrays`, by identity."""
         self._texts: dict[int, tuple[Attribute, str]] = {}
-        """Texts of attributes by identity; the attribute stays alive beside its text, or another could take its place."""
+        """Texts of attributes by identity; each stays alive beside its text, or another could take its place."""
         self._numbers: dict[SSAValue | Block, int] = {}
         parts: list[str] = []
         self._op(module, parts)

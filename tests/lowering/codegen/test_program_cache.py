@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from lowering import build, compilation
 from lowering.codegen import program_cache
 from lowering.codegen.cache import NO_CACHE, CodeCache
+from lowering.driver import Mode
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder
 from vm_dialect import VirtualMachine
@@ -67,7 +68,7 @@ def entries(directory: Path, at_least: int = 0) -> list[Path]:
 
 
 @pytest.mark.parametrize("mode", ["native", "bytecode"])
-def test_found_again(mode: str, tmp_path: Path, compiled: list[ModuleOp]):
+def test_found_again(mode: Mode, tmp_path: Path, compiled: list[ModuleOp]):
     first = build(parse_module(PROGRAM), mode=mode, cache=CodeCache(tmp_path))
     again = build(parse_module(PROGRAM), mode=mode, cache=CodeCache(tmp_path))
     assert len(compiled) == 1

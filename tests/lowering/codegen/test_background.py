@@ -1,0 +1,85 @@
+"""Work beside the interpreter: results and errors arrive, nothing is left running, settings are put back."""
+
+import gc
+import sys
+import threading
+from concurrent.futures import Future
+
+import pytest
+
+from lowering.codegen import background
+from lowering.codegen.background import Background, few_collections
+
+
+@pytest.mark.parametrize("processors", [1, 2])
+def test_results_and_errors(processors: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(background, "_processors", lambda: processors)
+    threads = threading.active_count()
+    with Background() as thread:
+        numbers = [thread.submit(lambda number=number: number * number) for number in range(20)]
+        wrong = thread.submit(lambda: 1 // 0)
+        who = thread.submit(threading.current_thread)
+    assert [each.result() for each in numbers] == [number * number for number in range(20)]
+    with pytest.raises(ZeroDivisionError):
+        wrong.result()
+    assert (who.result() is threading.current_thread()) == (processors == 1)
+    assert threading.active_count() == threads
+
+
+def test_what_has_not_begun_is_left_undone(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(background, "_processors", lambda: 2)
+    begun, go_on = threading.Event(), threading.Event()
+    done: list[int] = []
+    later: list[Future[None]] = []
+
+    def first() -> None:
+        begun.set()
+        go_on.wait()
+        done.append(0)
+
+    def interrupted() -> None:
+        with Background() as thread:
+            thread.submit(first)
+            later.extend(thread.submit(lambda number=number: done.append(number)) for number in range(1, 5))
+            begun.wait()
+            threading.Timer(0.01, go_on.set).start()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert done == [0]
+    assert len(later) == 4
+    assert all(each.cancelled() for each in later)
+
+
+def test_settings_are_put_back(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(background, "_processors", lambda: 2)
+    interval, thresholds = sys.getswitchinterval(), gc.get_threshold()
+
+    def stopped() -> None:
+        with few_collections(), Background() as thread:
+            thread.submit(int).result()
+            assert sys.getswitchinterval() < interval
+            assert gc.get_threshold() > thresholds
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        stopped()
+    assert (sys.getswitchinterval(), gc.get_threshold()) == (interval, thresholds)
+
+
+def test_who_collects_no_garbage_keeps_it(monkeypatch: pytest.MonkeyPatch):
+    before = gc.get_threshold()
+    gc.set_threshold(0)
+    try:
+        with few_collections():
+            assert gc.get_threshold()[0] == 0
+    finally:
+        gc.set_threshold(*before)
+
+
+def test_debug_output_keeps_its_order(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(background, "_processors", lambda: 2)
+    monkeypatch.setenv("RELAX_DEBUG", "3")
+    with Background() as thread:
+        assert thread.submit(threading.current_thread).result() is threading.current_thread()
