@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Literal, TextIO, TypeAlias
 
@@ -11,6 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import SSAValue
 
+from lowering.codegen.background import Background, few_collections
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import KernelOptions, Kernels, compile_prim_funcs
@@ -59,14 +61,18 @@ def compile_program(
     progress: TextIO | None,
 ) -> Program:
     """Compiles a module, which is left as it is; errors as `build`."""
-    verify_program(module)
-    lowered = module.clone()
-    ExposePrimFuncsPass().apply(Context(), lowered)
-    (RelaxToVMPass if options.opt_level else RelaxToVMPlainPass).run(Context(), lowered, target)
-    constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
-    kernels = compile_prim_funcs(lowered, target, cache=cache, options=options, progress=progress)
-    made = _Build(lowered, kernels, weights)
-    return Program(made.native() if mode == "native" else made.bytecode(), constants)
+    with few_collections(), Background() as background:
+        runtime = background.submit(lambda: runtime_object(target, cache))
+        verify_program(module)
+        lowered = module.clone()
+        ExposePrimFuncsPass().apply(Context(), lowered)
+        (RelaxToVMPass if options.opt_level else RelaxToVMPlainPass).run(Context(), lowered, target)
+        constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
+        kernels = compile_prim_funcs(
+            lowered, target, cache=cache, options=options, progress=progress, background=background
+        )
+        made = _Build(lowered, kernels, weights, runtime)
+        return Program(made.native() if mode == "native" else made.bytecode(), constants)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,8 @@ class _Build:
     module: ModuleOp
     kernels: Kernels
     weights: Mapping[str, tvm_ffi.Tensor]
+    runtime: Future[bytes]
+    """The run-time support, which every program needs once."""
 
     @property
     def target(self) -> Target:
@@ -118,7 +126,7 @@ class _Build:
 
     def _objects(self, objects: list[bytes]) -> list[NativeObject]:
         """Objects that are linked with each other and with the run-time support."""
-        code = [*objects, runtime_object(self.target, self.cache)]
+        code = [*objects, self.runtime.result()]
         return [NativeObject(self.target.code_key(), "elf", data, tuple(object_symbols(data).defined)) for data in code]
 
     def _metadata(self, mode: Mode) -> Metadata:
