@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.blocked_sums import Blocks, Shape, find_blocks, load_of, tile_shape
-from lowering.schedule.cpu.blocked_tile import Tile
+from lowering.schedule.cpu.blocked_tile import LINE_BYTES, Ahead, Tile
 from lowering.schedule.cpu.contraction import Factor
 from lowering.schedule.cpu.finish import Finish
 from lowering.schedule.cpu.kernel import buffer_type
@@ -24,6 +24,8 @@ from tir_dialect.dtypes import byte_size
 PRODUCTS_PER_TASK = 1 << 19
 """So few take some five microseconds; to wake a thread for less does not pay."""
 TASKS_PER_THREAD = 4
+MOST_AHEAD = 32
+"""More lines at once are not asked for."""
 
 
 def is_blocked(product: Product) -> bool:
@@ -71,7 +73,8 @@ class BlockedProduct:
             last = code.divide(code.mul(code.add(part, 1), positions), code.dim(parts))
             with code.loop(last, "position", lower=first) as position:
                 line, place = code.divide(position, tiles), code.remainder(position, tiles)
-                self._tile({**spot, **self._spot(self.blocks.lines, line)}, height, place, group)
+                here = {**spot, **self._spot(self.blocks.lines, line)}
+                self._tile(here, height, place, group, code.sub(position, first))
 
     @property
     def _work(self) -> Dim:
@@ -122,8 +125,8 @@ class BlockedProduct:
 
     # Tiles
 
-    def _tile(self, spot: Spot, height: SSAValue, place: SSAValue, group: SSAValue) -> None:
-        """The sums of a tile, and what is made of them."""
+    def _tile(self, spot: Spot, height: SSAValue, place: SSAValue, group: SSAValue, number: SSAValue) -> None:
+        """The sums of a tile, and what is made of them; `number` is how many tiles came before in this unit."""
         code, shape, what = self.code, self.shape, self.product.what
         wanted, first = code.mul(place, height), code.mul(group, shape.blocks)
         pixel = code.minimum(wanted, code.sub(code.dim(self.line), height))
@@ -131,7 +134,7 @@ class BlockedProduct:
         here = {**spot, self.blocks.pixels: pixel, what.outer: block}
         data, weights = (self.product.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
         tile = code.alloc([shape.pixels, self.tile.width * self.product.tiles.lanes], what.element, "tile")
-        self._sums(height, self.heights, data, weights, tile)
+        self._sums(height, self.heights, (data, weights, tile), self._ahead(weights, number))
         new_pixels, new_blocks = (code.sub(wanted, pixel), height), (code.sub(first, block), code.index(shape.blocks))
         with (
             code.loop(new_pixels[1], "p", lower=new_pixels[0], vectorize=False) as p,
@@ -140,16 +143,29 @@ class BlockedProduct:
             self._finish({**here, self.blocks.pixels: code.add(pixel, p), what.outer: code.add(block, q)}, tile, p, q)
 
     def _sums(
-        self, height: SSAValue, heights: Sequence[int], data: SSAValue, weights: SSAValue, tile: SSAValue
+        self, height: SSAValue, heights: Sequence[int], places: tuple[SSAValue, SSAValue, SSAValue], ahead: Ahead | None
     ) -> None:
         code, (most, *smaller) = self.code, heights
         if not smaller:
-            self.tile.emit(most, data, weights, tile)
+            self.tile.emit(most, *places, ahead)
             return
         with code.when(code.compare("eq", height, most)) as branch:
-            self.tile.emit(most, data, weights, tile)
+            self.tile.emit(most, *places, ahead)
         with code.otherwise(branch):
-            self._sums(height, smaller, data, weights, tile)
+            self._sums(height, smaller, places, ahead)
+
+    def _ahead(self, weights: SSAValue, number: SSAValue) -> Ahead | None:
+        """The weights of the next group, which the tiles of one picture ask for together."""
+        code, what, kind = self.code, self.product.what, self.product.what.element
+        known = (extent for axis in self.blocks.lines if (extent := what.stage.extents[axis]).is_constant)
+        tiles = product_of([ceildiv(self.line, constant(self.shape.pixels)), *known])
+        turns = (tiles * self.tile.turns).constant_value
+        if self._weights_stay or turns is None or len(what.outer) != 1 or not turns:
+            return None
+        group = (self.tile.weights.strides[what.outer[0]] * self.shape.blocks).constant_value
+        lines = -(-(group or 0) * byte_size(kind) // LINE_BYTES // turns)
+        last = code.minimum(number, (tiles.constant_value or 1) - 1)
+        return Ahead(code.add(weights, code.index(group or 0)), last, lines) if 0 < lines <= MOST_AHEAD else None
 
     def _finish(self, spot: Spot, tile: SSAValue, p: SSAValue, q: SSAValue) -> None:
         """One pixel of one block."""

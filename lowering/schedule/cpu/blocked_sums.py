@@ -7,7 +7,7 @@ element. Convolutions in `NCHW16c` are such products, and matrix products with f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -36,8 +36,8 @@ class Blocks:
     """The axes that count as one, along which sums share weights."""
     lines: tuple[int, ...]
     """The other axes that move only the data and the output."""
-    reduced: tuple[int, ...]
-    """The axes of the sums, that of the weights' smallest step last."""
+    reduced: tuple[tuple[int, ...], ...]
+    """The axes of the sums, those that count as one together; those of the weights' smallest step last."""
 
 
 def find_blocks(product: Product) -> Blocks | None:
@@ -56,7 +56,19 @@ def find_blocks(product: Product) -> Blocks | None:
     pixels = _joined(product, pixel)
     reduced = sorted(what.reduced, key=lambda axis: -(weights.strides[axis].constant_value or 0))
     lines = tuple(axis for axis in what.row if axis not in pixels)
-    return Blocks(what.column[0], size // lanes, pixels, lines, tuple(reduced))
+    return Blocks(what.column[0], size // lanes, pixels, lines, _together(product, reduced))
+
+
+def _together(product: Product, reduced: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Neighbours among the axes of the sums as one, if neither data nor weights jump between them."""
+    what, groups = product.what, list[tuple[int, ...]]()
+    for axis in reduced:
+        longer = (*groups[-1], axis) if groups else ()
+        if longer and is_chain((*what.rows.places, *what.columns.places), what.stage.extents, longer):
+            groups[-1] = longer
+        else:
+            groups.append((axis,))
+    return tuple(groups)
 
 
 def _is_plain(factor: Factor) -> bool:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.blocked_sums import Blocks, load_of
+from lowering.schedule.cpu.code import Code
 from lowering.schedule.cpu.product import Product
 from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import product as product_of
+from tir_dialect.dtypes import byte_size
 
-MOST_UNROLLED = 8
-"""So many steps of the innermost sum are written out."""
-FEW_UNROLLED = 4
+LINE_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,20 @@ class Access:
     memory: SSAValue
     strides: tuple[Dim, ...]
     base: Dim
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Weights that the second-level cache should have soon, some lines in each turn of the innermost loop."""
+
+    start: SSAValue
+    number: SSAValue
+    """Of the turn."""
+    lines: int
+
+    def turn(self, code: Code, r: SSAValue, extent: Dim) -> Ahead:
+        """The same, inside of one more loop."""
+        return replace(self, number=code.add(code.mul(self.number, code.dim(extent)), r))
 
 
 class Tile:
@@ -45,10 +61,17 @@ class Tile:
         """The vectors of a row."""
         return self.count * self.blocks.vectors
 
-    def emit(self, height: int, data: SSAValue, weights: SSAValue, tile: SSAValue) -> None:
+    @cached_property
+    def turns(self) -> Dim:
+        """How often the innermost loop of a tile runs."""
+        extents = self.product.what.stage.extents
+        return product_of(extents[axis] for axes in self.blocks.reduced[:-1] for axis in axes)
+
+    def emit(self, height: int, data: SSAValue, weights: SSAValue, tile: SSAValue, ahead: Ahead | None = None) -> None:
         """Sums into the buffer `tile`; `data` and `weights` are where those of the first pixel and block begin.
 
-        They are made in a buffer that LLVM keeps in registers: every access to it has constant indices.
+        They are made in a buffer that LLVM keeps in registers: every access to it has constant indices. One step of the
+        sums keeps the multipliers busy for longer than its loop takes, so that nothing is written out more than once.
         """
         code, dtype = self.code, self.product.what.element
         sums = code.alloc([height, self.width * self.lanes], dtype, "sums", scope="local")
@@ -57,47 +80,24 @@ class Tile:
         for place in chain(*places):
             code.store(zeros, sums, place)
         with ExitStack() as loops:
-            *outer, inner = self.blocks.reduced or (None,)
-            for axis in outer:
-                assert axis is not None  # only the last one may be missing
-                data, weights = self._loop(loops, axis, 1, data, weights)
-            steps, further = self._innermost(inner)
-            if inner is not None and further:
-                data, weights = self._loop(loops, inner, steps, data, weights)
-            for step in range(steps):
-                self._step(sums, places, *self._at(inner, step, data, weights))
+            for number, axes in enumerate(self.blocks.reduced):
+                if ahead is not None and number == len(self.blocks.reduced) - 1:
+                    self._ask(ahead)
+                extent = product_of(self.product.what.stage.extents[axis] for axis in axes)
+                r = loops.enter_context(code.loop(code.dim(extent), "r", vectorize=False))
+                data = code.add(data, code.mul(r, code.dim(self.data.strides[axes[-1]])))
+                ahead = None if ahead is None else ahead.turn(code, r, extent)
+                weights = code.add(weights, code.mul(r, code.dim(self.weights.strides[axes[-1]])))
+            self._step(sums, places, data, weights)
         for place in chain(*places):
             code.store(code.load(sums, place, self.lanes), tile, place)
 
-    def _innermost(self, axis: int | None) -> tuple[int, bool]:
-        """How many steps along the innermost axis are written out, and whether there are more."""
-        extent = 1 if axis is None else self.product.what.stage.extents[axis].constant_value
-        if extent is None:
-            return 1, True
-        if extent <= MOST_UNROLLED:
-            return max(extent, 1), extent == 0
-        return max(size for size in range(1, FEW_UNROLLED + 1) if extent % size == 0), True
-
-    def _loop(
-        self, loops: ExitStack, axis: int, steps: int, data: SSAValue, weights: SSAValue
-    ) -> tuple[SSAValue, SSAValue]:
-        """A loop along an axis, some steps at a time; gives where its turn begins."""
-        code, extent = self.code, self.product.what.stage.extents[axis]
-        count = extent if steps == 1 else constant((extent.constant_value or 0) // steps)
-        r = loops.enter_context(code.loop(code.dim(count), "r", vectorize=False))
-        return (
-            code.add(data, code.mul(r, code.dim(self.data.strides[axis] * steps))),
-            code.add(weights, code.mul(r, code.dim(self.weights.strides[axis] * steps))),
-        )
-
-    def _at(self, axis: int | None, step: int, data: SSAValue, weights: SSAValue) -> tuple[SSAValue, SSAValue]:
-        if axis is None or step == 0:
-            return data, weights
-        code = self.code
-        return (
-            code.add(data, code.dim(self.data.strides[axis] * step)),
-            code.add(weights, code.dim(self.weights.strides[axis] * step)),
-        )
+    def _ask(self, ahead: Ahead) -> None:
+        """Asks for the next lines of what is needed later."""
+        code, line = self.code, LINE_BYTES // byte_size(self.product.what.element)
+        place = code.mul(ahead.number, ahead.lines * line)
+        for number in range(ahead.lines):
+            code.prefetch(self.weights.memory, [code.add(ahead.start, code.add(place, number * line))], 2)
 
     def _step(
         self, sums: SSAValue, places: Sequence[Sequence[Sequence[SSAValue]]], data: SSAValue, weights: SSAValue
