@@ -74,6 +74,7 @@ class OptimizeGraphPass(PipelinePass):
     steps = (
         # What is known when the program is compiled: first shapes, which let more operators have static operands.
         "fold-shape-computations",
+        "adjust-matmul-order",
         "fold-constants",
         "fold-batch-norm",
         "simplify-arithmetic",

@@ -33,6 +33,7 @@ PASSES: dict[str, str] = {
     "fold-constants": "lowering.graph.fold_constants:FoldConstantsPass",
     "fold-shape-computations": "lowering.graph.fold_shape_computations:FoldShapeComputationsPass",
     "expose-prim-funcs": "lowering.graph.expose_prim_funcs:ExposePrimFuncsPass",
+    "adjust-matmul-order": "lowering.graph.adjust_matmul_order:AdjustMatmulOrderPass",
     "combine-parallel-matmul": "lowering.graph.combine_parallel_matmul:CombineParallelMatmulPass",
     "to-mixed-precision": "lowering.graph.to_mixed_precision:ToMixedPrecisionPass",
     "lambda-lift": "lowering.graph.lambda_lift:LambdaLiftPass",
