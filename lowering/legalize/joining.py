@@ -76,9 +76,25 @@ def repeat(kernel: Kernel, op: RepeatOp) -> te.Tensor:
 
 @legalizes(TileOp)
 def tile(kernel: Kernel, op: TileOp) -> te.Tensor:
-    """The tensor several times."""
+    """The tensor several times. Repetitions of whole rows are indices; those within a row are copied one after another,
+    so that neighbours in memory stay neighbours.
+    """
     x, shape = kernel.tensor(op.x), kernel.shape(op.result)
-    offset = len(shape) - x.ndim
-    return te.compute(
-        shape, lambda *i: x[tuple(each % extent for each, extent in zip(i[offset:], x.shape, strict=True))], name="tile"
-    )
+    new = len(shape) - x.ndim
+    counts = [1] * (len(shape) - len(op.repeats)) + list(op.repeats.get_values())
+    extents = [constant(1)] * new + list(x.shape)
+
+    def element(*i: te.Expr) -> te.Expr:
+        parts = zip(i, counts, extents, strict=True)
+        return x[tuple(each if count == 1 else each % extent for each, count, extent in parts)[new:]]
+
+    if not shape or counts[-1] == 1:
+        return te.compute(shape, element, name="tile")
+
+    def copy(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
+        with b.block("tile", *axes([*shape[:-1], constant(counts[-1]), extents[-1]])) as i:
+            parts = zip(i[:-2], counts[:-1], extents[:-1], strict=True)
+            source = [each if count == 1 else each % extent for each, count, extent in parts]
+            b.store(outs[0], (*i[:-2], i[-2] * extents[-1] + i[-1]), x[tuple([*source, i[-1]][new:])])
+
+    return te.extern([(shape, str(kernel.dtype(op.result)))], [x], copy, name="tile")[0]

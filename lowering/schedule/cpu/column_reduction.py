@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.accumulators import accumulator
+from lowering.schedule.cpu.arg_reduction import ArgReduction, direction, suits_lanes
 from lowering.schedule.cpu.body import Body
 from lowering.schedule.cpu.borders import find_border, no_cuts
 from lowering.schedule.cpu.groups import Group, group_axes, lane_group
@@ -180,6 +181,10 @@ class _Columns:
 
 def reduce_rows(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[int, SSAValue]) -> None:
     """One result: all reduced axes in one sweep."""
+    better = direction(stage, reduction) if suits_lanes(kernel, stage) else None
+    if better is not None:
+        ArgReduction(kernel, stage, reduction, better).emit(at)
+        return
     accumulators = Sweep(kernel, [stage], stage.of_kind(IteratorKind.REDUCE), {0: reduction}).emit(at)
     if accumulators is not None:
         accumulators.write(accumulators.finish())

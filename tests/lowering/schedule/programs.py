@@ -133,6 +133,7 @@ PROGRAMS = {
         lambda x, y: np.concatenate([x, y]),
         ("mn", "cn"),
     ),
+    "tiled": Program(X, "relax.tile %x repeats = [2, 3]", lambda x: np.tile(x, (2, 3))),
     "taken": Program(
         f"{X}, %y: !relax.tensor<[7], i64>",
         "relax.take %x, %y axis = 0",

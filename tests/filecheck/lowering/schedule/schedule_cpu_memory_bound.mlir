@@ -275,3 +275,44 @@ tir.prim_func @windows[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m,
     }
   }
 }
+
+// The place of the greatest element: lanes keep a value and count turns; places are made when lanes are combined.
+// CHECK-LABEL: tir.prim_func @place
+// CHECK:         %turns = tir.alloc_buffer : !tir.buffer<[16], i32, scope = "local", align = 64>
+// CHECK:         tir.for (%v)
+// CHECK:           %[[TURN:.*]] = arith.index_cast %v : index to i32
+// CHECK:           tir.for vectorized
+// CHECK:             arith.cmpf ugt
+// CHECK-NEXT:        arith.cmpf ord
+// CHECK:             arith.select {{.*}}, %[[TURN]]
+// CHECK:         arith.extui {{.*}} : i32 to i64
+tir.prim_func @place[%m, %n](%X: !tir.buffer<[m, n], f32>, %P: !tir.buffer<[m], i64>) {
+  %V = tir.alloc_buffer : !tir.buffer<[m], f32>
+  tir.for (%i, %r) in (%m, %n) {
+    tir.block "b" (%vi = spatial %i in %m, %vr = reduce %r in %n) {
+      tir.init {
+        %worst = arith.constant 0xff800000 : f32
+        %none = arith.constant 9223372036854775807 : i64
+        tir.store %worst, %V[%vi]
+        tir.store %none, %P[%vi]
+      }
+      %x = tir.load %X[%vi, %vr]
+      %v = tir.load %V[%vi]
+      %p = tir.load %P[%vi]
+      %q = arith.index_cast %vr : index to i64
+      %earlier = arith.cmpi slt, %q, %p : i64
+      %x_is_nan = arith.cmpf uno, %x, %x : f32
+      %v_is_number = arith.cmpf ord, %v, %v : f32
+      %first_nan = arith.ori %v_is_number, %earlier : i1
+      %greater = arith.cmpf ogt, %x, %v : f32
+      %equal = arith.cmpf oeq, %x, %v : f32
+      %first = arith.andi %equal, %earlier : i1
+      %better = arith.ori %greater, %first : i1
+      %takes = arith.select %x_is_nan, %first_nan, %better : i1
+      %value = arith.select %takes, %x, %v : f32
+      %place = arith.select %takes, %q, %p : i64
+      tir.store %value, %V[%vi]
+      tir.store %place, %P[%vi]
+    }
+  }
+}
