@@ -66,7 +66,8 @@ def impurity_of(op: Operation) -> str | None:
     effects = get_effects(op)
     if effects is None:
         return "has effects that are not known"
-    return "reads or writes memory" if effects else None
+    # New memory is no visible effect: nobody else has it.
+    return "reads or writes memory" if any(each.kind is not MemoryEffectKind.ALLOC for each in effects) else None
 
 
 class AliasesOperand(OpTrait):

@@ -60,6 +60,13 @@ DIM_FUNCTIONS: Mapping[str, Callable[[Dim, Dim], Dim]] = {
     "ceildiv": dims.ceildiv,
     "truncdiv": dims.floordiv,
     "truncmod": dims.mod,
+    "Min": dims.minimum,
+    "Max": dims.maximum,
+    "FloorDiv": dims.floordiv,
+    "FloorMod": dims.mod,
+    "Add": Dim.__add__,
+    "Sub": Dim.__sub__,
+    "Mul": Dim.__mul__,
 }
 """Functions of `T` on dimensions, which are never negative: there, truncation is rounding down."""
 

@@ -131,6 +131,8 @@ class ExpressionReader(StaticReader):
     def _side(self, node: ast.AST, value: object) -> object:
         if isinstance(value, Expr) and not isinstance(value.type, TensorType | PrimType):
             return self.refine(node, value, TensorType(None, None))
+        if isinstance(value, Expr) and value.type == PrimType(i64):
+            return self._as_symbol(node, value)
         return value if is_number(value) or isinstance(value, Dim) else self.expr(node, value)
 
     def unary(self, node: ast.UnaryOp, operand: object) -> object:
@@ -142,9 +144,18 @@ class ExpressionReader(StaticReader):
 
     def compare(self, node: ast.Compare, kind: ast.cmpop, left: object, right: object) -> object:
         name = _COMPARISONS.get(type(kind))
-        if name is None or not (isinstance(left, Expr) or isinstance(right, Expr)):
+        if name is None or not any(isinstance(side, Expr | Dim) for side in (left, right)):
             return super().compare(node, kind, left, right)
+        if not any(isinstance(side, Expr) and not isinstance(side.type, PrimType) for side in (left, right)):
+            # of numbers that are known when the program runs
+            left, right = (self.scalar_tensor(node, self.expr(node, side)) for side in (left, right))
         return self.emit(node, lambda: builder_operators.binary(name, self._side(node, left), self._side(node, right)))
+
+    def scalar_tensor(self, node: ast.AST, value: Expr) -> Expr:
+        """A prim value as a tensor of rank 0."""
+        full = function_of(operator_classes()["relax.full"])
+        dtype = value.type.dtype if isinstance(value.type, PrimType) else None
+        return self.emit(node, lambda: full([], value, dtype))
 
     def attribute(self, node: ast.Attribute) -> object:
         if self.aliases.resolve(node) is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from xdsl.ir import Attribute
 
 from relax_dialect.builder.expr import Expr
+from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, StorageTensorOp
 from relax_dialect.struct_info.types import ShapeType, TensorType
@@ -73,6 +74,25 @@ def _kill(reader: ExpressionReader, node: ast.Call) -> object:
     return None
 
 
+def _view(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.memory.view(x, shape, dtype, offset)` as long as it shows all elements as they are: a reshape."""
+    given = Arguments(reader.source, node, "R.memory.view", "data shape dtype relative_byte_offset")
+    value = reader.read(given.require("data"))
+    info = value.type if isinstance(value.type, TensorType) else TensorType(None, None)
+    for name, same in (("dtype", info.dtype), ("relative_byte_offset", 0)):
+        argument = given.get(name)
+        if argument is None or (isinstance(argument, ast.Constant) and argument.value is None):
+            continue
+        got = _dtype(reader, argument) if name == "dtype" else reader.dim(argument).constant_value
+        if got != same:
+            reader.fail(argument, "a view of other elements or of another dtype is not taken; use R.reshape, R.astype")
+    shape = given.get("shape")
+    if shape is None or (isinstance(shape, ast.Constant) and shape.value is None):
+        return value
+    target = reader.shape(shape, reader.value(shape))
+    return reader.emit(node, lambda: function_of(operator_classes()["relax.reshape"])(value, target))
+
+
 MEMORY_FORMS: Mapping[str, Form] = {
     "memory.alloc_storage": _alloc_storage,
     "vm.alloc_storage": _alloc_storage,
@@ -81,6 +101,7 @@ MEMORY_FORMS: Mapping[str, Form] = {
     "memory.alloc_tensor": _storage_tensor,
     "vm.alloc_tensor": _storage_tensor,
     "builtin.alloc_tensor": _alloc_tensor,
+    "memory.view": _view,
     "memory.kill_storage": _kill,
     "memory.kill_tensor": _kill,
     "vm.kill_object": _kill,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
 
@@ -59,7 +59,9 @@ class Aliases:
         for alias in statement.names:
             name = alias.asname or alias.name
             outer, _, last = package.rpartition(".")
-            if package in _PACKAGES and alias.name in _MODULES:
+            if alias.name == "op" and last == "relax" and outer in _PACKAGES:
+                self._names[name] = "relax"  # from tvm.relax import op
+            elif package in _PACKAGES and alias.name in _MODULES:
                 self._names[name] = _MODULES[alias.name]
             elif package in _PACKAGES and alias.name in _TOP_LEVEL:
                 self._members[name] = (_TOP_LEVEL[alias.name], alias.name)
@@ -76,7 +78,7 @@ class Aliases:
         if parts[0] == "tvm":
             return _after_tvm(parts)
         namespace = self._names.get(parts[0])
-        return None if namespace is None else (namespace, ".".join(parts[1:]))
+        return None if namespace is None else (namespace, _in_namespace(namespace, parts[1:]))
 
     def name_in(self, namespace: str, node: ast.AST) -> str | None:
         """The name of an intrinsic of `namespace`; `None` if the node is none."""
@@ -89,8 +91,14 @@ def _after_tvm(parts: tuple[str, ...]) -> tuple[str, str] | None:
     if len(rest) == 1 and rest[0] in _TOP_LEVEL:
         return _TOP_LEVEL[rest[0]], rest[0]
     if len(rest) > 1 and rest[0] in _MODULES:
-        return _MODULES[rest[0]], ".".join(rest[1:])
+        return _MODULES[rest[0]], _in_namespace(_MODULES[rest[0]], rest[1:])
     return None
+
+
+def _in_namespace(namespace: str, parts: Sequence[str]) -> str:
+    """A name as texts write it; `relax.op.add` is `R.add`."""
+    inner = parts[1:] if namespace == "relax" and len(parts) > 1 and parts[0] == "op" else parts
+    return ".".join(inner)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

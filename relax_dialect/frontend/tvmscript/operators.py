@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn
 
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
@@ -13,10 +13,12 @@ from xdsl.irdl import IRDLOperation
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import Kind, Parameter, function_of, operator_classes, parameters_of
 from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.names import suggestion
 from relax_dialect.frontend.tvmscript.operator_results import RESULTS
 from relax_dialect.frontend.tvmscript.operator_table import IGNORED, OPERATOR_NAMES, REFUSED, SIGNATURES, SYNONYMS
-from relax_dialect.struct_info.types import ObjectType, TensorType, TupleType
+from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType, TupleType
+from tir_dialect.dims import Dim
 from tir_dialect.dtypes import parse_dtype
 
 if TYPE_CHECKING:
@@ -143,7 +145,7 @@ def convert(reader: ExpressionReader, node: ast.expr, parameter: Parameter) -> o
     if parameter.kind is Kind.DATA:
         if isinstance(value, Expr):
             value = reader.known(node, value)
-        return _as_annotated(value, parameter)
+        return reader.emit(node, lambda: _as_annotated(value, parameter))
     if parameter.several:
         return [_operand(reader, node, parameter.kind, each) for each in reader.fields(node, value)]
     return None if value is None else _operand(reader, node, parameter.kind, value)
@@ -159,6 +161,8 @@ def _operand(reader: ExpressionReader, node: ast.expr, kind: Kind, value: object
     expr = reader.expr(node, value)
     if kind is Kind.TENSOR and isinstance(expr.type, ObjectType):
         return reader.refine(node, expr, TensorType(None, None))
+    if kind is Kind.TENSOR and isinstance(expr.type, PrimType):
+        return reader.scalar_tensor(node, expr)
     if kind is Kind.TENSOR and isinstance(expr.type, TupleType):
         reader.fail(node, f"expected a tensor, got {expr.type}")
     return expr
@@ -167,8 +171,11 @@ def _operand(reader: ExpressionReader, node: ast.expr, kind: Kind, value: object
 def _as_annotated(value: object, parameter: Parameter) -> object:
     """A value as the constructor's annotation wants it: one integer for a list, an integer for a float."""
     annotation = str(parameter.source.annotation)
-    if isinstance(value, tuple):
-        return list(cast("tuple[object, ...]", value))
+    if (items := items_of(value)) is not None:
+        dim = next((each for each in items if isinstance(each, Dim)), None)
+        if dim is not None and annotation.startswith("Sequence[int]"):
+            raise ValueError(f"expected numbers that are known when the text is read, got the dimension {dim}")
+        return list(items)
     if isinstance(value, int) and annotation.startswith("Sequence"):
         return [value]
     if isinstance(value, int) and annotation.partition(" ")[0] == "float":

@@ -303,8 +303,7 @@ class StatementReader(ExpressionReader):
     # Nested functions
 
     def _nested(self, node: ast.FunctionDef) -> None:
-        if self.in_dataflow:
-            self.fail(node, "a dataflow region has no nested functions; define it before the region")
+        around, self.in_dataflow = self.in_dataflow, False
         options = self._nested_options(node)
         itself = node.name if node.name in name_counts(node.body) else None
         with self.scope.inner():
@@ -323,6 +322,7 @@ class StatementReader(ExpressionReader):
                 if itself is not None:
                     self.scope.bind(node.name, closure.itself)
                 self.finish(node, list(signature.params), closure.params, signature.ret)
+        self.in_dataflow = around
         self._label(scope.value.value, node.name)
         self.scope.bind(node.name, scope.value)
 

@@ -201,6 +201,9 @@ class StaticReader:
     def subscript(self, node: ast.Subscript) -> object:
         """`value[index]`."""
         found = self.value(node.value)
+        if isinstance(node.slice, ast.Slice) and (items := evaluator.items_of(found)) is not None:
+            ends = (node.slice.lower, node.slice.upper, node.slice.step)
+            return items[slice(*(None if each is None else self.integer(each) for each in ends))]
         index = self.value(node.slice)
         if (items := evaluator.items_of(found)) is not None and isinstance(index, int):
             if -len(items) <= index < len(items):

@@ -14,6 +14,7 @@ from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.signature import as_attributes, read_dictionary
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS
+from relax_dialect.frontend.tvmscript.tir_loops import place_of
 from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Region
 from tir_dialect.analysis.regions import block_regions
 from tir_dialect.dims import Dim, constant
@@ -156,7 +157,7 @@ def _remap(
     """`vi, vj = T.axis.remap("SR", [i, j])`: an iterator for each loop, over the same values."""
     given = Arguments(reader.source, call, "T.axis.remap", "kinds bindings dtype")
     kinds, bindings = reader.text(given.require("kinds")), given.require("bindings")
-    loops = bindings.elts if isinstance(bindings, ast.List | ast.Tuple) else [bindings]
+    loops = _loop_names(reader, bindings)
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     if not len(kinds) == len(loops) == len(targets):
         reader.fail(call, f"expected as many kinds as loops and names, got {len(kinds)}, {len(loops)}, {len(targets)}")
@@ -169,6 +170,17 @@ def _remap(
         lower, extent = extents[loop.id]
         found.append(Iterator(name.id, _REMAP[letter], lower, extent, reader.index(loop, reader.value(loop))))
     return found
+
+
+def _loop_names(reader: TirExpressionReader, node: ast.expr) -> Sequence[ast.expr]:
+    """The loop variables of a list, or of one name for several."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return node.elts
+    items = items_of(reader.value(node)) if isinstance(node, ast.Name) else None
+    if items is None or not isinstance(node, ast.Name):
+        return [node]
+    names = [ast.Name(place_of(node.id, index), ast.Load()) for index in range(len(items))]
+    return [ast.copy_location(name, node) for name in names]
 
 
 def open_block(reader: TirExpressionReader, node: ast.AST, name: str, head: Head) -> BlockOp:

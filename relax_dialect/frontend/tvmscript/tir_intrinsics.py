@@ -70,7 +70,7 @@ def call_in_prim_func(reader: TirExpressionReader, node: ast.Call) -> object:
         kind = reader.dtype(dtype)
         return reader.emit(node, lambda: OF_DTYPES[name](kind))
     if name in FUNCTIONS:
-        given = Arguments(reader.source, node, f"T.{name}", "*operands span")
+        given = Arguments(reader.source, node, f"T.{name}", "*operands span", None, ("dtype",))
         return _apply(reader, node, name, given)
     refuse(reader, node, name)
 

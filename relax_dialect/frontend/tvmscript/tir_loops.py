@@ -45,8 +45,9 @@ def read_loops(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:
     if isinstance(node, ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else reader.aliases.name_in("tir", node.func)
         if name == "grid":
-            given = Arguments(reader.source, node, "T.grid", "*extents")
-            return [_counted(reader, each) for each in given.rest]
+            for keyword in node.keywords:
+                reader.fail(keyword.value, "T.grid expected the numbers of rounds only")
+            return [loop for each in node.args for loop in _extents(reader, each)]
         if name == "thread_binding":
             reader.fail(node, "T.thread_binding is for GPUs, which are not a target; use T.serial or T.parallel")
         if name in _KINDS:
@@ -54,8 +55,22 @@ def read_loops(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:
     reader.fail(node, "expected range, T.serial, T.parallel, T.vectorized, T.unroll or T.grid")
 
 
-def _counted(reader: TirExpressionReader, node: ast.expr) -> Loop:
-    value = reader.value(node)
+def place_of(name: str, index: int) -> str:
+    """What a loop variable is called that is one of several under `name`."""
+    return f"{name}.{index}"
+
+
+def _extents(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:
+    """One loop for an argument of `T.grid`; of `*A.shape`, one for each dimension."""
+    if not isinstance(node, ast.Starred):
+        return [_counted(reader, node, reader.value(node))]
+    items = items_of(reader.value(node.value))
+    if items is None:
+        reader.fail(node, "expected a tuple of dimensions after *")
+    return [_counted(reader, node, item) for item in items]
+
+
+def _counted(reader: TirExpressionReader, node: ast.expr, value: object) -> Loop:
     ends = items_of(value)
     if ends is not None and len(ends) == 2:
         return Loop(reader.index(node, ends[0]), reader.index(node, ends[1]))

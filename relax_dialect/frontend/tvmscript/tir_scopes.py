@@ -64,10 +64,15 @@ def _fill_block(
 ) -> None:
     op = reader.emit(node, lambda: tir_blocks.open_block(reader, node, name, head))
     first = rest[0] if rest else None
+    before: Sequence[ast.stmt] = ()
     if isinstance(first, ast.With) and _is_init(reader, first):
-        _init(reader, first)
         rest = rest[1:]
+        if any(each.kind in (IteratorKind.REDUCE, IteratorKind.SCAN) for each in head.iterators):
+            _init(reader, first)
+        else:
+            before = first.body  # every run of the block is the first one
     tir_blocks.declare_regions(reader, head)
+    reader.body(before)
     reader.body(rest)
     reader.emit(node, op.verify_)
 

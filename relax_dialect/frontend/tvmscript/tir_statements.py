@@ -21,7 +21,7 @@ from relax_dialect.frontend.tvmscript.scope import Scope
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
 from relax_dialect.frontend.tvmscript.tir_buffers import allocate, allocate_pointer, declare, match_region
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader, is_vector_region
-from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, read_loops
+from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, place_of, read_loops
 from relax_dialect.frontend.tvmscript.tir_promotion import converted
 from relax_dialect.frontend.tvmscript.tir_scopes import read_scope
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Region, Vector
@@ -228,16 +228,25 @@ class TirStatementReader(TirExpressionReader):
     def nest(self, node: ast.AST, loops: Sequence[Loop], targets: Sequence[ast.expr], body: Sequence[ast.stmt]) -> None:
         """Reads statements into a nest of loops."""
         names = [each.id for each in targets if isinstance(each, ast.Name)]
-        if len(names) != len(loops) or len(targets) != len(loops):
+        together = names[0] if len(targets) == len(names) == 1 != len(loops) else None
+        if together is not None:
+            # one name for the variables of all loops
+            names = [place_of(together, index) for index in range(len(loops))]
+        elif len(names) != len(loops) or len(targets) != len(loops):
             self.fail(node, f"expected {len(loops)} loop variables, got {len(targets)}")
         with self.inside():
-            for loop, name in zip(loops, names, strict=True):
-                variable = open_loop(self, node, loop, name)
-                self.scope.bind(name, variable)
-                self.extents.pop(name, None)
-                if isinstance(loop.lower, Dim) and isinstance(loop.upper, Dim) and loop.step == 1:
-                    self.extents[name] = (loop.lower, loop.upper - loop.lower)
+            variables = [self._open(node, *pair) for pair in zip(loops, names, strict=True)]
+            if together is not None:
+                self.scope.bind(together, tuple(variables))
             self.body(body)
+
+    def _open(self, node: ast.AST, loop: Loop, name: str) -> Scalar:
+        variable = open_loop(self, node, loop, name)
+        self.scope.bind(name, variable)
+        self.extents.pop(name, None)
+        if isinstance(loop.lower, Dim) and isinstance(loop.upper, Dim) and loop.step == 1:
+            self.extents[name] = (loop.lower, loop.upper - loop.lower)
+        return variable
 
     def _while(self, node: ast.While) -> None:
         op = WhileOp()
