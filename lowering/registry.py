@@ -34,6 +34,8 @@ PASSES: dict[str, str] = {
     "fold-shape-computations": "lowering.graph.fold_shape_computations:FoldShapeComputationsPass",
     "expose-prim-funcs": "lowering.graph.expose_prim_funcs:ExposePrimFuncsPass",
     "adjust-matmul-order": "lowering.graph.adjust_matmul_order:AdjustMatmulOrderPass",
+    "expand-matmul-of-sum": "lowering.graph.expand_matmul_of_sum:ExpandMatmulOfSumPass",
+    "reorder-take-after-matmul": "lowering.graph.reorder_take_after_matmul:ReorderTakeAfterMatmulPass",
     "combine-parallel-matmul": "lowering.graph.combine_parallel_matmul:CombineParallelMatmulPass",
     "to-mixed-precision": "lowering.graph.to_mixed_precision:ToMixedPrecisionPass",
     "lambda-lift": "lowering.graph.lambda_lift:LambdaLiftPass",

@@ -21,6 +21,7 @@ from lowering.graph.movement import (
 )
 from relax_dialect.canonicalization.manipulation import permutation
 from relax_dialect.canonicalization.reading import is_never_written, is_only_read
+from relax_dialect.ops.joining import ConcatOp
 from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.shapes import ShapeOp
@@ -56,6 +57,7 @@ class SimplifyPermuteDimsPass(ModulePass):
     * two permutations are one, and one that changes no order is its operand;
     * a permutation that only moves dimensions of 1 is a reshape, which costs nothing, unless an elementwise operator in
       front of it would be cut off from what follows;
+    * a concatenation of tensors that are permuted alike is permuted afterwards
     * an elementwise operator comes before the permutation of its operand if no other op uses that, and its other
       operands are permuted alike, constants, or single elements. There it can be fused with what made the operand, and
       the permutation can meet another one, or a product that reads in any order.
@@ -73,6 +75,8 @@ class SimplifyPermuteDimsPass(ModulePass):
                 continue
             if isinstance(inner, PermuteDimsOp):
                 _simplify(inner)
+            elif isinstance(inner, ConcatOp):
+                _join(inner)
             elif isinstance(inner, Operator) and is_elementwise(inner):
                 _sink(inner)
 
@@ -106,6 +110,20 @@ def _moves_only_ones(source: SSAValue, axes: Sequence[int]) -> bool:
         return False
     kept = [axis for axis in axes if dims[axis].constant_value != 1]
     return kept == sorted(kept)
+
+
+def _join(op: ConcatOp) -> None:
+    """Permutes the result of a concatenation, in the place of each operand."""
+    makers = [operand.owner for operand in op.inputs if used_only_by(operand, op)]
+    sources = [maker for maker in makers if isinstance(maker, PermuteDimsOp) and is_never_written(maker.x)]
+    orders = {permutation(maker) for maker in sources}
+    axes = orders.pop() if len(sources) == len(op.inputs) > 1 == len(orders) else None
+    if axes is None:
+        return
+    joined = ConcatOp([maker.x for maker in sources], axes[op.axis.value.data])
+    result = PermuteDimsOp(joined, axes)
+    if result.result.type == op.result.type:
+        replace_with(op, [joined, result], result.result)
 
 
 def _sink(op: Operator) -> None:

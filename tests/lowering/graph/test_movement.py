@@ -20,7 +20,7 @@ SHAPE = (1, 2, 3, 4)
 
 def _step(draw: st.DrawFn, bb: BlockBuilder, x: Expr, shape: tuple[int, ...]) -> tuple[Expr, tuple[int, ...]]:
     """One more operator on a value, and the shape that the value then has."""
-    kind = draw(st.sampled_from(["permute", "reshape", "exp", "number", "row", "both", "product"]))
+    kind = draw(st.sampled_from(["permute", "reshape", "exp", "number", "row", "both", "product", "joined"]))
     if kind == "permute":
         axes = draw(st.permutations(range(len(shape))))
         return bb.emit(R.permute_dims(x, axes)), tuple(shape[axis] for axis in axes)
@@ -39,6 +39,11 @@ def _step(draw: st.DrawFn, bb: BlockBuilder, x: Expr, shape: tuple[int, ...]) ->
         back = [axes.index(axis) for axis in range(len(axes))]
         left, right = (bb.emit(R.permute_dims(value, axes)) for value in (bb.emit(R.negative(x)), bb.emit(R.sin(x))))
         return bb.emit(R.permute_dims(bb.emit(R.subtract(left, right)), back)), shape
+    if kind == "joined" and len(shape) < 4:
+        axes, axis = draw(st.permutations(range(len(shape)))), draw(st.integers(-len(shape), len(shape) - 1))
+        parts = [bb.emit(R.permute_dims(value, axes)) for value in (bb.emit(R.negative(x)), bb.emit(R.sin(x)))]
+        part, _ = R.split(bb.emit(R.concat(parts, axis)), sections=2, axis=axis)
+        return bb.emit(part), tuple(shape[axis] for axis in axes)
     if kind == "product" and len(shape) > 1:
         return bb.emit(R.matmul(x, np.eye(shape[-1], dtype=np.float32))), shape
     return bb.emit(R.sigmoid(x)), shape

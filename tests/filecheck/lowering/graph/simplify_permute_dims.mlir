@@ -77,3 +77,17 @@ relax.func @written[%n](%x: !relax.tensor<[1, n], f32>) -> !relax.tensor<[n, 1],
   relax.call_packed "fill"(%0)
   relax.return %0
 }
+
+// -----
+
+// Tensors that are permuted alike are joined first.
+// CHECK-LABEL: relax.func @joined
+// CHECK-NEXT:    %[[JOINED:.*]] = relax.concat %x, %y axis = 1
+// CHECK-NEXT:    %[[RESULT:.*]] = relax.permute_dims %[[JOINED]] axes = [2, 0, 1]
+// CHECK-NEXT:    relax.return %[[RESULT]]
+relax.func @joined[%n](%x: !relax.tensor<[n, 3, 4], f32>, %y: !relax.tensor<[n, 5, 4], f32>) -> !relax.tensor<[4, n, 8], f32> {
+  %0 = relax.permute_dims %x axes = [2, 0, 1]
+  %1 = relax.permute_dims %y axes = [2, 0, 1]
+  %2 = relax.concat %0, %1 axis = -1
+  relax.return %2
+}

@@ -1,0 +1,60 @@
+"""`reorder-take-after-matmul`: columns are taken out of the product, not out of the matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+
+from relax_dialect.ops.indexing import TakeOp
+from relax_dialect.ops.linear_algebra import MatmulOp
+from relax_dialect.patterns import Match, is_op, rewrite, wildcard
+from relax_dialect.struct_info.types import TensorType
+
+
+@dataclass(frozen=True)
+class ReorderTakeAfterMatmulPass(ModulePass):
+    """Takes columns after the product.
+
+    Before:
+
+    ```mlir
+    %0 = relax.take %w, %columns axis = 1     // tensor<[k, n], f32>
+    %1 = relax.matmul %x, %0                  // tensor<[m, k], f32>
+    ```
+
+    After:
+
+    ```mlir
+    %0 = relax.matmul %x, %w
+    %1 = relax.take %0, %columns axis = -1
+    ```
+
+    It pays if `%x` has few rows and many columns are taken, as when one of several adapters is chosen by index: copies
+    of weights are larger than copies of results. So it is not part of `optimize-graph`. The matrix has two dimensions
+    and the places one; a product with an `out_dtype` stays. Values are the same but for the order of sums. Idempotent;
+    mirrors TVM's `ReorderTakeAfterMatmul`.
+    """
+
+    name = "reorder-take-after-matmul"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrites every product with columns that are taken."""
+        x, weights, columns = wildcard(), wildcard(), wildcard()
+        taken = is_op("relax.take")(weights, columns)
+        pattern = is_op("relax.matmul")(x, taken).has_attr(out_dtype=None)
+
+        def replace(found: Match) -> Sequence[Operation] | None:
+            take = found[taken].owner
+            ranks = [info.rank for value in (weights, columns) if isinstance(info := found[value].type, TensorType)]
+            axis = take.axis if isinstance(take, TakeOp) else None
+            if not isinstance(take, TakeOp) or ranks != [2, 1] or axis is None or axis.value.data % 2 != 1:
+                return None
+            product = MatmulOp(found[x], found[weights])
+            return [product, TakeOp(product, found[columns], -1, take.mode.data)]
+
+        rewrite(op, pattern, replace)
