@@ -7,11 +7,13 @@ of the blocks, overlap the ones before them, whose sums they make again but do n
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.blocked_sums import Blocks, Shape, find_blocks, load_of, tile_shape
-from lowering.schedule.cpu.blocked_tile import LINE_BYTES, Ahead, Tile
+from lowering.schedule.cpu.blocked_tile import LINE_BYTES, Ahead, Tile, TileMemory
+from lowering.schedule.cpu.blocked_turns import Turn, Turns, find_turns
 from lowering.schedule.cpu.contraction import Factor
 from lowering.schedule.cpu.finish import Finish
 from lowering.schedule.cpu.kernel import buffer_type
@@ -24,13 +26,34 @@ from tir_dialect.dtypes import byte_size
 PRODUCTS_PER_TASK = 1 << 19
 """So few take some five microseconds; to wake a thread for less does not pay."""
 TASKS_PER_THREAD = 4
-MOST_AHEAD = 32
-"""More lines at once are not asked for."""
+MOST_AHEAD = 16
+"""More lines of a block at once are not asked for."""
 
 
 def is_blocked(product: Product) -> bool:
     """Whether a product is one in blocks."""
     return len(product.what.outer) <= 1 and find_blocks(product) is not None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A range of tiles: axes that have one value, pixels of a tile, tiles of a line, and the group of blocks."""
+
+    spot: Spot
+    height: SSAValue
+    tiles: SSAValue
+    group: SSAValue
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a tile is, and how many of its pixels and blocks the tile before has made."""
+
+    spot: Spot
+    pixel: SSAValue
+    block: SSAValue
+    done_pixels: SSAValue
+    done_blocks: SSAValue
 
 
 class BlockedProduct:
@@ -45,6 +68,8 @@ class BlockedProduct:
         self.shape = self._shape()
         self.tile = Tile(product, blocks, self.shape.blocks)
         self.finish = Finish(product, None, None)
+        lines = ceildiv(self.line, constant(self.shape.pixels)) * product.size(blocks.lines)
+        self.turns = find_turns(product, blocks, self.shape, lines)
 
     def _shape(self) -> Shape:
         line, channels = self.line.constant_value, self.channels.constant_value
@@ -71,10 +96,7 @@ class BlockedProduct:
             spot = self._spot(product.what.batch, batch)
             first = code.divide(code.mul(part, positions), code.dim(parts))
             last = code.divide(code.mul(code.add(part, 1), positions), code.dim(parts))
-            with code.loop(last, "position", lower=first) as position:
-                line, place = code.divide(position, tiles), code.remainder(position, tiles)
-                here = {**spot, **self._spot(self.blocks.lines, line)}
-                self._tile(here, height, place, group, code.sub(position, first))
+            self._part(_Part(spot, height, tiles, group), first, last)
 
     @property
     def _work(self) -> Dim:
@@ -125,52 +147,106 @@ class BlockedProduct:
 
     # Tiles
 
-    def _tile(self, spot: Spot, height: SSAValue, place: SSAValue, group: SSAValue, number: SSAValue) -> None:
-        """The sums of a tile, and what is made of them; `number` is how many tiles came before in this unit."""
-        code, shape, what = self.code, self.shape, self.product.what
-        wanted, first = code.mul(place, height), code.mul(group, shape.blocks)
-        pixel = code.minimum(wanted, code.sub(code.dim(self.line), height))
-        block = code.minimum(first, code.dim(self.channels - shape.blocks))
-        here = {**spot, self.blocks.pixels: pixel, what.outer: block}
-        data, weights = (self.product.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
-        tile = code.alloc([shape.pixels, self.tile.width * self.product.tiles.lanes], what.element, "tile")
-        self._sums(height, self.heights, (data, weights, tile), self._ahead(weights, number))
-        new_pixels, new_blocks = (code.sub(wanted, pixel), height), (code.sub(first, block), code.index(shape.blocks))
-        with (
-            code.loop(new_pixels[1], "p", lower=new_pixels[0], vectorize=False) as p,
-            code.loop(new_blocks[1], "q", lower=new_blocks[0], vectorize=False) as q,
-        ):
-            self._finish({**here, self.blocks.pixels: code.add(pixel, p), what.outer: code.add(block, q)}, tile, p, q)
-
-    def _sums(
-        self, height: SSAValue, heights: Sequence[int], places: tuple[SSAValue, SSAValue, SSAValue], ahead: Ahead | None
-    ) -> None:
-        code, (most, *smaller) = self.code, heights
-        if not smaller:
-            self.tile.emit(most, *places, ahead)
+    def _part(self, part: _Part, first: SSAValue, last: SSAValue) -> None:
+        """The tiles of a part, a few at a time if sums are made in turns."""
+        code, shape = self.code, self.shape
+        several = 1 if self.turns is None else self.turns.tiles
+        kept = [several * shape.pixels, self.tile.width * self.product.tiles.lanes]
+        memory = code.alloc(kept, self.product.what.element, "tile")
+        if self.turns is None:
+            with code.loop(last, "position", lower=first) as position:
+                spot = self._place(part, position)
+                self._sums(part, spot, TileMemory(memory, code.index(0)), None, code.sub(position, first))
+                self._store(part, spot, memory, code.index(0))
             return
-        with code.when(code.compare("eq", height, most)) as branch:
-            self.tile.emit(most, *places, ahead)
-        with code.otherwise(branch):
-            self._sums(height, smaller, places, ahead)
+        count = code.sub(last, first)
+        sets = code.divide(code.add(count, several - 1), several)
+        with code.loop(sets, "set") as number:
+            low = code.add(first, code.divide(code.mul(number, count), sets))
+            high = code.add(first, code.divide(code.mul(code.add(number, 1), count), sets))
+            self._in_turns(part, self.turns, (low, high), memory)
 
-    def _ahead(self, weights: SSAValue, number: SSAValue) -> Ahead | None:
-        """The weights of the next group, which the tiles of one picture ask for together."""
-        code, what, kind = self.code, self.product.what, self.product.what.element
-        known = (extent for axis in self.blocks.lines if (extent := what.stage.extents[axis]).is_constant)
-        tiles = product_of([ceildiv(self.line, constant(self.shape.pixels)), *known])
-        turns = (tiles * self.tile.turns).constant_value
-        if self._weights_stay or turns is None or len(what.outer) != 1 or not turns:
+    def _in_turns(self, part: _Part, turns: Turns, positions: tuple[SSAValue, SSAValue], memory: SSAValue) -> None:
+        """The sums of some tiles, turn by turn, and then what is made of them."""
+        code, (low, high) = self.code, positions
+        with (
+            code.loop(code.index(turns.count), "turn") as number,
+            code.loop(high, "position", lower=low) as position,
+        ):
+            start = code.mul(number, turns.steps)
+            steps = code.minimum(code.sub(code.dim(self.tile.extents[0]), start), turns.steps)
+            turn = Turn(start, steps, code.compare("eq", number, 0))
+            index = code.sub(position, low)
+            row = code.mul(index, self.shape.pixels)
+            self._sums(part, self._place(part, position), TileMemory(memory, row), turn, index)
+        with code.loop(high, "position", lower=low) as position:
+            row = code.mul(code.sub(position, low), self.shape.pixels)
+            self._store(part, self._place(part, position), memory, row)
+
+    def _place(self, part: _Part, position: SSAValue) -> _Place:
+        """Where a tile is: at the end of a line or of the blocks it begins early enough to be whole."""
+        code, shape = self.code, self.shape
+        line, place = code.divide(position, part.tiles), code.remainder(position, part.tiles)
+        wanted, first = code.mul(place, part.height), code.mul(part.group, shape.blocks)
+        pixel = code.minimum(wanted, code.sub(code.dim(self.line), part.height))
+        block = code.minimum(first, code.dim(self.channels - shape.blocks))
+        spot = {**part.spot, **self._spot(self.blocks.lines, line)}
+        return _Place(spot, pixel, block, code.sub(wanted, pixel), code.sub(first, block))
+
+    def _spot_of(self, place: _Place, p: SSAValue | None = None, q: SSAValue | None = None) -> Spot:
+        code = self.code
+        pixel = place.pixel if p is None else code.add(place.pixel, p)
+        block = place.block if q is None else code.add(place.block, q)
+        return {**place.spot, self.blocks.pixels: pixel, self.product.what.outer: block}
+
+    def _sums(self, part: _Part, place: _Place, memory: TileMemory, turn: Turn | None, number: SSAValue) -> None:
+        """The sums of a tile, or a turn of them; `number` is how many tiles came before."""
+        here, what = self._spot_of(place), self.product.what
+        data, weights = (self.product.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
+        ahead = self._ahead(weights, number, turn)
+
+        def emit(heights: Sequence[int]) -> None:
+            most, *smaller = heights
+            if not smaller:
+                self.tile.emit(most, data, weights, memory, turn, ahead)
+                return
+            with self.code.when(self.code.compare("eq", part.height, most)) as branch:
+                self.tile.emit(most, data, weights, memory, turn, ahead)
+            with self.code.otherwise(branch):
+                emit(smaller)
+
+        emit(self.heights)
+
+    def _ahead(self, weights: SSAValue, number: SSAValue, turn: Turn | None) -> Ahead | None:
+        """The weights that come next, which the tiles of one picture ask for together; `None` if they are near."""
+        code, what, tile = self.code, self.product.what, self.tile
+        extents = [extent.constant_value for extent in (*tile.extents, tile.jump)]
+        if self._weights_stay or len(what.outer) != 1 or len(tile.extents) < 2 or None in extents:
             return None
-        group = (self.tile.weights.strides[what.outer[0]] * self.shape.blocks).constant_value
-        lines = -(-(group or 0) * byte_size(kind) // LINE_BYTES // turns)
-        last = code.minimum(number, (tiles.constant_value or 1) - 1)
-        return Ahead(code.add(weights, code.index(group or 0)), last, lines) if 0 < lines <= MOST_AHEAD else None
+        steps = extents[0] if self.turns is None else self.turns.steps
+        known = (extent for axis in self.blocks.lines if (extent := what.stage.extents[axis]).is_constant)
+        tiles = product_of([ceildiv(self.line, constant(self.shape.pixels)), *known]).constant_value or 1
+        tiles = tiles if self.turns is None else min(tiles, self.turns.tiles)
+        length = tile.weights.strides[self.blocks.reduced[0][-1]] * (steps or 0)
+        runs = product_of(tile.extents[1:-1]) * (steps or 0) * tiles
+        lines = ceildiv(length * byte_size(what.element), LINE_BYTES * maximum(runs, constant(1))).constant_value or 0
+        start = code.add(weights, code.dim(tile.jump * self.shape.blocks))
+        if turn is not None:
+            start = code.add(
+                code.add(weights, code.dim(length)), code.mul(turn.start, code.dim(length // (steps or 1)))
+            )
+        return Ahead(start, code.minimum(number, tiles - 1), lines) if 0 < lines <= MOST_AHEAD else None
 
-    def _finish(self, spot: Spot, tile: SSAValue, p: SSAValue, q: SSAValue) -> None:
-        """One pixel of one block."""
+    def _store(self, part: _Part, place: _Place, memory: SSAValue, row: SSAValue) -> None:
+        """What is made of the new sums of a tile."""
         code, lanes = self.code, self.product.tiles.lanes
-        for v in range(self.blocks.vectors):
-            column = code.index(v * lanes)
-            sums = code.load(tile, [p, code.add(code.mul(q, self.blocks.vectors * lanes), column)], lanes)
-            self.finish.store_lanes(sums, {**spot, self.product.what.column: column}, None)
+        with (
+            code.loop(part.height, "p", lower=place.done_pixels, vectorize=False) as p,
+            code.loop(code.index(self.shape.blocks), "q", lower=place.done_blocks, vectorize=False) as q,
+        ):
+            spot = self._spot_of(place, p, q)
+            for v in range(self.blocks.vectors):
+                column = code.index(v * lanes)
+                kept = [code.add(row, p), code.add(code.mul(q, self.blocks.vectors * lanes), column)]
+                sums = code.load(memory, kept, lanes)
+                self.finish.store_lanes(sums, {**spot, self.product.what.column: column}, None)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.blocked_sums import Blocks, load_of
+from lowering.schedule.cpu.blocked_turns import Turn
 from lowering.schedule.cpu.code import Code
 from lowering.schedule.cpu.product import Product
 from tir_dialect.dims import Dim, constant
@@ -31,16 +31,29 @@ class Access:
 
 @dataclass(frozen=True)
 class Ahead:
-    """Weights that the second-level cache should have soon, some lines in each turn of the innermost loop."""
+    """Weights that the second-level cache should have soon: some lines of each block in each run of the last loop."""
 
     start: SSAValue
     number: SSAValue
-    """Of the turn."""
+    """Of the run."""
     lines: int
 
-    def turn(self, code: Code, r: SSAValue, extent: Dim) -> Ahead:
+    def turn(self, code: Code, r: SSAValue, count: SSAValue) -> Ahead:
         """The same, inside of one more loop."""
-        return replace(self, number=code.add(code.mul(self.number, code.dim(extent)), r))
+        return replace(self, number=code.add(code.mul(self.number, count), r))
+
+
+@dataclass(frozen=True)
+class TileMemory:
+    """Where the sums of a tile are kept: rows of a buffer."""
+
+    buffer: SSAValue
+    row: SSAValue
+    """The first."""
+
+
+Places = Sequence[Sequence[Sequence[SSAValue]]]
+"""The indices of the vectors of sums, by pixel and vector."""
 
 
 class Tile:
@@ -62,52 +75,86 @@ class Tile:
         return self.count * self.blocks.vectors
 
     @cached_property
-    def turns(self) -> Dim:
-        """How often the innermost loop of a tile runs."""
+    def extents(self) -> tuple[Dim, ...]:
+        """How many steps each loop of the sums has."""
         extents = self.product.what.stage.extents
-        return product_of(extents[axis] for axes in self.blocks.reduced[:-1] for axis in axes)
+        return tuple(product_of(extents[axis] for axis in axes) for axes in self.blocks.reduced)
 
-    def emit(self, height: int, data: SSAValue, weights: SSAValue, tile: SSAValue, ahead: Ahead | None = None) -> None:
-        """Sums into the buffer `tile`; `data` and `weights` are where those of the first pixel and block begin.
+    def emit(
+        self, height: int, data: SSAValue, weights: SSAValue, memory: TileMemory, turn: Turn | None, ahead: Ahead | None
+    ) -> None:
+        """Sums into `memory`; `data` and `weights` are where those of the first pixel and block begin.
 
         They are made in a buffer that LLVM keeps in registers: every access to it has constant indices. One step of the
         sums keeps the multipliers busy for longer than its loop takes, so that nothing is written out more than once.
         """
-        code, dtype = self.code, self.product.what.element
-        sums = code.alloc([height, self.width * self.lanes], dtype, "sums", scope="local")
-        zeros = code.zeros(dtype, self.lanes)
+        code = self.code
+        sums = code.alloc([height, self.width * self.lanes], self.product.what.element, "sums", scope="local")
         places = [[[code.index(p), code.index(v * self.lanes)] for v in range(self.width)] for p in range(height)]
-        for place in chain(*places):
-            code.store(zeros, sums, place)
+        self._begin(sums, places, memory, turn)
         with ExitStack() as loops:
             for number, axes in enumerate(self.blocks.reduced):
                 if ahead is not None and number == len(self.blocks.reduced) - 1:
                     self._ask(ahead)
-                extent = product_of(self.product.what.stage.extents[axis] for axis in axes)
-                r = loops.enter_context(code.loop(code.dim(extent), "r", vectorize=False))
-                data = code.add(data, code.mul(r, code.dim(self.data.strides[axes[-1]])))
-                ahead = None if ahead is None else ahead.turn(code, r, extent)
-                weights = code.add(weights, code.mul(r, code.dim(self.weights.strides[axes[-1]])))
+                steps = (self.data.strides[axes[-1]], self.weights.strides[axes[-1]])
+                if turn is not None and number == 0:
+                    data, weights = self._further(data, weights, turn.start, steps)
+                count = code.dim(self.extents[number]) if turn is None or number else turn.steps
+                r = loops.enter_context(code.loop(count, "r", vectorize=False))
+                data, weights = self._further(data, weights, r, steps)
+                ahead = None if ahead is None else ahead.turn(code, r, count)
             self._step(sums, places, data, weights)
-        for place in chain(*places):
-            code.store(code.load(sums, place, self.lanes), tile, place)
+        for p, v, place in self._all(places):
+            code.store(code.load(sums, place, self.lanes), memory.buffer, self._kept(memory, p, v))
+
+    def _begin(self, sums: SSAValue, places: Places, memory: TileMemory, turn: Turn | None) -> None:
+        """The first values of sums: zeros, or what earlier turns left."""
+        code = self.code
+        zeros = code.zeros(self.product.what.element, self.lanes)
+        if turn is None:
+            for _, _, place in self._all(places):
+                code.store(zeros, sums, place)
+            return
+        with code.when(turn.is_first) as branch:
+            for _, _, place in self._all(places):
+                code.store(zeros, sums, place)
+        with code.otherwise(branch):
+            for p, v, place in self._all(places):
+                code.store(code.load(memory.buffer, self._kept(memory, p, v), self.lanes), sums, place)
+
+    def _kept(self, memory: TileMemory, p: int, v: int) -> list[SSAValue]:
+        return [self.code.add(memory.row, p), self.code.index(v * self.lanes)]
+
+    def _all(self, places: Places) -> Iterator[tuple[int, int, Sequence[SSAValue]]]:
+        return ((p, v, place) for p, line in enumerate(places) for v, place in enumerate(line))
+
+    def _further(
+        self, data: SSAValue, weights: SSAValue, count: SSAValue, steps: tuple[Dim, Dim]
+    ) -> tuple[SSAValue, SSAValue]:
+        code = self.code
+        moves = [code.mul(count, code.dim(step)) for step in steps]
+        return code.add(data, moves[0]), code.add(weights, moves[1])
 
     def _ask(self, ahead: Ahead) -> None:
         """Asks for the next lines of what is needed later."""
         code, line = self.code, LINE_BYTES // byte_size(self.product.what.element)
-        place = code.mul(ahead.number, ahead.lines * line)
-        for number in range(ahead.lines):
-            code.prefetch(self.weights.memory, [code.add(ahead.start, code.add(place, number * line))], 2)
+        place = code.add(ahead.start, code.mul(ahead.number, ahead.lines * line))
+        for block in range(self.count):
+            first = code.add(place, code.dim(self.jump * block))
+            for number in range(ahead.lines):
+                code.prefetch(self.weights.memory, [code.add(first, number * line)], 2)
 
-    def _step(
-        self, sums: SSAValue, places: Sequence[Sequence[Sequence[SSAValue]]], data: SSAValue, weights: SSAValue
-    ) -> None:
+    @property
+    def jump(self) -> Dim:
+        """From the weights of a block to those of the next."""
+        (outer,) = self.product.what.outer or (None,)
+        return constant(0) if outer is None else self.weights.strides[outer]
+
+    def _step(self, sums: SSAValue, places: Places, data: SSAValue, weights: SSAValue) -> None:
         """One product for each sum."""
-        code, blocks, what = self.code, self.blocks, self.product.what
-        (outer,) = what.outer or (None,)
-        jump = constant(0) if outer is None else self.weights.strides[outer]
+        code, blocks = self.code, self.blocks
         columns = [
-            code.load(self.weights.memory, [code.add(weights, code.dim(jump * q + v * self.lanes))], self.lanes)
+            code.load(self.weights.memory, [code.add(weights, code.dim(self.jump * q + v * self.lanes))], self.lanes)
             for q in range(self.count)
             for v in range(blocks.vectors)
         ]

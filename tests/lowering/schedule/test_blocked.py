@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -106,6 +106,7 @@ CASES = {
     "1x1, 7x7": Blocked(Convolution(32, 80, 1), picture=(7, 7)),
     "3x3, 7x7": Blocked(Convolution(16, 80, 3, padding=1), picture=(7, 7)),
     "3x3, 13x17": Blocked(Convolution(16, 32, 3, padding=1), picture=(13, 17)),
+    "1x1, many channels": Blocked(Convolution(400, 32, 1), picture=(3, 5)),
     "followed": Blocked(Convolution(16, 32, 3, padding=1), followed=True),
     "followed, 1x1": Blocked(Convolution(16, 48, 1), followed=True),
     "followed, depthwise": Blocked(Convolution(32, 32, 3, padding=1, groups=32), followed=True),
@@ -121,21 +122,36 @@ def kernel(name: str) -> PrimFuncOp:
     return next(op for op in module.ops if isinstance(op, PrimFuncOp) and len(list(op.params)) > 2)
 
 
+SMALL_CACHES = replace(Target.host(), l1_bytes=4096, l2_bytes=8192)
+"""A machine on which sums are made in turns, and weights asked for in advance."""
+TURNS = ("3x3", "3x3, every second", "followed", "3x3, 7x7", "1x1, many channels", "groups")
+
+
 @cache
-def native(name: str) -> Kernels:
-    return compile_prim_funcs(ModuleOp([kernel(name).clone()]), cache=NO_CACHE)
+def native(name: str, target: Target) -> Kernels:
+    return compile_prim_funcs(ModuleOp([kernel(name).clone()]), target, cache=NO_CACHE)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("name", CASES)
 def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:
+    _check(name, sizes, Target.host())
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("name", TURNS)
+def test_sums_in_turns(name: str, sizes: tuple[int, int, int]) -> None:
+    _check(name, sizes, SMALL_CACHES)
+
+
+def _check(name: str, sizes: tuple[int, int, int], target: Target) -> None:
     arguments, expected = CASES[name].arrays(*sizes)
     arrays = [*arguments, np.full(expected.shape, np.nan, "f4")]
     for at_end in (True, False):
         pages = [Guarded(array, at_end) for array in arrays]
         func = kernel(name)
         symbols = {symbol: dict(zip("nhw", sizes, strict=True))[symbol] for symbol in func.symbol_names}
-        assert call(native(name), func, [page.array for page in pages], symbols) == 0
+        assert call(native(name, target), func, [page.array for page in pages], symbols) == 0
         result = np.array(pages[-1].array)
         for page in pages:
             page.release()
