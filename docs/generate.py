@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kernels_page import with_primitives
 from operators_page import operators_page
+from passes_page import passes_page
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
@@ -137,6 +138,7 @@ PAGES = {
     "docs/walkthrough.md": walkthrough,
     "docs/kernels.md": lambda: with_primitives((ROOT / "docs/kernels.md").read_text()),
     "docs/operators.md": operators_page,
+    "docs/passes.md": passes_page,
     "relax_dialect/builder/op.pyi": stub_text,
 }
 """What is generated, by its place in the repository."""
