@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Block, Region, SSAValue
 
+from lowering.schedule.cpu.ahead import Ahead, accesses_ahead
 from lowering.schedule.cpu.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.chains import Row, find_row
 from lowering.schedule.cpu.code import Code
@@ -53,6 +54,7 @@ class _Emitter:
             new.name_hint = old.name_hint
         self.kernel = Kernel(Code(self.body, func.location), target, values)
         self.columns: dict[Stage, ColumnReduction] = {}
+        self.ahead: Mapping[Stage, Sequence[Ahead]] = {}
         self.reductions = {stage: found for stage in stages if (found := reduction_of(stage)) is not None}
 
     def emit(self) -> None:
@@ -93,6 +95,7 @@ class _Emitter:
                 if buffer not in row.unread:
                     kernel.allocate_row(buffer, row.depth)
             self._prepare_columns(row)
+            self.ahead = accesses_ahead(kernel, row.sweeps, row.depth)
             self._row_loops(row, [group.last for group in groups], [group.extent for group in groups], {}, part)
 
     def _prepare_columns(self, row: Row) -> None:
@@ -124,7 +127,8 @@ class _Emitter:
             self.columns[first].emit(at)
             return
         found = {i: self.reductions[stage] for i, stage in enumerate(stages) if stage in self.reductions}
-        accumulators = Sweep(self.kernel, stages, range(depth, len(first.axes)), found).emit(at)
+        ahead = self.ahead.get(first, ())
+        accumulators = Sweep(self.kernel, stages, range(depth, len(first.axes)), found, ahead).emit(at)
         if accumulators is not None:
             accumulators.write(accumulators.finish())
 

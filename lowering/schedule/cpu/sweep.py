@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.accumulators import Accumulators
+from lowering.schedule.cpu.ahead import Ahead
 from lowering.schedule.cpu.body import Body, number_like
 from lowering.schedule.cpu.groups import Group, group_axes, lane_group
 from lowering.schedule.cpu.kernel import Kernel, is_heavy
@@ -40,8 +41,11 @@ class Sweep:
     axes: Sequence[int]
     reductions: Mapping[int, Reduction] = field(default_factory=dict[int, Reduction])
     """By the number of the stage."""
+    ahead: Sequence[Ahead] = ()
+    """What is asked for on the way."""
 
     def __post_init__(self) -> None:
+        self._asked: list[tuple[SSAValue, SSAValue]] = []
         self.code = self.kernel.code
         self.groups = group_axes(self.kernel, self.stages, self.axes)
         self.lane = lane_group(self.kernel, self.stages, self.groups) if self.groups else None
@@ -89,6 +93,8 @@ class Sweep:
         accumulators: Accumulators | None,
     ) -> None:
         axis = None if self.lane is None else self.lane.last
+        row = max(at, default=0)
+        self._asked = [each.start(self.kernel, at, row) for each in self.ahead]
         written = {store.buffer for stage in self.stages for store in stage.stores}
         bodies = [Body(self.kernel, stage, at, axis) for stage in self.stages]
         for body in bodies:
@@ -166,6 +172,8 @@ class Sweep:
         with code.loop(code.divide(end, step), "v", lower=first) as turn:
             start = code.mul(turn, step)
             start = start if low is None else code.add(low, start)
+            for memory, place in self._asked:
+                code.prefetch(memory, [code.add(place, start)], 1)
             vector_turn(self.kernel, start, step, None, sums, partial(self._step, bodies))
         return end
 

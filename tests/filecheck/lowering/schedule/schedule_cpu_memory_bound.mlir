@@ -316,3 +316,49 @@ tir.prim_func @place[%m, %n](%X: !tir.buffer<[m, n], f32>, %P: !tir.buffer<[m], 
     }
   }
 }
+
+// While the powers of a row are computed, the next row is asked for, and the place of this row's result.
+// CHECK-LABEL: tir.prim_func @powers
+// CHECK:         tir.for (%row)
+// CHECK:           arith.maximumf
+// CHECK:           tir.for (%v_2)
+// CHECK:             tir.prefetch %X_1
+// CHECK:             tir.prefetch %Y_1
+// CHECK-NEXT:        tir.for vectorized
+// CHECK:               math.exp
+// CHECK:           arith.subf
+tir.prim_func @powers[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n], f32>) {
+  %T = tir.alloc_buffer : !tir.buffer<[m], f32>
+  %S = tir.alloc_buffer : !tir.buffer<[m], f32>
+  %least = arith.constant 0xff800000 : f32
+  %zero = arith.constant 0.0 : f32
+  tir.for (%i, %r) in (%m, %n) {
+    tir.block "top" (%vi = spatial %i in %m, %vr = reduce %r in %n) {
+      tir.init { tir.store %least, %T[%vi] }
+      %x = tir.load %X[%vi, %vr]
+      %t = tir.load %T[%vi]
+      %u = arith.maximumf %t, %x : f32
+      tir.store %u, %T[%vi]
+    }
+  }
+  tir.for (%i, %r) in (%m, %n) {
+    tir.block "sum" (%vi = spatial %i in %m, %vr = reduce %r in %n) {
+      tir.init { tir.store %zero, %S[%vi] }
+      %x = tir.load %X[%vi, %vr]
+      %t = tir.load %T[%vi]
+      %d = arith.subf %x, %t : f32
+      %e = math.exp %d : f32
+      %s = tir.load %S[%vi]
+      %u = arith.addf %s, %e : f32
+      tir.store %u, %S[%vi]
+    }
+  }
+  tir.for (%i, %j) in (%m, %n) {
+    tir.block "rest" (%vi = spatial %i in %m, %vj = spatial %j in %n) {
+      %x = tir.load %X[%vi, %vj]
+      %s = tir.load %S[%vi]
+      %d = arith.subf %x, %s : f32
+      tir.store %d, %Y[%vi, %vj]
+    }
+  }
+}
