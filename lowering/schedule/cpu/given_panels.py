@@ -26,47 +26,35 @@ class GivenPanel:
         self.product = product
         self.code = product.code
         self.spot, self.left, self.start = spot, left, start
-        (load,) = product.what.columns.loads
+        what = product.what
+        (load,) = what.columns.loads
         self.buffer = product.kernel.flat[load.buffer]
         self.per_line = LINE_BYTES // byte_size(load.buffer_type.dtype)
-        self.pitch = product.what.columns.panels or product.tiles.width
+        self.pitch = what.columns.panels or product.tiles.width
+        first = product.offset(what.columns.places[0], {**spot, what.reduced: start, what.column: left})
+        self.first = self.code.add(first, product.panel_jump(left))
+        self.next = self.code.add(self.first, self.code.dim(product.k * self.pitch))
 
     def tile(self, length: SSAValue, height: int, element: Element, tile: SSAValue, strip: SSAValue) -> None:
         """Sums of `height` rows into the buffer `tile`."""
-        whole = height < self.product.tiles.rows
-        half = None if whole else self.code.mul(self.code.remainder(strip, 2), length)
+        code, half = self.code, self.pitch // 2
+        if self.pitch != self.product.tiles.width:  # the next tile is in the same panel
+            ahead: list[tuple[SSAValue, int]] = []
+        elif height < self.product.tiles.rows:  # no other strip may follow
+            ahead = [(self.next, self.pitch), (code.add(self.next, half), self.pitch)]
+        else:
+            done = code.mul(code.mul(code.remainder(strip, 2), length), half)
+            ahead = [(code.add(self.next, done), half)]
 
         def ask(r: SSAValue) -> None:
-            self._near(r)
-            if self.pitch == self.product.tiles.width:
-                self._next(r, half)
+            row = code.add(self.first, code.mul(r, self.pitch))
+            for line in range(0, self.product.tiles.width, self.per_line):
+                code.prefetch(self.buffer, [code.add(row, NEAR * self.pitch + line)], 1)
+            for place, step in ahead:
+                code.prefetch(self.buffer, [code.add(place, code.mul(r, step))], 2)
 
         emit_panel_tile(self.product, length, height, element, self._vector, tile, ask)
 
-    def _spot(self, depth: SSAValue) -> Spot:
-        return {**self.spot, self.product.what.reduced: self.code.add(self.start, depth)}
-
     def _vector(self, depth: SSAValue, number: int) -> SSAValue:
-        return self.product.panel_vector(self._spot(depth), self.left, number)
-
-    def _near(self, depth: SSAValue) -> None:
-        code, place = self.code, self._place()
-        for line in range(0, self.product.tiles.width, self.per_line):
-            further = code.add(code.mul(depth, self.pitch), NEAR * self.pitch + line)
-            code.prefetch(self.buffer, [code.add(place, further)], 1)
-
-    def _next(self, depth: SSAValue, half: SSAValue | None) -> None:
-        """A line of the next panel, or, where no other strip may follow, two."""
-        code, width = self.code, self.pitch
-        place = code.add(self._place(), code.mul(code.dim(self.product.k), width))
-        if half is not None:
-            code.prefetch(self.buffer, [code.add(place, code.mul(code.add(half, depth), width // 2))], 2)
-            return
-        for part in (0, width // 2):
-            code.prefetch(self.buffer, [code.add(place, code.add(code.mul(depth, width), part))], 2)
-
-    def _place(self) -> SSAValue:
-        """Where the panel is, in elements."""
-        product, what = self.product, self.product.what
-        here = {**self.spot, what.reduced: self.start, what.column: self.left}
-        return self.code.add(product.offset(what.columns.places[0], here), product.panel_jump(self.left))
+        here = {**self.spot, self.product.what.reduced: self.code.add(self.start, depth)}
+        return self.product.panel_vector(here, self.left, number)

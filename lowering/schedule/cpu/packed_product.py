@@ -23,6 +23,8 @@ from tir_dialect.ops.loops import LoopKind
 
 PRODUCTS_PER_TASK = 1 << 19
 """So few take some five microseconds; to wake a thread for less does not pay."""
+WEIGHTS_PER_TASK = 1 << 17
+"""Half a megabyte, which takes some thirty microseconds to come."""
 TASKS_PER_THREAD = 4
 """More tasks than threads, so that a thread that is late leaves work to the others."""
 STRIPS_PER_THREAD = 8
@@ -36,6 +38,10 @@ class PackedProduct:
         self.code = product.code
         self.tiles = product.tiles
         self.m, self.n, self.k = product.m, product.n, product.k
+        self.threads = product.threads(PRODUCTS_PER_TASK)
+        if product.what.columns.panels:  # few rows wait for memory, which threads do side by side
+            least = product.threads(WEIGHTS_PER_TASK, self.n * product.rounds * self.k)
+            self.threads = maximum(self.threads, least)
         self.turns = maximum(ceildiv(self.k, constant(self.tiles.depth)), constant(1))
         # All turns are about as long, and start at whole vectors.
         self.step = 8 * ceildiv(ceildiv(self.k, self.turns), constant(8))
@@ -68,8 +74,8 @@ class PackedProduct:
     def _pack_rows(
         self, rows: RowPanels, spot: Spot, strips: SSAValue, top: SSAValue, start: SSAValue, length: SSAValue
     ) -> None:
-        code, threads = self.code, self.product.threads(PRODUCTS_PER_TASK).constant_value
-        kind = LoopKind.SERIAL if threads == 1 else LoopKind.PARALLEL
+        code = self.code
+        kind = LoopKind.SERIAL if self.threads.constant_value == 1 else LoopKind.PARALLEL
         with code.loop(strips, "strip", kind=kind, grain=STRIPS_PER_THREAD) as strip:
             rows.pack(spot, strip, code.add(top, code.mul(strip, self.tiles.rows)), start, length)
 
@@ -86,7 +92,7 @@ class PackedProduct:
         tiles, product = self.tiles, self.product
         panels = ceildiv(self.n, constant(tiles.width)) * product.rounds
         strips = minimum(ceildiv(self.m, constant(tiles.rows)), constant(tiles.height // tiles.rows))
-        threads = product.threads(PRODUCTS_PER_TASK)
+        threads = self.threads
         wanted = ceildiv(TASKS_PER_THREAD * (threads - 1), maximum(panels, constant(1)))
         parts = maximum(minimum(wanted, floordiv(strips, constant(4))), constant(1))
         return panels, parts, maximum(ceildiv(strips, parts), constant(1))
@@ -101,7 +107,7 @@ class PackedProduct:
         start: SSAValue,
         length: SSAValue,
     ) -> None:
-        code, threads = self.code, self.product.threads(PRODUCTS_PER_TASK)
+        code, threads = self.code, self.threads
         panels, parts, height = self._units()
         units = panels * parts
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))

@@ -31,7 +31,7 @@ from vm_dialect import VirtualMachine
 from vm_dialect.executable import Executable
 
 MACHINES = ("x86-64-v2", "x86-64-v3", "x86-64-v4 cores=2", "neoverse-n1")
-SUMS = ("mk,kn->mn", "mk,nk->mn", "km,kn->mn", "lmk,kn->lmn", "bmk,bkn->bmn", "bmk,bnk->bmn", "k,kn->n")
+SUMS = ("mk,kn->mn", "mk,nk->mn", "km,kn->mn", "lmk,kn->lmn", "mlk,kn->lmn", "bmk,bkn->bmn", "bmk,bnk->bmn", "k,kn->n")
 DTYPES = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16}
 ROWS = (0, 1, 4, 7, 8, 13, 31, 33)
 L, B = 2, 3
@@ -120,7 +120,7 @@ def check_guarded(subscripts: str, m: int, k: int, n: int, dtype: str = "f32") -
             page.release()
 
 
-@pytest.mark.parametrize(("k", "n"), [(64, 100), (777, 65), (31, 32), (4200, 49)])
+@pytest.mark.parametrize(("k", "n"), [(64, 100), (777, 65), (31, 32), (31, 48), (4200, 49)])
 @pytest.mark.parametrize("subscripts", SUMS)
 def test_native_agrees_with_numpy(subscripts: str, k: int, n: int) -> None:
     for m in ROWS:
