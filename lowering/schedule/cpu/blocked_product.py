@@ -239,14 +239,22 @@ class BlockedProduct:
 
     def _store(self, part: _Part, place: _Place, memory: SSAValue, row: SSAValue) -> None:
         """What is made of the new sums of a tile."""
+        code, blocks = self.code, self.shape.blocks
+        known = self.channels.constant_value
+        with code.loop(part.height, "p", lower=place.done_pixels, vectorize=False) as p:
+            if known is not None and known % blocks == 0:
+                for q in range(blocks):
+                    self._store_block(place, memory, row, p, code.index(q))
+                return
+            with code.loop(code.index(blocks), "q", lower=place.done_blocks, vectorize=False) as q:
+                self._store_block(place, memory, row, p, q)
+
+    def _store_block(self, place: _Place, memory: SSAValue, row: SSAValue, p: SSAValue, q: SSAValue) -> None:
+        """One pixel of a block."""
         code, lanes = self.code, self.product.tiles.lanes
-        with (
-            code.loop(part.height, "p", lower=place.done_pixels, vectorize=False) as p,
-            code.loop(code.index(self.shape.blocks), "q", lower=place.done_blocks, vectorize=False) as q,
-        ):
-            spot = self._spot_of(place, p, q)
-            for v in range(self.blocks.vectors):
-                column = code.index(v * lanes)
-                kept = [code.add(row, p), code.add(code.mul(q, self.blocks.vectors * lanes), column)]
-                sums = code.load(memory, kept, lanes)
-                self.finish.store_lanes(sums, {**spot, self.product.what.column: column}, None)
+        spot = self._spot_of(place, p, q)
+        for v in range(self.blocks.vectors):
+            column = code.index(v * lanes)
+            kept = [code.add(row, p), code.add(code.mul(q, self.blocks.vectors * lanes), column)]
+            sums = code.load(memory, kept, lanes)
+            self.finish.store_lanes(sums, {**spot, self.product.what.column: column}, None)
