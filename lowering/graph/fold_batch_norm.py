@@ -45,17 +45,23 @@ class FoldBatchNormPass(ModulePass):
     ```
 
     The scale goes into the weights of a convolution or a product whose result nothing else uses, also past the addition
-    of a constant bias; elsewhere it is multiplied. Results may differ in their last bits. Parameters that are no
-    constants, or not in this process, stay as they are. Idempotent.
+    of a constant bias; elsewhere it is multiplied. Other constant scales and shifts by channel behind a convolution,
+    of which exporters make an operator each, go the same way. Results may differ in their last bits. Parameters that
+    are no constants, or not in this process, stay as they are. Idempotent.
     """
 
     name = "fold-batch-norm"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Folds each normalisation by itself."""
+        """Folds in program order, each by itself."""
         for inner in list(op.walk()):
-            if isinstance(inner, BatchNormOp):
-                _fold(inner)
+            match inner:
+                case BatchNormOp():
+                    _fold(inner, _affine(inner))
+                case MultiplyOp() | AddOp():
+                    _fold_into_weights(inner)
+                case _:
+                    pass
 
 
 @dataclass(frozen=True)
@@ -74,8 +80,7 @@ class _Affine:
         return ConstantOp(tensor_attr(np.ascontiguousarray(values.reshape(-1, *(1,) * after))))
 
 
-def _fold(op: BatchNormOp) -> None:
-    affine = _affine(op)
+def _fold(op: BatchNormOp, affine: _Affine | None) -> None:
     if affine is None:
         return
     new: list[Operation] = []
@@ -87,14 +92,66 @@ def _fold(op: BatchNormOp) -> None:
         new += [scale, product]
     shift = affine.column(affine.shift)
     result = AddOp(product, shift)
-    new += [shift, result]
-    sources = [op, *(owner for value in (op.x, affine.value) if isinstance(owner := value.owner, Operation))]
+    _replace(op, affine, [*new, shift, result])
+
+
+def _fold_into_weights(op: MultiplyOp | AddOp) -> None:
+    """A constant by channel that is multiplied with what weights made, or added to a bias."""
+    for value, other in ((op.x, op.y), (op.y, op.x)):
+        affine = _by_channel(op, value, other)
+        past = None if affine is None else _past_bias(affine)
+        if affine is None or past is None or value.type != op.result.type:
+            continue
+        new: list[Operation] = []
+        product: Operation | SSAValue | None = past.value
+        if isinstance(op, MultiplyOp):
+            product = _scaled(past, new)
+        elif past is affine:
+            continue  # an addition without another one in front of it
+        if product is None:
+            continue
+        if past.shift.any() or not new:
+            shift = past.column(past.shift)
+            new += [shift, AddOp(product, shift)]
+        _replace(op, past, new)
+        return
+
+
+def _by_channel(op: MultiplyOp | AddOp, value: SSAValue, other: SSAValue) -> _Affine | None:
+    """What an op with a constant is, if the constant is by channel of what a convolution made."""
+    made, constant, info = value.owner, _constant(other), value.type
+    if isinstance(made, AddOp):
+        sources = (operand.owner for operand in made.operands)
+        made = next((source for source in sources if isinstance(source, ForwardConvolutionOp)), made)
+    if constant is None or not isinstance(made, ForwardConvolutionOp) or not isinstance(info, TensorType):
+        return None
+    axis, rank = made.layouts[2].letters.index("C"), made.RANK + 2
+    shape = (1,) * (rank - constant.ndim) + constant.shape
+    count = None if info.known_dims is None else info.known_dims[axis].constant_value
+    if (
+        len(shape) != rank
+        or constant.dtype.kind != "f"
+        or any(size != 1 for at, size in enumerate(shape) if at != axis)
+    ):
+        return None
+    if shape[axis] != count:
+        return None
+    column = constant.reshape(-1)
+    ones, zeros = np.ones_like(column), np.zeros_like(column)
+    pair = (column, zeros) if isinstance(op, MultiplyOp) else (ones, column)
+    return _Affine(value, *pair, axis, rank)
+
+
+def _replace(op: BatchNormOp | MultiplyOp | AddOp, affine: _Affine, new: list[Operation]) -> None:
+    """Puts new ops, of which the last one has the value, in place of an op."""
+    sources = [op, *(owner for value in (op.operands[0], affine.value) if isinstance(owner := value.owner, Operation))]
     for made in new:
         made.location = fused_location(source.location for source in reversed(dict.fromkeys(sources)))
-    result.result.name_hint = op.result.name_hint
+    result = new[-1].results[0]
+    result.name_hint = op.result.name_hint
     operands = [operand.owner for operand in op.operands if isinstance(operand.owner, Operation)]
     Rewriter.insert_op(new, InsertPoint.before(op))
-    Rewriter.replace_op(op, [], [result.result])
+    Rewriter.replace_op(op, [], [result])
     erase_dead(operands)
 
 
@@ -145,6 +202,8 @@ def _scaled(affine: _Affine, new: list[Operation]) -> Operation | None:
     weights = _constant(op.operands[1])
     axis = None if weights is None else _output_axis(op, affine, weights)
     if weights is None or axis is None or weights.shape[axis] != affine.scale.size:
+        return None
+    if weights.dtype != affine.scale.dtype:
         return None
     shape = [affine.scale.size if at == axis else 1 for at in range(weights.ndim)]
     constant = ConstantOp(tensor_attr(weights * affine.scale.reshape(shape)))

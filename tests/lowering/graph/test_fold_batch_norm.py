@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
 from tests.support.programs import Tolerance, check_pass
 
 
@@ -45,3 +46,33 @@ def test_values_stay(kind: str):
     assert "relax.nn.batch_norm" not in names
     assert ("relax.multiply" in names) == (kind == "alone")
     assert names.count("relax.add") == 1
+
+
+@pytest.mark.parametrize("shift", [True, False])
+def test_scales_behind_a_convolution(shift: bool):
+    """As exporters write what other frameworks had as a layer of its own."""
+    rng = np.random.default_rng(0)
+    builder = BlockBuilder()
+
+    def floats(*shape: int) -> Expr:
+        return builder.const(rng.random(shape, dtype=np.float32) + 0.5)
+
+    with builder.function("main", {"x": ("n", 2, 5, 5)}) as (x,):
+        y = op.nn.conv2d(x, floats(4, 2, 3, 3))
+        y = (y + floats(4, 1, 1)) * floats(1, 4, 1, 1) + floats(4, 1, 1) if shift else floats(4, 1, 1) * y
+        builder.emit_func_output(op.nn.relu(y))
+    picture = rng.random((2, 2, 5, 5), dtype=np.float32)
+    folded = check_pass(builder.get(), "fold-batch-norm", [[picture]], tolerance=Tolerance(1e-5, 1e-5))
+    names = [each.name for each in folded.walk()]
+    assert "relax.multiply" not in names
+    assert names.count("relax.add") == int(shift)
+
+
+def test_a_value_that_is_used_elsewhere_keeps_its_scale():
+    builder = BlockBuilder()
+    with builder.function("main", {"x": ("n", 2, 5, 5)}) as (x,):
+        y = op.nn.conv2d(x, builder.const(np.ones((4, 2, 3, 3), np.float32)))
+        z = y * builder.const(np.full((4, 1, 1), 2, np.float32))
+        builder.emit_func_output([y, z])
+    folded = check_pass(builder.get(), "fold-batch-norm", [[np.ones((1, 2, 5, 5), np.float32)]])
+    assert "relax.multiply" in [each.name for each in folded.walk()]

@@ -48,3 +48,24 @@ relax.func @unknown[%n](%x: !relax.tensor<[n, 2], f32>, %c: !relax.tensor<[2], f
   %y = relax.nn.batch_norm %x, %c, %c, %c, %c
   relax.return %y
 }
+
+// -----
+
+// What else exporters make of a normalisation: the scale goes into weights and bias, the shifts become one.
+// CHECK-LABEL: relax.func @scale
+// CHECK-NEXT:    %w = relax.constant dense<{{\[\[\[\[}}2.000000e+00{{\]+}}, {{\[+}}8.000000e+00{{\]+}}> : tensor<2x1x1x1xf32>
+// CHECK-NEXT:    %0 = relax.nn.conv2d %x, %w
+// CHECK-NEXT:    %1 = relax.constant dense<{{\[\[\[}}7.000000e+00{{\]+}}, {{\[+}}9.000000e+00{{\]+}}> : tensor<2x1x1xf32>
+// CHECK-NEXT:    %y = relax.add %0, %1
+// CHECK-NEXT:    relax.return %y
+relax.func @scale[%n](%x: !relax.tensor<[n, 1, 4, 4], f32>) -> !relax.tensor<[n, 2, 4, 4], f32> {
+  %w = relax.constant dense<[[[[1.0]]], [[[2.0]]]]> : tensor<2x1x1x1xf32>
+  %bias = relax.constant dense<1.0> : tensor<2x1x1xf32>
+  %scale = relax.constant dense<[[[2.0]], [[4.0]]]> : tensor<2x1x1xf32>
+  %shift = relax.constant dense<5.0> : tensor<2x1x1xf32>
+  %0 = relax.nn.conv2d %x, %w
+  %1 = relax.add %0, %bias
+  %2 = relax.multiply %1, %scale
+  %y = relax.add %2, %shift
+  relax.return %y
+}
