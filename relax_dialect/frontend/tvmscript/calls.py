@@ -180,7 +180,8 @@ def _assert(reader: ExpressionReader, node: ast.Call) -> object:
     given_values = () if args is None else reader.fields(args, reader.value(args))
     values = [reader.expr(node, each) for each in given_values]
     text = _format(reader, given.get("format"), values)
-    return _effect(reader, node, "assert", [condition, text, values])
+    # Python's format drops values that have no mark.
+    return _effect(reader, node, "assert", [condition, text, values[: text.count("{")] if text else values])
 
 
 def _format(reader: ExpressionReader, node: ast.expr | None, values: Sequence[Expr]) -> str:

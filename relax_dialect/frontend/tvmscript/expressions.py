@@ -82,6 +82,10 @@ BUILD_ERRORS = (
 """What builder and op classes raise for a program that is wrong."""
 
 
+def _is_prim(value: Expr) -> bool:
+    return isinstance(value.type, PrimType)
+
+
 class ExpressionReader(StaticReader):
     """Reads the expressions of one function."""
 
@@ -126,7 +130,15 @@ class ExpressionReader(StaticReader):
         if not isinstance(left, Expr) and not isinstance(right, Expr):
             return super().binary(node, left, right)
         name = _OPERATORS[type(node.op)]
+        left, right = self._alike(node, left, right), self._alike(node, right, left)
         return self.emit(node, lambda: builder_operators.binary(name, self._side(node, left), self._side(node, right)))
+
+    def _alike(self, node: ast.AST, value: object, other: object) -> object:
+        """A prim value beside a tensor as a tensor of rank 0."""
+        beside_tensor = isinstance(other, Expr) and isinstance(other.type, TensorType)
+        if not beside_tensor or not (isinstance(value, Dim) or (isinstance(value, Expr) and _is_prim(value))):
+            return value
+        return self.scalar_tensor(node, self.expr(node, value))
 
     def _side(self, node: ast.AST, value: object) -> object:
         if isinstance(value, Expr) and not isinstance(value.type, TensorType | PrimType):

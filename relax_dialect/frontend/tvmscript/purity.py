@@ -6,7 +6,7 @@ Only what the text shows is asked; the verifier has the last word.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from relax_dialect.frontend.tvmscript.names import Aliases, dotted
 
@@ -30,8 +30,9 @@ IMPURE_FORMS = frozenset(
 class _Calls(ast.NodeVisitor):
     """Collects what is called, and whether one of the calls has effects by itself."""
 
-    def __init__(self, aliases: Aliases):
+    def __init__(self, aliases: Aliases, node: ast.FunctionDef):
         self._aliases = aliases
+        self._parameters = {argument.arg for argument in node.args.args}
         self._in_dataflow = 0
         self.impure = False
         self.callees: set[str] = set()
@@ -47,15 +48,29 @@ class _Calls(ast.NodeVisitor):
         name = self._aliases.name_in("relax", node.func)
         if name in IMPURE_FORMS:
             self.impure |= not (self._in_dataflow and name == "call_packed")
+        elif name == "call_tir_inplace":
+            self.impure |= not self._in_dataflow and not self._parameters.isdisjoint(_written(node))
         elif name is None and (parts := dotted(node.func)) is not None:
             self.callees.add(parts[-1])
         self.generic_visit(node)
 
 
-def impure_calls(aliases: Aliases, statements: Sequence[ast.stmt]) -> bool:
-    """Whether the statements call something that has effects by itself."""
-    calls = _Calls(aliases)
-    for statement in statements:
+def _written(node: ast.Call) -> list[str]:
+    """The names among the arguments that `R.call_tir_inplace(f, (x, y), [0], ...)` writes."""
+    keywords = {each.arg: each.value for each in node.keywords}
+    args = node.args[1] if len(node.args) > 1 else keywords.get("args")
+    places = node.args[2] if len(node.args) > 2 else keywords.get("inplace_indices")
+    given = args.elts if isinstance(args, ast.Tuple | ast.List) else [args]
+    indices = places.elts if isinstance(places, ast.Tuple | ast.List) else [places]
+    numbers = [each.value for each in indices if isinstance(each, ast.Constant) and isinstance(each.value, int)]
+    named = [given[number] for number in numbers if number < len(given)]
+    return [each.id for each in named if isinstance(each, ast.Name)]
+
+
+def impure_calls(aliases: Aliases, node: ast.FunctionDef) -> bool:
+    """Whether the statements of a function call something that has effects by itself."""
+    calls = _Calls(aliases, node)
+    for statement in node.body:
         calls.visit(statement)
     return calls.impure
 
@@ -65,7 +80,7 @@ def impure_functions(aliases: Aliases, functions: Mapping[str, ast.FunctionDef])
     callers: dict[str, list[str]] = {}
     pending: list[str] = []
     for name, node in functions.items():
-        calls = _Calls(aliases)
+        calls = _Calls(aliases, node)
         for statement in node.body:
             calls.visit(statement)
         if calls.impure or _takes_impure_functions(node, calls.callees):

@@ -311,7 +311,7 @@ class StatementReader(ExpressionReader):
             signature = read_signature(self, node, names)
             if itself is not None and signature.ret is None:
                 self.fail(node, f"{node.name} calls itself, so its result needs a type: -> R.Tensor(...)")
-            pure = options.get("pure", not impure_calls(self.aliases, node.body))
+            pure = options.get("pure", not impure_calls(self.aliases, node))
             scope = self.emit(
                 node,
                 lambda: self.builder.closure(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
 
 _HINTS = ("primfunc_name_hint", "primfunc_attrs")
+_TOPI_ORDER = {"full": (0, 2, 1)}
+"""Where the arguments of the operator stand in topi's function."""
 _REDUCTIONS: dict[str, Callable[..., te.Expr]] = {"sum": te.sum, "max": te.max, "min": te.min, "prod": te.prod}
 
 
@@ -36,6 +38,7 @@ def emit_te(reader: ExpressionReader, node: ast.Call) -> object:
     name = reader.aliases.name_in("topi", function)
     keywords = [each for each in node.keywords if each.arg not in _HINTS]
     if name is not None:
+        rest = [rest[place] for place in _TOPI_ORDER[name]] if len(rest) == len(_TOPI_ORDER.get(name, ())) else rest
         return call_operator(reader, ast.copy_location(ast.Call(function, rest, keywords), node), name)
     definition = _definition(reader, function)
     arguments = [reader.value(each) for each in rest]

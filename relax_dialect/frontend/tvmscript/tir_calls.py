@@ -15,6 +15,8 @@ from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.scope import FunctionRef
 from relax_dialect.frontend.tvmscript.static import describe
+from relax_dialect.frontend.tvmscript.types import TYPE_OF
+from relax_dialect.ops.calls import ExternFuncOp
 from relax_dialect.ops.prim_func import explicit_symbols
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
@@ -59,6 +61,8 @@ class DestinationCall:
         if isinstance(node, ast.Tuple | ast.List):
             return None
         value = self.reader.value(node)
+        if isinstance(value, Expr) and isinstance(owner := value.value.owner, ExternFuncOp):
+            return owner.symbol.data
         return value if isinstance(value, str | FunctionRef) else None
 
     def _is_swapped(self, value: object, out_node: ast.expr) -> bool:
@@ -84,6 +88,8 @@ class DestinationCall:
 
     def _is_type(self, node: ast.expr) -> bool:
         first = node.elts[0] if isinstance(node, ast.List | ast.Tuple) and node.elts else node
+        if isinstance(first, ast.Attribute) and first.attr in TYPE_OF:
+            return True
         head = first.func if isinstance(first, ast.Call) else first.value if isinstance(first, ast.Subscript) else first
         return self.reader.types.kind(head) in ("Tensor", "DTensor", "DynTensor")
 

@@ -53,7 +53,10 @@ def _block(reader: TirStatementReader, node: ast.With, call: ast.Call, targets: 
     name = "" if (text := given.get("name")) is None else reader.text(text)
     with reader.inside():
         head, rest = tir_blocks.read_head(reader, node.body, reader.extents)
-        if head.is_plain and name in ("root", ""):
+        if head.is_plain and (name in ("root", "") or reader.extents):
+            first = rest[0] if rest else None
+            if isinstance(first, ast.With) and _is_init(reader, first):
+                rest = [*first.body, *rest[1:]]  # every run of the block is the first one
             reader.body(rest)
             return
         _fill_block(reader, node, name, head, rest)

@@ -25,6 +25,10 @@ _BARE = frozenset({"Tensor", "DynTensor", "Shape", "Tuple", "Callable", "Object"
 """Names of types that are taken without `R.`, as the oldest texts write them."""
 
 
+TYPE_OF = frozenset({"ty", "struct_info", "sinfo"})
+"""What the type of a value is called: `x.ty`."""
+
+
 class TypeReader:
     """Reads annotations with the names that are visible to a `StaticReader`."""
 
@@ -112,6 +116,10 @@ class TypeReader:
             return ObjectType()
         if isinstance(node, ast.Name) and node.id == "object":
             return ObjectType()
+        if isinstance(node, ast.Attribute) and node.attr in TYPE_OF:
+            value = self._reader.value(node.value)
+            if isinstance(value, Expr):
+                return value.type
         self._reader.fail(
             node, "expected a type: R.Tensor, R.Shape, R.Tuple, R.Callable, R.Prim, R.Any, or a dtype such as T.int64"
         )

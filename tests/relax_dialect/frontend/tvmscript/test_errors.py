@@ -101,7 +101,9 @@ PRIM_ERRORS = {
     "T.reads(A[0])": "T.reads belongs into a block",
     "with T.sblock('b'):\n        vi = T.axis.spatia(8, 0)\n        B[vi] = A[vi]": "expected T.axis.spatial",
     "with T.sblock('b'):\n        vi = T.axis.remap('S', [k])\n        B[vi] = A[vi]": "the variables of loops",
-    "for i in range(8):\n        with T.sblock('b'):\n            B[i] = A[i]": "uses the loop variable",
+    "for i in range(8):\n        with T.sblock('b'):\n            T.where(i < 4)\n            B[i] = A[i]": (
+        "uses the loop variable"
+    ),
     "with T.launch_thread('threadIdx.x', 8) as t:\n        pass": "for GPUs",
     "x = T.int64()\n    B[x] = A[0]": "the name x is not defined here",
     "B[0:4] = A[0:8]": "expected a vector of 4 lanes, got 8",

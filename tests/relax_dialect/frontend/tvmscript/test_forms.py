@@ -4,8 +4,10 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
+import tvm_ffi
 
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
+from relax_dialect.ops.structure import FuncOp
 from tests.support.programs import EXACT, MODES, run_everywhere, runner
 
 X = np.array([[1, -2, 3, 4], [5, 6, -7, 8]], np.float32)
@@ -40,6 +42,8 @@ SCALARS = {
     "R.maximum(x, R.prim_value(1.0))": lambda x, s, k: np.maximum(x, 1),
     "R.greater(x, s)": lambda x, s, k: x > s,
     'R.add(R.astype(x, "int64"), k)': lambda x, s, k: x.astype(np.int64) + k,
+    "x * s": lambda x, s, k: x * s,
+    'R.astype(x, "int64") - n': lambda x, s, k: x.astype(np.int64) - 2,
     "R.take(x, k, axis=1)": lambda x, s, k: x[:, k],
     "R.take(x, R.prim_value(n - 1), axis=0)": lambda x, s, k: x[-1],
 }
@@ -121,6 +125,13 @@ KERNELS = {
                     with T.init():
                         B[vi, vj] = T.float32(1)
                     B[vi, vj] = B[vi, vj] + A[vi, vj] * T.float32(2) - T.float32(1)
+    """,
+    "a block without iterators": """
+            for i, j in T.grid(n, 4):
+                with T.sblock("b"):
+                    with T.init():
+                        B[i, j] = T.float32(0)
+                    B[i, j] = B[i, j] + A[i, j] * T.float32(2)
     """,
     "functions with a dtype": """
             for i, j in T.grid(n, 4):
@@ -211,3 +222,64 @@ def test_dimension_where_a_number_is_needed():
         """
     with pytest.raises(TVMScriptError, match="known when the text is read, got the dimension k"):
         module_of(text)
+
+
+def test_the_type_of_a_value_and_a_packed_function_with_a_name():
+    text = """
+        @R.function
+        def f(x: R.Tensor(("n", 4), "float32")):
+            double = R.ExternFunc("test.forms.double")
+            return R.call_dps_packed(double, (x,), out_ty=[x.ty])
+        """
+
+    @tvm_ffi.register_global_func("test.forms.double", override=True)
+    def _double(tensor: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
+        np.from_dlpack(out)[...] = 2 * np.from_dlpack(tensor)
+
+    result = result_of(text, X)
+    assert isinstance(result, tuple)
+    np.testing.assert_array_equal(result[0], 2 * X)
+
+
+def test_order_of_arguments_of_topi():
+    text = """
+        @R.function
+        def f(x: R.Tensor(("n", 4), "float32")):
+            n = T.int64()
+            return R.add(x, R.emit_te(topi.full, [n, 4], "float32", 3.0))
+        """
+    np.testing.assert_array_equal(result_of(text, X), X + 3)
+
+
+def test_writing_a_parameter_makes_a_function_impure():
+    text = """
+        @I.ir_module
+        class Module:
+            @T.prim_func
+            def zero(A: T.Buffer((2, 4), "float32")):
+                for i, j in T.grid(2, 4):
+                    A[i, j] = T.float32(0)
+
+            @R.function
+            def f(x: R.Tensor((2, 4), "float32")):
+                cls = Module
+                y = R.call_tir_inplace(cls.zero, (x,), [0], out_ty=R.Tensor((2, 4), "float32"))
+                return y
+        """
+    func = next(op for op in module_of(text).ops if isinstance(op, FuncOp))
+    assert not func.function_type.pure
+    np.testing.assert_array_equal(result_of(text, X), 0 * X)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_values_without_a_mark_in_the_message(mode: str):
+    module = module_of("""
+        @R.function(pure=False)
+        def f(c: R.Tensor((), "bool"), x: R.Tensor((2, 4), "float32")):
+            _ = R.assert_op(c, [x, x], format="no marks")
+            return x
+        """)
+    run = runner(module, "f", mode)
+    np.testing.assert_array_equal(run(np.array(True), X), X)
+    with pytest.raises((ValueError, AssertionError), match="no marks"):
+        run(np.array(False), X)
