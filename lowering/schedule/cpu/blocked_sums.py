@@ -49,6 +49,8 @@ def find_blocks(product: Product) -> Blocks | None:
         return None
     if not all(_is_plain(factor) for factor in (what.rows, what.columns)) or what.columns.stride(what.column[0]) != 1:
         return None
+    if what.columns.panels is not None:  # only the places in the first panel follow from strides
+        return None
     output, weights = what.output, what.columns.places[0]
     pixel = next((axis for axis in what.row if output.strides[axis].constant_value == size), None)
     if pixel is None or any(weights.strides[axis].constant_value is None for axis in what.reduced):
