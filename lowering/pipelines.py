@@ -85,6 +85,8 @@ class OptimizeGraphPass(PipelinePass):
         # Channels in blocks from one convolution to the next.
         "convert-layout",
         "simplify-reshapes",
+        # Only now: what patterns recognise is used once.
+        "eliminate-common-subexpr",
     )
 
 
