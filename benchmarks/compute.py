@@ -46,6 +46,17 @@ class Case:
     """The op type; the first array is the input, the others are inputs, or constants if `weights`."""
     attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     weights: bool = False
+    following: tuple[Mapping[str, Any], ...] = ()
+    """The attributes of further ONNX nodes, each of which takes what the one before gives and one more array."""
+    peers: tuple[np.ndarray, ...] | None = None
+    """What the peers are called with, if they take another layout."""
+    undo: Callable[[np.ndarray], np.ndarray] | None = None
+    """From our result to the layout of the peers' results."""
+
+    @property
+    def peer_arrays(self) -> tuple[np.ndarray, ...]:
+        """What the peers are called with."""
+        return self.arrays if self.peers is None else self.peers
 
 
 @cache
@@ -60,7 +71,7 @@ def _ours(case: Case) -> Call:
 
 def _numpy(case: Case) -> Call | None:
     function = case.numpy
-    return None if function is None else lambda: function(*case.arrays)
+    return None if function is None else lambda: function(*case.peer_arrays)
 
 
 def _torch(case: Case, threads: int) -> Call | None:
@@ -71,7 +82,7 @@ def _torch(case: Case, threads: int) -> Call | None:
     if case.torch is None:
         return None
     torch.set_num_threads(threads)
-    function, tensors = case.torch(torch), [torch.from_numpy(array) for array in case.arrays]
+    function, tensors = case.torch(torch), [torch.from_numpy(array) for array in case.peer_arrays]
     return lambda: function(*tensors)
 
 
@@ -83,17 +94,21 @@ def _onnxruntime(case: Case, threads: int) -> Call | None:
         return None
     if case.onnx is None:
         return None
-    names = [f"x{number}" for number in range(len(case.arrays))]
+    names = [f"x{number}" for number in range(len(case.peer_arrays))]
     constants = names[1:] if case.weights else []
-    given = dict(zip(names, case.arrays, strict=True))
+    given = dict(zip(names, case.peer_arrays, strict=True))
     inputs = [
         helper.make_tensor_value_info(name, 1, [f"{name}d{axis}" for axis in range(given[name].ndim)])
         for name in names
         if name not in constants
     ]
-    node = helper.make_node(case.onnx, names, ["y"], **case.attributes)
+    first = names[: len(names) - len(case.following)]
+    nodes = [helper.make_node(case.onnx, first, ["y"], **case.attributes)]
+    for number, attributes in enumerate(case.following):
+        nodes[-1].output[0] = f"y{number}"
+        nodes.append(helper.make_node(case.onnx, [f"y{number}", names[len(first) + number]], ["y"], **attributes))
     graph = helper.make_graph(
-        [node],
+        nodes,
         "case",
         inputs,
         [helper.make_empty_tensor_value_info("y")],
@@ -118,7 +133,8 @@ def run_case(case: Case, threads: int) -> str:
     calls = {name: call for name, call in found.items() if call is not None}
     expected = np.from_dlpack(calls["ours"]())
     for name, call in calls.items():
-        _compare(f"{case.name} by {name}", expected, call())
+        if name != "ours":
+            _compare(f"{case.name} by {name}", expected if case.undo is None else case.undo(expected), call())
     times = time_in_turns(calls, ROUNDS, min, SECONDS)
     speed = case.operations / times["ours"]
     cells = [

@@ -1,27 +1,59 @@
 """Convolutions of ResNet-50 and MobileNet on one picture, against PyTorch and ONNX Runtime, on 1 and 2 threads.
 
-The number of pictures is a symbol. Our weights are an argument and rearranged in every call, if at all; ONNX Runtime
-has rearranged its constant weights before.
+The number of pictures is a symbol. Channels are in blocks of a vector, as `convert-layout` makes them in networks, and
+so are our weights. ONNX Runtime has rearranged its constant weights before, and rearranges pictures in every call; in a
+chain, where a convolution of 1 x 1 leads back to the channels of the first, it does so only at both ends.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from benchmarks.compute import Case, in_processes, run
+from tir_dialect.target import Target
 
 # channels, height and width, filters, size of the window, stride, groups
 RESNET = (
     *((3, 224, 64, 7, 2, 1), (64, 56, 64, 1, 1, 1), (64, 56, 64, 3, 1, 1), (64, 56, 256, 1, 1, 1)),
     *((256, 56, 128, 1, 1, 1), (128, 56, 128, 3, 2, 1), (128, 28, 128, 3, 1, 1), (256, 14, 256, 3, 1, 1)),
-    *((512, 7, 512, 3, 1, 1), (1024, 14, 512, 1, 1, 1), (256, 56, 512, 1, 2, 1)),
+    *((512, 7, 512, 3, 1, 1), (1024, 14, 512, 1, 1, 1), (2048, 7, 512, 1, 1, 1), (256, 56, 512, 1, 2, 1)),
+    (128, 28, 256, 3, 1, 4),
 )
 MOBILENET = (
     *((32, 112, 32, 3, 1, 32), (96, 112, 96, 3, 2, 96), (144, 56, 144, 3, 1, 144), (384, 14, 384, 3, 1, 384)),
     *((960, 7, 960, 3, 1, 960), (32, 112, 16, 1, 1, 1), (160, 7, 960, 1, 1, 1)),
 )
+
+
+BLOCK = Target.host().lanes(32)
+
+
+def cut(x: np.ndarray, axis: int, end: int) -> np.ndarray:
+    """A dimension in blocks, with the places in the blocks as dimension `end`."""
+    split = x.reshape(*x.shape[:axis], x.shape[axis] // BLOCK, BLOCK, *x.shape[axis + 1 :])
+    return np.ascontiguousarray(np.moveaxis(split, axis + 1, end))
+
+
+def joined(x: np.ndarray) -> np.ndarray:
+    """Pictures without blocks."""
+    n, channels, height, width, block = x.shape
+    return x.transpose(0, 1, 4, 2, 3).reshape(n, channels * block, height, width)
+
+
+def in_blocks(w: np.ndarray) -> tuple[np.ndarray, str]:
+    """Weights in blocks, and their layout."""
+    filters = cut(w, 0, 4)
+    whole = w.shape[1] % BLOCK == 0
+    return (cut(filters, 1, 4), f"OIHW{BLOCK}i{BLOCK}o") if whole else (filters, f"OIHW{BLOCK}o")
+
+
+def call(x: str, w: str, layout: str, data: str, lists: str) -> str:
+    """The text of a convolution."""
+    layouts = f'data_layout = "{data}" kernel_layout = "{layout}" out_layout = "NCHW{BLOCK}c"'
+    return f"relax.nn.conv2d {x}, {w} {lists} {layouts}"
 
 
 def case(channels: int, extent: int, filters: int, size: int, stride: int, groups: int) -> Case:
@@ -30,25 +62,51 @@ def case(channels: int, extent: int, filters: int, size: int, stride: int, group
     x = rng.standard_normal((1, channels, extent, extent), np.float32)
     w = rng.standard_normal((filters, channels // groups, size, size), np.float32)
     lists = f"strides = [{stride}, {stride}] padding = [{', '.join([str(padding)] * 4)}] groups = {groups}"
-    picture = f"!relax.tensor<[n, {channels}, {extent}, {extent}], f32>"
-    weights = f"!relax.tensor<[{', '.join(map(str, w.shape))}], f32>"
+    (kernel, layout), whole = in_blocks(w), channels % BLOCK == 0
+    picture, data = (cut(x, 1, 4), f"NCHW{BLOCK}c") if whole else (x, "NCHW")
     text = f"""
-relax.func @main[%n](%x: {picture}, %w: {weights}) -> !relax.object {{
-  %0 = relax.nn.conv2d %x, %w {lists}
+relax.func @main[%n](%x: !relax.tensor<[n, {", ".join(map(str, picture.shape[1:]))}], f32>,
+    %w: !relax.tensor<[{", ".join(map(str, kernel.shape))}], f32>) -> !relax.object {{
+  %0 = {call("%x", "%w", layout, data, lists)}
   relax.return %0
 }}"""
     after = (extent + 2 * padding - size) // stride + 1
-    kind = "depthwise" if groups > 1 else f"{size} x {size}"
+    kind = "depthwise" if groups == channels else f"{size} x {size}"
     name = f"{kind}, {channels} x {extent} x {extent} to {filters}" + (f", stride {stride}" if stride > 1 else "")
     return Case(
         name,
         text,
-        (x, w),
+        (picture, kernel),
         2.0 * after * after * w.size,
         torch=lambda torch: partial(torch.nn.functional.conv2d, stride=stride, padding=padding, groups=groups),
         onnx="Conv",
         attributes={"strides": [stride] * 2, "pads": [padding] * 4, "group": groups},
         weights=True,
+        peers=(x, w),
+        undo=joined,
+    )
+
+
+def back(first: Case, channels: int) -> Case:
+    """A convolution, and one of 1 x 1 to so many channels."""
+    x, w = first.peer_arrays
+    v = np.random.default_rng(1).standard_normal((channels, w.shape[0], 1, 1), np.float32)
+    kernel, layout = in_blocks(v)
+    head, result, end = first.text.partition("  relax.return %0")
+    head = head.replace(
+        ") -> !relax", f",\n    %v: !relax.tensor<[{', '.join(map(str, kernel.shape))}], f32>) -> !relax"
+    )
+    text = f"{head}  %1 = {call('%0', '%v', layout, f'NCHW{BLOCK}c', '')}\n{result.replace('%0', '%1')}{end}"
+    pixels = first.operations / w.size / 2
+    return replace(
+        first,
+        name=f"{first.name}, and back",
+        text=text,
+        arrays=(*first.arrays, kernel),
+        operations=2 * pixels * (w.size + v.size),
+        torch=None,
+        following=({},),
+        peers=(x, w, v),
     )
 
 
@@ -56,6 +114,8 @@ def table(threads: int) -> None:
     """The tables for a number of threads."""
     run("convolution", "Convolutions of ResNet-50 in f32", [case(*sizes) for sizes in RESNET], threads)
     run("convolution", "Convolutions of MobileNet in f32", [case(*sizes) for sizes in MOBILENET], threads)
+    chains = [back(case(*sizes), sizes[0]) for sizes in (*RESNET, *MOBILENET) if sizes[0] % BLOCK == 0]
+    run("convolution", "Chains of two convolutions in f32", chains, threads)
 
 
 def main() -> None:
