@@ -161,6 +161,8 @@ class FunctionText:
                     names[result] = f"%v{len(names)}" if name is None else name
 
     def _constant(self, op: Operation) -> str | None:
+        if type(op) not in _OPERANDS:
+            return None
         match op:
             case llvm.ConstantOp():
                 return constant(op.value, self.types(op.result.type))
@@ -228,6 +230,9 @@ class FunctionText:
             labels.append(f"label %{label}")
         return labels
 
+
+_OPERANDS = frozenset((llvm.ConstantOp, llvm.AddressOfOp, llvm.UndefOp, llvm.ZeroOp))
+"""What is written where it is used."""
 
 _UNNAMED_ADDR = {0: "", 1: "local_unnamed_addr", 2: "unnamed_addr"}
 

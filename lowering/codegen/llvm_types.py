@@ -40,14 +40,19 @@ class TypeNames:
 
     def __init__(self) -> None:
         self._names: dict[Attribute, str] = {}
+        self._known: dict[int, tuple[Attribute, str]] = {}
+        """By identity, which is quicker than a hash of all parts; each type stays alive beside its name."""
         self.definitions: dict[str, str] = {}
 
     def __call__(self, type_: Attribute) -> str:
         """The spelling; raises `CodegenError` for a type that LLVM has not."""
-        name = self._names.get(type_)
-        if name is None:
-            name = self._names[type_] = self._spell(type_)
-        return name
+        known = self._known.get(id(type_))
+        if known is None:
+            name = self._names.get(type_)
+            if name is None:
+                name = self._names[type_] = self._spell(type_)
+            known = self._known[id(type_)] = type_, name
+        return known[1]
 
     def _spell(self, type_: Attribute) -> str:
         if (name := _FLOAT_NAMES.get(type(type_))) is not None:

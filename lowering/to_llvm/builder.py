@@ -8,6 +8,7 @@ expressions come out as a person would write them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects import llvm
@@ -33,6 +34,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from lowering.to_llvm import llvm_ext
 from lowering.to_llvm.module_builder import ModuleBuilder
+from tir_dialect.ops.memory import i32_array, vector_of
 
 POINTER = llvm.LLVMPointerType()
 NO_FLAGS = FastMathAttr(None)
@@ -61,6 +63,8 @@ class LLVMBuilder:
         self._constant_ops: list[Operation] = []
         self._integers: dict[SSAValue, int] = {}
         self._integer_constants: dict[tuple[int, Attribute], SSAValue] = {}
+        self._indices: dict[int, SSAValue] = {}
+        """The constants of i64, found without a look at the type."""
         self._computed: dict[tuple[object, ...], SSAValue] = {}
 
     def finish(self) -> Region:
@@ -89,11 +93,14 @@ class LLVMBuilder:
 
     def branch(self, target: Block, *values: SSAValue) -> Operation:
         """Ends the block with a jump."""
-        return self.insert(llvm.BrOp(target, *values))
+        return self.insert(llvm.BrOp.create(operands=values, successors=(target,)))
 
     def branch_if(self, condition: SSAValue, then: Block, otherwise: Block) -> Operation:
         """Ends the block with a two-way jump to blocks without arguments."""
-        return self.insert(llvm.CondBrOp(condition, then, (), otherwise, ()))
+        properties: dict[str, Attribute] = {"operandSegmentSizes": i32_array(1, 0, 0)}
+        return self.insert(
+            llvm.CondBrOp.create(operands=(condition,), properties=properties, successors=(then, otherwise))
+        )
 
     def insert(self, op: Operation) -> Operation:
         """Appends an op."""
@@ -143,6 +150,8 @@ class LLVMBuilder:
 
     def integer(self, value: int, type_: Attribute = i64) -> SSAValue:
         """An integer, in all elements if the type is a vector."""
+        if type_ is i64 and (found := self._indices.get(value)) is not None:
+            return found
         if is_vector(type_):
             wrapped = _wrapped(value, integer_type(element_type(type_)))
             return self.elements([wrapped] * lanes_of(type_), type_)
@@ -152,6 +161,8 @@ class LLVMBuilder:
             found = self.constant(IntegerAttr(wrapped, integer_type(type_)), type_)
             self._integer_constants[value, type_] = found
             self._integers[found] = wrapped
+            if type_ is i64:
+                self._indices[value] = found
         return found
 
     def float(self, value: float, type_: Attribute) -> SSAValue:
@@ -172,16 +183,11 @@ class LLVMBuilder:
 
     def elements(self, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
         """A constant of a vector type."""
-        element, lanes = element_type(type_), lanes_of(type_)
-        if isinstance(element, AnyFloat):
-            floats = [float(value) for value in values]
-            return self.constant(DenseIntOrFPElementsAttr.from_list(VectorType(element, [lanes]), floats), type_)
-        vector = VectorType(integer_type(element), [lanes])
-        return self.constant(DenseIntOrFPElementsAttr.from_list(vector, [int(value) for value in values]), type_)
+        return self.constant(_dense(tuple(values), element_type(type_), lanes_of(type_)), type_)
 
     def lane_numbers(self, lanes: int) -> SSAValue:
         """The vector 0, 1, ..., lanes - 1 of i64."""
-        return self.elements(range(lanes), VectorType(i64, [lanes]))
+        return self.elements(range(lanes), vector_of(i64, lanes))
 
     def zero(self, type_: Attribute) -> SSAValue:
         """The number 0 of an integer or float type, in all elements of a vector."""
@@ -267,12 +273,12 @@ class LLVMBuilder:
 
     def load(self, address: SSAValue, type_: Attribute, alignment: int) -> SSAValue:
         """Reads a value."""
-        properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": IntegerAttr(alignment, i64)}
+        properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": _alignment(alignment)}
         return self.make(llvm.LoadOp, (address,), type_, properties)
 
     def store(self, value: SSAValue, address: SSAValue, alignment: int) -> None:
         """Writes a value."""
-        properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": IntegerAttr(alignment, i64)}
+        properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": _alignment(alignment)}
         self.insert(llvm.StoreOp.create(operands=(value, address), properties=properties))
 
     # Calls.
@@ -289,7 +295,7 @@ class LLVMBuilder:
             "intrin": StringAttr(name),
             "fastmathFlags": flags,
             "op_bundle_sizes": _NO_BUNDLES,
-            "operandSegmentSizes": DenseArrayBase.from_list(i32, [len(arguments), 0]),
+            "operandSegmentSizes": i32_array(len(arguments), 0),
         }
         return self.make(llvm.CallIntrinsicOp, arguments, result_type, properties)
 
@@ -303,17 +309,34 @@ class LLVMBuilder:
 
     def splat(self, value: SSAValue, lanes: int) -> SSAValue:
         """A vector with `value` in every element."""
-        type_ = VectorType(value.type, [lanes])
+        type_ = vector_of(value.type, lanes)
         known = self._integers.get(value)
         if known is not None:
             return self.integer(known, type_)
         first = self.make(llvm.InsertElementOp, (self.undefined(type_), value, self.integer(0)), type_)
-        mask = DenseArrayBase.from_list(i32, [0] * lanes)
+        mask = i32_array(*[0] * lanes)
         return self.make(llvm.ShuffleVectorOp, (first, self.undefined(type_)), type_, {"mask": mask})
 
     def extract(self, vector: SSAValue, lane: int) -> SSAValue:
         """One element of a vector."""
         return self.make(llvm_ext.ExtractElementOp, (vector, self.integer(lane)), element_type(vector.type))
+
+
+@lru_cache(maxsize=64)
+def _alignment(size: int) -> IntegerAttr:
+    return IntegerAttr(size, i64)
+
+
+@lru_cache(maxsize=1024)
+def _numbered(values: tuple[int, ...], element: IntegerType, lanes: int) -> DenseIntOrFPElementsAttr:
+    return DenseIntOrFPElementsAttr.from_list(VectorType(element, [lanes]), values)
+
+
+def _dense(values: tuple[int, ...] | tuple[float, ...], element: Attribute, lanes: int) -> DenseIntOrFPElementsAttr:
+    if isinstance(element, AnyFloat):
+        # Not remembered: zeros of both signs are equal.
+        return DenseIntOrFPElementsAttr.from_list(VectorType(element, [lanes]), [float(value) for value in values])
+    return _numbered(tuple(map(int, values)), integer_type(element), lanes)
 
 
 _ONE_INDEX = DenseArrayBase.from_list(i32, [llvm.GEP_USE_SSA_VAL])
@@ -367,7 +390,7 @@ def type_suffix(type_: Attribute) -> str:
 def like(shape: Attribute, element: Attribute) -> Attribute:
     """`element`, or a vector of it with as many elements as `shape` has."""
     lanes = lane_count(shape)
-    return element if lanes is None else VectorType(element, [lanes])
+    return element if lanes is None else vector_of(element, lanes)
 
 
 def _wrapped(value: int, type_: IntegerType) -> int:

@@ -8,9 +8,10 @@ error that happens on another thread is raised by the one that called.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import SymbolRefAttr, i32, i64
@@ -77,6 +78,14 @@ class FunctionState:
     parallel_count: int = 0
 
 
+@cache
+def _lowerings() -> Mapping[type[Operation], Callable[[Emitter, Operation], None]]:
+    # Not at the top, since each of them needs the emitter.
+    from lowering.to_llvm.tir_lowerings import LOWERINGS
+
+    return LOWERINGS
+
+
 class Emitter:
     """Lowers ops into the blocks of one llvm function."""
 
@@ -115,9 +124,7 @@ class Emitter:
 
     def lower_op(self, op: Operation) -> None:
         """Lowers one op; what it is made of takes its location."""
-        from lowering.to_llvm.tir_lowerings import LOWERINGS
-
-        lowering = LOWERINGS.get(type(op))
+        lowering = _lowerings().get(type(op))
         if lowering is None:
             fail(op, "has no lowering to llvm", "run the passes that remove it first, such as lower-blocks")
         self.b.location = op.location
@@ -150,8 +157,12 @@ class Emitter:
 
     def dim(self, dim: Dim) -> SSAValue:
         """The value of a dimension over the symbols of the function."""
-        with self.entry():
+        # Not with `entry`, which takes longer than most dimensions.
+        block, self.b.block = self.b.block, self.b.entry
+        try:
             return self._dims(dim)
+        finally:
+            self.b.block = block
 
     def dims(self, dims: Sequence[Dim]) -> list[SSAValue]:
         """The values of several dimensions."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, i1, i32
+from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm import lane_values, llvm_ext
@@ -23,7 +23,7 @@ from lowering.to_llvm.scalars import from_memory, memory_type, to_memory
 from lowering.to_llvm.strided import load_strided, suits_strided
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
-from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.memory import LoadOp, StoreOp, i32_array, vector_of
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 
@@ -106,7 +106,7 @@ def _offset(e: Emitter, buffer: Buffer, indices: Sequence[SSAValue], lanes: Lane
 def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> SSAValue:
     b, alignment = e.b, byte_size(buffer.type.dtype)
     element = memory_type(buffer.type.element_type)
-    vector = VectorType(element, [lanes.count])
+    vector = vector_of(element, lanes.count)
     step = b.known_integer(offset.step) if isinstance(offset, Ramp) else None
     if isinstance(offset, Ramp) and step in (1, -1):
         start = offset.base if step == 1 else b.sub(offset.base, b.integer(lanes.count - 1))
@@ -142,11 +142,11 @@ def _store_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes, va
 
 
 def _mask(b: LLVMBuilder, lanes: Lanes) -> SSAValue:
-    return b.integer(1, VectorType(i1, [lanes.count])) if lanes.mask is None else lanes.mask
+    return b.integer(1, vector_of(i1, lanes.count)) if lanes.mask is None else lanes.mask
 
 
 def _reversed(b: LLVMBuilder, vector: SSAValue) -> SSAValue:
     type_ = vector.type
     order = list(reversed(range(lanes_of(type_))))
-    mask = DenseArrayBase.from_list(i32, order)
+    mask = i32_array(*order)
     return b.make(llvm.ShuffleVectorOp, (vector, b.undefined(type_)), type_, {"mask": mask})

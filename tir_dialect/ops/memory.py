@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 
-from xdsl.dialects.builtin import DictionaryAttr, IndexType, IntegerType, VectorType
+from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IndexType, IntegerType, VectorType, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -43,8 +44,22 @@ class _AccessEffect(MemoryEffect):
         return frozenset((EffectInstance(MemoryEffectKind.READ, op.operands[0]),))
 
 
+@lru_cache(maxsize=1024)
+def vector_of(element: Attribute, lanes: int) -> VectorType[Attribute]:
+    """The type of a vector; the same object again for the same one, since most accesses ask for it."""
+    return VectorType(element, [lanes])
+
+
+@lru_cache(maxsize=1024)
+def i32_array(*sizes: int) -> DenseArrayBase:
+    """A list of numbers, such as how many operands each part of an op has; remembered as `vector_of`."""
+    return DenseArrayBase.from_list(i32, sizes)
+
+
 def lanes_of(type: Attribute) -> int | None:
     """The number of lanes of a vector with one fixed dimension; `None` for a scalar or another vector."""
+    if not isinstance(type, VectorType):
+        return None  # most types are none, and the next question takes ten times as long
     if isa(type, VectorType) and type.get_num_dims() == 1 and not type.get_num_scalable_dims():
         return type.get_shape()[0]
     return None
@@ -54,7 +69,11 @@ def access_type(buffer: BufferType, indices: Sequence[SSAValue | Operation], lan
     """The type of what an access moves: an element, or as many as the vector has lanes."""
     for index in indices:
         lanes = lanes_of(SSAValue.get(index).type) or lanes
-    return buffer.element_type if lanes is None else VectorType(buffer.element_type, [lanes])
+    return buffer.element_type if lanes is None else vector_of(buffer.element_type, lanes)
+
+
+def _present(mask: SSAValue | Operation | None) -> tuple[SSAValue, ...]:
+    return () if mask is None else (SSAValue.get(mask),)
 
 
 def _verify_access(
@@ -63,7 +82,7 @@ def _verify_access(
     if len(indices) != buffer.rank:
         raise VerifyException(f"'{op.name}' op expected {buffer.rank} indices, got {len(indices)}")  # C1
     lanes = lanes_of(moved)
-    expected = buffer.element_type if lanes is None else VectorType(buffer.element_type, [lanes])
+    expected = buffer.element_type if lanes is None else vector_of(buffer.element_type, lanes)
     if moved != expected:
         raise VerifyException(f"'{op.name}' op expected a value of type {expected}, got {moved}")  # C2
     for axis, index in enumerate(indices):
@@ -118,7 +137,13 @@ class LoadOp(IRDLOperation):
     ):
         """`lanes` asks for a vector from consecutive indices; with vector indices the result follows from them."""
         buffer = SSAValue.get(buffer, type=BufferType)
-        super().__init__(operands=[buffer, indices, mask], result_types=[access_type(buffer.type, indices, lanes)])
+        # Directly, without the general constructor: schedules make more of these than of anything else.
+        Operation.__init__(
+            self,
+            operands=(buffer, *map(SSAValue.get, indices), *_present(mask)),
+            result_types=(access_type(buffer.type, indices, lanes),),
+            properties={"operandSegmentSizes": i32_array(1, len(indices), mask is not None)},
+        )
 
     @property
     def buffer_type(self) -> BufferType:
@@ -199,7 +224,11 @@ class StoreOp(IRDLOperation):
         *,
         mask: SSAValue | Operation | None = None,
     ):
-        super().__init__(operands=[value, buffer, indices, mask])
+        Operation.__init__(
+            self,
+            operands=(SSAValue.get(value), SSAValue.get(buffer), *map(SSAValue.get, indices), *_present(mask)),
+            properties={"operandSegmentSizes": i32_array(1, 1, len(indices), mask is not None)},
+        )
 
     @property
     def buffer_type(self) -> BufferType:
