@@ -45,6 +45,11 @@ def values(value: SSAValue, letters: str) -> Operand:
     return _look_through(Operand(value, letters), _permuted, _repeated)
 
 
+def in_any_order(value: SSAValue, letters: str) -> Operand:
+    """A value before its order was changed."""
+    return _look_through(Operand(value, letters), _permuted)
+
+
 def _look_through(operand: Operand, *steps: Callable[[Operand], Operand | None]) -> Operand:
     while len(dims_of(operand.value)) == len(operand.letters):
         found = next((found for step in steps if (found := step(operand)) is not None), None)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
+from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.transforms.dead_code_elimination import is_trivially_dead
 
-from lowering.graph.attention_operands import Operand, dims_of, keys, permutation, queries, scalar, values
+from lowering.graph.attention_operands import Operand, dims_of, in_any_order, keys, permutation, queries, scalar, values
 from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.attention import LAYOUT, AttentionBiasOp, AttentionOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, PermuteDimsOp, SqueezeOp
@@ -48,20 +48,56 @@ class RewriteAttentionPass(ModulePass):
 
     Operands may have rank 4 or 3. Constant scales may stand before or behind the first product, as factors or divisors;
     a mask may be added or choose, with a constant, by `relax.where`; heads of keys and values may have been repeated.
-    Changed orders of dimensions become layouts. Only `f32` and `f64`; scales are multiplied with each other first, and
-    the quotient of the softmax is taken last, so that results may differ in their last bits. Nothing is rewritten if
-    another op uses a value on the way, or if sizes might be broadcast. Idempotent.
+    Changed orders of dimensions become layouts, also those around the operator where it is used. What is written out is
+    rewritten in `f32` and `f64`; scales are multiplied with each other first, and the quotient of the softmax is taken
+    last, so that results may differ in their last bits. Nothing is rewritten if another op uses a value on the way, or
+    if sizes might be broadcast. Idempotent.
     """
 
     name = "rewrite-attention"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Looks for the whole pattern; without a softmax there is none."""
+        """Looks for the whole pattern, without a softmax there is none; then for changed orders around the operator."""
+        passed: list[SSAValue] = []
         if any(isinstance(inner, SoftmaxOp) for inner in op.walk()):
             written = _Written()
             rewrite(op, written.whole, written.replacement)
-            for value in written.passed:
-                _erase_dead(value)
+            passed += written.passed
+        for inner in [inner for inner in op.walk() if isinstance(inner, AttentionOp | AttentionBiasOp)]:
+            passed += _fold_orders(inner)
+        for value in passed:
+            _erase_dead(value)
+
+
+def _fold_orders(op: AttentionOp | AttentionBiasOp) -> list[SSAValue]:
+    """Gives an operator the layouts that its operands had, and the one that its result gets; the operands of before."""
+    operands = [in_any_order(value, layout.text) for value, layout in zip((op.q, op.k, op.v), op.layouts, strict=False)]
+    out, last = op.layouts[3].text, _only_order(op.result)
+    whole = out if last is None else "".join(out[axis] for axis in permutation(last))
+    changed = [operand.value for operand in operands] != [op.q, op.k, op.v]
+    if not changed and last is None:
+        return []
+    before = [op.q, op.k, op.v]
+    q, k, v, result = (_layout(letters) for letters in (*(operand.letters for operand in operands), whole))
+    layouts = {"q_layout": q, "k_layout": k, "v_layout": v, "out_layout": result}
+    kept = {name: value for name, value in op.properties.items() if name not in layouts}
+    named = {name: StringAttr(text) for name, text in layouts.items() if text is not None}
+    values = [*(operand.value for operand in operands), *op.operands[3:]]
+    old = op if last is None else last
+    new = type(op).create(operands=values, result_types=old.result_types, properties={**kept, **named})
+    new.location = op.location
+    new.results[0].name_hint = old.results[0].name_hint
+    Rewriter.insert_op(new, InsertPoint.before(op))
+    Rewriter.replace_op(old, [], new.results)
+    if last is not None:
+        Rewriter.erase_op(op)
+    return before
+
+
+def _only_order(result: SSAValue) -> PermuteDimsOp | None:
+    """The op that changes the order of a result that nobody else uses."""
+    users = [use.operation for use in result.uses]
+    return users[0] if len(users) == 1 and isinstance(users[0], PermuteDimsOp) else None
 
 
 def _erase_dead(value: SSAValue) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -38,16 +37,16 @@ def _attention(
     batch, queries, heads, _ = q.shape
     keys = k.shape[1]
     scores = _scores(op, q, k, bias)
-    seen = _visible(op, queries, keys)
+    seen = _seen(op, (batch, heads, queries, keys), bias)
     r, t, s = (te.reduce_axis(keys, name) for name in ("r", "t", "s"))
     rows = (batch, heads, queries)
 
     def greatest(b: te.Expr, h: te.Expr, i: te.Expr) -> te.Expr:
-        return te.max(scores[b, h, i, r], r, where=None if seen is None else seen(i, r))
+        return te.max(scores[b, h, i, r], r, where=None if seen is None else seen(b, h, i, r))
 
     def power(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
         value = te.exp(scores[b, h, i, j] - top[b, h, i])
-        return value if seen is None else te.select(seen(i, j), value, te.const(0.0, value.dtype))
+        return value if seen is None else te.select(seen(b, h, i, j), value, te.const(0.0, value.dtype))
 
     top = te.compute(rows, greatest, name="top")
 
@@ -108,18 +107,13 @@ def _scores(op: AttentionBase, q: _View, k: _View, bias: te.Tensor | None) -> te
 
     def score(*i: te.Expr) -> te.Expr:
         value = products[i] * _scale(op, q.shape[3], products[i])
-        if bias is None:
+        if bias is None or _hides(op, bias):
             return value
         here = broadcast_load(bias, shape, i)
-        return te.select(here, value, _masked(op, value)) if is_bool(bias.dtype) else value + widen(here)
+        masked = op.masked_score if isinstance(op, AttentionBiasOp) else None
+        return value + widen(here) if masked is None else te.select(here, value, number(masked.value.data, value))
 
     return te.compute(shape, score, name="scores")
-
-
-def _masked(op: AttentionBase, like: te.Expr) -> te.Expr:
-    """The score of a key that a mask hides."""
-    given = op.masked_score if isinstance(op, AttentionBiasOp) else None
-    return number(-math.inf if given is None else given.value.data, like)
 
 
 def _shared(head: te.Expr, queries: Dim, keys: Dim) -> te.Expr:
@@ -133,6 +127,29 @@ def _scale(op: AttentionBase, features: Dim, like: te.Expr) -> te.Expr:
     if features.constant_value:
         return number(features.constant_value**-0.5, like)
     return te.rsqrt(te.cast(te.cast(features, "index"), like.dtype))
+
+
+def _hides(op: AttentionBase, bias: te.Tensor) -> bool:
+    """Whether a bias says which keys are left out."""
+    return is_bool(bias.dtype) and isinstance(op, AttentionBiasOp) and op.masked_score is None
+
+
+def _seen(
+    op: AttentionBase, shape: tuple[Dim, ...], bias: te.Tensor | None
+) -> Callable[[te.Expr, te.Expr, te.Expr, te.Expr], te.Expr] | None:
+    """Whether a key is seen, by batch, head, query and key; `None` if all are."""
+    visible = _visible(op, *shape[2:])
+    hiding = bias if bias is not None and _hides(op, bias) else None
+    if visible is None and hiding is None:
+        return None
+
+    def seen(b: te.Expr, h: te.Expr, i: te.Expr, j: te.Expr) -> te.Expr:
+        if hiding is None:
+            return te.const(True, "i1") if visible is None else visible(i, j)
+        here = broadcast_load(hiding, shape, (b, h, i, j))
+        return here if visible is None else te.logical_and(visible(i, j), here)
+
+    return seen
 
 
 def _visible(op: AttentionBase, queries: Dim, keys: Dim) -> Callable[[te.Expr, te.Expr], te.Expr] | None:

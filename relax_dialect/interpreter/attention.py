@@ -21,6 +21,7 @@ def attention(op: AttentionBase, q: Array, k: Array, v: Array, bias: Array | Non
     scores = queries @ keys.swapaxes(2, 3) * queries.dtype.type(scale)
     scores = scores if bias is None else biased(op, scores, bias)
     seen = visible(op, queries.shape[2], keys.shape[2])
+    seen = seen & bias if bias is not None and hides(op, bias) else seen
     top = np.max(scores, axis=3, keepdims=True, initial=-np.inf, where=seen)
     powers = np.where(seen, np.exp(scores - top), 0)
     total = np.sum(powers, axis=3, keepdims=True)
@@ -31,10 +32,15 @@ def attention(op: AttentionBase, q: Array, k: Array, v: Array, bias: Array | Non
 
 def biased(op: AttentionBase, scores: Array, bias: Array) -> Array:
     """Scores moved by a bias, or replaced where a mask is off."""
-    if bias.dtype != np.bool_:
-        return scores + wide(bias)
+    if hides(op, bias):
+        return scores
     number = op.masked_score if isinstance(op, AttentionBiasOp) else None
-    return np.where(bias, scores, scores.dtype.type(-np.inf if number is None else number.value.data))
+    return scores + wide(bias) if number is None else np.where(bias, scores, scores.dtype.type(number.value.data))
+
+
+def hides(op: AttentionBase, bias: Array) -> bool:
+    """Whether a bias says which keys are left out."""
+    return bias.dtype == np.bool_ and isinstance(op, AttentionBiasOp) and op.masked_score is None
 
 
 def visible(op: AttentionBase, queries: int, keys: int) -> Array:

@@ -149,8 +149,8 @@ class AttentionOp(AttentionBase):
 class AttentionBiasOp(AttentionBase):
     """Attention with a bias, whose dimensions broadcast to batch, head, query and key.
 
-    A bias of bool says which keys are seen: the score of any other is `masked_score`, by default minus infinity, so
-    that a query that sees no key gives no number.
+    A bias of bool says which keys are seen. The others are left out, as by a causal mask, or have the score
+    `masked_score`: with minus infinity a query that sees no key gives no number.
 
     ```mlir
     %0 = relax.nn.attention_bias %q, %k, %v, %bias

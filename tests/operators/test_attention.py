@@ -30,6 +30,10 @@ PROGRAMS = Programs(
             "relax.nn.attention_bias %q, %k, %v, %m masked_score = -100.0",
         ),
         "hidden": (f"{QKV.format('f32')}, %m: !relax.tensor<[s, t], i1>", "relax.nn.attention_bias %q, %k, %v, %m"),
+        "infinite": (
+            f"{QKV.format('f32')}, %m: !relax.tensor<[s, t], i1>",
+            "relax.nn.attention_bias %q, %k, %v, %m masked_score = -inf",
+        ),
         "ordered": (
             "%q: !relax.tensor<[b, h, s, d], f32>, %k: !relax.tensor<[b, h, d, t], f32>, "
             "%v: !relax.tensor<[t, b, h, e], f32>",
@@ -102,8 +106,10 @@ def test_masks_that_choose(size: tuple[int, int, int, int]):
     mask[:] = True
     mask[:1] = False
     expected = _attention(*operands, np.ones((s, t), bool))
-    expected[:, :1] = np.nan if t else 0
+    expected[:, :1] = 0
     PROGRAMS.check("hidden", [*operands, mask], expected, NEAR)
+    expected[:, :1] = np.nan if t else 0
+    PROGRAMS.check("infinite", [*operands, mask], expected, NEAR)
 
 
 @pytest.mark.parametrize("size", SIZES)

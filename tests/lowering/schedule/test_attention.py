@@ -98,6 +98,7 @@ CASES = {
     "bias": Case(bias="bhst"),
     "bias of keys": Case("scale = 0.5", bias="boot"),
     "chosen": Case("masked_score = -5.0", bias="st", bias_dtype="i1"),
+    "hidden": Case('causal_mask = "BottomRight"', bias="bost", bias_dtype="i1"),
     "f64": Case(dtype="f64", shared=2),
 }
 LETTERS = "bst"

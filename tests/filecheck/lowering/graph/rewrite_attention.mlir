@@ -105,6 +105,20 @@ relax.func @no_heads[%b, %s, %t](%q: !relax.tensor<[b, s, 4], f32>, %k: !relax.t
 
 // -----
 
+// Changed orders around the operator become its layouts.
+// CHECK-LABEL: relax.func @ordered
+// CHECK:         %y = relax.nn.attention_bias %q, %k, %v, %m causal_mask = "TopLeft" q_layout = "BHSD" k_layout = "BHDS" out_layout = "SBHD"
+// CHECK-NEXT:    relax.return %y
+relax.func @ordered[%b, %s](%q: !relax.tensor<[b, 2, s, 4], f32>, %k: !relax.tensor<[b, 2, 4, s], f32>, %v: !relax.tensor<[b, s, 2, 4], f32>, %m: !relax.tensor<[s, s], i1>) -> !relax.tensor<[s, b, 2, 4], f32> {
+  %0 = relax.permute_dims %q axes = [0, 2, 1, 3]
+  %1 = relax.permute_dims %k axes = [0, 1, 3, 2]
+  %2 = relax.nn.attention_bias %0, %1, %v, %m causal_mask = "TopLeft" k_layout = "BHSD"
+  %y = relax.permute_dims %2 axes = [1, 0, 2, 3]
+  relax.return %y
+}
+
+// -----
+
 // Left as they are: probabilities that are used elsewhere, another axis, a bias that broadcasts the scores, batches
 // that are broadcast, 16-bit floats.
 // CHECK-LABEL: relax.func @used
