@@ -11,6 +11,7 @@ BENCHMARKS = (
     "dims",
     "matmul",
     "gemv",
+    "weights",
     "convolution",
     "elementwise",
     "reductions",

@@ -59,8 +59,10 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Ti
 
 def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | None, longest: int | None) -> Tiling:
     """The blocks for columns that lie in panels: these are read from the second-level cache, so sums are long."""
-    most = max(64, target.l2_bytes // 4 // (tiles.width * element_bytes) // 8 * 8)
-    depth = min(longest or most, most, -(-(length or most) // 8) * 8 or 8)
+    most = max(64, target.l2_bytes // 16 // (tiles.width * element_bytes) // 8 * 8)
+    most = min(longest or most, most)
+    turns = max(1, -(-(length or most) // most))
+    depth = max(8, -(-(length or most) // (8 * turns)) * 8)
     packed = max(1, target.l2_bytes // 2 // (depth * element_bytes * tiles.rows))
     return replace(tiles, depth=depth, height=tiles.rows * packed)
 

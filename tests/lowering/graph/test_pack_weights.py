@@ -193,6 +193,18 @@ def test_an_executable_has_panels_only(tmp_path: Path) -> None:
             np.testing.assert_allclose(result, np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
 
 
+def test_sums_of_bytes_are_exact() -> None:
+    text = """relax.func @main[%m](%x: !relax.tensor<[m, 700], i8>) -> !relax.object {
+  %w = relax.constant "w" : !relax.tensor<[700, 40], i8>
+  %0 = relax.matmul %x, %w out_dtype = i32
+  relax.return %0
+}"""
+    w, x = np.full((700, 40), -128, np.int8), np.full((20, 700), -128, np.int8)
+    w[:, 0], x[0] = 3, 1
+    result = VirtualMachine(build(with_weight(text, w)))["main"](x)
+    np.testing.assert_array_equal(np.from_dlpack(result), x.astype("i4") @ w.astype("i4"))
+
+
 def test_weights_by_name_stay_as_they_are() -> None:
     w = np.random.default_rng(0).standard_normal((96, 70)).astype("f4")
     x = np.ones((3, 96), np.float32)

@@ -120,3 +120,35 @@ tir.prim_func @other[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[
     }
   }
 }
+
+// Columns that lie in panels as wide as a tile are read where they are, whole vectors also past the last column; what is
+// read soon is asked for. Low tiles are made in parts of the sums.
+// CHECK-LABEL: tir.prim_func @panels
+// CHECK-NOT:     packed_columns
+// CHECK:         tir.prefetch %B_1[%{{.*}}] level 1
+// CHECK:         tir.prefetch %B_1[%{{.*}}] level 2
+// CHECK-NOT:     tir.load %B_1{{.*}} mask
+// CHECK:         tir.load %B_1[%{{.*}}] : vector<8xf32>
+// CHECK:         tir.for (%step{{.*}}) in
+// CHECK:         tir.store {{.*}}, %C_1[{{.*}}] mask
+tir.prim_func @panels[%m](%A: !tir.buffer<[m, 40], f32>, %B: !tir.buffer<[2, 40, 16], f32>, %C: !tir.buffer<[m, 20], f32>) {
+  %c16 = arith.constant 16 : index
+  %c20 = arith.constant 20 : index
+  %c40 = arith.constant 40 : index
+  tir.for (%i, %j, %r) in (%m, %c20, %c40) {
+    tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %c20, %vr = reduce %r in %c40) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %C[%vi, %vj]
+      }
+      %a = tir.load %A[%vi, %vr]
+      %panel = arith.divui %vj, %c16 : index
+      %within = arith.remui %vj, %c16 : index
+      %b = tir.load %B[%panel, %vr, %within]
+      %c = tir.load %C[%vi, %vj]
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      tir.store %s, %C[%vi, %vj]
+    }
+  }
+}
