@@ -8,6 +8,7 @@ from lowering.schedule.cpu.column_reduction import ColumnReduction
 from lowering.schedule.cpu.kernel import Kernel, work_of
 from lowering.schedule.cpu.padding import emit_padding, find_padding
 from lowering.schedule.cpu.reduction import Reduction, find_reduction
+from lowering.schedule.cpu.scan import emit_scan, find_scan
 from lowering.schedule.cpu.shared_reduction import emit_shared_reduction
 from lowering.schedule.cpu.stages import Stage
 from lowering.schedule.cpu.sweep import Sweep
@@ -16,13 +17,15 @@ from tir_dialect.types import IteratorKind
 
 
 def is_understood(stages: Sequence[Stage]) -> bool:
-    """Whether stages are maps and reductions in memory without gaps."""
+    """Whether stages are maps and reductions in memory without gaps, or one of running sums."""
     for stage in stages:
         if any(not op.buffer_type.has_default_strides or op.buffer_type.offset.terms for op in stage.places):
             return False
         if stage.of_kind(IteratorKind.REDUCE):
             if stage.of_kind(IteratorKind.SCAN) or find_reduction(stage) is None:
                 return False
+        elif len(stages) == 1 and find_scan(stage) is not None:
+            continue
         elif stage.init or not _maps_in_place(stage):
             return False
     return True
@@ -43,6 +46,10 @@ def reduction_of(stage: Stage) -> Reduction | None:
 
 def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> None:
     """The code of a map, or of a reduction that is taken apart in this way."""
+    scan = find_scan(stage)
+    if scan is not None:
+        emit_scan(kernel, scan)
+        return
     transposition = find_transposition(kernel, stage) if reduction is None else None
     padding = find_padding(stage) if reduction is None else None
     if padding is not None:

@@ -82,6 +82,10 @@ PROGRAMS = {
     "variance": Program(X, "relax.variance %x axes = [1]", lambda x: x.astype(np.float64).var(1), least=1),
     "argmax": Program(X, "relax.argmax %x axis = 1", lambda x: x.argmax(1), least=1),
     "argmin": Program(X, "relax.argmin %x axis = 0", lambda x: x.argmin(0), least=1),
+    "running sums": Program(X, "relax.cumsum %x axis = 1", lambda x: x.cumsum(1, dtype=np.float64)),
+    "running products": Program(
+        "%x: !relax.tensor<[m, 4, n], f32>", "relax.cumprod %x axis = -1", lambda x: x.cumprod(-1), ("mcn",)
+    ),
     "softmax": Program(X, "relax.nn.softmax %x", _softmax, least=1),
     "softmax of columns": Program(X3, "relax.nn.softmax %x axis = 1", lambda x: _softmax(x, 1), ("mcn",), least=1),
     "log softmax": Program(X, "relax.nn.log_softmax %x", lambda x: np.log(_softmax(x)), least=1),

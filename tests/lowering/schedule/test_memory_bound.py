@@ -159,3 +159,27 @@ def test_softmax_of_extreme_rows() -> None:
 def test_windows_at_the_border() -> None:
     x = np.full((2, 4, 9, 40), -5.0, np.float32)
     assert (np.from_dlpack(compiled(MAXIMUM_POOLING)(x)) == -5).all()
+
+
+def test_running_sums_of_special_numbers() -> None:
+    x = np.random.default_rng(0).standard_normal((4, 301)).astype(np.float32)
+    x[0, 0], x[1, 250], x[2, 7], x[3, 3:5] = -0.0, np.nan, np.inf, (np.inf, -np.inf)
+    with np.errstate(invalid="ignore"):
+        expected = x.cumsum(1)
+    result = np.from_dlpack(compiled("running sums")(x))
+    np.testing.assert_allclose(result, expected, rtol=3e-4, atol=3e-5)
+    assert np.signbit(result[0, 0])
+
+
+@pytest.mark.parametrize(
+    "options", ["axis = 1 exclusive", "axis = 0", "axis = 0 exclusive", "axis = 1 dtype = f64", ""]
+)
+def test_other_running_sums(options: str) -> None:
+    """Those for which there is no rule stay as they are."""
+    text = PROGRAMS["running sums"].text.replace("axis = 1", options)
+    x = np.random.default_rng(0).standard_normal((5, 37)).astype(np.float32)
+    padded = np.pad(x, ((0, 0), (1, 0)))[:, :-1] if "axis = 1" in options else np.pad(x, ((1, 0), (0, 0)))[:-1]
+    axis = None if "axis" not in options else int("1" in options)
+    expected = (padded if "exclusive" in options else x).cumsum(axis, dtype=np.float64)
+    result = np.from_dlpack(VirtualMachine(build(parse_module(text)))["main"](x))
+    np.testing.assert_allclose(result, expected, rtol=3e-5, atol=3e-6)

@@ -362,3 +362,40 @@ tir.prim_func @powers[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, 
     }
   }
 }
+
+// Running sums: the lanes of a vector are added to those 1, 2 and 4 further on; the sum of all before comes last.
+// CHECK-LABEL: tir.prim_func @running
+// CHECK:         tir.for (%row)
+// CHECK:           %carry = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local", align = 64>
+// CHECK:           tir.for (%v)
+// CHECK:             tir.load %X_1[{{.*}}] : vector<8xf32>
+// CHECK-NEXT:        vector.shuffle {{.*}}[0, 8, 9, 10, 11, 12, 13, 14]
+// CHECK-NEXT:        arith.addf
+// CHECK-NEXT:        vector.shuffle {{.*}}[0, 1, 8, 9, 10, 11, 12, 13]
+// CHECK-NEXT:        arith.addf
+// CHECK-NEXT:        vector.shuffle {{.*}}[0, 1, 2, 3, 8, 9, 10, 11]
+// CHECK-NEXT:        arith.addf
+// CHECK:             tir.store {{.*}}, %Y_1
+// CHECK:             vector.shuffle {{.*}}[7, 7, 7, 7, 7, 7, 7, 7]
+// CHECK:             tir.store {{.*}}, %carry
+// CHECK:           tir.for (%e)
+tir.prim_func @running[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n], f32>) {
+  tir.for (%i, %j) in (%m, %n) {
+    tir.block "b" (%vi = spatial %i in %m, %vj = scan %j in %n) {
+      %zero = arith.constant 0 : index
+      %one = arith.constant 1 : index
+      %before = arith.subi %vj, %one : index
+      %is_later = arith.cmpi sgt, %vj, %zero : index
+      %s = tir.if %is_later -> (f32) {
+        %y = tir.load %Y[%vi, %before]
+        %x = tir.load %X[%vi, %vj]
+        %t = arith.addf %y, %x : f32
+        tir.yield %t
+      } else {
+        %x = tir.load %X[%vi, %vj]
+        tir.yield %x
+      }
+      tir.store %s, %Y[%vi, %vj]
+    }
+  }
+}
