@@ -94,7 +94,8 @@ class Tile:
         self._begin(sums, places, memory, turn)
         with ExitStack() as loops:
             for number, axes in enumerate(self.blocks.reduced):
-                if ahead is not None and number == len(self.blocks.reduced) - 1:
+                if number == len(self.blocks.reduced) - 1:
+                    self._ask_for_data(height, data)
                     self._ask(ahead)
                 steps = (self.data.strides[axes[-1]], self.weights.strides[axes[-1]])
                 if turn is not None and number == 0:
@@ -135,8 +136,23 @@ class Tile:
         moves = [code.mul(count, code.dim(step)) for step in steps]
         return code.add(data, moves[0]), code.add(weights, moves[1])
 
-    def _ask(self, ahead: Ahead) -> None:
+    def _ask_for_data(self, height: int, data: SSAValue) -> None:
+        """Asks for what the next tile reads where this one reads, if the first-level cache holds that too."""
+        code, target = self.code, self.product.kernel.target
+        step = self.data.strides[self.blocks.pixels[-1]].constant_value
+        runs = product_of(self.extents[:-1]).constant_value
+        if step is None or runs is None:
+            return
+        line = LINE_BYTES // byte_size(self.product.what.element)
+        lines = -(-height * step // line)
+        if lines * runs * LINE_BYTES <= target.l1_bytes // 3:
+            for number in range(lines):
+                code.prefetch(self.data.memory, [code.add(data, height * step + number * line)], 1)
+
+    def _ask(self, ahead: Ahead | None) -> None:
         """Asks for the next lines of what is needed later."""
+        if ahead is None:
+            return
         code, line = self.code, LINE_BYTES // byte_size(self.product.what.element)
         place = code.add(ahead.start, code.mul(ahead.number, ahead.lines * line))
         for block in range(self.count):
