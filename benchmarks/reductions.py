@@ -92,6 +92,16 @@ CASES = (
         {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]},
     ),
     Case(
+        "mean pooling 3 x 3, 1 x 64 x 56 x 56",
+        "%x: !relax.tensor<[1, 64, m, n], f32>",
+        "relax.nn.avg_pool2d %x pool_size = [3, 3] strides = [1, 1] padding = [1, 1, 1, 1]",
+        _arrays((1, 64, 56, 56)),
+        None,
+        lambda torch: lambda x: torch.nn.functional.avg_pool2d(x, 3, 1, 1, count_include_pad=False),
+        "AveragePool",
+        {"kernel_shape": [3, 3], "strides": [1, 1], "pads": [1, 1, 1, 1]},
+    ),
+    Case(
         "mean of planes, 1 x 2048 x 7 x 7",
         "%x: !relax.tensor<[1, 2048, m, n], f32>",
         "relax.mean %x axes = [2, 3]",
