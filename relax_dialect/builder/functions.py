@@ -28,6 +28,9 @@ class FunctionTable:
         self._names: set[str] = set()
         self._declared: set[str] = set()
         self._fingerprints: dict[str, str] = {}
+        """The name of a function by what it is."""
+        self._new: list[str] = []
+        """Functions that are not among `_fingerprints` yet: most programs never ask."""
         for op in module.ops:
             if (name := symbol_name(op)) is not None:
                 self._names.add(name)
@@ -104,8 +107,9 @@ class FunctionTable:
         """
         func = func.clone() if func.parent is not None else func
         func.verify()
-        key = _fingerprint(func)
-        if (known := self._fingerprints.get(key)) is not None:
+        while self._new:
+            self._fingerprints.setdefault(_fingerprint(self._functions[self._new[0]]), self._new.pop(0))
+        if (known := self._fingerprints.get(_fingerprint(func))) is not None:
             return known
         unique = self.unique_name(name or func.sym_name.data)
         func.sym_name = StringAttr(unique)
@@ -132,7 +136,7 @@ class FunctionTable:
         self._functions[name] = func
         if isinstance(func, FuncOp):
             self._types[name] = func.function_type
-        self._fingerprints.setdefault(_fingerprint(func), name)
+        self._new.append(name)
 
 
 def _fingerprint(func: AnyFunc) -> str:

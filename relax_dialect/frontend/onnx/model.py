@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, numpy_helper
 
@@ -20,8 +21,12 @@ from relax_dialect.frontend.onnx.errors import OnnxImportError, Refusal
 OLDEST_OPSET = 1
 """Of the nodes of versions before 7, `legacy.py` says which are imported."""
 
+MAX_CHECKED_ELEMENTS = 1 << 10
+"""Elements of larger initializers are not handed to the checker of the onnx package, which copies them three times;
+`Model.array` looks at each of them."""
+
 MAX_CHECKED_BYTES = 1 << 30
-"""Larger models are not handed to the checker of the onnx package, which would copy them."""
+"""Models that are larger even so are not handed to it at all."""
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
@@ -82,33 +87,49 @@ def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     """A model from a file, its bytes, or parsed; raises `OnnxImportError` if it is malformed or too new or old."""
     model = _read(source)
     _check_versions(model)
-    if model.proto.ByteSize() <= MAX_CHECKED_BYTES:
+    bare = _without_elements(model.proto)
+    if bare.ByteSize() <= MAX_CHECKED_BYTES:
         try:
             check = cast("Callable[[ModelProto], None]", onnx.checker.check_model)
-            check(_without_elements(model.proto))
+            check(bare)
         except Exception as error:
             raise OnnxImportError(f"the model is malformed: {str(error).strip()}") from error
     return model
 
 
 def _without_elements(model: ModelProto) -> ModelProto:
-    """The model as the checker takes it: external data are looked at when they are read, outputs need no shape."""
-    external = any(each.data_location == TensorProto.EXTERNAL for each in model.graph.initializer)
-    if not external and all(map(_has_shape, model.graph.output)):
+    """The model as the checker takes it: large and external data are looked at when they are read, outputs need no
+    shape. What is large is never copied.
+    """
+    if not any(map(_stays_outside, model.graph.initializer)) and all(map(_has_shape, model.graph.output)):
         return model
     bare = ModelProto()
-    bare.CopyFrom(model)
+    _copy_fields(model, bare, "graph")
+    _copy_fields(model.graph, bare.graph, "initializer")
     for output in bare.graph.output:
         if not _has_shape(output):
             output.type.tensor_type.shape.SetInParent()
-    for tensor in bare.graph.initializer:
-        if tensor.data_location == TensorProto.EXTERNAL:
-            del tensor.external_data[:]
-            tensor.data_location = TensorProto.DEFAULT
-            tensor.raw_data = b""
-            del tensor.dims[:]
-            tensor.dims.append(0)
+    for tensor in model.graph.initializer:
+        if _stays_outside(tensor):
+            bare.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=[0], raw_data=b"")
+        else:
+            bare.graph.initializer.add().CopyFrom(tensor)
     return bare
+
+
+def _stays_outside(tensor: TensorProto) -> bool:
+    return tensor.data_location == TensorProto.EXTERNAL or math.prod(tensor.dims) > MAX_CHECKED_ELEMENTS
+
+
+def _copy_fields(source: Any, target: Any, left_out: str) -> None:
+    """Copies what a message has, but for one field."""
+    for field, value in source.ListFields():
+        if field.name == left_out:
+            continue
+        if not isinstance(value, Message) and not hasattr(value, "extend"):
+            setattr(target, field.name, value)
+        else:
+            getattr(target, field.name).MergeFrom(value)
 
 
 def _has_shape(info: ValueInfoProto) -> bool:
