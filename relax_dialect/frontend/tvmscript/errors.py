@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -11,7 +12,8 @@ class TVMScriptError(ValueError):
     """Text that is no module, or one that this reader does not take.
 
     `str(error)` is `file:line:column: error: message`, the line, and carets under what is meant. Lines and columns
-    count from 1, columns in characters.
+    count from 1, columns in characters. Of several independent errors the first one has the others with it, and its
+    text shows all of them.
     """
 
     def __init__(self, message: str, filename: str, line: int, column: int, source_line: str = "", width: int = 1):
@@ -19,7 +21,24 @@ class TVMScriptError(ValueError):
         self.filename = filename
         self.line = line
         self.column = column
+        self.others: tuple[TVMScriptError, ...] = ()
+        """Further errors of the same text, which do not follow from this one."""
         super().__init__(_render(message, filename, line, column, source_line, width))
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *map(str, self.others)])
+
+    @classmethod
+    def of_all(cls, errors: Sequence[TVMScriptError]) -> TVMScriptError:
+        """The first of several errors in the order of the text, with the others."""
+        places = {(error.line, error.column, error.message): error for error in errors}
+        first, *others = [places[key] for key in sorted(places)]
+        first.others = tuple(others)
+        return first
+
+
+class DependentError(TVMScriptError):
+    """An error that follows from another one, which has been noted already."""
 
 
 def _render(message: str, filename: str, line: int, column: int, source_line: str, width: int) -> str:
@@ -45,6 +64,11 @@ class Source:
     def fail(self, node: ast.AST, message: str) -> NoReturn:
         """Raises the error at the place of a node."""
         raise self.error(node, message)
+
+    def follows(self, node: ast.AST, message: str) -> DependentError:
+        """The error at the place of a node that follows from another one."""
+        error = self.error(node, message)
+        return DependentError(message, error.filename, error.line, error.column)
 
     def error(self, node: ast.AST, message: str) -> TVMScriptError:
         """The error at the place of a node."""

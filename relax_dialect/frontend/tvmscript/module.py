@@ -15,6 +15,7 @@ from relax_dialect.frontend.tvmscript.expressions import BUILD_ERRORS
 from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.purity import impure_functions
+from relax_dialect.frontend.tvmscript.recovery import mentions
 from relax_dialect.frontend.tvmscript.relax_function import RelaxFunctionReader
 from relax_dialect.frontend.tvmscript.scope import Scope
 from relax_dialect.frontend.tvmscript.signature import as_attributes, decorator_options, read_dictionary
@@ -70,6 +71,8 @@ class ModuleReader:
         self._constants = Scope(tree.captured)
         self._static = StaticReader(self._source, self._aliases, self._constants)
         self._contents = Contents()
+        self._failed: set[str] = set()
+        """Functions whose heads are wrong."""
 
     def read(self) -> ModuleOp:
         """The module; `TVMScriptError` for a text that has none, or a wrong one."""
@@ -83,6 +86,7 @@ class ModuleReader:
         program.plain = self._contents.plain
         self._read_prim_funcs(program, builder)
         self._read_functions(program, builder)
+        program.findings.raise_all()
         return self._finished(builder)
 
     # Collecting
@@ -157,27 +161,37 @@ class ModuleReader:
         for name, function in self._contents.functions.items():
             if function.kind != "prim_func":
                 continue
-            reader = PrimFunctionReader(self._source, self._aliases, self._constants, program, function.node)
-            func = reader.read(private=function.options.get("private", False))
-            filename, line, column = self._source.location(function.node)
-            func.location = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
-            builder.functions.define(func)
-            program.prim[name] = reader
-            reader.finish()
+            if not mentions(function.node, self._failed):
+                with program.findings.collected():
+                    self._read_prim_func(program, builder, name, function)
+            if name not in program.prim:
+                self._failed.add(name)
+
+    def _read_prim_func(self, program: Program, builder: BlockBuilder, name: str, function: Function) -> None:
+        reader = PrimFunctionReader(self._source, self._aliases, self._constants, program, function.node)
+        func = reader.read(private=function.options.get("private", False))
+        filename, line, column = self._source.location(function.node)
+        func.location = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
+        builder.functions.define(func)
+        program.prim[name] = reader
+        reader.finish()
 
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}
         impure = impure_functions(self._aliases, nodes)
-        readers: list[RelaxFunctionReader] = []
         for name, node in nodes.items():
             options = self._contents.functions[name].options
             pure = options.get("pure", name not in impure)
             reader = RelaxFunctionReader(self._source, self._aliases, self._constants, builder, program, node)
-            reader.prepare(pure=pure, private=options.get("private", False))
-            program.relax[name] = reader
-            readers.append(reader)
-        for reader in readers:
-            reader.build_body()
+            with program.findings.collected():
+                reader.prepare(pure=pure, private=options.get("private", False))
+                program.relax[name] = reader
+            if name not in program.relax:
+                self._failed.add(name)
+        for name, reader in program.relax.items():
+            if not mentions(nodes[name], self._failed) and isinstance(reader, RelaxFunctionReader):
+                with program.findings.collected():
+                    reader.build_body()
 
     def _finished(self, builder: BlockBuilder) -> ModuleOp:
         attributes = as_attributes(self._source, self._place(), self._contents.attributes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.names import suggestion
+from relax_dialect.frontend.tvmscript.recovery import Findings
 from relax_dialect.ops.memory import CallKernelOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
@@ -77,6 +78,8 @@ class Program:
         self.relax: dict[str, RelaxFunction] = {}
         self.prim: dict[str, PrimFunction] = {}
         self.type_params: Mapping[int, str] = {}
+        self.findings = Findings()
+        """What is wrong in the text."""
         self.plain: Mapping[str, ast.FunctionDef] = {}
         """Functions without a decorator, which only `R.emit_te` reads."""
 

@@ -28,6 +28,11 @@ class Unbound:
     reason: str
 
 
+@dataclass(frozen=True)
+class Failed(Unbound):
+    """A name whose binding is wrong: what uses it has no error of its own."""
+
+
 class Scope:
     """A stack of frames, each from names to what they stand for."""
 

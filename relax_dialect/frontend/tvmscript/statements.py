@@ -48,12 +48,16 @@ class StatementReader(ExpressionReader):
             if isinstance(statement, ast.Return):
                 if index + 1 < len(statements):
                     self.fail(statements[index + 1], "nothing can follow a return")
-                with self.builder.at(self._location(statement)):
+                with self.builder.at(self._location(statement)), self.program.findings.collected():
                     return self._returned(statement)
+                raise self.source.follows(statement, "the result is wrong")
             if isinstance(statement, ast.If) and returns(statement):
                 with self.builder.at(self._location(statement)):
                     return self._returning_branch(statement, statements[index + 1 :], whole)
-            with self.builder.at(self._location(statement)):
+            with (
+                self.builder.at(self._location(statement)),
+                self.program.findings.collected(self.scope, statement),
+            ):
                 self._statement(statement, whole)
         return None
 
@@ -341,11 +345,15 @@ class StatementReader(ExpressionReader):
         for name, param in zip(names, params, strict=True):
             if not (isinstance(param.type, PrimType) and param.type.symbol == name):
                 self.scope.bind(name, param)
+        before = len(self.program.findings)
         value = self.body(node.body, node.body)
         if value is None:
             value = self.expr(node, None)
         if ret is not None:
-            value = self.refine(node.returns or node, value, refine(ret, value.type))
+            with self.program.findings.collected():
+                value = self.refine(node.returns or node, value, refine(ret, value.type))
+        if len(self.program.findings) != before:
+            raise self.source.follows(node, f"{node.name} has errors")
         result = value
         self.emit(node, lambda: self.builder.emit_func_output(result))
 

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 from relax_dialect.frontend.tvmscript import evaluator
 from relax_dialect.frontend.tvmscript.errors import Source
 from relax_dialect.frontend.tvmscript.names import Aliases, suggestion
-from relax_dialect.frontend.tvmscript.scope import Scope, Unbound, symbol_of
+from relax_dialect.frontend.tvmscript.scope import Failed, Scope, Unbound, symbol_of
 from relax_dialect.frontend.tvmscript.source import parse_expression
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.dtypes import parse_dtype
@@ -105,6 +105,8 @@ class StaticReader:
         """What a name stands for; in a signature a new one is a new dimension."""
         if node.id in self.scope:
             found = self.scope.find(node.id)
+            if isinstance(found, Failed):
+                raise self.source.follows(node, found.reason)
             if isinstance(found, Unbound):
                 self.fail(node, found.reason)
             return found

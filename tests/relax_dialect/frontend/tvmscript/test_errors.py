@@ -158,3 +158,61 @@ def test_deep_nesting_is_an_error():
     text = f"@R.function\ndef f(x: R.Tensor((4,), 'float32')):\n    return {'-' * 5000}x\n"
     with pytest.raises(TVMScriptError, match=r"nested too deeply|too many|no Python"):
         parse(text)
+
+
+SEVERAL = """
+from tvm.script import ir as I, relax as R, tir as T
+
+@I.ir_module
+class Module:
+    @T.prim_func
+    def kernel(a: T.handle):
+        A = T.match_buffer(a, (4,), "float32")
+        A[0, 1] = T.float32(0)
+
+    @R.function
+    def first(x: R.Tensor((2, 3), "float32"), y: R.Tensor((4,), "float32")) -> R.Tensor((2, 4), "float32"):
+        with R.dataflow():
+            a = R.add(x, y)
+            b = R.exp(a)
+            R.output(b)
+        c = R.matmul(x, x)
+        return x
+
+    @R.function
+    def head(x: R.Tensr((2, 3), "float32")):
+        return x
+
+    @R.function
+    def uses(x: R.Tensor((2, 3), "float32")):
+        z = head(x)
+        return undefined
+
+    @R.function
+    def last(x: R.Tensor((2, 3), "float32"), c: R.Prim("bool")):
+        if c:
+            z = R.exq(x)
+        else:
+            z = x
+        w = z + z
+        return undefined
+"""
+
+
+def test_all_independent_errors_are_reported():
+    """Not: what uses `a`, `b`, `z` or `head`."""
+    with pytest.raises(TVMScriptError) as caught:
+        parse(SEVERAL, filename="several.py")
+    errors = [caught.value, *caught.value.others]
+    assert [error.line for error in errors] == [9, 12, 14, 17, 21, 32, 36]
+    text = str(caught.value)
+    for message in (
+        "several.py:9:9: error: expected 1 indices, got 2",
+        "12:80: error: expected a value of type !relax.tensor<[2, 4], f32>, got !relax.tensor<[2, 3], f32>",
+        "several.py:14:17: error: 'relax.add' op dimensions 3 and 4 do not broadcast",
+        "'relax.matmul' op expected equal contracted dimensions, got 3 and 2",
+        "expected a type: R.Tensor",
+        "there is no operator R.exq; did you mean exp\n            z = R.exq(x)\n                ^^^^^",
+        "the name undefined is not defined here",
+    ):
+        assert message in text

@@ -1,0 +1,54 @@
+"""Going on behind an error, so that one run reports all errors of a text that do not follow from others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from relax_dialect.frontend.tvmscript.errors import DependentError, TVMScriptError
+from relax_dialect.frontend.tvmscript.scope import Failed, Scope
+
+
+class Findings:
+    """The errors of a text so far."""
+
+    def __init__(self) -> None:
+        self._errors: list[TVMScriptError] = []
+
+    def __len__(self) -> int:
+        return len(self._errors)
+
+    @contextmanager
+    def collected(self, scope: Scope | None = None, node: ast.stmt | None = None) -> Generator[None]:
+        """Keeps an error of the block and goes on behind it; names that `node` binds have failed in `scope` then.
+
+        An error behind one that was kept inside of the block follows from that.
+        """
+        before = len(self._errors)
+        try:
+            yield
+        except TVMScriptError as error:
+            if len(self._errors) == before and not isinstance(error, DependentError):
+                self._errors.append(error)
+            if scope is not None and node is not None:
+                for name in _bound(node):
+                    scope.bind(name, Failed("it was bound wrongly"))
+
+    def raise_all(self) -> None:
+        """Raises the errors, if there are any."""
+        if self._errors:
+            raise TVMScriptError.of_all(self._errors)
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    """The names that a statement binds."""
+    found = [each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)]
+    return [*found, node.name] if isinstance(node, ast.FunctionDef) else found
+
+
+def mentions(node: ast.AST, names: set[str]) -> bool:
+    """Whether a name of these stands anywhere in `node`, alone or behind a dot."""
+    found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    found |= {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    return not found.isdisjoint(names)
