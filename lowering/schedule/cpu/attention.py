@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.alone import reduction_of
+from lowering.schedule.cpu.attention_bound import find_bound
 from lowering.schedule.cpu.chains import Row, find_row
 from lowering.schedule.cpu.contraction import Contraction
 from lowering.schedule.cpu.kernel import Kernel
@@ -63,6 +64,8 @@ class Attention:
     """The load of the rows of the second product."""
     axes: Mapping[int, int]
     """The axis of the second product for each batch and row axis of the first."""
+    bound: Index | None
+    """The last column that counts, by the dimensions that choose a row; `None` if all may."""
     following: tuple[Step, ...]
     """What is computed of a total, and of what the chain keeps of its row."""
     unread: frozenset[SSAValue]
@@ -112,7 +115,8 @@ def find_attention(
     if hidden & read:
         return None
     unread = frozenset(hidden | (produced & own) - read)
-    return Attention(scores, tuple(maps), row, reductions, totals, weights, axes, tuple(steps), unread)
+    bound = find_bound(chain, reductions, frozenset((buffer, weights.buffer)), row.depth)
+    return Attention(scores, tuple(maps), row, reductions, totals, weights, axes, bound, tuple(steps), unread)
 
 
 def forms(indices: Iterable[Index], axes: Mapping[int, int]) -> tuple[Form, ...]:

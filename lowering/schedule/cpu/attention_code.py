@@ -142,8 +142,8 @@ class AttentionCode:
         body.run(stage.body)
         return {store.buffer: body.widened(body.value(store.value)) for store in stage.stores}
 
-    def chain(self, rows: Rows, row: SSAValue) -> None:
-        """What happens along the scores of a row."""
+    def chain(self, rows: Rows, row: SSAValue, end: SSAValue | None = None) -> None:
+        """What happens along the scores of a row, up to a column or all."""
         what, kernel, chain = self.what, self.kernel, self.what.row
         at = self.leading(self.digits(rows, row))
         scores = self.view(rows.scores, row, [self.n])
@@ -160,7 +160,8 @@ class AttentionCode:
         for items in chain.sweeps:
             found = {i: what.reductions[stage] for i, stage in enumerate(items) if stage in what.reductions}
             sweep = Sweep(kernel, items, range(chain.depth, len(items[0].axes)), found)
-            accumulators = sweep.emit(at)
+            part = None if end is None or sweep.outermost is not sweep.lane else (self.code.index(0), end)
+            accumulators = sweep.emit(at, part)
             if accumulators is not None:
                 accumulators.write(accumulators.finish())
         kernel.unread = outer
@@ -246,11 +247,29 @@ class PackedAttention(AttentionCode):
         def weight(strip: SSAValue) -> Element:
             return lambda i, r: code.load(rows.scores, [code.add(code.mul(strip, height), i), r])
 
-        self._product(self.scores, rows, panels.keys, query, features)
+        end = self._end(rows)
+        last = code.dim(self.n) if end is None else end
+        self._product(self.scores, rows, panels.keys, query, features, last)
         with code.loop(rows.count, "row") as row:
-            self.chain(rows, row)
+            self.chain(rows, row, end)
         self._clear(rows, code.mul(strips, height))
-        self._product(self.totals, rows, panels.values, weight, code.dim(self.n))
+        self._product(self.totals, rows, panels.values, weight, last, code.dim(self.totals.n))
+
+    def _end(self, rows: Rows) -> SSAValue | None:
+        """The number of columns that count for some row of a block; `None` if all may."""
+        code, bound, axes = self.code, self.what.bound, self.what.scores.row
+        moving = [] if bound is None else [axis for axis, stride in enumerate(bound.strides) if stride.terms]
+        if bound is None or len(moving) != 1 or bound.strides[moving[0]].constant_value != 1 or not axes:
+            return None
+        form = row_forms(self.what.scores)[moving[0]]
+        if form.base.terms or form.terms != frozenset(((axes[-1], constant(1)),)):
+            return None
+        # Rows that count as one with others begin anew after the last one.
+        length = code.dim(self.what.scores.stage.extents[axes[-1]])
+        first = code.remainder(rows.top, length) if len(axes) > 1 else rows.top
+        last = code.minimum(code.add(first, rows.count), length)
+        end = code.add(last, code.dim(bound.base))
+        return code.maximum(code.minimum(end, code.dim(self.n)), 0)
 
     def _clear(self, rows: Rows, end: SSAValue) -> None:
         """Zeros in the rows up to the end of the last strip: what lies there might be numbers that take long."""
@@ -267,13 +286,14 @@ class PackedAttention(AttentionCode):
         panels: SSAValue,
         reader: Callable[[SSAValue], Element],
         length: SSAValue,
+        columns: SSAValue,
     ) -> None:
         """One of the products for a block of rows, panel by panel."""
         code, tiles = self.code, self.tiles
         strips = code.divide(code.add(rows.count, tiles.rows - 1), tiles.rows)
         put = self.put_scores if product is self.scores else self.put_totals
         with (
-            code.loop(code.dim(ceildiv(product.n, constant(tiles.width))), "panel") as number,
+            code.loop(code.divide(code.add(columns, tiles.width - 1), tiles.width), "panel") as number,
             code.loop(strips, "strip") as strip,
         ):
             panel = self.view(panels, number, [depth_of(product), tiles.width])

@@ -17,6 +17,12 @@ from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
+from lowering.schedule.cpu.attention import find_attention
+from lowering.schedule.cpu.code import Code
+from lowering.schedule.cpu.contraction import find_contraction
+from lowering.schedule.cpu.grouping import split_groups
+from lowering.schedule.cpu.kernel import Kernel
+from lowering.schedule.cpu.stages import find_program, find_stages
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
@@ -94,6 +100,8 @@ CASES = {
     "causal": Case('causal_mask = "BottomRight"'),
     "window": Case('causal_mask = "TopLeft" window_size = 3'),
     "shared heads": Case(shared=3),
+    "shared heads, causal": Case('causal_mask = "BottomRight"', shared=3),
+    "causal from the start": Case('causal_mask = "TopLeft"', features=16),
     "one head": Case(heads=1),
     "bias": Case(bias="bhst"),
     "bias of keys": Case("scale = 0.5", bias="boot"),
@@ -155,6 +163,22 @@ def test_no_memory_for_all_scores(name: str) -> None:
                 for each in sizes
             )
             assert large <= 2 * small, op.buffer_type
+
+
+@pytest.mark.parametrize(("name", "is_bound"), [("causal", True), ("shared heads, causal", True), ("bias", False)])
+def test_columns_that_nobody_sees_are_left_out(name: str, is_bound: bool) -> None:
+    func = kernel(CASES[name].text)
+    split_groups(func)
+    program = find_program(func)
+    stages = None if program is None else find_stages(program)
+    assert program is not None
+    assert stages is not None
+    contractions = {stage: found for stage in stages if (found := find_contraction(stage)) is not None}
+    machine = Kernel(Code(func.body.block, func.location), Target.parse("x86-64-v4"), {})
+    own = frozenset(alloc.buffer for alloc in program.buffers)
+    found = find_attention(machine, contractions[stages[0]], stages[1:], contractions, own)
+    assert found is not None
+    assert (found.bound is not None) is is_bound
 
 
 def test_the_plan_has_no_scores() -> None:
