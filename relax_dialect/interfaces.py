@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Self
 
+from xdsl.dialects.builtin import i64
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation
+from xdsl.irdl import IRDLOperation, OptResultDef, VarResultDef
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
@@ -16,7 +17,9 @@ from relax_dialect.inference import DimCheck, Inference
 from relax_dialect.ops.syntax import parse_optional_result_types, print_result_types
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Prover
 
 
@@ -51,22 +54,27 @@ class InfersResultTypes(IRDLOperation, ABC):
         properties: Mapping[str, Attribute] | None = None,
         position: int | None = None,
     ) -> Self:
-        """Parses the end of the text, attributes and optional result types, and makes the op; inference errors become
-        parse errors.
+        """Parses the end of the text, attributes and optional result types, and makes the op.
 
-        `position` is where the text of the op starts.
+        An op whose types are wrong gets results of which nothing is known, so that the rest of the text is read and the
+        verifier reports all errors. If it has operands of the wrong kind, lacks properties, or may have any number of
+        results, the error is a parse error at `position`, where the text of the op starts.
         """
         attributes = parser.parse_optional_attr_dict()
         types: Sequence[Attribute] | None = parse_optional_result_types(parser)
+        error: VerifyException | None = None
         if types is None:
             try:
                 types = cls.infer_result_types([value.type for value in operands], properties)
-            except VerifyException as error:
-                start = parser.pos if position is None else position
-                parser.raise_error(str(error), start, start + 1)
-        return cls.create(
-            operands=operands, result_types=types, properties=dict(properties or {}), attributes=attributes
+            except VerifyException as found:
+                error, types = found, unknown_results(cls)
+        op = cls.create(
+            operands=operands, result_types=types or (), properties=dict(properties or {}), attributes=attributes
         )
+        if error is not None and (types is None or not _is_well_formed(op)):
+            start = parser.pos if position is None else position
+            parser.raise_error(str(error), start, start + 1)
+        return op
 
     def print_inferred(self, printer: Printer) -> None:
         """Prints the end of the text: attributes, and the result types unless they are the inferred ones."""
@@ -92,6 +100,32 @@ class InfersResultTypes(IRDLOperation, ABC):
             raise VerifyException(f"'{self.name}' op expected {len(inferred)} results, got {len(self.results)}")
         for index, want in enumerate(inferred):
             verify_result(self, index, want)
+
+
+_UNKNOWN = (TensorType(None, None), ObjectType(), ShapeType(None), FuncType(None), PrimType(i64), TupleType(()))
+"""Types that say least, of every kind."""
+
+
+def _is_well_formed(op: IRDLOperation) -> bool:
+    """Whether operands, properties and results are of the kinds that the op is defined with."""
+    try:
+        op.get_irdl_definition().verify(op)
+    except VerifyException:
+        return False
+    return True
+
+
+def unknown_results(cls: type[IRDLOperation]) -> tuple[StructInfo, ...] | None:
+    """Result types of an op of which nothing is known; `None` if their number is not fixed, or none of ours fits."""
+    found: list[StructInfo] = []
+    for _, definition in cls.get_irdl_definition().results:
+        if isinstance(definition, VarResultDef | OptResultDef):
+            return None
+        fitting = next((info for info in _UNKNOWN if definition.constr.verifies((info,))), None)
+        if fitting is None:
+            return None
+        found.append(fitting)
+    return tuple(found)
 
 
 def verify_result(op: Operation, index: int, inferred: StructInfo) -> None:
