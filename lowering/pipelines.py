@@ -143,6 +143,7 @@ class RelaxToVMPass(PipelinePass):
         # Constants in the order in which products read them.
         "pack-weights",
         *_TO_MEMORY,
+        "hoist-branch-results",
         "use-inplace-calls",
         *_FROM_MEMORY,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, Region, SSAValue
 
+from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
 from relax_dialect.traits import AliasesOperand, Loop, OnlyReadsTensors
 
@@ -82,17 +83,24 @@ def aliases(value: SSAValue) -> Iterator[SSAValue]:
 
 
 def escapes(alloc: AllocTensorOp) -> bool:
-    """Whether the tensor may be used after the function has returned or by code that we do not see.
+    """Whether the tensor may be used after the function has returned or by code that we do not see."""
+    return leaves(alloc.result)
+
+
+def leaves(tensor: SSAValue, *, past_branches: bool = False) -> bool:
+    """Whether a tensor, or a view of it, goes where it may be kept; `past_branches`, where the result of a branch does.
 
     Kernels and ops that only read a tensor's elements or metadata are known not to keep it; everything else (return,
     yield, tuple, capture, packed and relax functions) may.
     """
-    for alias in aliases(alloc.result):
+    for alias in aliases(tensor):
         for use in alias.uses:
             user = use.operation
             if isinstance(user, CallKernelOp | KillOp) or user.has_trait(OnlyReadsTensors):
                 continue
             if user.has_trait(AliasesOperand) and use.index == 0:
                 continue
-            return True
+            branch = user.parent_op() if past_branches and isinstance(user, YieldOp) else None
+            if not isinstance(branch, IfOp) or leaves(branch.res[use.index], past_branches=True):
+                return True
     return False
