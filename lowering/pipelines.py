@@ -48,7 +48,10 @@ class PipelinePass(ModulePass, ABC):
 def for_target(each: ModulePass, target: Target) -> ModulePass:
     """The same pass for a machine, if what it does depends on one."""
     from lowering.graph.convert_layout import ConvertLayoutPass
+    from lowering.graph.pack_weights import PackWeightsPass
 
+    if isinstance(each, PackWeightsPass):
+        return replace(each, target=f"host vector-bits={target.vector_bits} vector-registers={target.vector_registers}")
     return replace(each, block=target.lanes(32)) if isinstance(each, ConvertLayoutPass) else each
 
 

@@ -18,6 +18,7 @@ from lowering.graph.pack_weights import PackWeightsPass
 from lowering.graph.weight_panels import PanelLayout, pack, panel_parameters, with_panels
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
+from lowering.pipelines import for_target
 from lowering.schedule.schedule_cpu import schedule
 from relax_dialect.ops.values import ConstantOp
 from tests.lowering.to_llvm.conftest import call
@@ -191,6 +192,15 @@ def test_an_executable_has_panels_only(tmp_path: Path) -> None:
         for each in (executable, loaded):
             result = np.from_dlpack(VirtualMachine(each)["main"](x))
             np.testing.assert_allclose(result, np.maximum(x @ w, 0), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("machine", "width"), [("x86-64-v4", 32), ("x86-64-v3", 16), ("neoverse-n1", 12)])
+def test_a_build_for_another_machine_packs_for_it(machine: str, width: int) -> None:
+    module = with_weight(PROGRAM, np.ones((96, 70), np.float32))
+    LegalizeOpsPass().apply(Context(), module)
+    for_target(PackWeightsPass(), Target.parse(machine)).apply(Context(), module)
+    (constant,) = (op for op in module.walk() if isinstance(op, ConstantOp))
+    assert constant.weight_name == f"w.panels{width}"
 
 
 def test_sums_of_bytes_are_exact() -> None:
