@@ -112,11 +112,13 @@ def _convolution(op: Conv2dOp, known: Known) -> Step | None:
     if not plain or not isinstance(op.w.owner, ConstantOp) or x is None or weights is None or not _is_f32(op):
         return None
     filters, inner = (dim.constant_value or 0 for dim in weights[:2])
-    if 2 * filters < blocking.size or x[1] is not constant(groups * inner):
+    if 2 * filters < blocking.size:
         return None
     if groups == 1 and inner < blocking.size and known.of(op.x) is None:
         layouts = {"kernel_layout": StringAttr(blocking.outer), "out_layout": StringAttr(blocking.data)}
         return _same(op, [Role.AS_IT_IS, Role.OUTER_WEIGHTS], filters, **layouts)
+    if x[1] is not constant(groups * inner):
+        return None  # the blocks of data with any number of channels are any number
     role, kernel = Role.INNER_WEIGHTS, blocking.inner
     if inner == 1 and filters == groups:
         role, kernel, groups = Role.OUTER_WEIGHTS, blocking.outer, blocking.padded(groups)

@@ -10,12 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from lowering.pipelines import OptimizeGraphPass
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import op
+from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.rearranging import LayoutTransformOp
 from tests.support.programs import Tolerance, assert_same, check_pass, run_pipeline, run_with_copies, runner
+from tir_dialect.target import Target
 
 NEAR = Tolerance(2e-4, 2e-5)
 IN_BLOCKS = "convert-layout{block=4}"
@@ -171,3 +175,29 @@ def test_what_stands_between(places: int):
     assert [str(each.source.data) for each in moved] == ["NCHW"]
     outcome = run_with_copies(runner(converted, "main", "native"), [x])
     assert_same(outcome, run_with_copies(runner(module, "main", "interpret"), [x]), NEAR, "native")
+
+
+def test_blocks_of_the_machine_that_is_built_for():
+    builder = BlockBuilder()
+    with builder.function("main", {"x": ("n", 3, "h", "w")}) as (x,):
+        y = op.nn.conv2d(x, builder.const(np.ones((16, 3, 1, 1), np.float32)))
+        y = op.nn.conv2d(y, builder.const(np.ones((16, 16, 1, 1), np.float32)))
+        builder.emit_func_output(op.mean(y, [2, 3]))
+    for name, block in {"x86-64-v4": 16, "x86-64-v3": 8, "neoverse-n1": 4}.items():
+        optimized = builder.get().clone()
+        OptimizeGraphPass.run(Context(), optimized, Target.parse(name))
+        layouts = [each.layouts[2].text for each in optimized.walk() if isinstance(each, Conv2dOp)]
+        assert layouts == [f"NCHW{block}c"] * 2
+
+
+def test_any_number_of_channels():
+    """Data of which only the run time knows how many channels it has is read as it is, and checked."""
+    builder = BlockBuilder()
+    with builder.function("main", {"x": ("n", "c", "h", "w")}) as (x,):
+        y = op.nn.conv2d(x, builder.const(np.ones((8, 3, 1, 1), np.float32)))
+        y = op.nn.conv2d(y, builder.const(np.ones((8, 8, 1, 1), np.float32)))
+        builder.emit_func_output(op.mean(y, [2, 3]))
+    converted = check_pass(builder.get(), IN_BLOCKS, [[np.ones((2, 3, 4, 5), np.float32)]])
+    assert all(each.layouts[2].text == "NCHW4c" for each in converted.walk() if isinstance(each, Conv2dOp))
+    with pytest.raises(ValueError, match="channels that are 1 times the kernel's"):
+        runner(converted, "main", "native")(np.ones((2, 4, 4, 5), np.float32))
