@@ -16,6 +16,7 @@ from lowering.codegen.background import Background, few_collections
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import KernelOptions, Kernels, compile_prim_funcs
+from lowering.deferred.options import set_options
 from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.locations import names, place
 from lowering.native.objects import function_object, runtime_object, wrapper_object
@@ -67,6 +68,7 @@ def compile_program(
         lowered = module.clone()
         ExposePrimFuncsPass().apply(Context(), lowered)
         (RelaxToVMPass if options.opt_level else RelaxToVMPlainPass).run(Context(), lowered, target)
+        set_options(lowered, target, options.opt_level)
         constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
         kernels = compile_prim_funcs(
             lowered, target, cache=cache, options=options, progress=progress, background=background

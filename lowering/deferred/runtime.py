@@ -9,6 +9,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from lowering.deferred.options import Options
 from lowering.deferred.signature import Key, kind_key, value_key
 from lowering.deferred.specialize import for_kinds, for_values, needs_values, summary
 from lowering.diagnostics import InvalidModule
@@ -27,6 +28,7 @@ class DeferredFunction:
 
     def __init__(self, text: str):
         """Reads and verifies the text; raises what a module that is read raises."""
+        self._options = Options.of(text)
         module = parse_module(text, "<deferred>")
         verify_module(module)
         self._template = next(op for op in module.ops if isinstance(op, FuncOp))
@@ -51,19 +53,20 @@ class DeferredFunction:
         if needs_values(func):
             self._dependent.add(tuple(map(kind_key, arguments)))
             func, key = for_values(self._template, arguments), tuple(map(value_key, arguments))
-        function = _machine_code(func)
+        function = _machine_code(func, self._options)
         while len(self._compiled) >= MAX_KEPT:
             del self._compiled[next(iter(self._compiled))]
         self._compiled[key] = function
         return function
 
 
-def _machine_code(func: FuncOp) -> Callable[..., Any]:
+def _machine_code(func: FuncOp, options: Options) -> Callable[..., Any]:
     module = func.parent_op()
     if not isinstance(module, ModuleOp):
         raise ValueError("a deferred function has to be in a module")
     try:
-        return VirtualMachine(build(module))[func.sym_name.data]
+        built = build(module, target=options.target, opt_level=options.opt_level)
+        return VirtualMachine(built)[func.sym_name.data]
     except InvalidModule as error:
         raise TypeError(summary(error)) from error
 

@@ -1,16 +1,21 @@
 """Ops on values of unknown rank or dtype: compiled when the values are there, in every mode."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tvm_ffi
+from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
+from lowering.deferred.options import Options
 from lowering.deferred.runtime import DeferredFunction
 from lowering.parsing import parse_module
 from tests.support.programs import MODES, Tolerance, run_everywhere, runner
+from tir_dialect.target import Target
 from vm_dialect import Executable, VirtualMachine
+from vm_dialect.tensors import from_numpy
 
 ANY = "!relax.tensor<*, _>"
 CHAIN = f"""
@@ -158,3 +163,29 @@ def test_each_combination_is_compiled_once():
     assert function._compiled == compiled
     function([tvm_ffi.from_dlpack(arange(2, 2))])
     assert len(function._compiled) == 2
+
+
+@pytest.mark.parametrize("mode", ["bytecode", "native"])
+def test_deferred_code_is_built_like_the_program(mode: str, monkeypatch: pytest.MonkeyPatch):
+    """With its target and level, also if the executable was saved; by default the text says nothing of it."""
+    from lowering.deferred import runtime
+
+    seen: list[tuple[object, object]] = []
+
+    def watched(module: ModuleOp, **options: object) -> Executable:
+        seen.append((options["target"], options["opt_level"]))
+        return build(module)
+
+    monkeypatch.setattr(runtime, "build", watched)
+    target = replace(Target.host(), vector_bits=128, vector_registers=8)
+    for options, expected in (({}, (None, 3)), ({"target": target, "opt_level": 0}, (target, 0))):
+        runtime.deferred_function.cache_clear()
+        executable = Executable.from_bytes(build(parse_module(CHAIN), mode=mode, **options).to_bytes())
+        VirtualMachine(executable)["main"](from_numpy(arange(2)), from_numpy(arange(2)))
+        assert seen.pop() == expected
+
+
+def test_deferred_code_for_another_machine_is_made_for_ours():
+    other = Options.of("// built with O1 neoverse-n1\n")
+    assert other == Options(None if Target.host().arch == "x86_64" else other.target, 1)
+    assert Options.of("relax.func @f() {}") == Options(None, 3)
