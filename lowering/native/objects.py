@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -49,14 +50,26 @@ def wrapper_object(
 
 def runtime_object(target: Target, cache: CodeCache | None = None) -> bytes:
     """The object of the run-time support, which every module needs once."""
-    return _compiled(runtime_text(), target, FUNCTION_OPTIONS, cache)
+    return _compiled(runtime_text(), target, FUNCTION_OPTIONS, cache, _compile_once)
 
 
-def _compiled(text: str, target: Target, options: CompileOptions, cache: CodeCache | None) -> bytes:
+@lru_cache(maxsize=8)
+def _compile_once(text: str, target: Target, options: CompileOptions) -> bytes:
+    """Remembered in this process too, for those that build without a cache: it takes longer than a kernel."""
+    return compile_object(text, target, options)
+
+
+def _compiled(
+    text: str,
+    target: Target,
+    options: CompileOptions,
+    cache: CodeCache | None,
+    compile_text: Callable[[str, Target, CompileOptions], bytes] = compile_object,
+) -> bytes:
     cache = cache or default_cache()
     key = cache_key(["native", library_version(), target.code_key(), options.key(), text])
     data = cache.get(key)
     if data is None:
-        data = compile_object(text, target, options)
+        data = compile_text(text, target, options)
         cache.put(key, data)
     return data
