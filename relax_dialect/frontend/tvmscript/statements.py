@@ -8,22 +8,18 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
-from xdsl.ir import OpResult, SSAValue
 
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.tvmscript.calls import call_match_shape
-from relax_dialect.frontend.tvmscript.declarations import declarations
-from relax_dialect.frontend.tvmscript.evaluator import items_of
-from relax_dialect.frontend.tvmscript.expressions import ExpressionReader, ShapeDims
+from relax_dialect.frontend.tvmscript.bindings import BindingReader
 from relax_dialect.frontend.tvmscript.names import dotted
 from relax_dialect.frontend.tvmscript.purity import impure_calls
-from relax_dialect.frontend.tvmscript.scope import ModuleRef, Unbound
+from relax_dialect.frontend.tvmscript.scope import Unbound
 from relax_dialect.frontend.tvmscript.signature import decorator_options, read_signature, type_param_names
 from relax_dialect.frontend.tvmscript.usage import bound_names, name_counts, returns
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.refine import refine
 from relax_dialect.struct_info.symbols import iter_symbols
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import PrimType
 
 _REFUSED: dict[type[ast.stmt], str] = {
     ast.For: "relax functions have no `for`; write a recursive function, or a loop in a PrimFunc",
@@ -37,7 +33,7 @@ _REFUSED: dict[type[ast.stmt], str] = {
 }
 
 
-class StatementReader(ExpressionReader):
+class StatementReader(BindingReader):
     """Reads the body of one function."""
 
     _counted: tuple[Sequence[ast.stmt], Counter[str]] | None = None
@@ -95,101 +91,6 @@ class StatementReader(ExpressionReader):
     def _refuse(self, node: ast.stmt) -> NoReturn:
         reason = _REFUSED.get(type(node), "expected a binding, R.dataflow, if, a nested function or return")
         self.fail(node, reason)
-
-    # Bindings
-
-    def _assign(self, node: ast.Assign) -> None:
-        if len(node.targets) != 1:
-            self.fail(node, "expected one target; write one binding for each name")
-        target = node.targets[0]
-        if found := declarations(self.aliases, target, node.value):
-            for place, name, _ in found:
-                self._declare(place, name)
-            return
-        if (names := self._match_shape_targets(target, node.value)) is not None:
-            call_match_shape(self, node.value, names)
-            return
-        if self._is_module_alias(node.value):
-            self._bind(target, ModuleRef())
-            return
-        self._bind(target, self.value(node.value))
-
-    def _match_shape_targets(self, target: ast.expr, value: ast.expr) -> list[ast.expr] | None:
-        """The names in `n, m = R.match_shape(x.shape)`, the form of the first texts; else `None`."""
-        is_match = isinstance(value, ast.Call) and self.aliases.name_in("relax", value.func) == "match_shape"
-        if not is_match or not isinstance(target, ast.Tuple) or not isinstance(value, ast.Call):
-            return None
-        return target.elts if len(value.args) == 1 and not value.keywords else None
-
-    def _declare(self, node: ast.AST, name: str) -> None:
-        if name not in self.scope or isinstance(self.scope.find(name), Expr | Unbound):
-            self.declare(node, name)
-
-    def _is_module_alias(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and node.id not in self.scope and self.program.is_module(node.id)
-
-    def _bind(self, target: ast.expr, value: object) -> None:
-        if isinstance(target, ast.Tuple | ast.List):
-            fields = self.fields(target, self._unpacked(value))
-            if len(fields) != len(target.elts):
-                self.fail(target, f"expected {len(fields)} names, got {len(target.elts)}")
-            for each, field in zip(target.elts, fields, strict=True):
-                self._bind(each, field)
-            return
-        if not isinstance(target, ast.Name):
-            self.fail(target, "expected a name to bind; values do not change")
-        if isinstance(value, Expr):
-            self._label(value.value, target.id)
-        self.scope.bind(target.id, value)
-
-    def _unpacked(self, value: object) -> object:
-        if isinstance(value, Expr) and isinstance(value.type, ShapeType) and value.type.known_dims is not None:
-            return value.type.known_dims
-        return value
-
-    def _label(self, value: SSAValue, name: str) -> None:
-        is_new = isinstance(value, OpResult) and value.name_hint in (None, "gv", "lv")
-        if is_new and SSAValue.is_valid_name(name) and name != "_":
-            value.name_hint = name
-
-    def _annotated(self, node: ast.AnnAssign) -> None:
-        if not isinstance(node.target, ast.Name):
-            self.fail(node.target, "expected a name to bind")
-        if node.value is None:
-            if self.types.scalar(node.annotation) is None:
-                self.fail(node, "expected a value; only dimensions are declared without one, as n: T.int64")
-            self._declare(node.target, node.target.id)
-            return
-        if found := declarations(self.aliases, node.target, node.value):
-            self._declare(node.target, found[0][1])
-            return
-        # a value may bind dimensions that the annotation only names
-        with self.scope.inner():
-            self.expected = self.types.read(node.annotation, implicit=True)
-        try:
-            value = self.value(node.value)
-        finally:
-            self.expected = None
-        declared = self.types.read(node.annotation)
-        self._bind(node.target, self._conformed(node, value, declared))
-
-    def _conformed(self, node: ast.AnnAssign, value: object, declared: StructInfo) -> object:
-        """The value, checked to be what the annotation says."""
-        items = items_of(value)
-        if items is not None and isinstance(declared, TupleType) and len(items) == len(declared.fields):
-            pairs = zip(items, declared.fields, strict=True)
-            return tuple(self._conformed(node, each, info) for each, info in pairs)
-        if items is not None and isinstance(declared, ShapeType):
-            shape = self.shape(node, value)
-            value = shape if isinstance(shape, Expr) else ShapeDims(shape)
-        if isinstance(value, bool | int | float) and isinstance(declared, TensorType | PrimType):
-            number = value
-            if isinstance(declared, TensorType):
-                value = self.emit(node, lambda: self.builder.const(number, declared.dtype))
-            else:
-                value = self.emit(node, lambda: self.builder.prim(number, declared.dtype))
-        expr = self.expr(node, value)
-        return self.refine(node, expr, declared)
 
     def _effect(self, node: ast.expr) -> None:
         if isinstance(node, ast.Constant):
