@@ -18,6 +18,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursivelySpeculatable, RecursiveMemoryEffect, ReturnLike
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.ops.syntax import parse_body, print_body
 from relax_dialect.scope import BindsResultSymbols, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.erase import erase_symbols
@@ -75,19 +76,13 @@ class DataflowOp(IRDLOperation, BindsResultSymbols):
 
     @classmethod
     def parse(cls, parser: Parser) -> DataflowOp:
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        position = parser.pos
-        body = parser.parse_region()
-        if len(body.blocks) != 1 or not isinstance(body.block.last_op, OutputOp):
-            parser.raise_error("expected one block that ends in 'relax.output'", position, parser.pos)
+        body, attributes = parse_body(parser, OutputOp)
         op = cls(body)
-        op.attributes |= {} if attributes is None else attributes.data
+        op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
-        printer.print_op_attributes(self.attributes, print_keyword=True)
-        printer.print_string(" ")
-        printer.print_region(self.body)
+        print_body(printer, self, self.body)
 
     def verify_(self) -> None:
         verify_dataflow_body(self)  # C1, C2, C3

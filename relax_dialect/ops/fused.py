@@ -12,6 +12,7 @@ from xdsl.traits import RecursivelySpeculatable, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.control_flow import YieldOp, yielded
+from relax_dialect.ops.syntax import parse_body, print_body
 from relax_dialect.scope import symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.erase import erase_symbols
@@ -56,19 +57,13 @@ class FusedOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> FusedOp:
-        attributes = parser.parse_optional_attr_dict_with_keyword()
-        position = parser.pos
-        body = parser.parse_region()
-        if len(body.blocks) != 1 or not isinstance(body.block.last_op, YieldOp):
-            parser.raise_error("expected one block that ends in 'relax.yield'", position, parser.pos)
+        body, attributes = parse_body(parser, YieldOp)
         op = cls(body)
-        op.attributes |= {} if attributes is None else attributes.data
+        op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
-        printer.print_op_attributes(self.attributes, print_keyword=True)
-        printer.print_string(" ")
-        printer.print_region(self.body)
+        print_body(printer, self, self.body)
 
     def verify_(self) -> None:
         for op in self.body.block.ops:

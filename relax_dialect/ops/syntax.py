@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -39,6 +39,23 @@ def parse_optional_result_types(parser: Parser) -> list[StructInfo] | None:
 def parse_result_types(parser: Parser) -> list[StructInfo]:
     """Parses `: T, ...`."""
     return parser.expect(lambda: parse_optional_result_types(parser), "expected ':' and the result types")
+
+
+def parse_body(parser: Parser, terminator: type[Operation]) -> tuple[Region, dict[str, Attribute]]:
+    """Parses `attributes {...} { ... }`: a region of one block that ends in `terminator`, and the attributes."""
+    attributes = parser.parse_optional_attr_dict_with_keyword()
+    position = parser.pos
+    body = parser.parse_region()
+    if len(body.blocks) != 1 or not isinstance(body.block.last_op, terminator):
+        parser.raise_error(f"expected one block that ends in '{terminator.name}'", position, parser.pos)
+    return body, {} if attributes is None else dict(attributes.data)
+
+
+def print_body(printer: Printer, op: Operation, body: Region) -> None:
+    """Prints what `parse_body` reads."""
+    printer.print_op_attributes(op.attributes, print_keyword=True)
+    printer.print_string(" ")
+    printer.print_region(body)
 
 
 def print_result_types(printer: Printer, types: Sequence[Attribute]) -> None:
