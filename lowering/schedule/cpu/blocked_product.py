@@ -129,17 +129,15 @@ class BlockedProduct:
         target, threads = self.product.kernel.target, self.product.threads(PRODUCTS_PER_TASK, self._work)
         groups = ceildiv(self.channels, constant(self.shape.blocks))
         parts = ceildiv(TASKS_PER_THREAD * (threads - 1), maximum(groups, constant(1)))
-        if self._weights_stay:
-            parts = maximum(parts, ceildiv(self._bytes(self.product.what.rows), constant(target.l2_bytes // 4)))
+        room = target.l2_bytes // (4 if self._weights_stay else 2)
+        parts = maximum(parts, ceildiv(self._bytes(self.product.what.rows), constant(room)))
         return groups, maximum(parts, constant(1))
 
     def _digits(self, unit: SSAValue, groups: Dim, parts: Dim) -> tuple[SSAValue, SSAValue, SSAValue]:
-        """The batch, group and part of a unit: first all groups of a part, if the cache holds all weights."""
+        """The batch, group and part of a unit: all groups of a part, whose data the cache holds, before the next."""
         code = self.code
-        sizes = (groups, parts) if self._weights_stay else (parts, groups)
-        low, rest = code.remainder(unit, code.dim(sizes[0])), code.divide(unit, code.dim(sizes[0]))
-        high, batch = code.remainder(rest, code.dim(sizes[1])), code.divide(rest, code.dim(sizes[1]))
-        return (batch, low, high) if self._weights_stay else (batch, high, low)
+        group, rest = code.remainder(unit, code.dim(groups)), code.divide(unit, code.dim(groups))
+        return code.divide(rest, code.dim(parts)), group, code.remainder(rest, code.dim(parts))
 
     def _spot(self, axes: tuple[int, ...], number: SSAValue) -> Spot:
         """Single axes from one number for all."""
