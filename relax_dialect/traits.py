@@ -66,8 +66,15 @@ def impurity_of(op: Operation) -> str | None:
     effects = get_effects(op)
     if effects is None:
         return "has effects that are not known"
-    # New memory is no visible effect: nobody else has it.
-    return "reads or writes memory" if any(each.kind is not MemoryEffectKind.ALLOC for each in effects) else None
+    return "reads or writes memory" if effects else None
+
+
+def visible_impurity(op: Operation) -> str | None:
+    """`impurity_of`, but for ops that only make new memory: nobody else sees it, though each run makes another one."""
+    effects = None if op.regions else get_effects(op)
+    if effects and all(each.kind is MemoryEffectKind.ALLOC for each in effects):
+        return None
+    return impurity_of(op)
 
 
 class AliasesOperand(OpTrait):

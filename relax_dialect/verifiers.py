@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match
 from relax_dialect.symbols import called_functions, find_function
-from relax_dialect.traits import ControlFlow, impurity_of
+from relax_dialect.traits import ControlFlow, visible_impurity
 
 if TYPE_CHECKING:
     from relax_dialect.ops.dataflow import DataflowOp
@@ -40,7 +40,7 @@ def verify_solvable(func: FuncType, subject: str) -> None:
 def verify_body_purity(region: Region, subject: str) -> None:
     """Raises `VerifyException` at the first impure op of a pure function, which the message calls `subject`."""
     for op in walk_body(region):
-        if (reason := impurity_of(op)) is not None:
+        if (reason := visible_impurity(op)) is not None:
             raise VerifyException(
                 f"{subject} is pure, but holds '{op.name}', which is impure: it {reason}; declare the function impure"
             )
@@ -56,7 +56,7 @@ def verify_dataflow_body(dataflow: DataflowOp) -> None:
             raise VerifyException(f"'relax.dataflow' op holds '{op.name}', which is control flow")  # C2
         if isinstance(op, DataflowOp):
             raise VerifyException("'relax.dataflow' op holds another 'relax.dataflow'")  # C2
-        if (reason := impurity_of(op)) is not None:
+        if (reason := visible_impurity(op)) is not None:
             raise VerifyException(f"'relax.dataflow' op holds '{op.name}', which is impure: it {reason}")  # C1
         if isinstance(op, ClosureOp):
             _verify_captures(op, dataflow)

@@ -103,3 +103,15 @@ relax.func @stays(%x: !relax.object) -> !relax.object impure {
   %4 = relax.tuple(%0, %1, %2, %3)
   relax.return %4
 }
+
+// New memory is another one each time.
+// CHECK-LABEL: relax.func @new_memory
+// CHECK-NEXT:    %a = relax.alloc_tensor
+// CHECK-NEXT:    %b = relax.alloc_tensor
+// CHECK-NEXT:    %t = relax.tuple(%a, %b)
+relax.func @new_memory() -> !relax.object {
+  %a = relax.alloc_tensor : !relax.tensor<[4], f32>
+  %b = relax.alloc_tensor : !relax.tensor<[4], f32>
+  %t = relax.tuple(%a, %b)
+  relax.return %t
+}
