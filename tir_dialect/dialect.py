@@ -15,6 +15,7 @@ from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.lanes import CompareOp, SelectOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
@@ -54,6 +55,8 @@ TIR = Dialect(
         PrefetchOp,
         DimOp,
         RampOp,
+        CompareOp,
+        SelectOp,
         AssertOp,
         CallOp,
         CallExternOp,

@@ -31,6 +31,7 @@ from lowering.to_llvm.scalars import (
     to_integer,
     vector_constant,
 )
+from tir_dialect.ops.lanes import CompareOp, SelectOp
 
 Lower = Callable[[LLVMBuilder, Operation, Sequence[SSAValue]], SSAValue]
 
@@ -230,6 +231,15 @@ def _cmpf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAVal
     return b.compare_floats(predicate.value, lhs, rhs)
 
 
+def _compare(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    """Lane by lane."""
+    number, type_ = cast(CompareOp, op).number, operand_element(op)
+    if not cast(CompareOp, op).is_float:
+        return b.compare(llvm.ICmpPredicateFlag.from_int(number).value, *operands)
+    lhs, rhs = (convert_float(b, operand, type_, compute_type(type_)) for operand in operands)
+    return b.compare_floats(llvm.FCmpPredicateFlag.from_int(number).value, lhs, rhs)
+
+
 def _select(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     return b.select(*operands)
 
@@ -343,3 +353,6 @@ ARITH_LOWERINGS: dict[type[Operation], Lower] = {
     arith.BitcastOp: _bitcast,
 }
 """Every arith op with one result that is no container of values."""
+
+LANE_LOWERINGS: dict[type[Operation], Lower] = {CompareOp: _compare, SelectOp: _select}
+"""The ops of tir that do with vectors what those of arith do with scalars."""

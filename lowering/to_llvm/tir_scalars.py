@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
 from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 
-from lowering.to_llvm.arith_ops import ARITH_LOWERINGS
+from lowering.to_llvm.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
 from lowering.to_llvm.builder import element_type, lane_count
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.lane_values import Ramp, as_vector, compare, index_rule, is_varying
@@ -17,7 +17,7 @@ from lowering.to_llvm.math_ops import MATH_LOWERINGS
 from lowering.to_llvm.register_ops import REGISTER_LOWERINGS
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 
-SCALAR_LOWERINGS = {**ARITH_LOWERINGS, **MATH_LOWERINGS, **REGISTER_LOWERINGS}
+SCALAR_LOWERINGS = {**ARITH_LOWERINGS, **LANE_LOWERINGS, **MATH_LOWERINGS, **REGISTER_LOWERINGS}
 """Ops that are lowered by a function over operands."""
 
 

@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 
 from tir_dialect.interpreter import numerics
 from tir_dialect.interpreter.widths import bits_of, numpy_type
+from tir_dialect.ops.lanes import CompareOp, SelectOp
 
 Expression: TypeAlias = Callable[[Operation, Sequence[str]], str]
 """From an op and the names of its operands to the text of its value."""
@@ -76,8 +77,10 @@ _UNSIGNED = {"ult": "<", "ule": "<=", "ugt": ">", "uge": ">="}
 
 def _compare_integers(op: Operation, names: Sequence[str]) -> str:
     assert isinstance(op, arith.CmpiOp)
-    predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
-    bits = _operand_bits(op)
+    return _integers_compared(arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data], _operand_bits(op), names)
+
+
+def _integers_compared(predicate: str, bits: int, names: Sequence[str]) -> str:
     if predicate in _UNSIGNED:
         mask = (1 << bits) - 1
         return f"({names[0]} & {mask}) {_UNSIGNED[predicate]} ({names[1]} & {mask})"
@@ -104,6 +107,14 @@ _FLOAT_PREDICATES = {
     "uno": "({0} != {0} or {1} != {1})",
     "true": "True",
 }
+
+
+def _compare_lanes(op: Operation, names: Sequence[str]) -> str:
+    assert isinstance(op, CompareOp)
+    predicate = op.predicate.data
+    if op.is_float:
+        return _FLOAT_PREDICATES[predicate].format(*names)
+    return _integers_compared(predicate, _operand_bits(op), names)
 
 
 def _compare_floats(op: Operation, names: Sequence[str]) -> str:
@@ -170,6 +181,8 @@ EXPRESSIONS: dict[type[Operation], Expression] = {
     arith.CmpiOp: _compare_integers,
     arith.CmpfOp: _compare_floats,
     arith.SelectOp: _plain("{1} if {0} else {2}"),
+    CompareOp: _compare_lanes,
+    SelectOp: _plain("{1} if {0} else {2}"),
     arith.IndexCastOp: _integer("{0}"),
     arith.TruncIOp: _integer("{0}"),
     arith.ExtSIOp: _sign_extend,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Region, SSAValue
 
 from lowering.schedule.cpu.alone import emit_alone, is_understood, reduction_of
-from lowering.schedule.cpu.blocked_lines import BlockedLines, leave_out_borders, lines_of
-from lowering.schedule.cpu.blocked_product import BlockedProduct, is_blocked
 from lowering.schedule.cpu.attention import Attention, find_attention
 from lowering.schedule.cpu.attention_streamed import emit_attention
+from lowering.schedule.cpu.blocked_lines import BlockedLines, leave_out_borders, lines_of
+from lowering.schedule.cpu.blocked_product import BlockedProduct, is_blocked
 from lowering.schedule.cpu.code import Code
 from lowering.schedule.cpu.contraction import Contraction, find_contraction
 from lowering.schedule.cpu.dot_product import DotProduct, can_dot

@@ -131,7 +131,7 @@ def expected(text: str, arrays: Sequence[np.ndarray]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("name", [name for name in CASES if name != "chosen"])
+@pytest.mark.parametrize("name", CASES)
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     case = CASES[name]
     func = kernel(case.text)

@@ -108,6 +108,26 @@ def test_reductions_shuffles_and_elements():
     assert list(k) == [100, 27, 1, -128]
 
 
+def test_lanes_are_compared_and_chosen():
+    text = """
+    tir.prim_func @f(%X: !tir.buffer<[4], f32>, %Y: !tir.buffer<[4], f32>, %K: !tir.buffer<[4], i8>) {
+      %c0 = arith.constant 0 : index
+      %x = tir.load %X[%c0] : vector<4xf32>
+      %y = tir.load %Y[%c0] : vector<4xf32>
+      %k = tir.load %K[%c0] : vector<4xi8>
+      %zero = arith.constant dense<0> : vector<4xi8>
+      %less = tir.compare olt %x, %y : vector<4xf32>
+      %above = tir.compare ugt %k, %zero : vector<4xi8>
+      %both = arith.andi %less, %above : vector<4xi1>
+      %r = tir.select %both, %x, %y : vector<4xf32>
+      tir.store %r, %Y[%c0]
+    }
+    """
+    x, y, k = np.float32([1, 2, np.nan, 3]), np.float32([5, 1, 7, 8]), np.int8([-1, 1, 1, 0])
+    run_text(text, x, y, k)
+    assert list(y) == [1.0, 1.0, 7.0, 8.0]
+
+
 @pytest.mark.parametrize("start", [-1, 8, 100])
 def test_vector_out_of_range(start):
     text = """

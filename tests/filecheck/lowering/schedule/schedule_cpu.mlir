@@ -152,3 +152,36 @@ tir.prim_func @panels[%m](%A: !tir.buffer<[m, 40], f32>, %B: !tir.buffer<[2, 40,
     }
   }
 }
+
+// An epilogue that chooses does so for all lanes of a vector at once.
+// CHECK-LABEL: tir.prim_func @chosen
+// CHECK:         %[[MASK:.*]] = tir.compare ogt %{{.*}}, %{{.*}} : vector<8xf32>
+// CHECK:         tir.select %[[MASK]], %{{.*}}, %{{.*}} : vector<8xf32>
+tir.prim_func @chosen[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[k, n], f32>, %D: !tir.buffer<[m, n], f32>) {
+  %C = tir.alloc_buffer : !tir.buffer<[m, n], f32>
+  tir.for (%i, %j, %r) in (%m, %n, %k) {
+    tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %n, %vr = reduce %r in %k) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %C[%vi, %vj]
+      }
+      %a = tir.load %A[%vi, %vr]
+      %b = tir.load %B[%vr, %vj]
+      %c = tir.load %C[%vi, %vj]
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      tir.store %s, %C[%vi, %vj]
+    }
+  }
+  tir.for (%i, %j) in (%m, %n) {
+    tir.block "d" (%vi = spatial %i in %m, %vj = spatial %j in %n) {
+      %zero = arith.constant 0.0 : f32
+      %half = arith.constant 0.5 : f32
+      %c = tir.load %C[%vi, %vj]
+      %above = arith.cmpf ogt, %c, %zero : f32
+      %less = arith.mulf %c, %half : f32
+      %d = arith.select %above, %c, %less : f32
+      tir.store %d, %D[%vi, %vj]
+    }
+  }
+}

@@ -1,0 +1,162 @@
+"""Comparison and choice lane by lane, which `arith` has for scalars only."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, StringAttr, VectorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from tir_dialect.ops.memory import lanes_of
+from tir_dialect.ops.syntax import parse_defined_operand
+
+I1 = IntegerType(1)
+
+
+@irdl_op_definition
+class CompareOp(IRDLOperation):
+    """Compares the lanes of two vectors: a mask of those for which the predicate holds.
+
+    ```mlir
+    %m = tir.compare olt %a, %b : vector<8xf32>
+    ```
+
+    Predicates are those of `arith.cmpf` for floats and of `arith.cmpi` for integers.
+
+    C1: the operands are vectors of numbers with one fixed dimension, of one type.
+    C2: the predicate is one for such numbers.
+    C3: the result is a mask with as many lanes.
+    """
+
+    name = "tir.compare"
+
+    predicate = prop_def(StringAttr)
+    lhs = operand_def(VectorType)
+    rhs = operand_def(VectorType)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, predicate: str, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
+        lanes = lanes_of(SSAValue.get(lhs).type) or 1
+        super().__init__(
+            operands=[lhs, rhs],
+            properties={"predicate": StringAttr(predicate)},
+            result_types=[VectorType(I1, [lanes])],
+        )
+
+    @property
+    def is_float(self) -> bool:
+        """Whether floats are compared."""
+        return isa(self.lhs.type, VectorType) and isinstance(self.lhs.type.element_type, AnyFloat)
+
+    @property
+    def number(self) -> int:
+        """The number that the predicate has in `arith`."""
+        return self._predicates().index(self.predicate.data)
+
+    def _predicates(self) -> list[str]:
+        known = arith.CMPF_COMPARISON_OPERATIONS if self.is_float else arith.CMPI_COMPARISON_OPERATIONS
+        return list(known)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CompareOp:
+        predicate = parser.parse_identifier("a predicate")
+        lhs = parse_defined_operand(parser)
+        parser.parse_punctuation(",")
+        rhs = parse_defined_operand(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        parser.parse_type()
+        op = cls(predicate, lhs, rhs)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.predicate.data} ")
+        printer.print_list((self.lhs, self.rhs), printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.lhs.type)
+
+    def verify_(self) -> None:
+        lanes = lanes_of(self.lhs.type)
+        if lanes is None or self.lhs.type != self.rhs.type or not _has_numbers(self.lhs):
+            raise VerifyException(
+                "'tir.compare' op expected two vectors of numbers of one type with one fixed dimension, got "
+                f"{self.lhs.type} and {self.rhs.type}"
+            )  # C1
+        if self.predicate.data not in self._predicates():
+            raise VerifyException(
+                f"'tir.compare' op expected one of {', '.join(self._predicates())}, got {self.predicate.data}"
+            )  # C2
+        if self.result.type != VectorType(I1, [lanes]):
+            raise VerifyException(
+                f"'tir.compare' op expected a result of type {VectorType(I1, [lanes])}, got {self.result.type}"
+            )  # C3
+
+
+def _has_numbers(value: SSAValue) -> bool:
+    return isa(value.type, VectorType) and isinstance(value.type.element_type, AnyFloat | IntegerType | IndexType)
+
+
+@irdl_op_definition
+class SelectOp(IRDLOperation):
+    """Takes each lane from one of two vectors: where the mask is on, from the first.
+
+    ```mlir
+    %r = tir.select %mask, %a, %b : vector<8xf32>
+    ```
+
+    C1: the vectors and the result have one type.
+    C2: the mask is of `i1`, with as many lanes.
+    """
+
+    name = "tir.select"
+
+    mask = operand_def(VectorType)
+    on = operand_def(VectorType)
+    off = operand_def(VectorType)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, mask: SSAValue | Operation, on: SSAValue | Operation, off: SSAValue | Operation):
+        super().__init__(operands=[mask, on, off], result_types=[SSAValue.get(on).type])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> SelectOp:
+        mask = parse_defined_operand(parser)
+        parser.parse_punctuation(",")
+        on = parse_defined_operand(parser)
+        parser.parse_punctuation(",")
+        off = parse_defined_operand(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        parser.parse_type()
+        op = cls(mask, on, off)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_list(self.operands, printer.print_ssa_value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+    def verify_(self) -> None:
+        if not self.on.type == self.off.type == self.result.type:
+            raise VerifyException(
+                f"'tir.select' op expected vectors of type {self.result.type}, got {self.on.type} and {self.off.type}"
+            )  # C1
+        lanes = lanes_of(self.result.type)
+        if lanes is None or self.mask.type != VectorType(I1, [lanes]):
+            raise VerifyException(
+                f"'tir.select' op expected a mask of i1 for {self.result.type}, got {self.mask.type}"
+            )  # C2
