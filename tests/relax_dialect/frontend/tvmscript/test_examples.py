@@ -49,39 +49,51 @@ def random(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).random(shape, np.float32)
 
 
-@tvm_ffi.register_global_func("custom_inplace_update", override=True)
 def _custom_inplace_update(tensor: tvm_ffi.Tensor) -> None:
     np.from_dlpack(tensor)[...] *= 2
 
 
-@tvm_ffi.register_global_func("custom_print", override=True)
 def _custom_print(tensor: tvm_ffi.Tensor) -> None:
     assert np.from_dlpack(tensor).ndim == 2
 
 
-@tvm_ffi.register_global_func("custom_add", override=True)
 def _custom_add(one: tvm_ffi.Tensor, other: tvm_ffi.Tensor) -> tvm_ffi.Tensor:
     return tvm_ffi.from_dlpack(np.from_dlpack(one) + np.from_dlpack(other))
 
 
-@tvm_ffi.register_global_func("custom_tile", override=True)
 def _custom_tile(tensor: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     np.from_dlpack(out)[...] = np.tile(np.from_dlpack(tensor), (1, 2))
 
 
-@tvm_ffi.register_global_func("flatten", override=True)
 def _flatten(tensor: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     np.from_dlpack(out)[...] = np.from_dlpack(tensor).reshape(-1)
 
 
-@tvm_ffi.register_global_func("myshape_func", override=True)
 def _myshape_func(shape: tvm_ffi.Shape) -> tvm_ffi.Shape:
     return shape
 
 
-@tvm_ffi.register_global_func("custom_func", override=True)
 def _custom_func(tensor: tvm_ffi.Tensor, out: tvm_ffi.Tensor) -> None:
     np.from_dlpack(out)[...] = np.from_dlpack(tensor)
+
+
+PACKED = {
+    "custom_inplace_update": _custom_inplace_update,
+    "custom_print": _custom_print,
+    "custom_add": _custom_add,
+    "custom_tile": _custom_tile,
+    "flatten": _flatten,
+    "myshape_func": _myshape_func,
+    "custom_func": _custom_func,
+}
+
+
+@pytest.fixture(autouse=True)
+def packed_functions() -> None:
+    """Other tests give these names to functions of their own."""
+    for name, function in PACKED.items():
+        tvm_ffi.register_global_func(name, function, override=True)
+
 
 
 @pytest.mark.parametrize("name", ["rfc_module", "notes_module", "overview_module"])
@@ -209,7 +221,6 @@ def linear1(x: T.Buffer((1, 128)), w: T.Buffer((128, 128)), b: T.Buffer((128,)),
 """
 
 
-@tvm_ffi.register_global_func("read_tensor", override=True)
 def _read_tensor(name: str) -> tvm_ffi.Tensor:
     return tvm_ffi.from_dlpack(random(128, 128))
 
