@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, StringAttr, VectorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -16,6 +16,29 @@ from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.syntax import parse_defined_operand
 
 I1 = IntegerType(1)
+
+
+def _parse_lanes(parser: Parser, count: int) -> tuple[list[SSAValue], dict[str, Attribute]]:
+    """So many operands, attributes, and the type of the last operand."""
+    operands = [parse_defined_operand(parser)]
+    for _ in range(count - 1):
+        parser.parse_punctuation(",")
+        operands.append(parse_defined_operand(parser))
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    start = parser.pos
+    written = parser.parse_type()
+    if written != operands[-1].type:
+        parser.raise_error(f"expected {operands[-1].type}, the type of the operand, got {written}", start, parser.pos)
+    return operands, attributes
+
+
+def _print_lanes(printer: Printer, op: Operation, type: Attribute) -> None:
+    printer.print_string(" ")
+    printer.print_list(op.operands, printer.print_ssa_value)
+    printer.print_op_attributes(op.attributes)
+    printer.print_string(" : ")
+    printer.print_attribute(type)
 
 
 @irdl_op_definition
@@ -67,22 +90,14 @@ class CompareOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> CompareOp:
         predicate = parser.parse_identifier("a predicate")
-        lhs = parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        rhs = parse_defined_operand(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        parser.parse_type()
+        (lhs, rhs), attributes = _parse_lanes(parser, 2)
         op = cls(predicate, lhs, rhs)
         op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(f" {self.predicate.data} ")
-        printer.print_list((self.lhs, self.rhs), printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.lhs.type)
+        printer.print_string(f" {self.predicate.data}")
+        _print_lanes(printer, self, self.lhs.type)
 
     def verify_(self) -> None:
         lanes = lanes_of(self.lhs.type)
@@ -131,24 +146,13 @@ class SelectOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> SelectOp:
-        mask = parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        on = parse_defined_operand(parser)
-        parser.parse_punctuation(",")
-        off = parse_defined_operand(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        parser.parse_type()
+        (mask, on, off), attributes = _parse_lanes(parser, 3)
         op = cls(mask, on, off)
         op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        printer.print_list(self.operands, printer.print_ssa_value)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
+        _print_lanes(printer, self, self.result.type)
 
     def verify_(self) -> None:
         if not self.on.type == self.off.type == self.result.type:

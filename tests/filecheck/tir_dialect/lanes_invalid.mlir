@@ -4,7 +4,15 @@
 tir.prim_func @compare_c1(%a: f32) {
   %x = vector.broadcast %a : f32 to vector<4xf32>
   %y = vector.broadcast %a : f32 to vector<8xf32>
-  %m = tir.compare olt %x, %y : vector<4xf32>
+  %m = tir.compare olt %x, %y : vector<8xf32>
+}
+
+// -----
+
+// CHECK: expected vector<4xf32>, the type of the operand, got vector<8xf32>
+tir.prim_func @type(%a: f32) {
+  %x = vector.broadcast %a : f32 to vector<4xf32>
+  %m = tir.compare olt %x, %x : vector<8xf32>
 }
 
 // -----
@@ -30,7 +38,7 @@ tir.prim_func @select_c1(%a: f32) {
   %x = vector.broadcast %a : f32 to vector<4xf32>
   %y = vector.broadcast %a : f32 to vector<8xf32>
   %m = tir.compare olt %x, %x : vector<4xf32>
-  %r = tir.select %m, %x, %y : vector<4xf32>
+  %r = tir.select %m, %x, %y : vector<8xf32>
 }
 
 // -----
