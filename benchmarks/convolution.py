@@ -12,7 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.compute import Case, in_processes, run
+from benchmarks.compute import Case, run
+from benchmarks.timing import in_processes
 from tir_dialect.target import Target
 
 # channels, height and width, filters, size of the window, stride, groups

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.compute import Case, in_processes, run
+from benchmarks.compute import Case, run
 from benchmarks.matmul import program
+from benchmarks.timing import in_processes
 
 SIZES = ((768, 768), (768, 3072), (3072, 768), (4096, 4096))
 

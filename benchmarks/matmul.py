@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks.compute import Case, in_processes, run
+from benchmarks.compute import Case, run
+from benchmarks.timing import in_processes
 
 CUBES = (64, 128, 256, 512, 777, 1024, 2048)
 OTHERS = ((257, 129, 65), (128, 768, 768), (128, 768, 3072), (8, 768, 3072), (4096, 256, 32), (64, 4096, 64))

@@ -6,9 +6,6 @@ call are those of its arguments and its result; the copy moves as many, and has 
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -136,11 +133,3 @@ def run(module: str, title: str, cases: Sequence[Case], threads: int) -> None:
     print("|---|---|---|---|---|---|---|")
     for case in cases:
         print(run_case(case, threads), flush=True)
-
-
-def in_processes(module: str) -> None:
-    """Runs `benchmarks.<module>.table` once for each number of threads: the libraries read it when they start."""
-    for threads in (1, 2):
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
-        code = f"from benchmarks.{module} import table; table({threads})"
-        subprocess.run([sys.executable, "-c", code], env=environment, check=True)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from benchmarks.memory import Case, in_processes, run
+from benchmarks.memory import Case, run
+from benchmarks.timing import in_processes
 
 X = "%x: !relax.tensor<[m, n], f32>"
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,3 +76,11 @@ def _seconds(value: float) -> str:
         if value >= scale:
             return f"{value / scale:.3g} {unit}"
     return f"{value * 1e9:.3g} ns"
+
+
+def in_processes(module: str) -> None:
+    """Runs `benchmarks.<module>.table` once for each number of threads: the libraries read it when they start."""
+    for threads in (1, 2):
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+        code = f"from benchmarks.{module} import table; table({threads})"
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True)

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, helper, numpy_helper
 
-from benchmarks.compute import in_processes
 from benchmarks.systems import SYSTEMS
-from benchmarks.timing import time_in_turns
+from benchmarks.timing import in_processes, time_in_turns
 
 ROUNDS, SECONDS = 15, 0.01
 BYTES = 40 << 20
