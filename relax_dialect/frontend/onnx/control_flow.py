@@ -38,13 +38,21 @@ def if_(node: Node) -> Result:
             node.bb.yield_(*first)
         with branch.otherwise():
             node.bb.yield_(*(value.expr(node.bb) for value in run_body(node, branches[1], ())))
+    if not _is_squeeze(*branches):
+        return branch.results
     return [_ranked(node, at, each, of.type) for at, (each, of) in enumerate(zip(branch.results, first, strict=True))]
 
 
-def _ranked(node: Node, output: int, result: Expr, first: StructInfo) -> Expr:
-    """A result of which the branches have other ranks, with the rank that the model says, or that of the first branch.
+def _is_squeeze(then: GraphProto, otherwise: GraphProto) -> bool:
+    """Whether this is `if x.shape[-1] == 1: squeeze(x)`, as PyTorch exports a squeeze."""
+    ends = [body.node[-1].op_type if body.node else "" for body in (then, otherwise)]
+    return ends == ["Squeeze", "Identity"]
 
-    It is checked when the program runs. Exporters write `if x.shape[-1] == 1: squeeze(x)`, and mean the first.
+
+def _ranked(node: Node, output: int, result: Expr, first: StructInfo) -> Expr:
+    """A result that has been squeezed or not, with the rank that the model says, or else that of the squeezed one.
+
+    It is checked when the program runs.
     """
     bb, kind, hint = node.bb, result.type, node.hint(output)
     if not isinstance(kind, TensorType) or not isinstance(first, TensorType):
