@@ -12,6 +12,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import numpy_helper
@@ -84,7 +85,12 @@ def differs(actual: Sequence[Any], expected: Sequence[Any], tolerance: tuple[flo
         if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
             return f"output {index}: expected {theirs.dtype}{theirs.shape}, got {ours.dtype}{ours.shape}"
         exact = theirs.dtype.kind not in "fc"
-        rtol, atol = (0.0, 0.0) if exact else tolerance
+        rtol, atol = (0.0, 0.0) if exact else (max(each, _rounding(theirs.dtype)) for each in tolerance)
         if not np.allclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=not exact):
             return f"output {index}: values differ"
     return None
+
+
+def _rounding(dtype: np.dtype[Any]) -> float:
+    """The distance of neighbours of 1: the expected `bfloat16` are rounded after each step, ours at the end."""
+    return float(ml_dtypes.finfo(dtype).eps) if dtype == ml_dtypes.bfloat16 else 0.0
