@@ -84,7 +84,7 @@ def differs(actual: Sequence[Any], expected: Sequence[Any], tolerance: tuple[flo
         theirs = np.asarray(given)
         if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
             return f"output {index}: expected {theirs.dtype}{theirs.shape}, got {ours.dtype}{ours.shape}"
-        exact = theirs.dtype.kind not in "fc"
+        exact = theirs.dtype.kind not in "fcV"  # bfloat16 is a V
         rtol, atol = (0.0, 0.0) if exact else (max(each, _rounding(theirs.dtype)) for each in tolerance)
         if not np.allclose(ours, theirs, rtol=rtol, atol=atol, equal_nan=not exact):
             return f"output {index}: values differ"
