@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
-from relax_dialect.ops.calls import CallOp
+from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import symbol_name
 
@@ -113,18 +114,27 @@ def _names(attribute: Attribute) -> Iterator[str]:
             yield from _names(element)
 
 
-def rewritable_functions(module: ModuleOp) -> dict[FuncOp, list[CallOp]]:
-    """The private functions that are called by name and never taken as values, with their calls in program order.
+CallSite: TypeAlias = CallOp | MakeClosureOp
+"""An op that gives a function of the module its arguments, or the first of them."""
+
+
+def call_sites(module: ModuleOp) -> dict[FuncOp, list[CallSite]]:
+    """The private functions that only calls and `relax.make_closure` name, with these ops in program order.
 
     Only of these every use is known, so only their signatures may change.
     """
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp) and op.is_private}
-    calls: dict[str, list[CallOp]] = {name: [] for name in functions}
+    sites: dict[str, list[CallSite]] = {name: [] for name in functions}
     for op in module.walk():
         for name in referenced_functions(op):
-            if name in calls:
-                if isinstance(op, CallOp):
-                    calls[name].append(op)
+            if name in sites:
+                if isinstance(op, CallOp | MakeClosureOp):
+                    sites[name].append(op)
                 else:
-                    del calls[name]
-    return {functions[name]: found for name, found in calls.items()}
+                    del sites[name]
+    return {functions[name]: found for name, found in sites.items()}
+
+
+def called_by_name(module: ModuleOp) -> dict[FuncOp, list[CallOp]]:
+    """The functions of `call_sites` that are never taken as values, with their calls."""
+    return {func: sites for func, sites in call_sites(module).items() if isa(sites, list[CallOp])}

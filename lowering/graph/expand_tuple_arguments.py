@@ -12,11 +12,10 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.graph.call_graph import rewritable_functions
+from lowering.graph.call_graph import CallSite, call_sites
 from lowering.graph.dead import erase_dead
-from lowering.graph.signatures import field_of, replace_call
+from lowering.graph.signatures import field_of, given_values, replace_values
 from lowering.locations import inherit_location
-from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
@@ -57,8 +56,9 @@ class ExpandTupleArgumentsPass(ModulePass):
     }
     ```
 
-    Recursive calls are rewritten like others. A function that is taken as a value somewhere keeps its signature, and a
-    tuple of which a call does not know the fields stays whole. Idempotent; refuses nothing.
+    Recursive calls are rewritten like others, and so are captured values of `relax.make_closure`. A parameter that a
+    function value still takes stays as it is, and so does a tuple of which a call does not know the fields. Idempotent;
+    refuses nothing.
     `remove-unused-parameters` then drops the fields that are not used.
     """
 
@@ -66,18 +66,21 @@ class ExpandTupleArgumentsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """The calls of a function, then its entry."""
-        for func, calls in rewritable_functions(op).items():
-            plan = _plan(func, calls)
+        for func, sites in call_sites(op).items():
+            plan = _plan(func, sites)
             if any(fields is not None for fields in plan):
-                for call in calls:
-                    _expand_call(call, plan)
+                for site in sites:
+                    _expand_site(site, plan)
                 _expand_entry(func, plan)
 
 
-def _plan(func: FuncOp, calls: Sequence[CallOp]) -> list[_Fields]:
-    """How far each parameter is taken apart: as far as all calls know its fields."""
-    given = [as_struct_infos(call.arguments.types) for call in calls]
-    return [_common(param, [infos[index] for infos in given]) for index, param in enumerate(func.function_type.params)]
+def _plan(func: FuncOp, sites: Sequence[CallSite]) -> list[_Fields]:
+    """How far each parameter is taken apart: as far as everything that gives it a value knows its fields."""
+    given = [as_struct_infos(value.type for value in given_values(site)) for site in sites]
+    params = func.function_type.params
+    always = min(map(len, given), default=len(params))
+    plan = [_common(param, [infos[index] for infos in given]) for index, param in enumerate(params[:always])]
+    return [*plan, *(None for _ in params[always:])]
 
 
 def _common(declared: StructInfo, given: Sequence[StructInfo]) -> _Fields:
@@ -98,22 +101,20 @@ def _leaves(info: StructInfo, fields: _Fields) -> Iterator[StructInfo]:
         yield from _leaves(inner, deeper)
 
 
-def _expand_call(call: CallOp, plan: Sequence[_Fields]) -> None:
-    arguments = [
-        leaf for value, fields in zip(call.arguments, plan, strict=True) for leaf in _taken_apart(value, fields, call)
-    ]
-    owners = [value.owner for value in call.arguments]
-    (result_type,) = as_struct_infos(call.result_types)
-    replace_call(call, arguments, result_type)
+def _expand_site(site: CallSite, plan: Sequence[_Fields]) -> None:
+    given = given_values(site)
+    values = [leaf for value, fields in zip(given, plan, strict=False) for leaf in _taken_apart(value, fields, site)]
+    owners = [value.owner for value in given]
+    replace_values(site, values)
     erase_dead(owner for owner in owners if isinstance(owner, Operation))
 
 
-def _taken_apart(value: SSAValue, fields: _Fields, call: CallOp) -> Iterator[SSAValue]:
+def _taken_apart(value: SSAValue, fields: _Fields, site: CallSite) -> Iterator[SSAValue]:
     if fields is None:
         yield value
         return
     for index, deeper in enumerate(fields):
-        yield from _taken_apart(field_of(value, index, call), deeper, call)
+        yield from _taken_apart(field_of(value, index, site), deeper, site)
 
 
 def _expand_entry(func: FuncOp, plan: Sequence[_Fields]) -> None:

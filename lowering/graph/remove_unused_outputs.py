@@ -11,9 +11,9 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from lowering.graph.call_graph import rewritable_functions
+from lowering.graph.call_graph import called_by_name
 from lowering.graph.dead import erase_dead
-from lowering.graph.signatures import field_of, replace_call, tuple_of
+from lowering.graph.signatures import field_of, replace_result, tuple_of
 from lowering.locations import inherit_location
 from relax_dialect.ops.calls import CallOp
 from relax_dialect.ops.shapes import TupleGetOp
@@ -72,7 +72,7 @@ def _candidates(module: ModuleOp) -> dict[FuncOp, list[CallOp]]:
     """The functions that return a tuple of which all fields are known, with their calls."""
     return {
         func: calls
-        for func, calls in rewritable_functions(module).items()
+        for func, calls in called_by_name(module).items()
         if calls and isinstance(func.function_type.ret, TupleType) and isinstance(_returned(func).type, TupleType)
     }
 
@@ -155,7 +155,7 @@ class _Outputs:
     def _rewrite_call(self, func: FuncOp, call: CallOp) -> None:
         kept = self._kept(func)
         (result_type,) = as_struct_infos(call.result_types)
-        new = replace_call(call, call.arguments, _shrunk(result_type, kept))
+        new = replace_result(call, _shrunk(result_type, kept))
         for get in [use.operation for use in new.result.uses]:
             if isinstance(get, TupleGetOp):
                 moved = TupleGetOp(new.result, kept.index(get.index.value.data))

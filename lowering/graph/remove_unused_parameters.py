@@ -10,14 +10,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from lowering.graph.call_graph import rewritable_functions
+from lowering.graph.call_graph import CallSite, call_sites
 from lowering.graph.dead import erase_dead
-from lowering.graph.signatures import replace_call
-from relax_dialect.ops.calls import CallOp
+from lowering.graph.signatures import given_values, replace_values
+from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.scope import block_symbols_used, prover_at, symbols_used
 from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.calls import call_result
+from relax_dialect.struct_info.calls import call_result, partial_application
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch, entry_match
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
@@ -54,7 +54,8 @@ class RemoveUnusedParametersPass(ModulePass):
     * A parameter stays if a symbol that is still named could not be solved without it, or if a call would know less of
       its result.
     * What only computed a removed argument goes as well.
-    * A function that is taken as a value somewhere keeps its signature.
+    * Of a function that is taken as a value, parameters go that every `relax.make_closure` of it captures: those before
+      the smallest number of captured values. The others are given by callers of the value, whom nobody knows, and stay.
 
     The check of a removed argument goes: a program that failed may stop failing. Idempotent; refuses nothing. Run
     `dead-code-elimination` before.
@@ -64,26 +65,27 @@ class RemoveUnusedParametersPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Again while something goes: what computed an argument may have been the last use of a parameter."""
-        while _Parameters(rewritable_functions(op)).remove():
+        while _Parameters(call_sites(op)).remove():
             pass
 
 
 @dataclass
 class _Parameters:
-    """The functions whose parameters may go, with their calls, and which parameters are needed."""
+    """The functions whose parameters may go, with what gives them values, and which parameters are needed."""
 
-    functions: dict[FuncOp, list[CallOp]]
+    functions: dict[FuncOp, list[CallSite]]
     needed: dict[FuncOp, set[int]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.needed = {func: set() for func in self.functions}
-        self._callee = {call: func for func, calls in self.functions.items() for call in calls}
+        self._callee = {site: func for func, sites in self.functions.items() for site in sites}
 
     def remove(self) -> bool:
         """Finds the needed parameters and removes the others; whether there were any."""
-        for func in self.functions:
+        for func, sites in self.functions.items():
+            captured = min((len(given_values(site)) for site in sites), default=len(func.params))
             for index, param in enumerate(func.params):
-                if any(not self._hands_on(use.operation) for use in param.uses):
+                if index >= captured or any(not self._hands_on(use.operation) for use in param.uses):
                     self._need(func, index)
         found = -1
         while found != (found := sum(map(len, self.needed.values()))):
@@ -92,7 +94,7 @@ class _Parameters:
         dropped = {func: self._dropped(func) for func in self.functions}
         for func, indices in dropped.items():
             if indices:
-                self._rewrite_calls(func)
+                self._rewrite_sites(func)
         for func, indices in dropped.items():
             if indices:
                 self._rewrite_entry(func)
@@ -102,7 +104,7 @@ class _Parameters:
         return [index for index in range(len(func.function_type.params)) if index not in self.needed[func]]
 
     def _hands_on(self, op: Operation) -> bool:
-        return isinstance(op, CallOp) and op in self._callee
+        return isinstance(op, CallOp | MakeClosureOp) and op in self._callee
 
     def _need(self, func: FuncOp, index: int) -> None:
         """Marks a parameter, and those of callers that are handed on to it."""
@@ -114,8 +116,10 @@ class _Parameters:
                 pending += self._sources(func, index)
 
     def _sources(self, func: FuncOp, index: int) -> Iterator[tuple[FuncOp, int]]:
-        for call in self.functions[func]:
-            value = call.arguments[index]
+        for site in self.functions[func]:
+            if index >= len(given_values(site)):
+                continue
+            value = given_values(site)[index]
             caller = value.owner.parent_op() if isinstance(value, BlockArgument) else None
             if isinstance(caller, FuncOp) and caller in self.needed and value in caller.params:
                 yield caller, caller.params.index(value)
@@ -124,9 +128,7 @@ class _Parameters:
         """Marks more parameters until the rest of the signature can be entered and all calls know their results."""
         while dropped := self._dropped(func):
             reduced, named = self._reduced(func)
-            if _can_be_entered(reduced) and all(
-                self._knows_result(func, reduced, call) for call in self.functions[func]
-            ):
+            if _can_be_entered(reduced) and all(self._knows_result(reduced, site) for site in self.functions[func]):
                 return
             params = func.function_type.params
             telling = (index for index in dropped if not named.isdisjoint(free_symbols(params[index])))
@@ -145,26 +147,33 @@ class _Parameters:
         return FuncType(kept, old.ret, pure=old.pure, symbols=used), named
 
     def _named(self, op: Operation) -> set[str]:
-        """The symbols that `op` itself names, a call without the arguments that it will not have."""
+        """The symbols that `op` itself names, a call without the values that it will not give."""
         named = {name for region in op.regions for block in region.blocks for name in block_symbols_used(block)}
-        if isinstance(op, CallOp) and (callee := self._callee.get(op)) is not None:
-            values = [*self._arguments(callee, op), op.result]
+        if isinstance(op, CallOp | MakeClosureOp) and op in self._callee:
+            values = [*self._kept_values(op), op.result]
             return named | {name for value in values for name in free_symbols(value.type)}
         return named | symbols_used(op)
 
-    def _arguments(self, func: FuncOp, call: CallOp) -> list[SSAValue]:
-        return [call.arguments[index] for index in sorted(self.needed[func])]
+    def _kept_values(self, site: CallSite) -> list[SSAValue]:
+        needed = self.needed[self._callee[site]]
+        return [value for index, value in enumerate(given_values(site)) if index in needed]
 
-    def _knows_result(self, func: FuncOp, reduced: FuncType, call: CallOp) -> bool:
-        prover = prover_at(call)
-        given = as_struct_infos(value.type for value in self._arguments(func, call))
-        return is_subtype(call_result(reduced, given, prover).ret, call.result.type, prover) is Verdict.YES
+    def _knows_result(self, reduced: FuncType, site: CallSite) -> bool:
+        prover = prover_at(site)
+        given = as_struct_infos(value.type for value in self._kept_values(site))
+        if isinstance(site, CallOp):
+            result = call_result(reduced, given, prover).ret
+        else:
+            result = partial_application(reduced, given, prover)
+        return is_subtype(result, site.result.type, prover) is Verdict.YES
 
-    def _rewrite_calls(self, func: FuncOp) -> None:
-        for call in self.functions[func]:
-            owners = [value.owner for value in call.arguments]
-            (result_type,) = as_struct_infos(call.result_types)
-            replace_call(call, self._arguments(func, call), result_type)
+    def _rewrite_sites(self, func: FuncOp) -> None:
+        """Gives the function less; sites that only computed what another function had are gone already."""
+        for site in self.functions[func]:
+            if site.parent is None:
+                continue
+            owners = [value.owner for value in given_values(site)]
+            replace_values(site, self._kept_values(site))
             erase_dead(owner for owner in owners if isinstance(owner, Operation))
 
     def _rewrite_entry(self, func: FuncOp) -> None:

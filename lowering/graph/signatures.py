@@ -7,24 +7,40 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.graph.call_graph import CallSite
 from lowering.locations import inherit_location
-from relax_dialect.ops.calls import CallOp
+from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TupleType
 
 
-def replace_call(call: CallOp, arguments: Sequence[SSAValue], result_type: StructInfo) -> CallOp:
-    """Puts a call of the same function with other arguments or another result type in the place of `call`.
+def given_values(site: CallSite) -> Sequence[SSAValue]:
+    """What a call or a function value gives to the first parameters: all of them, or those that it captures."""
+    return site.arguments if isinstance(site, CallOp) else site.captured
 
-    The uses move to the new result as they are.
-    """
-    new = CallOp(call.callee, arguments, result_type, pure=call.impure is None)
-    new.attributes |= call.attributes
-    new.result.name_hint = call.result.name_hint
-    inherit_location(call, new)
-    Rewriter.replace_op(call, new)
+
+def replace_values(site: CallSite, values: Sequence[SSAValue]) -> None:
+    """Puts an op that gives the function other values, and has a result of the same type, in the place of `site`."""
+    if isinstance(site, CallOp):
+        new = CallOp(site.callee, values, site.result.type, pure=site.impure is None)
+    else:
+        new = MakeClosureOp(site.callee, values, site.result.type)
+    _replace(site, new)
+
+
+def replace_result(call: CallOp, result_type: StructInfo) -> CallOp:
+    """Puts a call with another result type in the place of `call`; the uses move to the new result as they are."""
+    new = CallOp(call.callee, call.arguments, result_type, pure=call.impure is None)
+    _replace(call, new)
     return new
+
+
+def _replace(old: CallSite, new: CallSite) -> None:
+    new.attributes |= old.attributes
+    new.result.name_hint = old.result.name_hint
+    inherit_location(old, new)
+    Rewriter.replace_op(old, new)
 
 
 def field_of(value: SSAValue, index: int, user: Operation) -> SSAValue:

@@ -22,8 +22,8 @@ COMPILED = ALL.without("unknown_rank")
 PASSES = (
     "eliminate-common-subexpr",
     "simplify-match-cast",
-    "expand-tuple-arguments",
-    "remove-unused-parameters",
+    "lambda-lift,expand-tuple-arguments",
+    "lambda-lift,remove-unused-parameters",
     "remove-unused-outputs",
     "convert-to-dataflow,topological-sort",
     "convert-to-dataflow,topological-sort{order=breadth-first}",

@@ -57,14 +57,19 @@ relax.func @shape(%x: !relax.tensor<[3], f32>, %y: !relax.tensor<[3], f32>) -> !
 
 // -----
 
-// A function that is taken as a value keeps its parameters, and so does a public one.
+// What every value of a function captures may go, also where the function captures it for itself; what callers of the
+// value give stays, and so does all that a public function takes.
 // CHECK-LABEL: relax.func private @value(%x: !relax.object)
-// CHECK-LABEL: relax.func @public(%x: !relax.object)
-relax.func private @value(%x: !relax.object) -> !relax.tuple<> {
-  %0 = relax.tuple()
+// CHECK-NEXT:    relax.make_closure @value() : !relax.func<(!relax.object) -> !relax.object, pure>
+// CHECK-LABEL: relax.func @public(%x: !relax.object, %y: !relax.object)
+// CHECK-NEXT:    relax.make_closure @value() : !relax.func<(!relax.object) -> !relax.object, pure>
+relax.func private @value[%n](%k: !relax.prim<i64, n>, %w: !relax.object, %x: !relax.object) -> !relax.object {
+  %0 = relax.make_closure @value(%k, %w) : !relax.func<(!relax.object) -> !relax.object, pure>
   relax.return %0
 }
-relax.func @public(%x: !relax.object) -> !relax.object {
-  %0 = relax.make_closure @value() : !relax.func<(!relax.object) -> !relax.tuple<>, pure>
-  relax.return %0
+relax.func @public(%x: !relax.object, %y: !relax.object) -> !relax.object {
+  %k = relax.prim 3
+  %0 = relax.call @value(%k, %x, %y) : !relax.object
+  %1 = relax.make_closure @value(%k, %0) : !relax.func<(!relax.object) -> !relax.object, pure>
+  relax.return %1
 }
