@@ -60,7 +60,7 @@ class InfersResultTypes(IRDLOperation, ABC):
         verifier reports all errors. If it has operands of the wrong kind, lacks properties, or may have any number of
         results, the error is a parse error at `position`, where the text of the op starts.
         """
-        attributes = parser.parse_optional_attr_dict()
+        attributes = cls._parse_attributes(parser)
         types: Sequence[Attribute] | None = parse_optional_result_types(parser)
         error: VerifyException | None = None
         if types is None:
@@ -75,6 +75,17 @@ class InfersResultTypes(IRDLOperation, ABC):
             start = parser.pos if position is None else position
             parser.raise_error(str(error), start, start + 1)
         return op
+
+    @classmethod
+    def _parse_attributes(cls, parser: Parser) -> dict[str, Attribute]:
+        """Parses the dictionary of attributes, in which properties would go unnoticed."""
+        start = parser.pos
+        attributes = parser.parse_optional_attr_dict()
+        for name in cls.get_irdl_definition().properties:
+            if name in attributes:
+                message = f"'{cls.name}' op expected {name} in front of the dictionary of attributes"
+                parser.raise_error(message, start, start + 1)
+        return attributes
 
     def print_inferred(self, printer: Printer) -> None:
         """Prints the end of the text: attributes, and the result types unless they are the inferred ones."""

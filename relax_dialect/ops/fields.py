@@ -5,6 +5,7 @@ How a property is written follows from the attribute class that its definition a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -151,9 +152,14 @@ def _field(op: type[IRDLOperation], name: str) -> Field | None:
     return None if base is UnitAttr else _FIELDS.get(base, _ANY)
 
 
+def _names(op: type[IRDLOperation]) -> list[str]:
+    """The properties that the text of an op names, in the order of definition."""
+    return [name for name in op.get_irdl_definition().properties if name not in SEGMENTS]
+
+
 def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute]:
-    """Parses the properties that are present, in any order; a property is given once."""
-    names = [name for name in op.get_irdl_definition().properties if name not in SEGMENTS]
+    """Parses the properties that are present, in any order; a property is given once, and no other name is."""
+    names = _names(op)
     found: dict[str, Attribute] = {}
     while (name := parser.parse_optional_keyword_in(names)) is not None:
         names.remove(name)
@@ -161,11 +167,25 @@ def parse_fields(parser: Parser, op: type[IRDLOperation]) -> dict[str, Attribute
         if field is not None:
             parser.parse_punctuation("=")
         found[name] = UnitAttr() if field is None else field.parse(parser)
-    position = parser.pos
-    again = parser.parse_optional_keyword_in(found)
-    if again is not None:
-        parser.raise_error(f"property {again} is given twice", position, parser.pos)
+    _refuse_other_names(parser, op, found)
     return found
+
+
+_WORD = re.compile(r"[A-Za-z_][\w.$]*")
+
+
+def _refuse_other_names(parser: Parser, op: type[IRDLOperation], found: Mapping[str, Attribute]) -> None:
+    """Raises an error at a word behind the properties that neither ends the text of the op nor begins another one."""
+    word = _WORD.match(parser.lexer.input.content, parser.pos)
+    if word is None or word[0] == "loc" or parser.ctx.get_optional_op(word[0], dialect_stack=("relax",)) is not None:
+        return
+    reason = "is given twice" if word[0] in found else _unknown(op)
+    parser.raise_error(f"'{op.name}' op attribute {word[0]} {reason}", word.start(), word.end())
+
+
+def _unknown(op: type[IRDLOperation]) -> str:
+    """Why a name is wrong that stands among the properties of an op."""
+    return f"is unknown, expected one of {', '.join(names)}" if (names := _names(op)) else "is unknown, it has none"
 
 
 def print_fields(printer: Printer, op: type[IRDLOperation], properties: Mapping[str, Attribute]) -> None:

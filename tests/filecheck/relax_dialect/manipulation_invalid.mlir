@@ -97,9 +97,37 @@ relax.func @flip_c1[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
 // -----
 
 // A property is given once.
-// CHECK: property axis is given twice
+// CHECK: 'relax.flip' op attribute axis is given twice
 relax.func @flip[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
   %0 = relax.flip %x axis = 0 axis = 1
+  relax.return %x
+}
+
+// -----
+
+// A name that is no property is told where it stands.
+// CHECK: %0 = relax.mean %x axis = [1]
+// CHECK-NEXT: ^^^^
+// CHECK: 'relax.mean' op attribute axis is unknown, expected one of axes, keepdims
+relax.func @mean[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.mean %x axis = [1]
+  relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.exp' op attribute keepdims is unknown, it has none
+relax.func @exp[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.exp %x keepdims
+  relax.return %x
+}
+
+// -----
+
+// The dictionary is for attributes of others.
+// CHECK: 'relax.mean' op expected axes in front of the dictionary of attributes
+relax.func @mean[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.mean %x {hint = 1 : i64, axes = array<i64: 1>}
   relax.return %x
 }
 
