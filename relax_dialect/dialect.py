@@ -35,6 +35,7 @@ FAMILIES = (
     "gather",
     "guard",
     "image",
+    "index_maps",
     "indexing",
     "joining",
     "layers",

@@ -15,6 +15,7 @@ FAMILIES: tuple[str, ...] = (
     "deformable",
     "gather",
     "image",
+    "index_maps",
     "indexing",
     "joining",
     "layers",

@@ -24,6 +24,7 @@ FAMILIES: tuple[str, ...] = (
     "gather",
     "guard",
     "image",
+    "index_maps",
     "indexing",
     "joining",
     "layers",

@@ -14,6 +14,7 @@ from relax_dialect.frontend.tvmscript.expressions import ExpressionReader, Shape
 from relax_dialect.frontend.tvmscript.scope import ModuleRef, Unbound
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.name_hints import as_name_hint
 
 
 class BindingReader(ExpressionReader):
@@ -70,8 +71,8 @@ class BindingReader(ExpressionReader):
 
     def _label(self, value: SSAValue, name: str) -> None:
         is_new = isinstance(value, OpResult) and value.name_hint in (None, "gv", "lv")
-        if is_new and SSAValue.is_valid_name(name) and name != "_":
-            value.name_hint = name
+        if is_new and name != "_":
+            value.name_hint = as_name_hint(name) or value.name_hint
 
     def _annotated(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name):

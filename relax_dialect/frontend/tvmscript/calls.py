@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.image_calls import IMAGE_FORMS
+from relax_dialect.frontend.tvmscript.layout_calls import LAYOUT_FORMS
 from relax_dialect.frontend.tvmscript.memory_calls import MEMORY_FORMS
 from relax_dialect.frontend.tvmscript.scope import FunctionRef
 from relax_dialect.frontend.tvmscript.static import describe
@@ -212,6 +213,7 @@ def _emit_te(reader: ExpressionReader, node: ast.Call) -> object:
 
 FORMS: Mapping[str, Form] = {
     **IMAGE_FORMS,
+    **LAYOUT_FORMS,
     **VALUE_FORMS,
     **MEMORY_FORMS,
     "call_tir": call_tir,

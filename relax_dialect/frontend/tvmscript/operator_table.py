@@ -109,7 +109,6 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "grad": "operators of gradients are not taken: differentiate before, or write them as operators",
         "to_vdevice": "there is one device; leave R.to_vdevice out",
         "hint_on_device": "there is one device; leave R.hint_on_device out",
-        "layout_transform": "R.layout_transform is not taken; write R.reshape and R.permute_dims",
         "macro": "macros would have to be executed; write their body in their place",
         "rewriter": "R.rewriter describes a pass, not a program",
     }

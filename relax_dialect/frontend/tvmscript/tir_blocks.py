@@ -18,6 +18,7 @@ from relax_dialect.frontend.tvmscript.tir_loops import place_of
 from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Region
 from tir_dialect.analysis.regions import block_regions
 from tir_dialect.dims import Dim, constant
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -190,7 +191,7 @@ def open_block(reader: TirExpressionReader, node: ast.AST, name: str, head: Head
         (each.kind, reader.index_value(node, binding), reader.dim_value(node, each.extent))
         for each, binding in zip(head.iterators, bindings, strict=True)
     ]
-    hints = [each.name if SSAValue.is_valid_name(each.name) else None for each in head.iterators]
+    hints = [as_name_hint(each.name) for each in head.iterators]
     op = BlockOp(name, operands, where=head.where, annotations=head.annotations or None, name_hints=hints)
     reader.block.add_op(op)
     reader.block = op.body.block

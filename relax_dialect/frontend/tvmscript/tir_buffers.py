@@ -18,6 +18,7 @@ from relax_dialect.frontend.tvmscript.tir_promotion import promoted
 from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Pointer, Region, Vector
 from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import byte_size, lookup
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import AllocBufferOp
@@ -138,7 +139,7 @@ def allocate(reader: TirExpressionReader, node: ast.Call, name: str, what: str) 
 def alloc(reader: TirExpressionReader, node: ast.AST, kind: BufferType, name: str) -> Buffer:
     """Memory of a type, named as in the text."""
     op = reader.emit(node, lambda: AllocBufferOp(kind))
-    op.buffer.name_hint = name if SSAValue.is_valid_name(name) else None
+    op.buffer.name_hint = as_name_hint(name)
     reader.block.add_op(op)
     return bind_buffer(reader, SSAValue.get(op.buffer, type=BufferType), name)
 
@@ -212,7 +213,7 @@ def match_region(reader: TirExpressionReader, node: ast.Call, name: str, region:
     kind = BufferType(shape, source.dtype, strides=[source.strides[index] for index in numbers], scope=source.scope)
     op = reader.emit(node, lambda: MatchBufferOp(region.buffer.value, axes, kind))
     reader.emit(node, op.verify_)
-    op.view.name_hint = name if SSAValue.is_valid_name(name) else None
+    op.view.name_hint = as_name_hint(name)
     reader.block.add_op(op)
     return bind_buffer(reader, SSAValue.get(op.view, type=BufferType), name)
 

@@ -23,6 +23,7 @@ from relax_dialect.frontend.tvmscript.tir_statements import TirStatementReader
 from relax_dialect.frontend.tvmscript.tir_values import Handle
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import lookup, parse_dtype, scalar_type
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType, SymbolAttr
 
@@ -293,4 +294,4 @@ def _is_size(dtype: Attribute | None) -> bool:
 
 
 def _hint(name: str) -> str:
-    return name if SSAValue.is_valid_name(name) else "arg"
+    return as_name_hint(name) or "arg"

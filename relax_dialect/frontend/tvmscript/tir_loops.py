@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import cast
 
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.evaluator import items_of
@@ -14,6 +14,7 @@ from relax_dialect.frontend.tvmscript.signature import as_attributes
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS
 from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.te.expr import INDEX
 from tir_dialect.te.expr import Expr as Scalar
@@ -113,7 +114,7 @@ def open_loop(reader: TirExpressionReader, node: ast.AST, loop: Loop, name: str)
         lower=None if start is None else reader.index_value(node, start),
         kind=loop.kind,
         annotations=loop.annotations or None,
-        name_hint=name if SSAValue.is_valid_name(name) else None,
+        name_hint=as_name_hint(name),
     )
     reader.block.add_op(op)
     reader.block = op.body.block

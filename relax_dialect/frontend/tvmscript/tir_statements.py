@@ -28,6 +28,7 @@ from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Region, 
 from relax_dialect.frontend.tvmscript.tir_vectors import store_vector
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import lookup
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.ops.scalars import AssertOp
@@ -147,8 +148,7 @@ class TirStatementReader(TirExpressionReader):
         if not isinstance(value, Scalar):
             return value
         (made,) = self.values(node, value)
-        if made.name_hint is None and made.is_valid_name(name):
-            made.name_hint = name
+        made.name_hint = made.name_hint or as_name_hint(name)
         return self.variable(made, value.dtype, name)
 
     def _match_buffer(self, name: str, node: ast.Call) -> object:

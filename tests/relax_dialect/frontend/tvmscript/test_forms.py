@@ -283,3 +283,18 @@ def test_values_without_a_mark_in_the_message(mode: str):
     np.testing.assert_array_equal(run(np.array(True), X), X)
     with pytest.raises((ValueError, AssertionError), match="no marks"):
         run(np.array(False), X)
+
+
+def test_names_that_are_numbers():
+    """Names and symbols of `_` and digits, which leave no hint for the text of the IR."""
+    result = result_of(
+        """
+        @R.function
+        def f(_0: R.Tensor(("_1", 4), "float32")):
+            _2 = R.abs(_0)
+            _1 = T.int64()
+            return R.add(_2, R.full((_1, 4), R.const(1, "float32")))
+        """,
+        X,
+    )
+    np.testing.assert_array_equal(result, abs(X) + 1)
