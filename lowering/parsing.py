@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from difflib import get_close_matches
 from itertools import accumulate
 from struct import unpack
@@ -18,15 +19,16 @@ from xdsl.dialects.builtin import (
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.universe import XDSL_UNIVERSE
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.lexer import Input, Position, Token
+from xdsl.utils.lexer import Input, Position, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 from lowering.registry import dialect_factories
+from tir_dialect.name_hints import as_name_hint
 
 
 def make_context() -> Context:
@@ -120,6 +122,12 @@ class LocatedParser(Parser):
         advice = f"; did you mean {' or '.join(repr(match) for match in close)}" if close else ""
         position = self.lexer.input.content.find(name, self._op_start)
         self.raise_error(f"unknown operation '{name}'{advice}", position, position + len(name))
+
+    @override
+    def _register_ssa_definition(self, name: str, values: Sequence[SSAValue], span: Span) -> None:
+        super()._register_ssa_definition(name, values, span)
+        for value in values:
+            value.name_hint = as_name_hint(name)
 
     @override
     def _parse_tensor_literal_element(self) -> Parser._TensorLiteralElement:

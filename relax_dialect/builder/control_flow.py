@@ -17,6 +17,7 @@ from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.loops import ForOp, LoopOp, WhileOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.types import SymbolAttr
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Carried:
         witnesses = [PrimType(value=name) for name in self.symbol_names]
         block = Block(arg_types=[*first.values(), *witnesses, *self.types])
         for argument, name in zip(block.args, (*first, *self.symbol_names, *self.names), strict=True):
-            argument.name_hint = name
+            argument.name_hint = as_name_hint(name)
         return block
 
     def witnesses(self, block: Block, leading: int = 0) -> dict[str, SSAValue]:

@@ -13,6 +13,7 @@ from relax_dialect.builder.types import DTypeLike
 from relax_dialect.struct_info.base import Shape, StructInfo
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim
+from tir_dialect.name_hints import as_name_hint
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,7 +97,7 @@ class Expr:
 
     def named(self, name: str) -> Expr:
         """The same value, which is called `name` in text."""
-        self._value.name_hint = name
+        self._value.name_hint = as_name_hint(name)
         return self
 
     def astype(self, dtype: DTypeLike) -> Expr:

@@ -21,6 +21,7 @@ from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.erase import erase_to_scope
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.types import SymbolAttr
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class CallableScope(Scope):
         own = len(leading)
         self._arguments = self.region.block.args[own + len(symbols) :]
         for argument, name in zip(self._arguments, params, strict=True):
-            argument.name_hint = name
+            argument.name_hint = as_name_hint(name)
         witnesses: dict[str, SSAValue] = dict(
             zip(self._provisional.symbol_names, self.region.block.args[own:], strict=False)
         )
@@ -243,7 +244,7 @@ class DataflowScope(Scope):
         expr = self.builder.expr(bare)
         self._outputs.append(expr)
         if name is not None:
-            bare.name_hint = name
+            bare.name_hint = as_name_hint(name)
         return expr
 
     def check(self) -> None:

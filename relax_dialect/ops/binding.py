@@ -27,6 +27,7 @@ from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.types import PrimType
 from relax_dialect.traits import AliasesOperand
 from relax_dialect.witness_effects import CheckedWitness
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import SymbolAttr
 
@@ -66,7 +67,7 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
             result_types=[info, [PrimType(value=symbol.symbol.data) for symbol in symbols]],
         )
         for witness, symbol in zip(self.witnesses, symbols, strict=True):
-            witness.name_hint = symbol.symbol.data
+            witness.name_hint = as_name_hint(symbol.symbol.data)
 
     @property
     def symbols(self) -> tuple[SymbolAttr, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolNameConstraint, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
@@ -38,7 +38,8 @@ from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import ObjectType
 from relax_dialect.symbols import called_functions
-from relax_dialect.verifiers import verify_body_purity, verify_no_recursion_in_dataflow, verify_solvable
+from relax_dialect.verifiers import Violation, Violations, purity_violations, recursion_violations, unsolvable
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import SymbolAttr
 
@@ -166,21 +167,26 @@ class FuncOp(IRDLOperation, BindsBlockSymbols):
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def verify_(self) -> None:
+        Violations.check(self._violations())
+
+    def _violations(self) -> Iterator[Violation]:
         func = self.function_type
+        subject = f"'relax.func' op @{self.sym_name.data}"
         if (mismatch := signature_mismatch(func, self.body.block.args)) is not None:
-            raise VerifyException(f"'relax.func' op @{self.sym_name.data} {mismatch}")  # C1
+            yield Violation(self, f"{subject} {mismatch}")  # C1
+            return
         if free := sorted(free_symbols(func)):
-            raise VerifyException(f"'relax.func' op @{self.sym_name.data} uses the unbound symbol {free[0]}")  # C2
-        verify_solvable(func, f"'relax.func' op @{self.sym_name.data}")  # C3
+            yield Violation(self, f"{subject} uses the unbound symbol {free[0]}")  # C2
+        elif (unsolved := unsolvable(func)) is not None:
+            yield Violation(self, f"{subject} {unsolved}")  # C3
         if func.pure and self.force_pure is None:
-            verify_body_purity(self.body, f"'relax.func' op @{self.sym_name.data}")  # C4
+            yield from purity_violations(self.body, subject)  # C4
         if self.force_pure is not None and not func.pure:
-            raise VerifyException(f"'relax.func' op @{self.sym_name.data} is impure, so force_pure cannot hold")  # C5
-        verify_no_recursion_in_dataflow(self)  # C6
+            yield Violation(self, f"{subject} is impure, so force_pure cannot hold")  # C5
+        yield from recursion_violations(self)  # C6
         if self.sym_visibility is not None and self.sym_visibility.data not in ("public", "private"):
-            raise VerifyException(
-                f"'relax.func' op expected visibility public or private, got {self.sym_visibility.data}"
-            )  # C7
+            visibility = self.sym_visibility.data
+            yield Violation(self, f"'relax.func' op expected visibility public or private, got {visibility}")  # C7
 
 
 def _returned_type(body: Region) -> StructInfo:
@@ -195,7 +201,7 @@ def entry_region(func: FuncType, leading: Sequence[tuple[str, Attribute]] = ()) 
     """A region with one empty block whose arguments are `leading`, the witnesses and the parameters of `func`."""
     block = Block(arg_types=[*(info for _, info in leading), *witness_types(func), *func.params])
     for argument, name in zip(block.args, [*(name for name, _ in leading), *func.symbol_names], strict=False):
-        argument.name_hint = name
+        argument.name_hint = as_name_hint(name)
     return Region(block)
 
 
@@ -294,16 +300,18 @@ class ClosureOp(IRDLOperation, BindsBlockSymbols):
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def verify_(self) -> None:
-        if self.itself is not None and self.itself.type != self.function_type:
-            raise VerifyException(
-                f"'relax.closure' op expected itself of type {self.function_type}, got {self.itself.type}"
-            )  # C1
-        arguments = self.body.block.args[self._leading :]
-        if (mismatch := signature_mismatch(self.function_type, arguments)) is not None:
-            raise VerifyException(f"'relax.closure' op {mismatch}")  # C1
-        verify_solvable(self.function_type, "'relax.closure' op")  # C2
-        if self.function_type.pure:
-            verify_body_purity(self.body, "'relax.closure' op")  # C3
+        Violations.check(self._violations())
+
+    def _violations(self) -> Iterator[Violation]:
+        func, subject = self.function_type, "'relax.closure' op"
+        if self.itself is not None and self.itself.type != func:
+            yield Violation(self, f"{subject} expected itself of type {func}, got {self.itself.type}")  # C1
+        elif (mismatch := signature_mismatch(func, self.body.block.args[self._leading :])) is not None:
+            yield Violation(self, f"{subject} {mismatch}")  # C1
+        elif (unsolved := unsolvable(func)) is not None:
+            yield Violation(self, f"{subject} {unsolved}")  # C2
+        if func.pure:
+            yield from purity_violations(self.body, subject)  # C3
 
 
 @irdl_op_definition

@@ -79,3 +79,8 @@ def test_strings_are_read_as_they_are_printed(text: str):
     assert module.body.block.first_op is not None
     assert module.body.block.first_op.attributes["a"] == StringAttr(text)
     assert str(parse_module(str(module))) == str(module)
+
+
+def test_values_named_by_numbers_can_be_copied():
+    module = parse_module('%_1 = "test.op"() : () -> i32  %_2, %_3 = "test.op"(%_1) : (i32) -> (i32, i32)')
+    assert str(module.clone()) == str(module)

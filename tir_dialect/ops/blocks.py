@@ -23,6 +23,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasParent, NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import IteratorKind, IteratorKindAttr
@@ -91,7 +92,7 @@ class BlockOp(IRDLOperation):
         if body is None:
             body = Region(Block(arg_types=[IndexType()] * len(iterators)))
             for argument, hint in zip(body.block.args, name_hints, strict=False):
-                argument.name_hint = hint
+                argument.name_hint = as_name_hint(hint)
         super().__init__(
             operands=[[binding for _, binding, _ in iterators], [extent for _, _, extent in iterators], where],
             properties={

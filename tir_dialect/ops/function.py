@@ -14,6 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import Bounds, is_symbol_name
 from tir_dialect.dtypes import is_dtype, scalar_type
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.types import BufferType, SymbolAttr, parse_symbol, print_bounds
 
 
@@ -210,7 +211,7 @@ def _entry_region(symbols: Sequence[SymbolAttr], params: Sequence[tuple[str, Att
     block = Block(arg_types=[*(IndexType() for _ in symbols), *(type for _, type in params)])
     names = [*(symbol.symbol.data for symbol in symbols), *(name for name, _ in params)]
     for argument, name in zip(block.args, names, strict=True):
-        argument.name_hint = name
+        argument.name_hint = as_name_hint(name)
     return Region(block)
 
 

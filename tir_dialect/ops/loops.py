@@ -22,6 +22,7 @@ from xdsl.printer import Printer
 from xdsl.traits import NoTerminator, RecursivelySpeculatable, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import LoopKind, LoopKindAttr
@@ -76,7 +77,7 @@ class ForOp(IRDLOperation):
         """Without a body, an empty one is made; `name_hint` is for its induction variable."""
         if body is None:
             body = Region(Block(arg_types=[IndexType()]))
-            body.block.args[0].name_hint = name_hint
+            body.block.args[0].name_hint = as_name_hint(name_hint)
         super().__init__(
             operands=[lower, upper],
             properties={

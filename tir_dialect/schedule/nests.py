@@ -10,6 +10,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.dims import constant
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
@@ -69,6 +70,6 @@ def allocate_like(self: ScheduleState, buffer: SSAValue, name: str, scope: str, 
     if not isinstance(kind, BufferType):
         raise self.error(f'"{buffer.name_hint}" is no buffer')
     op = AllocBufferOp(BufferType(kind.shape, kind.dtype, scope=scope))
-    op.buffer.name_hint = name
+    op.buffer.name_hint = as_name_hint(name)
     Rewriter.insert_op(op, point)
     return op.buffer

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from tir_dialect.dims import Dim
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.scalars import DimOp
@@ -57,12 +58,8 @@ def create_prim_func(
 
 def _parameter(arg: Tensor | Expr) -> tuple[str, Attribute]:
     if isinstance(arg, Tensor):
-        return _hint(arg.name) or "arg", BufferType(arg.shape, arg.dtype)
-    return (isinstance(arg, Param) and _hint(arg.name)) or "arg", value_type(arg.dtype)
-
-
-def _hint(name: str) -> str | None:
-    return name if SSAValue.is_valid_name(name) else None
+        return as_name_hint(arg.name) or "arg", BufferType(arg.shape, arg.dtype)
+    return (isinstance(arg, Param) and as_name_hint(arg.name)) or "arg", value_type(arg.dtype)
 
 
 def _check_args(name: str, args: Sequence[Tensor | Expr]) -> None:
@@ -124,7 +121,7 @@ class _FunctionEmitter:
 
     def _allocate(self, tensor: Tensor) -> SSAValue:
         op = AllocBufferOp(BufferType(tensor.shape, tensor.dtype))
-        op.buffer.name_hint = _hint(tensor.name)
+        op.buffer.name_hint = as_name_hint(tensor.name)
         self._allocations.append(op)
         return op.buffer
 

@@ -26,7 +26,7 @@ from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.te import nodes
 from tir_dialect.types import BufferType
 
-LAYOUT = "data strides elem_offset scope align offset_factor buffer_type axis_separators layout"
+LAYOUT = "data strides elem_offset scope align offset_factor buffer_type axis_separators layout annotations"
 _RENAMED = {"offset": "elem_offset", "alignment": "align"}
 _HOST_SCOPES = ("", "global", "local")
 

@@ -46,9 +46,8 @@ def read_loops(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:
     if isinstance(node, ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else reader.aliases.name_in("tir", node.func)
         if name == "grid":
-            for keyword in node.keywords:
-                reader.fail(keyword.value, "T.grid expected the numbers of rounds only")
-            return [loop for each in node.args for loop in _extents(reader, each)]
+            rounds = Arguments(reader.source, node, "T.grid", "*extents", None, ("dtype",)).rest
+            return [loop for each in rounds for loop in _extents(reader, each)]
         if name == "thread_binding":
             reader.fail(node, "T.thread_binding is for GPUs, which are not a target; use T.serial or T.parallel")
         if name in _KINDS:
@@ -81,7 +80,7 @@ def _counted(reader: TirExpressionReader, node: ast.expr, value: object) -> Loop
 def _loop(reader: TirExpressionReader, node: ast.Call, name: str) -> Loop:
     what = name if name == "range" else f"T.{name}"
     given = Arguments(
-        reader.source, node, what, "start stop third annotations step thread", {"begin": "start", "end": "stop"}
+        reader.source, node, what, "start stop third annotations step thread dtype", {"begin": "start", "end": "stop"}
     )
     start, stop = given.get("start"), given.get("stop")
     if stop is None:

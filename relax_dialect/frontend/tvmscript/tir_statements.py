@@ -17,7 +17,7 @@ from relax_dialect.frontend.tvmscript.errors import Source
 from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.program import Program
-from relax_dialect.frontend.tvmscript.scope import Scope
+from relax_dialect.frontend.tvmscript.scope import Scope, Unbound
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
 from relax_dialect.frontend.tvmscript.tir_buffers import allocate, allocate_pointer, declare, match_region
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader, is_vector_region
@@ -110,9 +110,9 @@ class TirStatementReader(TirExpressionReader):
 
     def _assign(self, node: ast.AST, target: ast.expr, value: ast.expr) -> None:
         if found := declarations(self.aliases, target, value):
-            for place, name, _ in found:
+            for _, name, _ in found:
                 if not isinstance(self.scope.find(name), Dim):
-                    self.fail(place, f"the dimension {name} occurs in no shape of a parameter")
+                    self.scope.bind(name, Unbound(f"{name} occurs in no shape of a parameter, and is not bound before"))
             return
         match target:
             case ast.Subscript():
@@ -139,7 +139,13 @@ class TirStatementReader(TirExpressionReader):
                 return allocate_pointer(self, node)
             if call == "match_buffer":
                 return self._match_buffer(name, node)
+            if call == "bind":
+                node = self._bound_value(node)
         return self._kept(node, self.value(node), name)
+
+    def _bound_value(self, node: ast.Call) -> ast.expr:
+        """The value of `T.bind(value, type, var=x)`."""
+        return Arguments(self.source, node, "T.bind", "value type_annotation var").require("value")
 
     def _kept(self, node: ast.AST, value: object, name: str) -> object:
         """A scalar, evaluated once where it is bound."""
@@ -284,7 +290,12 @@ class TirStatementReader(TirExpressionReader):
                 value = self.value(inner)
                 if isinstance(value, Scalar):
                     self.values(node, value)
-            case "func_attr" | "attr":
+            case "bind":
+                var = Arguments(self.source, node, "T.bind", "value type_annotation var").get("var")
+                if not isinstance(var, ast.Name):
+                    self.fail(node, "expected a name to bind: x = T.bind(value)")
+                self.scope.bind(var.id, self.named(var.id, node))
+            case "func_attr" | "attr" | "assume":
                 # hints such as pragmas do not change what the function computes
                 pass
             case "reads" | "writes" | "where" | "sblock_attr" | "block_attr":

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tir_dialect.dims import Dim
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.calls import CallExternOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp
@@ -70,8 +71,7 @@ class ScalarEmitter:
     def insert(self, op: Operation, hint: str | None = None) -> SSAValue:
         """Appends an op with one result."""
         self.block.add_op(op)
-        if hint is not None and SSAValue.is_valid_name(hint):
-            op.results[0].name_hint = hint
+        op.results[0].name_hint = as_name_hint(hint)
         return op.results[0]
 
     def _needed(self, expr: Expr) -> tuple[Expr, ...]:

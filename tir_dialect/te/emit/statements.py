@@ -7,6 +7,7 @@ from collections.abc import Callable
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tir_dialect.dims import Dim
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
@@ -55,7 +56,7 @@ class StatementEmitter:
                 self._store(statement)
             case statements.Let():
                 (value,) = self._values(statement.value)
-                value.name_hint = value.name_hint or statement.var.name
+                value.name_hint = value.name_hint or as_name_hint(statement.var.name)
                 self._names.variables[statement.var] = value
             case statements.Alloc():
                 self._alloc(statement)
@@ -96,7 +97,7 @@ class StatementEmitter:
     def _alloc(self, statement: statements.Alloc) -> None:
         tensor = statement.tensor
         op = AllocBufferOp(BufferType(tensor.shape, tensor.dtype, scope=statement.scope))
-        op.buffer.name_hint = tensor.name if SSAValue.is_valid_name(tensor.name) else None
+        op.buffer.name_hint = as_name_hint(tensor.name)
         self._add(op)
         self._names.buffers[tensor] = op.buffer
 
