@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
+from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.schedule.edits import is_index_op
@@ -17,6 +19,8 @@ class Combination:
     """`store[k] = combine(accumulator[0], ..., source[0], ...)` for each `k`."""
 
     accumulators: tuple[LoadOp, ...]
+    repeated: Mapping[SSAValue, SSAValue]
+    """Further loads of accumulators, and the first load of each."""
     sources: tuple[SSAValue, ...]
     combine: tuple[Operation, ...]
     """The ops that depend on accumulators, in order."""
@@ -26,30 +30,48 @@ class Combination:
 def combination(self: ScheduleState, block: BlockOp) -> Combination:
     """How a reduction block updates its result.
 
-    Refuses a block that does not load each accumulator once, compute from them and as many other values by pure ops,
-    and store each result once; each accumulator must meet the value that comes in for it.
+    Refuses a block that does not load each accumulator where it stores it, and before, compute from them and as many
+    other values by pure ops, and store each result once; each accumulator must meet the value that comes in for it.
     """
     name = block.block_name.data
     body = [op for op in block.body.block.ops if op is not block.init]
-    stores = tuple(op for op in body if isinstance(op, StoreOp))
-    written = {store.buffer for store in stores}
-    accumulators = tuple(op for op in body if isinstance(op, LoadOp) and op.buffer in written)
-    by_buffer = {load.buffer: load for load in accumulators}
-    if len(by_buffer) != len(accumulators) or set(by_buffer) != written or len(stores) != len(written):
+    stores = {op.buffer: op for op in body if isinstance(op, StoreOp)}
+    loads = [op for op in body if isinstance(op, LoadOp) and op.buffer in stores]
+    first = {load.buffer: load for load in reversed(loads)}
+    if first.keys() != stores.keys() or len(stores) != sum(isinstance(op, StoreOp) for op in body):
         raise self.error(f'block "{name}" does not load and store each of its results once')
-    if any(list(store.indices) != list(by_buffer[store.buffer].indices) for store in stores):
-        raise self.error(f'block "{name}" loads and stores its results at different indices')
-    combine = _dependent(self, name, body, accumulators)
-    sources = _sources(self, name, combine, [by_buffer[store.buffer] for store in stores])
-    if any(store.value not in {result for op in combine for result in op.results} for store in stores):
+    if any(body.index(load) > body.index(stores[load.buffer]) for load in loads):
+        raise self.error(f'block "{name}" loads a result that it has stored')
+    _check_places(self, block, stores, loads)
+    repeated: dict[SSAValue, SSAValue] = {
+        load.result: first[load.buffer].result for load in loads if load is not first[load.buffer]
+    }
+    combine = _dependent(self, name, body, loads)
+    accumulators = tuple(first[buffer] for buffer in stores)
+    sources = _sources(self, name, combine, accumulators, repeated)
+    if any(store.value not in {result for op in combine for result in op.results} for store in stores.values()):
         raise self.error(f'block "{name}" stores a value that does not depend on the accumulator')
-    return Combination(tuple(by_buffer[store.buffer] for store in stores), sources, combine, stores)
+    return Combination(accumulators, repeated, sources, combine, tuple(stores.values()))
+
+
+def _check_places(
+    self: ScheduleState, block: BlockOp, stores: Mapping[SSAValue, StoreOp], loads: Sequence[LoadOp]
+) -> None:
+    """Refuses a block that starts, loads and stores a result at different indices."""
+    name, space = block.block_name.data, IndexSpace(block)
+    init = () if block.init is None else block.init.body.block.ops
+    for access in (*loads, *(op for op in init if isinstance(op, StoreOp) and op.buffer in stores)):
+        store = stores[access.buffer]
+        places = [[space.dim_of(index) or index for index in op.indices] for op in (access, store)]
+        if places[0] != places[1]:
+            verb = "starts" if isinstance(access, StoreOp) else "loads"
+            raise self.error(f'block "{name}" {verb} and stores its results at different indices')
 
 
 def _dependent(
-    self: ScheduleState, name: str, body: list[Operation], accumulators: tuple[LoadOp, ...]
+    self: ScheduleState, name: str, body: Sequence[Operation], loads: Sequence[LoadOp]
 ) -> tuple[Operation, ...]:
-    values = {load.result for load in accumulators}
+    values = {load.result for load in loads}
     found: list[Operation] = []
     for op in body:
         if isinstance(op, StoreOp) or not any(operand in values for inner in op.walk() for operand in inner.operands):
@@ -62,19 +84,24 @@ def _dependent(
 
 
 def _sources(
-    self: ScheduleState, name: str, combine: tuple[Operation, ...], accumulators: list[LoadOp]
+    self: ScheduleState,
+    name: str,
+    combine: Sequence[Operation],
+    accumulators: Sequence[LoadOp],
+    repeated: Mapping[SSAValue, SSAValue],
 ) -> tuple[SSAValue, ...]:
     """The value that comes in for each accumulator: the one that it meets in an op."""
-    inside = {result for op in combine for result in op.results} | {load.result for load in accumulators}
     meets: dict[SSAValue, set[SSAValue]] = {load.result: set() for load in accumulators}
+    inside = {result for op in combine for result in op.results} | meets.keys()
+    everything: set[SSAValue] = set()
     for op in combine:
-        own = [operand for operand in op.operands if operand in meets]
-        other = [operand for operand in op.operands if operand not in inside]
-        for accumulator in own:
-            meets[accumulator].update(other)
+        operands = [repeated.get(operand, operand) for operand in op.operands]
+        other = {operand for operand in operands if operand not in inside}
+        everything |= other
+        for accumulator in meets.keys() & set(operands):
+            meets[accumulator] |= other
     sources = [meets[load.result] for load in accumulators]
-    everything = {operand for op in combine for operand in op.operands if operand not in inside}
-    if any(len(source) != 1 for source in sources) or set().union(*sources) != everything:
+    if any(len(source) != 1 for source in sources) or set[SSAValue]().union(*sources) != everything:
         raise self.error(f'block "{name}" does not combine each accumulator with one value')
     found = tuple(next(iter(source)) for source in sources)
     if len(set(found)) != len(found) or any(s.type != a.result.type for s, a in zip(found, accumulators, strict=True)):

@@ -40,6 +40,7 @@ class Schedule(ScheduleState):
     """
 
     get_block = queries.get_block
+    get_sblock = queries.get_block
     get_blocks = queries.get_blocks
     get_loops = queries.get_loops
     get_child_blocks = queries.get_child_blocks

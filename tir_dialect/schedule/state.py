@@ -13,7 +13,7 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.edits import erase_dead_ops, scope_of
+from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.trace import Trace
@@ -87,6 +87,15 @@ class ScheduleState:
         found = self._handles.setdefault(op, Block(op))
         return cast(Block, found)
 
+    def block_named(self, name: str) -> Block:
+        """The first block of that name; refuses if there is none, naming those there are."""
+        blocks = blocks_in(self.func)
+        for op in blocks:
+            if op.block_name.data == name:
+                return self.block(op)
+        names = ", ".join(f'"{op.block_name.data}"' for op in blocks) or "none"
+        raise self.error(f'expected the name of a block, got "{name}"; there are {names}')
+
     def error(self, message: str) -> ScheduleError:
         """The refusal of the primitive that runs."""
         return ScheduleError(self._running[0] if self._running else "schedule", message)
@@ -111,11 +120,12 @@ class ScheduleState:
         name = primitive.__name__
         self._running.append(name)
         try:
-            handles = _handles_in((*args, *kwargs.values()))
+            given, named = self._find_block(primitive, args, kwargs)
+            handles = _handles_in((*given, *named.values()))
             for value in handles:
                 self.check(value)
             self._enter(handles)
-            result = primitive(self, *args, **kwargs)
+            result = primitive(self, *given, **named)
             if len(self._running) == 1 and name not in QUERIES:
                 erase_dead_ops(self.func)
         finally:
@@ -125,6 +135,16 @@ class ScheduleState:
         if not self._running:
             self.trace.record(name, args, kwargs, result)
         return result
+
+    def _find_block(
+        self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments, with a handle for the block if that is given by its name."""
+        if isinstance(name := kwargs.get("block"), str):
+            return args, {**kwargs, "block": self.block_named(name)}
+        if args and isinstance(args[0], str) and primitive.__code__.co_varnames[1] == "block":
+            return (self.block_named(args[0]), *args[1:]), kwargs
+        return args, kwargs
 
     def _enter(self, handles: Sequence[Loop | Block]) -> None:
         """Makes the block or function around the first handle the scope; refuses handles of another one."""

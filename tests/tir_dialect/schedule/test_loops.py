@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import (
     NOT_EMPTY,
     elementwise,
@@ -224,3 +225,31 @@ def test_add_unit_loop():
 def test_get_block_names_the_blocks_there_are():
     with pytest.raises(ScheduleError, match=re.escape('expected the name of a block, got "D"; there are "B", "C"')):
         Schedule(elementwise()).get_block("D")
+
+
+def test_bounds_that_are_computed_in_the_loops_stay_in_front_of_them():
+    func = parse_prim_func("""
+    tir.prim_func @f(%B: !tir.buffer<[3, 5, 4], i32>) {
+      %c3 = arith.constant 3 : index
+      tir.for (%i) in (%c3) {
+        %c5 = arith.constant 5 : index
+        tir.for (%j) in (%c5) {
+          %one = arith.constant 1 : index
+          %end = arith.addi %i, %one : index
+          tir.for (%k) in (%end) {
+            tir.block "B" (%vi = spatial %i in %c3, %vj = spatial %j in %c5, %vk = spatial %k in %end) {
+              %x = arith.index_cast %vk : index to i32
+              tir.store %x, %B[%vi, %vj, %vk]
+            }
+          }
+        }
+      }
+    }""")
+
+    def transform(sch):
+        i, j, k = sch.get_loops("B")
+        sch.reorder(k, j)
+        assert loops(sch.func) == ["i", "k", "j"]
+        refuses(sch, 'the bounds of loop "k" depend on loop "i", which would be inside of it', "reorder", k, i)
+
+    scheduled(func, transform, [{}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import SIZES, elementwise, m, matmul, n, row_sum, run, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
@@ -124,7 +125,7 @@ def test_rfactor_refusals():
     sch = Schedule(row_sum())
     i, r = sch.get_loops(sch.get_block("B"))
     refuses(sch, 'loop "i" does not drive reduce iterators of block "B"', "rfactor", i)
-    refuses(sch, "expected a factor axis of 0 to 1, got 2", "rfactor", r, 2)
+    refuses(sch, "expected a factor axis of -2 to 1, got 2", "rfactor", r, 2)
     sch = Schedule(row_sum(m=(1, None)))
     fused = sch.fuse(*sch.get_loops(sch.get_block("B")))
     refuses(sch, 'loop "ir" drives spatial and reduce iterators of block "B"', "rfactor", fused)
@@ -141,6 +142,58 @@ def test_rfactor_refuses_combinations_that_it_cannot_take_apart():
         "rfactor",
         sch.get_loops(sch.get_block("B"))[1],
     )
+
+
+@pytest.mark.parametrize(
+    ("combine", "start", "message"),
+    [
+        (lambda x, y: x - y, 0, 'the init of block "B" is not neutral for its combination'),
+        (lambda x, y: x + y, 1, 'the init of block "B" is not neutral for its combination'),
+        (lambda x, y: x + y + x * x * y, 0, 'the combination of block "B" is not associative'),
+    ],
+)
+def test_parts_of_what_is_no_sum_are_refused(combine, start, message):
+    r = te.reduce_axis(m, "r")
+    b = te.compute((n,), lambda i: te.comm_reducer(combine, lambda dtype: start)(A[i, r], r), name="B")
+    sch = Schedule(te.create_prim_func([A, b]))
+    refuses(sch, message, "rfactor", sch.get_loops(sch.get_block("B"))[1])
+
+
+def test_the_first_of_equal_values_needs_the_order():
+    first = te.comm_reducer(
+        lambda x, y: (te.maximum(x[0], y[0]), te.select(x[0] >= y[0], x[1], y[1])),
+        lambda value, index: (te.min_value(value), te.max_value(index)),
+    )
+    r = te.reduce_axis(m, "r")
+    outs = te.compute((n,), lambda i: first((A[i, r], te.cast(r, "i64")), r), name="B")
+    func = te.create_prim_func([A, *outs])
+    scheduled(func, lambda sch: factored(sch, 0, axis=-1))
+    sch = Schedule(func)
+    _, inner = sch.split(sch.get_loops("B")[1], [None, 4])
+    refuses(sch, 'the result of block "B" depends on the order', "rfactor", inner)
+
+
+def test_loops_over_part_of_the_result_are_refused():
+    sch = Schedule(
+        parse_prim_func("""
+        tir.prim_func @part(%A: !tir.buffer<[8, 8], i32>, %B: !tir.buffer<[8], i32>) {
+          %c4 = arith.constant 4 : index
+          %c8 = arith.constant 8 : index
+          tir.for (%i, %r) in (%c4, %c8) {
+            tir.block "B" (%vi = spatial %i in %c8, %vr = reduce %r in %c8) {
+              tir.init {
+                %zero = arith.constant 0 : i32
+                tir.store %zero, %B[%vi]
+              }
+              %b = tir.load %B[%vi]
+              %a = tir.load %A[%vi, %vr]
+              %s = arith.addi %b, %a : i32
+              tir.store %s, %B[%vi]
+            }
+          }
+        }""")
+    )
+    refuses(sch, 'do not reach all values of the spatial iterators of block "B"', "rfactor", sch.get_loops("B")[1])
 
 
 def test_sizes_have_a_remainder():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
@@ -87,12 +87,37 @@ def _rearrange(nest: Sequence[ForOp], order: Sequence[ForOp]) -> None:
         return
     place = after_removal(nest[0])
     content = [inner for op in nest for inner in op.body.block.ops if inner not in nest]
+    depths = _header_depths(content, order)
     for op in (*content, *nest):
         op.detach()
+    for op in content:
+        depth = depths.get(op, len(order))
+        if depth == 0:
+            Rewriter.insert_op(op, place)
+        else:
+            order[depth - 1].body.block.add_op(op)
     for outer, inner in pairwise(order):
         outer.body.block.add_op(inner)
-    order[-1].body.block.add_ops(content)
     Rewriter.insert_op(order[0], place)
+
+
+def _header_depths(content: Sequence[Operation], order: Sequence[ForOp]) -> dict[Operation, int]:
+    """In how many of the loops the ops that compute their bounds stand: in those whose variables they need."""
+    inside = set(content)
+    pending = [operand.owner for loop in order for operand in loop.operands]
+    needed: set[Operation] = set()
+    while pending:
+        owner = pending.pop()
+        if isinstance(owner, Operation) and owner in inside and owner not in needed:
+            needed.add(owner)
+            pending += (operand.owner for operand in owner.operands)
+    depths: dict[SSAValue, int] = {loop.induction_var: number for number, loop in enumerate(order, 1)}
+    found: dict[Operation, int] = {}
+    for op in content:
+        if op in needed:
+            found[op] = max((depths.get(operand, 0) for operand in op.operands), default=0)
+            depths.update((result, found[op]) for result in op.results)
+    return found
 
 
 @primitive

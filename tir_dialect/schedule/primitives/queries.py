@@ -11,12 +11,7 @@ from tir_dialect.schedule.state import ScheduleState, query
 @query
 def get_block(self: ScheduleState, name: str) -> Block:
     """The block called `name`. Refuses if there is none, naming those there are."""
-    blocks = blocks_in(self.func)
-    for op in blocks:
-        if op.block_name.data == name:
-            return self.block(op)
-    names = ", ".join(f'"{op.block_name.data}"' for op in blocks) or "none"
-    raise self.error(f'expected the name of a block, got "{name}"; there are {names}')
+    return self.block_named(name)
 
 
 @query

@@ -17,11 +17,14 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.schedule.accesses import Access, Axis
+from tir_dialect.schedule.boxes import box_in, is_dense
 from tir_dialect.schedule.clones import Cloner, check_cloneable
 from tir_dialect.schedule.combiner import Combination, combination
 from tir_dialect.schedule.edits import nest_of, rebuild_block, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.monoid import check_monoid
 from tir_dialect.schedule.moves import iterator_extent, shape_of
 from tir_dialect.schedule.nests import insert_nest
 from tir_dialect.schedule.normalize import Less, conditions_of
@@ -105,14 +108,18 @@ def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
         if self.lower(op).terms or not self.extent(op).symbols <= set(self.func.symbol_names):
             raise self.error(f'expected loop "{op.induction_var.name_hint}" to run from 0 to a size')
     parts = combination(self, block)
+    rank = len(parts.stores[0].indices)
+    if not -rank - 1 <= axis <= rank or any(len(store.indices) != rank for store in parts.stores):
+        raise self.error(f"expected a factor axis of {-rank - 1} to {rank}, got {axis}")
     for store in parts.stores:
-        if not 0 <= axis <= len(store.indices):
-            raise self.error(f"expected a factor axis of 0 to {len(store.indices)}, got {axis}")
         for index in store.indices:
             check_cloneable(self, block, index)
     check_no_branch(self, block)
     _check_result(self, block, parts)
-    return _Plan(block, init, loop.op, self.extent(loop.op), axis, rest, parts)
+    _check_coverage(self, block, parts)
+    outermost = next(op for op in enclosing_loops(block) if op in (loop.op, *rest))
+    check_monoid(self, name, init, parts, commutes=loop.op is not outermost)
+    return _Plan(block, init, loop.op, self.extent(loop.op), axis % (rank + 1), rest, parts)
 
 
 def _block_in(self: ScheduleState, loop: ForOp) -> BlockOp:
@@ -127,6 +134,20 @@ def _check_result(self: ScheduleState, block: BlockOp, parts: Combination) -> No
     for op in nest_of(block).walk():
         if touches(op, results, writes_only=False) and not is_inside(op, block):
             raise self.error(f'{describe(op)} uses the result of block "{block.block_name.data}" in its loops')
+
+
+def _check_coverage(self: ScheduleState, block: BlockOp, parts: Combination) -> None:
+    """Refuses loops that leave out values of the spatial iterators: the second step runs over all of them."""
+    numbers = [number for number, it in enumerate(block.iterators) if it.kind is SPATIAL]
+    extents = [iterator_extent(self, block, number) for number in numbers]
+    axes = tuple(Axis(self.space.dim_of(block.iterators[number].binding)) for number in numbers)
+    instances = [Access(block, parts.stores[0].buffer, True, axes)]
+    box = box_in(self, instances, None, extents)
+    everything = [AxisRange(constant(0), extent) for extent in extents]
+    if box != everything or not is_dense(self, instances, None, box):
+        raise self.error(
+            f'the loops do not reach all values of the spatial iterators of block "{block.block_name.data}"'
+        )
 
 
 def _starts_everywhere(self: ScheduleState, plan: _Plan) -> bool:
@@ -254,6 +275,7 @@ def _final_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, SS
         new.add_op(load.clone(cloner.mapping))
         new.add_op(incoming)
         cloner.mapping[source] = incoming.result
+    cloner.mapping |= {again: cloner.mapping[value] for again, value in plan.parts.repeated.items()}
     for op in (*plan.parts.combine, *plan.parts.stores):
         new.add_op(op.clone(cloner.mapping))
     extents = [(SPATIAL, block.extents[number]) for number in plan.spatial]
