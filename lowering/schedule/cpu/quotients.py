@@ -1,8 +1,8 @@
 """Maps over channels that look up their group: the axis becomes two, so that rows of groups are seen as such.
 
 What `x[n, c]` and `mean[n, c // size]` give for all channels c is, for a mean of 4 groups, what `x[n, g * size + r]`
-and `mean[n, g]` give for all groups g and members r: an access of the mean is in range only if there are 4 times
-`size` channels.
+and `mean[n, g]` give for all groups g and members r: an access of the mean is in range only if there are at most 4
+times `size` channels, and it has to be proved that there are so many.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import loop_of
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, Prover
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import IteratorKind
+
+
+_PROVER = Prover()
 
 
 def split_quotients(func: PrimFuncOp) -> None:
@@ -31,13 +34,19 @@ def split_quotients(func: PrimFuncOp) -> None:
         for iterator in block.iterators:
             loop = loop_of(iterator.binding)
             found = None if loop is None or not _is_plain(loop) else _groups(iterator.value)
-            if loop is not None and found is not None:
+            if loop is not None and found is not None and _fills(loop, *found):
                 _split(block, iterator.value, loop, *found)
                 break
 
 
 def _is_plain(loop: ForOp) -> bool:
     return loop.kind.data is LoopKind.SERIAL and loop.lower is None and loop.annotations is None
+
+
+def _fills(loop: ForOp, count: int, size: Dim) -> bool:
+    """Whether so many groups of a size have no more members than a loop has iterations."""
+    extent = dim_of(loop.upper)
+    return extent is not None and bool(_PROVER.less_equal(size * count, extent))
 
 
 def _groups(value: BlockArgument) -> tuple[int, Dim] | None:

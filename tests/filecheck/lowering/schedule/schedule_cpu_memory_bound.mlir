@@ -399,3 +399,21 @@ tir.prim_func @running[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m,
     }
   }
 }
+
+// Channels that do not fill their groups stay one axis.
+// CHECK-LABEL: tir.prim_func @unfilled
+// CHECK-NOT:     tir.for (%group)
+// CHECK:         arith.divui
+// CHECK:         tir.store {{.*}}, %Y
+tir.prim_func @unfilled(%M: !tir.buffer<[2, 3], f32>, %Y: !tir.buffer<[2, 40], f32>) {
+  %c2 = arith.constant 2 : index
+  %c40 = arith.constant 40 : index
+  tir.for (%i, %j) in (%c2, %c40) {
+    tir.block "b" (%vi = spatial %i in %c2, %vj = spatial %j in %c40) {
+      %c16 = arith.constant 16 : index
+      %g = arith.divui %vj, %c16 : index
+      %m = tir.load %M[%vi, %g]
+      tir.store %m, %Y[%vi, %vj]
+    }
+  }
+}
