@@ -57,8 +57,8 @@ class InfersResultTypes(IRDLOperation, ABC):
         """Parses the end of the text, attributes and optional result types, and makes the op.
 
         An op whose types are wrong gets results of which nothing is known, so that the rest of the text is read and the
-        verifier reports all errors. If it has operands of the wrong kind, lacks properties, or may have any number of
-        results, the error is a parse error at `position`, where the text of the op starts.
+        verifier reports all errors. If it may have any number of results, that is a parse error at `position`, where
+        the text of the op starts.
         """
         attributes = cls._parse_attributes(parser)
         types: Sequence[Attribute] | None = parse_optional_result_types(parser)
@@ -71,7 +71,7 @@ class InfersResultTypes(IRDLOperation, ABC):
         op = cls.create(
             operands=operands, result_types=types or (), properties=dict(properties or {}), attributes=attributes
         )
-        if error is not None and (types is None or not _is_well_formed(op)):
+        if error is not None and types is None:
             start = parser.pos if position is None else position
             parser.raise_error(str(error), start, start + 1)
         return op
@@ -115,15 +115,6 @@ class InfersResultTypes(IRDLOperation, ABC):
 
 _UNKNOWN = (TensorType(None, None), ObjectType(), ShapeType(None), FuncType(None), PrimType(i64), TupleType(()))
 """Types that say least, of every kind."""
-
-
-def _is_well_formed(op: IRDLOperation) -> bool:
-    """Whether operands, properties and results are of the kinds that the op is defined with."""
-    try:
-        op.get_irdl_definition().verify(op)
-    except VerifyException:
-        return False
-    return True
 
 
 def unknown_results(cls: type[IRDLOperation]) -> tuple[StructInfo, ...] | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Operation, Region
+from xdsl.ir import Block, Operation, Region
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.struct_info.functions import FuncType
@@ -14,8 +15,29 @@ from relax_dialect.symbols import called_functions, find_function
 from relax_dialect.traits import ControlFlow, visible_impurity
 
 if TYPE_CHECKING:
-    from relax_dialect.ops.dataflow import DataflowOp
     from relax_dialect.ops.structure import FuncOp
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule that is broken, and the op that breaks it."""
+
+    op: Operation
+    message: str
+
+
+class Violations(VerifyException):
+    """All that is wrong with an op and what it holds; as text, the first of it."""
+
+    def __init__(self, violations: Sequence[Violation]):
+        super().__init__(violations[0].message)
+        self.violations = tuple(violations)
+
+    @staticmethod
+    def check(violations: Iterable[Violation]) -> None:
+        """Raises `Violations` if there are any."""
+        if found := list(violations):
+            raise Violations(found)
 
 
 def walk_body(region: Region) -> Iterator[Operation]:
@@ -29,70 +51,77 @@ def walk_body(region: Region) -> Iterator[Operation]:
                 yield from walk_body(nested)
 
 
-def verify_solvable(func: FuncType, subject: str) -> None:
-    """Raises `VerifyException` unless every symbol of `func` can be solved from its parameters."""
+def unsolvable(func: FuncType) -> str | None:
+    """Why the parameters of `func` do not tell all its symbols; `None` if they do."""
     try:
         entry_match(func)
     except Mismatch as mismatch:
-        raise VerifyException(f"{subject} cannot be entered: {mismatch.reason}") from mismatch
+        return f"cannot be entered: {mismatch.reason}"
+    return None
 
 
-def verify_body_purity(region: Region, subject: str) -> None:
-    """Raises `VerifyException` at the first impure op of a pure function, which the message calls `subject`."""
+def purity_violations(region: Region, subject: str) -> Iterator[Violation]:
+    """The impure ops of a pure function, which the messages call `subject`; dataflow regions look after their own."""
+    from relax_dialect.ops.dataflow import DataflowOp
+
     for op in walk_body(region):
-        if (reason := visible_impurity(op)) is not None:
-            raise VerifyException(
-                f"{subject} is pure, but holds '{op.name}', which is impure: it {reason}; declare the function impure"
-            )
+        if not isinstance(op.parent_op(), DataflowOp) and (reason := visible_impurity(op)) is not None:
+            message = f"{subject} is pure, but holds '{op.name}', which is impure: it {reason}"
+            yield Violation(op, f"{message}; declare the function impure")
 
 
-def verify_dataflow_body(dataflow: DataflowOp) -> None:
-    """Raises `VerifyException` at the first op that a dataflow region must not hold."""
+def dataflow_violations(body: Block) -> Iterator[Violation]:
+    """What the block of a dataflow region must not hold."""
+    for op in body.ops:
+        if (message := dataflow_violation(op)) is not None:
+            yield Violation(op, message)
+
+
+def dataflow_violation(op: Operation) -> str | None:
+    """Why an op must not stand where it stands in the block of a dataflow region; `None` if it may."""
     from relax_dialect.ops.dataflow import DataflowOp
     from relax_dialect.ops.structure import ClosureOp
 
-    for op in dataflow.body.ops:
-        if op.has_trait(ControlFlow):
-            raise VerifyException(f"'relax.dataflow' op holds '{op.name}', which is control flow")  # C2
-        if isinstance(op, DataflowOp):
-            raise VerifyException("'relax.dataflow' op holds another 'relax.dataflow'")  # C2
-        if (reason := visible_impurity(op)) is not None:
-            raise VerifyException(f"'relax.dataflow' op holds '{op.name}', which is impure: it {reason}")  # C1
-        if isinstance(op, ClosureOp):
-            _verify_captures(op, dataflow)
+    if op.has_trait(ControlFlow):
+        return f"'relax.dataflow' op holds '{op.name}', which is control flow"  # C2
+    if isinstance(op, DataflowOp):
+        return "'relax.dataflow' op holds another 'relax.dataflow'"  # C2
+    if (reason := visible_impurity(op)) is not None:
+        return f"'relax.dataflow' op holds '{op.name}', which is impure: it {reason}"  # C1
+    if isinstance(op, ClosureOp) and _captures_of_block(op):
+        return "'relax.dataflow' op holds a closure that captures a value of the region"  # C3
+    return None
 
 
-def _verify_captures(closure: Operation, dataflow: DataflowOp) -> None:
-    """Specification, well-formedness 11: closures do not capture what is local to the dataflow region."""
-    for op in closure.walk():
-        for operand in op.operands:
-            if operand.owner is not op and _is_in(operand.owner, dataflow):
-                raise VerifyException("'relax.dataflow' op holds a closure that captures a value of the region")  # C3
+def _captures_of_block(closure: Operation) -> bool:
+    """Whether a closure uses a value of the block it stands in (specification, well-formedness 11)."""
+    owners = (operand.owner for op in closure.walk() if op is not closure for operand in op.operands)
+    return any(isinstance(owner, Operation) and owner.parent is closure.parent for owner in owners)
 
 
-def _is_in(owner: object, dataflow: DataflowOp) -> bool:
-    return isinstance(owner, Operation) and owner.parent is dataflow.body.block
-
-
-def verify_no_recursion_in_dataflow(func: FuncOp) -> None:
-    """Raises `VerifyException` if a dataflow region of `func` calls a function from which `func` is reached."""
+def recursion_violations(func: FuncOp) -> Iterator[Violation]:
+    """The calls in dataflow regions of `func` of functions from which `func` is reached."""
     from relax_dialect.ops.dataflow import DataflowOp
 
-    pending = [
-        callee
-        for op in walk_body(func.body)
-        if isinstance(op, DataflowOp)
-        for inner in op.body.ops
-        for callee in called_functions(inner)
-    ]
-    seen: set[str] = set()
+    elsewhere: set[str] = set()
+    for dataflow in walk_body(func.body):
+        for op in dataflow.body.ops if isinstance(dataflow, DataflowOp) else ():
+            for name in called_functions(op):
+                if _reaches(name, func, elsewhere):
+                    message = f"'relax.dataflow' op calls @{name} recursively"
+                    yield Violation(op, f"{message}; recursion is control flow, call outside the region")
+
+
+def _reaches(name: str, func: FuncOp, elsewhere: set[str]) -> bool:
+    """Whether `func` has that name or is called from there; `elsewhere` collects names from which it is not."""
+    pending, seen = [name], set[str]()
     while pending:
         name = pending.pop()
         if name == func.sym_name.data:
-            raise VerifyException(
-                f"'relax.dataflow' op calls @{name} recursively; recursion is control flow, call outside the region"
-            )
-        callee = None if name in seen else find_function(func, name)
-        seen.add(name)
-        if callee is not None:
-            pending.extend(name for op in callee.walk() for name in called_functions(op))
+            return True
+        if name not in seen and name not in elsewhere:
+            seen.add(name)
+            callee = find_function(func, name)
+            pending += [] if callee is None else [each for op in callee.walk() for each in called_functions(op)]
+    elsewhere |= seen
+    return False

@@ -9,6 +9,9 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import Finding
+from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.scope import prover_at
+from relax_dialect.verifiers import Violations
 
 
 def operation_findings(module: ModuleOp) -> list[Finding]:
@@ -25,20 +28,23 @@ def operation_findings(module: ModuleOp) -> list[Finding]:
 
 def _collect(module: ModuleOp) -> Iterator[Finding]:
     for op in module.walk():
-        if (message := _error_of(op)) is not None:
-            yield Finding.at(op, message)
+        try:
+            _verify_alone(op)
+        except Violations as error:
+            yield from (Finding(violation.op, violation.message) for violation in error.violations)
+        except (VerifyException, ValueError) as error:
+            yield Finding.at(op, str(error))
 
 
-def _error_of(op: Operation) -> str | None:
-    """The message of the op's verifier; nested ops are not looked at."""
-    try:
-        # First the op's own rules: `Operation.verify` would wrap their error with a print of the whole module.
-        op.verify_()
-        op.verify(verify_nested_ops=False)
-        for region in op.regions:
-            for block in region.blocks:
-                if not block.ops:
-                    block.verify()
-    except (VerifyException, ValueError) as error:
-        return str(error)
-    return None
+def _verify_alone(op: Operation) -> None:
+    """The op's verifier, without those of nested ops."""
+    # First what says most: inference names an operand that `verify_` only compares with its definition, and
+    # `Operation.verify` would wrap the error of `verify_` with a print of the whole module.
+    if isinstance(op, InfersResultTypes):
+        op.infer_result_types(op.operand_types, op.properties, prover_at(op))
+    op.verify_()
+    op.verify(verify_nested_ops=False)
+    for region in op.regions:
+        for block in region.blocks:
+            if not block.ops:
+                block.verify()

@@ -199,7 +199,7 @@ class CallClosureOp(InfersResultTypes, MayBeImpure):
     @property
     def impurity(self) -> str | None:
         func = self.callee.type
-        return None if isinstance(func, FuncType) and func.pure else "calls an impure function value"
+        return "calls an impure function value" if isinstance(func, FuncType) and not func.pure else None
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[StructInfo]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Block, OpResult, Region, SSAValue
 from xdsl.irdl import (
@@ -16,14 +16,13 @@ from xdsl.irdl import (
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import HasParent, IsTerminator, Pure, RecursivelySpeculatable, RecursiveMemoryEffect, ReturnLike
-from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.syntax import parse_body, print_body
 from relax_dialect.scope import BindsResultSymbols, symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.types import PrimType
-from relax_dialect.verifiers import verify_dataflow_body
+from relax_dialect.verifiers import Violation, Violations, dataflow_violations
 from tir_dialect.ops.syntax import parse_defined_operands
 
 
@@ -85,13 +84,15 @@ class DataflowOp(IRDLOperation, BindsResultSymbols):
         print_body(printer, self, self.body)
 
     def verify_(self) -> None:
-        verify_dataflow_body(self)  # C1, C2, C3
+        Violations.check(self._violations())
+
+    def _violations(self) -> Iterator[Violation]:
+        yield from dataflow_violations(self.body.block)  # C1, C2, C3
         expected = visible_types(self.body.block)
         if expected != tuple(self.result_types):
-            raise VerifyException(
-                f"'relax.dataflow' op expected results ({', '.join(map(str, expected))}) as its output names, "
-                f"got ({', '.join(map(str, self.result_types))})"
-            )  # C4
+            wanted, got = (", ".join(map(str, types)) for types in (expected, self.result_types))
+            message = f"'relax.dataflow' op expected results ({wanted}) as its output names, got ({got})"
+            yield Violation(self, message)  # C4
 
 
 def _bound_in(block: Block) -> set[str]:

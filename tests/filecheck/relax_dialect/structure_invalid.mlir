@@ -95,7 +95,7 @@ relax.func @func_c6(%x: !relax.object) -> !relax.object {
 // -----
 
 // Recursion through another function.
-// CHECK: 'relax.dataflow' op calls @func_c6 recursively; recursion is control flow, call outside the region
+// CHECK: 'relax.dataflow' op calls @other recursively; recursion is control flow, call outside the region
 relax.func @func_c6(%x: !relax.object) -> !relax.object {
   %gv = relax.dataflow {
     %0 = relax.call @other(%x) : !relax.object

@@ -1,0 +1,51 @@
+"""What a function or region must not hold is told at the op, and all of it at once."""
+
+import pytest
+
+from lowering.diagnostics import InvalidModule
+from lowering.parsing import parse_module
+from lowering.verify.module import verify_module
+
+MODULE = """
+relax.func @f[%n, %k](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  relax.print "{}"(%x)
+  %y = relax.dataflow {
+    %0 = relax.call_packed "g"(%x) : !relax.object
+    %1 = relax.call @f(%x) : !relax.object
+    %2 = relax.closure (%r: !relax.object) -> !relax.object {
+      relax.print "{}"(%r)
+      relax.return %1
+    }
+    relax.output %2
+  }
+  %z = relax.add %x, %y
+  %w = relax.exp %z
+  relax.print "{}"(%w)
+  relax.return %w
+}
+"""
+
+
+def test_every_violation_is_reported_where_it_is():
+    """Operands of a wrong kind do not end the reading."""
+    with pytest.raises(InvalidModule) as caught:
+        verify_module(parse_module(MODULE))
+    found = sorted((line_of(finding.headline()), finding.message) for finding in caught.value.findings)
+    expected = [
+        (2, "cannot be entered: nothing binds the symbol k"),
+        (3, "@f is pure, but holds 'relax.print', which is impure: it writes to the standard output"),
+        (5, "'relax.dataflow' op holds 'relax.call_packed', which is impure"),
+        (6, "'relax.call' op argument #0: nothing binds the symbol k"),
+        (6, "'relax.dataflow' op calls @f recursively"),
+        (7, "holds a closure that captures a value of the region"),
+        (8, "'relax.closure' op is pure, but holds 'relax.print'"),
+        (13, "'relax.add' op operand #1 expected a tensor, got !relax.func<"),
+        (15, "@f is pure, but holds 'relax.print'"),
+    ]
+    assert [line for line, _ in found] == [line for line, _ in expected]
+    assert all(part in message for (_, message), (_, part) in zip(found, expected, strict=True))
+
+
+def line_of(headline: str) -> int:
+    """The line in `<text>:line:column: error: ...`."""
+    return int(headline.split(":")[1])
