@@ -93,6 +93,13 @@ class OptimizeGraphPass(PipelinePass):
     )
 
 
+_TO_FUNCTIONS = (
+    # Passes share the memory of values, so they say where values end.
+    "remove-kills",
+    # Closures become functions, so that no later pass meets a nested one.
+    "lambda-lift",
+)
+
 _TO_KERNELS = (
     # Everything that is not known at compile time gets a name and a check.
     "bind-unknown-dims",
@@ -136,8 +143,7 @@ class RelaxToVMPass(PipelinePass):
     name = "relax-to-vm"
 
     steps = (
-        # Closures become functions, so that no later pass meets a nested one.
-        "lambda-lift",
+        *_TO_FUNCTIONS,
         "optimize-graph",
         *_TO_KERNELS,
         # Kernels that can be computed together become one.
@@ -165,7 +171,7 @@ class RelaxToVMPlainPass(PipelinePass):
 
     name = "relax-to-vm-plain"
 
-    steps = ("lambda-lift", *_TO_KERNELS, *_TO_MEMORY, *_FROM_MEMORY)
+    steps = (*_TO_FUNCTIONS, *_TO_KERNELS, *_TO_MEMORY, *_FROM_MEMORY)
 
 
 @dataclass(frozen=True)

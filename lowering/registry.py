@@ -67,6 +67,7 @@ PASSES: dict[str, str] = {
     "use-inplace-calls": "lowering.memory.use_inplace_calls:UseInplaceCallsPass",
     "plan-memory": "lowering.memory.plan_memory:PlanMemoryPass",
     "poison-memory": "lowering.memory.poison_memory:PoisonMemoryPass",
+    "remove-kills": "lowering.memory.remove_kills:RemoveKillsPass",
     "insert-kills": "lowering.memory.insert_kills:InsertKillsPass",
     "lower-shapes": "lowering.shapes.lower_shapes:LowerShapesPass",
     "convert-relax-to-vm": "lowering.to_vm.convert_relax_to_vm:ConvertRelaxToVMPass",

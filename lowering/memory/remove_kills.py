@@ -1,0 +1,44 @@
+"""`remove-kills`: the compiler decides for itself where values end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from relax_dialect.ops.memory import KillOp
+
+
+@dataclass(frozen=True)
+class RemoveKillsPass(ModulePass):
+    """Takes out where a program says that a value is not used any more.
+
+    Before:
+
+    ```mlir
+    %y = relax.add %x, %zero
+    relax.kill %x
+    relax.return %y
+    ```
+
+    After:
+
+    ```mlir
+    %y = relax.add %x, %zero
+    relax.return %y
+    ```
+
+    A kill speaks of the values as they are written. Passes let values share memory and put one in the place of another
+    (here `%x` in that of `%y`), so `insert-kills` ends what is left after them. Idempotent; refuses nothing.
+    """
+
+    name = "remove-kills"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """One walk over all functions."""
+        for inner in list(op.walk()):
+            if isinstance(inner, KillOp):
+                Rewriter.erase_op(inner)
