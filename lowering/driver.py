@@ -12,7 +12,7 @@ from lowering.codegen.cache import CodeCache, default_cache
 from lowering.codegen.module_digest import ModuleDigest
 from lowering.codegen.program_cache import ProgramCache
 from lowering.debug import Debug, debug_level
-from lowering.tune.location import tuning_stamp
+from lowering.tune.stamp import tuning_stamp
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
 

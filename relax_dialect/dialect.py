@@ -9,60 +9,12 @@ from inspect import isclass
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.ir import Attribute, Dialect, Operation
 
+from relax_dialect.families import FAMILIES
 from relax_dialect.ops.guard import RelationAttr
 from relax_dialect.ops.materialize import materialize_constant
 from relax_dialect.struct_info.base import PartialShapeAttr
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
-
-FAMILIES = (
-    "activation",
-    "advanced_indexing",
-    "attention",
-    "binary",
-    "binding",
-    "call_packed",
-    "call_tir",
-    "calls",
-    "control_flow",
-    "convolution",
-    "creation",
-    "dataflow",
-    "datatype",
-    "deformable",
-    "effects",
-    "fused",
-    "gather",
-    "guard",
-    "image",
-    "index_maps",
-    "indexing",
-    "joining",
-    "layers",
-    "linear_algebra",
-    "loops",
-    "manipulation",
-    "memory",
-    "normalization",
-    "padding",
-    "pooling",
-    "quantization",
-    "rearranging",
-    "recurrent",
-    "reduction",
-    "resizing",
-    "sampling",
-    "search",
-    "set",
-    "shapes",
-    "signal",
-    "sorting",
-    "structure",
-    "unary",
-    "values",
-    "vision",
-)
-"""The modules of `relax_dialect.ops` that define ops; the same names are used for tests and lowerings."""
 
 _ATTRIBUTES: list[type[Attribute]] = [
     FuncType,

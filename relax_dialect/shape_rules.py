@@ -40,7 +40,7 @@ from relax_dialect.ops.shapes import (
 )
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from relax_dialect.shape_arithmetic import COMBINE, FUNCTIONS, Arithmetic, is_true
-from relax_dialect.shape_values import MOST_ELEMENTS, RULES, Elements, array_of, evaluates
+from relax_dialect.shape_elements import MOST_ELEMENTS, RULES, Elements, array_of, evaluates
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, constant

@@ -6,40 +6,17 @@ constant. Nothing here changes a program; `fold-shape-computations` and importer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import Float32Type, Float64Type
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import OpResult, SSAValue
 
+from relax_dialect.shape_elements import MOST_ELEMENTS, Elements, array_of
+from relax_dialect.shape_rules import RULES
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import is_bool, is_integer
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Elements: TypeAlias = "NDArray[Any]"
-"""An array of `Dim | None`, `None` where a value is not known; truth values are 0 and 1."""
-
-MOST_ELEMENTS = 64
-"""Larger tensors are data, not shapes."""
-
-OpT = TypeVar("OpT", bound=Operation)
-Evaluation: TypeAlias = "Callable[..., Elements | Sequence[Elements] | None]"
-
-RULES: dict[type[Operation], Evaluation] = {}
-"""What ops do to values: called with the op and the elements of its operands, `None` for those that are no shapes."""
-
-
-def evaluates(*op_types: type[OpT]) -> Callable[[Evaluation], Evaluation]:
-    """Registers `rule(op, *operands)`, the elements of the only result, or those of each result."""
-
-    def register(rule: Evaluation) -> Evaluation:
-        RULES.update(dict.fromkeys(op_types, rule))
-        return rule
-
-    return register
 
 
 class ShapeValues:
@@ -49,9 +26,6 @@ class ShapeValues:
     """
 
     def __init__(self) -> None:
-        from relax_dialect import shape_rules
-
-        self._rules = shape_rules.RULES
         self._known: dict[SSAValue, Elements | None] = {}
 
     def elements(self, value: SSAValue) -> Elements | None:
@@ -92,12 +66,12 @@ class ShapeValues:
         self._known.pop(value, None)
 
     def _needed(self, value: SSAValue) -> Iterator[SSAValue]:
-        if isinstance(value, OpResult) and type(value.op) in self._rules and _may_be_known(value):
+        if isinstance(value, OpResult) and type(value.op) in RULES and _may_be_known(value):
             yield from value.op.operands
 
     def _evaluate(self, value: SSAValue) -> None:
         declared = _unknown(value)
-        rule = self._rules.get(type(value.op)) if isinstance(value, OpResult) else None
+        rule = RULES.get(type(value.op)) if isinstance(value, OpResult) else None
         if rule is None or not isinstance(value, OpResult) or not _may_be_known(value):
             self._known[value] = declared
             return
@@ -153,12 +127,3 @@ def _holds_sizes(info: TensorType) -> bool:
     if isinstance(dtype, Float32Type | Float64Type) or is_bool(dtype):
         return True
     return is_integer(dtype) and getattr(dtype, "bitwidth", 0) >= 32
-
-
-def array_of(values: Sequence[Dim | None]) -> Elements:
-    """The values as an array of rank 1."""
-    import numpy as np
-
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array

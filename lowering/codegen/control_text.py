@@ -9,9 +9,9 @@ from xdsl.dialects import llvm
 from xdsl.ir import Operation, SSAValue
 
 from lowering.codegen.errors import CodegenError
-from lowering.codegen.llvm_text import Emit, FunctionText
 from lowering.codegen.llvm_types import quoted
 from lowering.codegen.metadata import LOOP_HINTS
+from lowering.codegen.module_text import Emit, FunctionText
 from lowering.codegen.op_flags import fast_math_flags
 from lowering.to_llvm import llvm_ext
 

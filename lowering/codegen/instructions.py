@@ -10,9 +10,9 @@ from xdsl.dialects import llvm
 from xdsl.ir import Operation
 
 from lowering.codegen.control_text import CONTROL_EMITTERS, call_to
-from lowering.codegen.llvm_text import Emit, FunctionText
 from lowering.codegen.llvm_types import mangled
 from lowering.codegen.memory_text import MEMORY_EMITTERS
+from lowering.codegen.module_text import Emit, FunctionText
 from lowering.codegen.op_flags import fast_math_flags, integer_flags
 from lowering.to_llvm import llvm_ext
 

@@ -9,8 +9,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from lowering.codegen.llvm_text import Emit, FunctionText
 from lowering.codegen.llvm_types import mangled, vector_count, vector_element
+from lowering.codegen.module_text import Emit, FunctionText
 from lowering.to_llvm import llvm_ext
 
 

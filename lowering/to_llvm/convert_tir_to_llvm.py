@@ -17,6 +17,7 @@ from lowering.to_llvm.function_properties import buffer_attributes, function_pro
 from lowering.to_llvm.module_builder import ModuleBuilder
 from lowering.to_llvm.scalars import llvm_type
 from lowering.to_llvm.tir_calls import inner_name
+from lowering.to_llvm.tir_lowerings import LOWERINGS
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
@@ -73,9 +74,8 @@ def lower_prim_funcs(functions: Iterable[PrimFuncOp], options: LoweringOptions) 
 
     Raises `PassFailedException` at the op that has no lowering.
     """
-    context = ModuleContext(
-        ModuleBuilder(options.vector_bits >= 512), options, {function.sym_name.data: function for function in functions}
-    )
+    by_name = {function.sym_name.data: function for function in functions}
+    context = ModuleContext(ModuleBuilder(options.vector_bits >= 512), options, by_name, LOWERINGS)
     called = {
         op.callee.root_reference.data
         for function in context.functions.values()

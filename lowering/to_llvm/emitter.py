@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from typing import TypeAlias
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import SymbolRefAttr, i32, i64
@@ -39,6 +39,10 @@ class LoweringOptions:
     """Whether a product may be fused with a sum, which rounds once instead of twice."""
 
 
+Lowerings: TypeAlias = "Mapping[type[Operation], Callable[[Emitter, Operation], None]]"
+"""What becomes of each kind of op."""
+
+
 @dataclass
 class ModuleContext:
     """What the functions of one module share."""
@@ -47,6 +51,7 @@ class ModuleContext:
     options: LoweringOptions
     functions: Mapping[str, PrimFuncOp]
     """The prim_funcs of the module by name, for calls between them."""
+    lowerings: Lowerings
 
 
 @dataclass(frozen=True)
@@ -76,14 +81,6 @@ class FunctionState:
     """Memory to free when the function fails, innermost last."""
 
     parallel_count: int = 0
-
-
-@cache
-def _lowerings() -> Mapping[type[Operation], Callable[[Emitter, Operation], None]]:
-    # Not at the top, since each of them needs the emitter.
-    from lowering.to_llvm.tir_lowerings import LOWERINGS
-
-    return LOWERINGS
 
 
 class Emitter:
@@ -124,7 +121,7 @@ class Emitter:
 
     def lower_op(self, op: Operation) -> None:
         """Lowers one op; what it is made of takes its location."""
-        lowering = _lowerings().get(type(op))
+        lowering = self.context.lowerings.get(type(op))
         if lowering is None:
             fail(op, "has no lowering to llvm", "run the passes that remove it first, such as lower-blocks")
         self.b.location = op.location

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
-from xdsl.ir import Operation
 
-from lowering.to_llvm.emitter import Emitter
+from lowering.to_llvm.emitter import Lowerings
 from lowering.to_llvm.tir_allocation import lower_alloc
 from lowering.to_llvm.tir_calls import lower_call, lower_call_extern
 from lowering.to_llvm.tir_control import lower_for, lower_if, lower_terminator, lower_while
@@ -32,7 +29,7 @@ from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 
-LOWERINGS: dict[type[Operation], Callable[[Emitter, Operation], None]] = {
+LOWERINGS: Lowerings = {
     **dict.fromkeys(SCALAR_LOWERINGS, lower_scalar_op),
     AllocBufferOp: lower_alloc,
     AssertOp: lower_assert,

@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from lowering.to_llvm.builder import POINTER, LLVMBuilder
 from lowering.to_llvm.emitter import Buffer, Emitter, FunctionState
 from lowering.to_llvm.function_properties import buffer_attributes, function_properties
-from lowering.to_llvm.tir_control import bounds, integer_annotation, lower_serial, run_loop
+from lowering.to_llvm.tir_loops import bounds, integer_annotation, lower_serial, run_loop
 from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.scalars import DimOp

@@ -21,6 +21,7 @@ from relax_dialect.builder.emitter import Emitter
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.types import as_dtype
 from relax_dialect.dialect import family_ops
+from relax_dialect.families import FAMILIES
 from relax_dialect.ops.operator import Operator
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 
@@ -54,8 +55,6 @@ FAMILIES_WITHOUT_OPERATORS = ("effects", "shapes", "values")
 @cache
 def operator_classes() -> Mapping[str, type[IRDLOperation]]:
     """The ops that have a function, by name."""
-    from relax_dialect.dialect import FAMILIES
-
     found: dict[str, type[IRDLOperation]] = {}
     for family in FAMILIES:
         for each in family_ops(family):

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import tvm_ffi
+from numpy.typing import NDArray
 from xdsl.dialects.builtin import BFloat16Type
 
-from relax_dialect.interpreter.runtime_values import Array
 from tir_dialect.dtypes import lookup, numpy_dtype
 
 _BFLOAT16 = BFloat16Type()
@@ -32,7 +32,7 @@ _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 class _AsBFloat16:
     """An array of `uint16` that says through DLPack that it is of `bfloat16`."""
 
-    def __init__(self, array: Array):
+    def __init__(self, array: NDArray[Any]):
         self._array = array
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -57,7 +57,7 @@ class _Memory:
         self.__array_interface__ = {"shape": shape, "strides": strides, "typestr": "<u2", "data": data, "version": 3}
 
 
-def to_array(tensor: tvm_ffi.Tensor) -> Array:
+def to_array(tensor: tvm_ffi.Tensor) -> NDArray[Any]:
     """The array on the memory of a tensor, which it keeps alive."""
     if str(tensor.dtype) != "bfloat16":
         return np.from_dlpack(tensor)
@@ -65,7 +65,7 @@ def to_array(tensor: tvm_ffi.Tensor) -> Array:
     return np.asarray(_Memory(tensor)).view(dtype) if tensor.numel() else np.empty(tuple(tensor.shape), dtype)
 
 
-def to_tensor(array: Array) -> tvm_ffi.Tensor:
+def to_tensor(array: NDArray[Any]) -> tvm_ffi.Tensor:
     """The tensor on the memory of an array, which is copied only if it has to be: with gaps, or not writeable."""
     if not array.flags.c_contiguous or not array.flags.writeable:
         array = np.ascontiguousarray(array).copy()

@@ -4,54 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-FAMILIES: tuple[str, ...] = (
-    "activation",
-    "advanced_indexing",
-    "attention",
-    "binary",
-    "binding",
-    "call_packed",
-    "call_tir",
-    "calls",
-    "control_flow",
-    "convolution",
-    "creation",
-    "dataflow",
-    "datatype",
-    "deformable",
-    "effects",
-    "fused",
-    "gather",
-    "guard",
-    "image",
-    "index_maps",
-    "indexing",
-    "joining",
-    "layers",
-    "linear_algebra",
-    "loops",
-    "manipulation",
-    "memory",
-    "normalization",
-    "padding",
-    "pooling",
-    "quantization",
-    "rearranging",
-    "recurrent",
-    "reduction",
-    "resizing",
-    "sampling",
-    "search",
-    "set",
-    "shapes",
-    "signal",
-    "sorting",
-    "structure",
-    "unary",
-    "values",
-    "vision",
-)
-"""Stems of the files, those of the families in `relax_dialect/ops`."""
+from relax_dialect.families import FAMILIES
 
 
 def load() -> None:

@@ -16,6 +16,7 @@ import tvm_ffi
 from numpy.typing import NDArray
 from typing_extensions import TypeIs
 
+from relax_dialect.interpreter.exchange import to_array, to_tensor
 from tir_dialect import dtypes
 
 Value: TypeAlias = Any
@@ -87,16 +88,12 @@ def from_python(value: Any) -> Value:
 
 
 def _from_tensor(value: Any) -> Value:
-    from relax_dialect.interpreter.exchange import to_array
-
     return to_array(value) if isinstance(value, tvm_ffi.Tensor) else np.from_dlpack(value)
 
 
 def to_ffi(value: Value) -> Any:
     """The value as a packed function receives it; a tensor shares its memory."""
     if is_tensor(value):
-        from relax_dialect.interpreter.exchange import to_tensor
-
         return to_tensor(value)
     if isinstance(value, Shape):
         return tvm_ffi.Shape(value)

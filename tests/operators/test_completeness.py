@@ -9,14 +9,15 @@ import pytest
 
 from lowering.legalize import families as kernels
 from lowering.legalize.context import KERNELS, REWRITES
-from relax_dialect.dialect import FAMILIES, family_ops
+from relax_dialect import families
+from relax_dialect.dialect import family_ops
 from relax_dialect.interpreter import families as semantics
 from relax_dialect.interpreter.frame import RULES
 from relax_dialect.ops.operator import Operator
 from relax_dialect.traits import AliasesOperand
 
 ROOT = Path(__file__).parents[2]
-OPERATORS = [op for family in kernels.FAMILIES for op in family_ops(family) if issubclass(op, Operator)]
+OPERATORS = [op for family in families.OPERATORS for op in family_ops(family) if issubclass(op, Operator)]
 """What has kernels; the operators on shapes become instructions of the machine (`tests/lowering`)."""
 
 each_operator = pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.name)
@@ -83,7 +84,7 @@ def test_every_operator_of_tvm_has_an_answer():
     """0.27 registers 230; what is said to stand for one exists."""
     table = _tvm()
     assert len(table) == 230
-    names = {op.name for family in FAMILIES for op in family_ops(family)}
+    names = {op.name for family in families.FAMILIES for op in family_ops(family)}
     for tvm, text in table.items():
         assert text.startswith("- ") or text.startswith("`"), f"{tvm}: {text}"
         for name in re.findall(r"`(relax\.[\w.]+)`", text):

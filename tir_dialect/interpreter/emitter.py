@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -38,9 +38,12 @@ class _Function:
 class Emitter:
     """The source text, the names of SSA values in it, and the objects that it refers to."""
 
-    def __init__(self, func: PrimFuncOp, call: Callable[[CallOp], Any], foreign: Callable[[ForeignCallOp], Any]):
-        """`call` and `foreign` give the Python functions that stand for callees."""
+    def __init__(
+        self, func: PrimFuncOp, rule_of: RuleOf, call: Callable[[CallOp], Any], foreign: Callable[[ForeignCallOp], Any]
+    ):
+        """`rule_of` says how an op is written; `call` and `foreign` give the functions that stand for callees."""
         self.func = func
+        self.rule_of = rule_of
         self.call = call
         self.foreign = foreign
         self.dims = DimEvaluator()
@@ -110,12 +113,7 @@ class Emitter:
 
     def op(self, op: Operation) -> None:
         """Adds one op; UnsupportedOpError if it has no semantics here."""
-        rule = rules().get(type(op))
-        if rule is None:
-            from tir_dialect.interpreter.emit_scalars import emit_elementwise
-
-            rule = emit_elementwise
-        rule(self, op)
+        self.rule_of(op)(self, op)
 
     def fresh(self, prefix: str = "t") -> str:
         """A name that is not used yet."""
@@ -164,19 +162,7 @@ class Emitter:
 Rule: TypeAlias = Callable[[Emitter, Any], None]
 """Adds the text of one kind of op."""
 
-_rules: dict[type[Operation], Rule] = {}
-
-
-def rules() -> Mapping[type[Operation], Rule]:
-    """The rule for each kind of op that is not elementwise arithmetic."""
-    if not _rules:
-        from tir_dialect.interpreter.emit_control import CONTROL_RULES
-        from tir_dialect.interpreter.emit_memory import MEMORY_RULES
-        from tir_dialect.interpreter.emit_scalars import SCALAR_RULES
-        from tir_dialect.interpreter.emit_vectors import VECTOR_RULES
-
-        _rules.update(CONTROL_RULES | MEMORY_RULES | SCALAR_RULES | VECTOR_RULES)
-    return _rules
+RuleOf: TypeAlias = Callable[[Operation], Rule]
 
 
 def hint(value: SSAValue, default: str = "value") -> str:

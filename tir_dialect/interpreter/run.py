@@ -14,6 +14,7 @@ from tir_dialect.dims import DimLike, MatchError, match
 from tir_dialect.interpreter.emitter import Emitter
 from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.foreign import Extern, foreign_function
+from tir_dialect.interpreter.rules import rule_of
 from tir_dialect.interpreter.widths import buffer_view, scalar_value
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -64,7 +65,7 @@ def compile_prim_func(
 
 def source_of(func: PrimFuncOp) -> str:
     """The Python text that runs `func`, for looking at."""
-    return Emitter(func, lambda op: None, lambda op: None).source()
+    return Emitter(func, rule_of, lambda op: None, lambda op: None).source()
 
 
 class _Program:
@@ -78,7 +79,7 @@ class _Program:
     def function(self, func: PrimFuncOp) -> Callable[..., None]:
         found = self._functions.get(func)
         if found is None:
-            emitter = Emitter(func, self._callee, self._foreign)
+            emitter = Emitter(func, rule_of, self._callee, self._foreign)
             source = emitter.source()
             emitter.namespace["parallel_order"] = self._order
             exec(compile(source, f"<tir.prim_func @{func.sym_name.data}>", "exec"), emitter.namespace)

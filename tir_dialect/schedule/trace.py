@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from tir_dialect.dims import Dim
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
 
-if TYPE_CHECKING:
-    from tir_dialect.schedule.schedule import Schedule
-
 Handle: TypeAlias = "Block | Loop"
 Value: TypeAlias = Any
 """An argument or result: handles, numbers, strings, dimensions, `None`, and sequences of those."""
 
 VERSION = 1
+
+
+class Schedule(Protocol):
+    """What a trace needs of the schedule on which it is replayed."""
+
+    def call(self, name: str, *args: Value, **kwargs: Value) -> Value:
+        """Calls a primitive."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,16 @@ registers, for every access to them has constant indices.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.body import Body
 from lowering.schedule.cpu.kernel import Kernel
+from lowering.schedule.cpu.reduction import Reduction
+from lowering.schedule.cpu.stages import Stage
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.types import BufferType, LoopKind
-
-if TYPE_CHECKING:
-    from lowering.schedule.cpu.sweep import Sweep
 
 
 def accumulator(kernel: Kernel, kind: BufferType, length: int) -> SSAValue:
@@ -24,14 +23,22 @@ def accumulator(kernel: Kernel, kind: BufferType, length: int) -> SSAValue:
     return kernel.code.value(AllocBufferOp(type_), "sums")
 
 
+@dataclass
 class Accumulators:
-    """The accumulators of all reductions of a sweep."""
+    """The accumulators of several reductions."""
 
-    def __init__(self, sweep: Sweep, at: Mapping[int, SSAValue]):
-        self.sweep = sweep
-        self.code = sweep.code
-        self.at = at
-        self.buffers: dict[int, list[SSAValue]] = {}
+    kernel: Kernel
+    stages: Sequence[Stage]
+    reductions: Mapping[int, Reduction]
+    """By the number of the stage."""
+    width: int
+    """How many parts each result has."""
+    at: Mapping[int, SSAValue]
+    """The values of the axes around."""
+    buffers: dict[int, list[SSAValue]] = field(default_factory=dict[int, list[SSAValue]], init=False)
+
+    def __post_init__(self) -> None:
+        self.code = self.kernel.code
 
     @property
     def all(self) -> list[SSAValue]:
@@ -40,15 +47,13 @@ class Accumulators:
 
     def start(self) -> None:
         """Makes the accumulators, each with the first value."""
-        sweep = self.sweep
-        for position, reduction in sweep.reductions.items():
-            body = Body(sweep.kernel, sweep.stages[position], self.at)
+        for position, reduction in self.reductions.items():
+            body = Body(self.kernel, self.stages[position], self.at)
             body.run([op for op in body.stage.init if not isinstance(op, StoreOp)])
             self.buffers[position] = []
             for load, first in zip(reduction.accumulators, reduction.first, strict=True):
-                length = sweep.lanes * sweep.unroll
-                buffer = accumulator(sweep.kernel, load.buffer_type, length)
-                with self.code.loop(self.code.index(length), "lane", kind=LoopKind.VECTORIZED) as lane:
+                buffer = accumulator(self.kernel, load.buffer_type, self.width)
+                with self.code.loop(self.code.index(self.width), "lane", kind=LoopKind.VECTORIZED) as lane:
                     self.code.store(body.value(first), buffer, [lane])
                 self.buffers[position].append(buffer)
 
@@ -57,8 +62,7 @@ class Accumulators:
         return {position: self._finish(position) for position in self.buffers}
 
     def _finish(self, position: int) -> list[SSAValue]:
-        sweep, buffers = self.sweep, self.buffers[position]
-        width = sweep.lanes * sweep.unroll
+        buffers, width = self.buffers[position], self.width
         while width > 1:
             width //= 2
             buffers = self._halved(position, buffers, width)
@@ -66,7 +70,7 @@ class Accumulators:
 
     def _halved(self, position: int, buffers: Sequence[SSAValue], width: int) -> list[SSAValue]:
         """The two halves of accumulators combined, in new buffers of half the length."""
-        code, kernel, reduction = self.code, self.sweep.kernel, self.sweep.reductions[position]
+        code, kernel, reduction = self.code, self.kernel, self.reductions[position]
         halves = [accumulator(kernel, load.buffer_type, width) for load in reduction.accumulators]
         with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
             left = [code.load(buffer, [lane]) for buffer in buffers]
@@ -78,7 +82,7 @@ class Accumulators:
     def write(self, results: Mapping[int, Sequence[SSAValue]]) -> None:
         """Puts results where they belong."""
         for position, values in results.items():
-            stage, reduction = self.sweep.stages[position], self.sweep.reductions[position]
-            body = Body(self.sweep.kernel, stage, self.at)
+            stage, reduction = self.stages[position], self.reductions[position]
+            body = Body(self.kernel, stage, self.at)
             body.values |= {store.value: value for store, value in zip(reduction.stores, values, strict=True)}
             body.run(reduction.stores)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from lowering.schedule.cpu.column_reduction import ColumnReduction
 from lowering.schedule.cpu.kernel import Kernel, work_of
-from lowering.schedule.cpu.padding import emit_padding, find_padding
+from lowering.schedule.cpu.padding import find_padding
+from lowering.schedule.cpu.padding_code import emit_padding
 from lowering.schedule.cpu.reduction import Reduction, find_reduction
 from lowering.schedule.cpu.scan import emit_scan, find_scan
 from lowering.schedule.cpu.shared_reduction import emit_shared_reduction

@@ -20,7 +20,6 @@ from lowering.schedule.cpu.body import Body
 from lowering.schedule.cpu.kernel import Kernel
 from lowering.schedule.cpu.reduction import Reduction
 from lowering.schedule.cpu.stages import Stage
-from lowering.schedule.cpu.sweep import Sweep
 from lowering.schedule.cpu.vectors import vector_turn
 from lowering.schedule.cpu.widths import masks_are_cheap
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
@@ -132,8 +131,6 @@ class ArgReduction:
     ) -> None:
         """Lanes are combined as the reduction says; of an empty row the first place stays."""
         code = self.code
-        sweep = Sweep(self.kernel, [self.stage], [self.axis], {0: self.reduction})
-        sweep.lanes, sweep.unroll = self.step, 1
         places = accumulator(self.kernel, self.reduction.accumulators[1].buffer_type, self.step)
         is_empty = code.compare("eq", length, 0)
         with code.loop(code.index(self.step), "lane", kind=LoopKind.VECTORIZED) as lane:
@@ -142,7 +139,7 @@ class ArgReduction:
             scaled = code.value(arith.MuliOp(turn, factor))
             place = code.value(arith.AddiOp(scaled, code.value(arith.IndexCastOp(lane, i64))))
             code.store(code.select(is_empty, first[1], place), places, [lane])
-        accumulators = Accumulators(sweep, at)
+        accumulators = Accumulators(self.kernel, [self.stage], {0: self.reduction}, self.step, at)
         accumulators.buffers[0] = [values, places]
         accumulators.write(accumulators.finish())
 

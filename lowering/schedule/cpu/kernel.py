@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.code import Code
+from lowering.schedule.cpu.padding import Padding
 from lowering.schedule.cpu.places import Place, place
 from lowering.schedule.cpu.stages import Stage
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
@@ -17,9 +17,6 @@ from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType, LoopKind, row_major_strides
-
-if TYPE_CHECKING:
-    from lowering.schedule.cpu.padding import Padding
 
 ELEMENTS_PER_TASK = 32768
 """So many elements of simple arithmetic take some ten microseconds; to wake a thread for less does not pay."""
@@ -42,7 +39,7 @@ class Kernel:
     """Values that come of a reduction: a row may be multiplied by the reciprocal of one."""
     unread: frozenset[SSAValue] = frozenset()
     """Buffers that nobody reads from memory, since all their readers have the value at hand."""
-    borders: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, "Padding"])
+    borders: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])
     """Buffers that are not made, since who reads them reads what they would be made of."""
     flat: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     rows: dict[SSAValue, tuple[SSAValue, int]] = field(default_factory=dict[SSAValue, tuple[SSAValue, int]])

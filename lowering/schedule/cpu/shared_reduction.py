@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.accumulators import Accumulators
 from lowering.schedule.cpu.column_reduction import reduce_rows
 from lowering.schedule.cpu.kernel import Kernel, work_of
 from lowering.schedule.cpu.reduction import Reduction
@@ -51,4 +50,4 @@ def _combine(kernel: Kernel, sweep: Sweep, reduction: Reduction, parts: Sequence
         for value, buffer in zip(reduction.combined(kernel, left, right), parts, strict=True):
             code.store(value, buffer, [zero])
     results = [code.load(buffer, [zero]) for buffer in parts]
-    Accumulators(sweep, {}).write({0: results})
+    sweep.accumulators({}).write({0: results})

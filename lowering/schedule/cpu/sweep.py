@@ -63,11 +63,15 @@ class Sweep:
 
     def emit(self, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None = None) -> Accumulators | None:
         """The loops, for given values of the axes around; `part` is the range of the outermost group."""
-        accumulators = Accumulators(self, at) if self.reductions else None
+        accumulators = self.accumulators(at) if self.reductions else None
         if accumulators is not None:
             accumulators.start()
         self._loops([group for group in self.groups if group is not self.lane], dict(at), part, accumulators)
         return accumulators
+
+    def accumulators(self, at: Mapping[int, SSAValue]) -> Accumulators:
+        """Room for the results of all reductions, for given values of the axes around."""
+        return Accumulators(self.kernel, self.stages, self.reductions, self.lanes * self.unroll, at)
 
     def _loops(
         self,

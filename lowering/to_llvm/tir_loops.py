@@ -1,0 +1,106 @@
+"""One turn of a loop after the other, as basic blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from lowering.codegen.metadata import LOOP_HINTS
+from lowering.to_llvm.emitter import Emitter
+from lowering.to_llvm.tir_allocation import allocate, nested_allocations, release
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.types import LoopKind
+
+UNROLL_LIMIT = 4096
+"""Loops are unrolled up to so many ops."""
+
+
+def bounds(e: Emitter, loop: ForOp) -> tuple[SSAValue, SSAValue]:
+    """First value of the loop variable, and the first that it does not reach."""
+    lower = e.b.integer(0) if loop.lower is None else e.scalar(loop.lower)
+    return lower, e.scalar(loop.upper)
+
+
+def trip_count(e: Emitter, loop: ForOp) -> int | None:
+    """How often the loop runs, if that is known."""
+    lower, upper = map(e.b.known_integer, bounds(e, loop))
+    return None if lower is None or upper is None else max(upper - lower, 0)
+
+
+def lower_serial(e: Emitter, loop: ForOp) -> None:
+    """One iteration after the other."""
+    lower, upper = bounds(e, loop)
+    run_loop(e, loop, lower, upper, _hints(e, loop))
+
+
+def run_loop(e: Emitter, loop: ForOp, lower: SSAValue, upper: SSAValue, hints: DictionaryAttr | None) -> None:
+    """The loop's body for every number from `lower` to before `upper`."""
+
+    def body(number: SSAValue) -> None:
+        e.define(loop.induction_var, number)
+        e.lower(loop.body.block)
+
+    with_memory(e, loop, lambda: emit_loop(e, lower, upper, body, hints))
+
+
+def with_memory(e: Emitter, loop: Operation, emit: Callable[[], None]) -> None:
+    """Emits a loop; before the outermost one, memory for all allocations inside is taken."""
+    mark = len(e.state.heap)
+    if e.state.loop_depth == 0:
+        for alloc in nested_allocations(loop, e.state.in_parallel):
+            allocate(e, alloc)
+    e.state.loop_depth += 1
+    emit()
+    e.state.loop_depth -= 1
+    if e.state.loop_depth == 0:
+        release(e, mark)
+
+
+def emit_loop(
+    e: Emitter,
+    lower: SSAValue,
+    upper: SSAValue,
+    body: Callable[[SSAValue], None],
+    hints: DictionaryAttr | None = None,
+    step: int = 1,
+) -> None:
+    """`for (number = lower; number < upper; number += step) body(number)`; a loop of one turn is its body."""
+    b = e.b
+    first, last = b.known_integer(lower), b.known_integer(upper)
+    if first is not None and last is not None and last - first <= step:
+        if last > first:
+            body(lower)
+        return
+    head, inside, after = b.new_block([i64]), b.new_block(), b.new_block()
+    number = head.args[0]
+    b.branch(head, lower)
+    b.start(head)
+    b.branch_if(b.compare("slt", number, upper), inside, after)
+    b.start(inside)
+    body(number)
+    jump = b.branch(head, b.add(number, b.integer(step)))
+    if hints is not None:
+        jump.attributes[LOOP_HINTS] = hints
+    b.start(after)
+
+
+def _hints(e: Emitter, loop: ForOp) -> DictionaryAttr | None:
+    """LLVM's own hints among the annotations, and the wish to unroll."""
+    hints: dict[str, Attribute] = {}
+    if loop.annotations is not None:
+        hints = {key: value for key, value in loop.annotations.data.items() if key.startswith("llvm.loop.")}
+    if loop.kind.data is LoopKind.UNROLLED:
+        turns = trip_count(e, loop)
+        if turns is None:
+            hints["llvm.loop.unroll.enable"] = UnitAttr()
+        elif turns * sum(1 for _ in loop.body.walk()) <= UNROLL_LIMIT:
+            hints["llvm.loop.unroll.full"] = UnitAttr()
+    return DictionaryAttr(hints) if hints else None
+
+
+def integer_annotation(loop: ForOp, name: str) -> int | None:
+    """An integer among the annotations of a loop."""
+    value = None if loop.annotations is None else loop.annotations.data.get(name)
+    return value.value.data if isinstance(value, IntegerAttr) else None
