@@ -158,23 +158,32 @@ class ModuleReader:
     # Building
 
     def _read_prim_funcs(self, program: Program, builder: BlockBuilder) -> None:
+        """Heads first, so that functions may call those below; then bodies; then what they are together."""
+        readers: list[PrimFunctionReader] = []
         for name, function in self._contents.functions.items():
-            if function.kind != "prim_func":
-                continue
-            if not mentions(function.node, self._failed):
+            if function.kind == "prim_func":
                 with program.findings.collected():
-                    self._read_prim_func(program, builder, name, function)
-            if name not in program.prim:
-                self._failed.add(name)
+                    readers.append(self._read_head(program, builder, name, function))
+                if name not in program.prim:
+                    self._failed.add(name)
+        complete: list[PrimFunctionReader] = []
+        for reader in readers:
+            if not mentions(reader.node, self._failed):
+                with program.findings.collected():
+                    reader.read_body()
+                    complete.append(reader)
+        for reader in complete:
+            with program.findings.collected():
+                reader.finish()
 
-    def _read_prim_func(self, program: Program, builder: BlockBuilder, name: str, function: Function) -> None:
+    def _read_head(self, program: Program, builder: BlockBuilder, name: str, function: Function) -> PrimFunctionReader:
         reader = PrimFunctionReader(self._source, self._aliases, self._constants, program, function.node)
-        func = reader.read(private=function.options.get("private", False))
+        func = reader.prepare(private=function.options.get("private", False))
         filename, line, column = self._source.location(function.node)
         func.location = FileLineColLoc(StringAttr(filename), IntAttr(line), IntAttr(column))
         builder.functions.define(func)
         program.prim[name] = reader
-        reader.finish()
+        return reader
 
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}

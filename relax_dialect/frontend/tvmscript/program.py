@@ -37,6 +37,10 @@ class PrimFunction(Protocol):
         """The symbol that the parameter at a place of the text became."""
         ...
 
+    def is_unused(self, index: int) -> bool:
+        """Whether the function has no parameter for that of the text at a place, since it does not use it."""
+        ...
+
 
 def call_kernel(reader: ExpressionReader, node: ast.AST, func: PrimFunction, arguments: Sequence[Expr]) -> None:
     """Calls a PrimFunc as lowered texts do: with its results among the arguments."""
@@ -44,10 +48,10 @@ def call_kernel(reader: ExpressionReader, node: ast.AST, func: PrimFunction, arg
     values: list[Expr] = []
     for index, argument in enumerate(arguments):
         name = func.symbol_at(index)
-        if name is None:
-            values.append(argument)
-        else:
+        if name is not None:
             sizes[name] = reader.to_dim(node, argument)
+        elif not func.is_unused(index):
+            values.append(argument)
     for param, value in zip(func.op.params, values, strict=False):
         info = value.type
         known = info.known_dims if isinstance(info, TensorType) else None

@@ -19,6 +19,10 @@ class Findings:
     def __len__(self) -> int:
         return len(self._errors)
 
+    def note(self, error: TVMScriptError) -> None:
+        """Keeps an error behind which nothing is missing."""
+        self._errors.append(error)
+
     @contextmanager
     def collected(self, scope: Scope | None = None, node: ast.stmt | None = None) -> Generator[None]:
         """Keeps an error of the block and goes on behind it; names that `node` binds have failed in `scope` then.

@@ -63,6 +63,7 @@ class RelaxFunctionReader:
             return
         self._state = "open"
         node, reader, signature = self._node, self._reader, self._signature
+        reader.pure_subject = f"'relax.func' op @{node.name}" if self._pure and not signature.force_pure else None
         with reader.errors_at(node):
             scope = self._builder.function(
                 node.name,

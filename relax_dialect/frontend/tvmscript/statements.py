@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, StringAttr
+from xdsl.ir import Operation
 
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.bindings import BindingReader
@@ -20,6 +21,7 @@ from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.refine import refine
 from relax_dialect.struct_info.symbols import iter_symbols
 from relax_dialect.struct_info.types import PrimType
+from relax_dialect.verifiers import dataflow_violation, purity_violation
 
 _REFUSED: dict[type[ast.stmt], str] = {
     ast.For: "relax functions have no `for`; write a recursive function, or a loop in a PrimFunc",
@@ -36,6 +38,8 @@ _REFUSED: dict[type[ast.stmt], str] = {
 class StatementReader(BindingReader):
     """Reads the body of one function."""
 
+    pure_subject: str | None = None
+    """What messages call the function that is read, if it must have no effects."""
     _counted: tuple[Sequence[ast.stmt], Counter[str]] | None = None
 
     def body(self, statements: Sequence[ast.stmt], whole: Sequence[ast.stmt]) -> Expr | None:
@@ -50,12 +54,30 @@ class StatementReader(BindingReader):
             if isinstance(statement, ast.If) and returns(statement):
                 with self.builder.at(self._location(statement)):
                     return self._returning_branch(statement, statements[index + 1 :], whole)
-            with (
-                self.builder.at(self._location(statement)),
-                self.program.findings.collected(self.scope, statement),
-            ):
-                self._statement(statement, whole)
+            self._step(statement, whole)
         return None
+
+    def _step(self, node: ast.stmt, whole: Sequence[ast.stmt]) -> None:
+        """Reads one statement; its errors, and effects where none may be, are kept for the end."""
+        block = self.builder.frame.block
+        last = block.last_op
+        with self.builder.at(self._location(node)), self.program.findings.collected(self.scope, node):
+            self._statement(node, whole)
+        op = block.first_op if last is None else last.next_op
+        while op is not None:
+            if (message := self._violation(op)) is not None:
+                self.program.findings.note(self.source.error(node, message))
+            op = op.next_op
+
+    def _violation(self, op: Operation) -> str | None:
+        if self.in_dataflow:
+            return dataflow_violation(op)
+        return None if self.pure_subject is None else purity_violation(op, self.pure_subject)
+
+    def _require_none_since(self, before: int, node: ast.AST, what: str) -> None:
+        """Ends what cannot be made as there were errors in it."""
+        if len(self.program.findings) != before:
+            raise self.source.follows(node, f"{what} has errors")
 
     def _location(self, node: ast.AST) -> FileLineColLoc:
         filename, line, column = self.source.location(node)
@@ -113,17 +135,18 @@ class StatementReader(BindingReader):
         if self.in_dataflow:
             self.fail(node, "a dataflow region cannot stand in another one")
         outputs: dict[str, Expr] = {}
+        before = len(self.program.findings)
         self.in_dataflow = True
         try:
             with self.scope.inner(), self.builder.dataflow():
                 for index, statement in enumerate(node.body):
-                    if (found := self._output(statement)) is not None:
-                        if index + 1 < len(node.body):
-                            self.fail(node.body[index + 1], "nothing can follow R.output")
-                        outputs = self._outputs(found, node, whole)
+                    if (found := self._output(statement)) is None:
+                        self._step(statement, whole)
                         continue
-                    with self.builder.at(self._location(statement)):
-                        self._statement(statement, whole)
+                    if index + 1 < len(node.body):
+                        self.fail(node.body[index + 1], "nothing can follow R.output")
+                    outputs = self._outputs(found, node, whole)
+                self._require_none_since(before, node, "the region")
         finally:
             self.in_dataflow = False
         for key, value in outputs.items():
@@ -159,11 +182,12 @@ class StatementReader(BindingReader):
         used = self._used_outside(whole, node)
         shared = [name for name in bound[0] if name in bound[1] and (name in used or name == bound[0][-1])]
         branch = self.emit(node, lambda: self.builder.if_(condition))
+        before = len(self.program.findings)
         with self.errors_at(node.test), branch:
-            with self.scope.inner(), branch.then():
-                self._arm(node.body, whole, shared)
-            with self.scope.inner(), branch.otherwise():
-                self._arm(node.orelse, whole, shared)
+            for arm, opened in ((node.body, branch.then), (node.orelse, branch.otherwise)):
+                with self.program.findings.collected(), self.scope.inner(), opened():
+                    self._arm(arm, whole, shared)
+            self._require_none_since(before, node, "the branch")
         for name in {*bound[0], *bound[1]}.difference(shared):
             reason = (
                 f"the name {name} is not defined here: it is bound in a branch of the if on line {node.lineno} only"
@@ -175,9 +199,11 @@ class StatementReader(BindingReader):
             self.scope.bind(name, result)
 
     def _arm(self, statements: Sequence[ast.stmt], whole: Sequence[ast.stmt], shared: Sequence[str]) -> None:
+        before = len(self.program.findings)
         for statement in statements:
-            with self.builder.at(self._location(statement)):
-                self._statement(statement, whole)
+            self._step(statement, whole)
+        if statements:
+            self._require_none_since(before, statements[0], "the branch")
         values = [self.expr(statements[-1], self.scope.find(name)) for name in shared]
         self.builder.yield_(*values)
 
@@ -189,13 +215,15 @@ class StatementReader(BindingReader):
             if not any(isinstance(each, ast.Return) or (isinstance(each, ast.If) and returns(each)) for each in arm):
                 arm.extend(rest)
         branch = self.emit(node, lambda: self.builder.if_(condition))
+        before = len(self.program.findings)
         with self.errors_at(node.test), branch:
             for arm, opened in zip(arms, (branch.then, branch.otherwise), strict=True):
-                with self.scope.inner(), opened():
+                with self.program.findings.collected(), self.scope.inner(), opened():
                     value = self.body(arm, whole)
                     if value is None:
                         self.fail(node, "expected a return at the end of both branches, or of neither")
                     self.builder.yield_(value)
+            self._require_none_since(before, node, "the branch")
         return branch.result
 
     def _used_outside(self, whole: Sequence[ast.stmt], node: ast.stmt) -> set[str]:
@@ -208,15 +236,24 @@ class StatementReader(BindingReader):
     # Nested functions
 
     def _nested(self, node: ast.FunctionDef) -> None:
-        around, self.in_dataflow = self.in_dataflow, False
+        around = self.in_dataflow, self.pure_subject
         options = self._nested_options(node)
+        pure = options.get("pure", not impure_calls(self.aliases, node))
+        self.in_dataflow, self.pure_subject = False, "'relax.closure' op" if pure else None
+        try:
+            value = self._closure(node, pure)
+        finally:
+            self.in_dataflow, self.pure_subject = around
+        self._label(value.value, node.name)
+        self.scope.bind(node.name, value)
+
+    def _closure(self, node: ast.FunctionDef, pure: bool) -> Expr:
         itself = node.name if node.name in name_counts(node.body) else None
         with self.scope.inner():
             names = type_param_names(self.program.type_params.get(node.lineno, ""))
             signature = read_signature(self, node, names)
             if itself is not None and signature.ret is None:
                 self.fail(node, f"{node.name} calls itself, so its result needs a type: -> R.Tensor(...)")
-            pure = options.get("pure", not impure_calls(self.aliases, node))
             scope = self.emit(
                 node,
                 lambda: self.builder.closure(
@@ -227,9 +264,7 @@ class StatementReader(BindingReader):
                 if itself is not None:
                     self.scope.bind(node.name, closure.itself)
                 self.finish(node, list(signature.params), closure.params, signature.ret)
-        self.in_dataflow = around
-        self._label(scope.value.value, node.name)
-        self.scope.bind(node.name, scope.value)
+        return scope.value
 
     def _nested_options(self, node: ast.FunctionDef) -> dict[str, bool]:
         for decorator in node.decorator_list:
@@ -253,8 +288,7 @@ class StatementReader(BindingReader):
         if ret is not None:
             with self.program.findings.collected():
                 value = self.refine(node.returns or node, value, refine(ret, value.type))
-        if len(self.program.findings) != before:
-            raise self.source.follows(node, f"{node.name} has errors")
+        self._require_none_since(before, node, node.name)
         result = value
         self.emit(node, lambda: self.builder.emit_func_output(result))
 

@@ -27,6 +27,9 @@ from tir_dialect.te import nodes
 from tir_dialect.types import BufferType
 
 LAYOUT = "data strides elem_offset scope align offset_factor buffer_type axis_separators layout annotations"
+DECLARATIONS = frozenset({"decl_buffer", "buffer_decl", "Buffer"})
+"""What gives memory that is there a shape."""
+
 _RENAMED = {"offset": "elem_offset", "alignment": "align"}
 _HOST_SCOPES = ("", "global", "local")
 

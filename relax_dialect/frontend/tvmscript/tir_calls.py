@@ -198,10 +198,10 @@ def _prim_arguments(call: DestinationCall, callee: FunctionRef) -> tuple[list[Ex
     arguments: list[object] = []
     for index, value in enumerate(call.arguments):
         name = func.symbol_at(index)
-        if name is None:
-            arguments.append(value)
-        else:
+        if name is not None:
             symbols[name] = reader.to_dim(node, value)
+        elif not func.is_unused(index):
+            arguments.append(value)
     explicit = explicit_symbols(func.op)
     if (extra := call.given.get("tir_vars")) is not None:
         values = reader.fields(extra, reader.value(extra))

@@ -19,7 +19,7 @@ from relax_dialect.frontend.tvmscript.scope import Scope
 from relax_dialect.frontend.tvmscript.static import StaticReader, describe
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, logical_and, logical_not, logical_or
 from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
-from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Pointer, Region, Vector
+from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Pointer, Region, Vector, pointer_to
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant
 from tir_dialect.te import nodes
@@ -275,7 +275,7 @@ class TirExpressionReader(StaticReader):
         if isinstance(owner, Buffer):
             match node.attr:
                 case "data":
-                    return Pointer(_count(owner), owner.tensor.dtype, owner.type.scope, owner)
+                    return pointer_to(owner)
                 case "shape":
                     return tuple(owner.type.shape)
                 case "dtype":
@@ -286,13 +286,6 @@ class TirExpressionReader(StaticReader):
 
     def to_dim(self, node: ast.AST, value: object) -> Dim:
         return super().to_dim(node, value.dim if isinstance(value, nodes.Size) else value)
-
-
-def _count(buffer: Buffer) -> Dim:
-    total = constant(1)
-    for dim in buffer.type.shape:
-        total = total * dim
-    return total
 
 
 def _is_static(value: object) -> bool:

@@ -48,6 +48,16 @@ def _truncating(function: Function, index_function: Function) -> Function:
     return apply
 
 
+def _on_integers(function: Function) -> Function:
+    """A function of the bits of integers, for which indices have 64."""
+
+    def apply(*values: Any) -> Scalar:
+        operands = promoted(*values)
+        return function(*(te.cast(operand, "i64") if is_index(operand.dtype) else operand for operand in operands))
+
+    return apply
+
+
 def _lazy_and(one: Any, other: Any) -> Scalar:
     """Both conditions; the second is evaluated only if the first one holds."""
     return te.if_then_else(_truth(one), _truth(other), False)
@@ -166,12 +176,12 @@ FUNCTIONS: Mapping[str, Function] = {
     "Mul": _promoting(operators.multiply),
     "Max": _promoting(te.maximum),
     "Min": _promoting(te.minimum),
-    "shift_left": _promoting(operators.left_shift),
-    "shift_right": _promoting(operators.right_shift),
-    "bitwise_and": _promoting(operators.bitwise_and),
-    "bitwise_or": _promoting(operators.bitwise_or),
-    "bitwise_xor": _promoting(operators.bitwise_xor),
-    "bitwise_not": _promoting(operators.bitwise_not),
+    "shift_left": _on_integers(operators.left_shift),
+    "shift_right": _on_integers(operators.right_shift),
+    "bitwise_and": _on_integers(operators.bitwise_and),
+    "bitwise_or": _on_integers(operators.bitwise_or),
+    "bitwise_xor": _on_integers(operators.bitwise_xor),
+    "bitwise_not": _on_integers(operators.bitwise_not),
     "EQ": _promoting(partial(operators.compare, "eq")),
     "NE": _promoting(partial(operators.compare, "ne")),
     "LT": _promoting(partial(operators.compare, "lt")),

@@ -6,51 +6,19 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
-from xdsl.ir import SSAValue
-
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.names import suggestion
 from relax_dialect.frontend.tvmscript.static import describe, is_dtype_name
+from relax_dialect.frontend.tvmscript.tir_foreign import FOREIGN_FORMS, typed_arguments
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, OF_DTYPES
 from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
-from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer, Region, Vector
+from relax_dialect.frontend.tvmscript.tir_refusals import reason_against
+from relax_dialect.frontend.tvmscript.tir_values import Buffer, Region, Vector
 from tir_dialect import te
-from tir_dialect.dtypes import scalar_type
-from tir_dialect.ops.calls import CallExternOp, CallPackedOp
-from tir_dialect.te.coerce import is_index
 from tir_dialect.te.conversions import to_dtype
-from tir_dialect.te.expr import DType
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
-
-_GPU = (
-    "ptx_",
-    "tvm_load_matrix_sync",
-    "tvm_mma_sync",
-    "tvm_bmma_sync",
-    "tvm_fill_fragment",
-    "tvm_store_matrix_sync",
-    "mma_",
-    "cp_async",
-    "tvm_storage_sync",
-    "tvm_warp_",
-    "simdgroup",
-    "make_filled_simdgroup",
-    "launch_thread",
-    "env_thread",
-    "thread_binding",
-    "tvm_thread_allreduce",
-    "tvm_thread_invariant",
-    "cuda",
-    "webgpu",
-    "nvshmem",
-    "cooperative_tensor",
-    "tcgen05",
-    "wgmma",
-    "mbarrier",
-)
-
 
 _BUILTINS = frozenset({"min", "max", "abs", "float", "int", "bool", "floordiv", "floormod", "ceildiv"})
 """Functions that are taken without `T.`."""
@@ -77,10 +45,8 @@ def call_in_prim_func(reader: TirExpressionReader, node: ast.Call) -> object:
 
 def refuse(reader: TirExpressionReader, node: ast.Call, name: str) -> NoReturn:
     """Says why a name of `T` is not taken."""
-    if name.startswith(_GPU):
-        reader.fail(node.func, f"T.{name} is for GPUs, which are not a target")
-    if name.startswith(("call_llvm", "call_intrin", "call_spirv")):
-        reader.fail(node.func, f"T.{name} names an instruction of one machine; use a function of T, or T.call_extern")
+    if (reason := reason_against(name)) is not None:
+        reader.fail(node.func, f"T.{name} {reason}")
     if name in ("break_loop", "continue_loop"):
         reader.fail(node.func, "loops run to their end; write a condition, or a while loop")
     reader.fail(node.func, f"there is no function T.{name}{suggestion(name, [*FUNCTIONS, *FORMS])}")
@@ -122,12 +88,10 @@ def _named_number(reader: TirExpressionReader, node: ast.Call, text: str, dtype:
 
 def _cast(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.Cast("float32", x)`, or `T.cast(x, "float32")`."""
-    given = Arguments(reader.source, node, "T.Cast", "first second span", {"dtype": "first", "value": "second"})
-    first, second = given.require("first"), given.require("second")
-    value = reader.value(first)
-    if not isinstance(value, str):
+    given = typed_arguments(reader, node, "T.Cast", "value span")
+    first, second = given.require("dtype"), given.require("value")
+    if not isinstance(reader.value(first), str):
         first, second = second, first
-        value = reader.value(first)
     return cast_to(reader, node, reader.value(second), reader.text(first))
 
 
@@ -143,7 +107,7 @@ def cast_to(reader: TirExpressionReader, node: ast.AST, value: object, dtype: st
 
 
 def _reinterpret(reader: TirExpressionReader, node: ast.Call) -> object:
-    given = Arguments(reader.source, node, "T.reinterpret", "dtype value")
+    given = typed_arguments(reader, node, "T.reinterpret", "value")
     dtype, operand = reader.text(given.require("dtype")), reader.read_scalar(given.require("value"))
     return reader.emit(node, lambda: te.reinterpret(promoted(operand)[0], to_dtype(dtype)))
 
@@ -162,55 +126,6 @@ def _let(reader: TirExpressionReader, node: ast.Call) -> object:
                 reader.fail(target or node, "expected a name to bind")
             reader.scope.bind(target.id, reader.value(value))
         return reader.value(body)
-
-
-def _call_extern(reader: TirExpressionReader, node: ast.Call) -> object:
-    given = Arguments(reader.source, node, "T.call_extern", "dtype func *arguments")
-    dtype = reader.text(given.require("dtype"))
-    name = reader.text(given.require("func"))
-    return _foreign(reader, node, given.rest, name, dtype, packed=False)
-
-
-def _call_pure_extern(reader: TirExpressionReader, node: ast.Call) -> object:
-    given = Arguments(reader.source, node, "T.call_pure_extern", "dtype func *arguments")
-    dtype, name = reader.text(given.require("dtype")), reader.text(given.require("func"))
-    scalars = [reader.read_scalar(each) for each in given.rest]
-    return reader.emit(node, lambda: te.call_extern(to_dtype(dtype), name, *(promoted(each)[0] for each in scalars)))
-
-
-def _call_packed(reader: TirExpressionReader, node: ast.Call) -> object:
-    given = Arguments(reader.source, node, "T.call_packed", "func *arguments")
-    return _foreign(reader, node, given.rest, reader.text(given.require("func")), "", packed=True)
-
-
-def _foreign(
-    reader: TirExpressionReader, node: ast.Call, rest: list[ast.expr], name: str, dtype: str, *, packed: bool
-) -> object:
-    """Calls a function from outside, here and once."""
-    arguments = [_argument(reader, each) for each in rest]
-    kind = None if dtype in ("", "void", "handle") or packed else to_dtype_at(reader, node, dtype)
-    result = None if kind is None or is_index(kind) else scalar_type(kind)
-    op = (CallPackedOp if packed else CallExternOp)(name, arguments, result)
-    reader.block.add_op(op)
-    return None if kind is None or op.result is None else reader.variable(op.result, kind)
-
-
-def to_dtype_at(reader: TirExpressionReader, node: ast.AST, dtype: str) -> DType:
-    """The dtype of a name."""
-    return reader.emit(node, lambda: to_dtype(dtype))
-
-
-def _argument(reader: TirExpressionReader, node: ast.expr) -> SSAValue:
-    value = reader.value(node)
-    if isinstance(value, Pointer) and value.buffer is not None:
-        value = value.buffer
-    if isinstance(value, Buffer):
-        return value.value
-    operand = reader.scalar_operand(node, value)
-    scalar = reader.emit(node, lambda: promoted(operand)[0])
-    if is_index(scalar.dtype):
-        scalar = reader.emit(node, lambda: te.cast(scalar, "i64"))
-    return reader.values(node, scalar)[0]
 
 
 def _address(reader: TirExpressionReader, node: ast.Call) -> object:
@@ -274,20 +189,22 @@ def _broadcast(reader: TirExpressionReader, node: ast.Call) -> object:
 
 
 def _same(reader: TirExpressionReader, node: ast.Call) -> object:
-    return reader.value(Arguments(reader.source, node, "T.likely", "condition").require("condition"))
+    """What says something to passes of TVM only: the value itself."""
+    return reader.value(Arguments(reader.source, node, "the call", "value dtype").require("value"))
+
+
+def _undefined(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.undef()`: any value will do."""
+    return 0
 
 
 FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
+    **FOREIGN_FORMS,
     "Cast": _cast,
     "cast": _cast,
     "reinterpret": _reinterpret,
     "Let": _let,
     "let": _let,
-    "call_extern": _call_extern,
-    "call_pure_extern": _call_pure_extern,
-    "call_packed": _call_packed,
-    "tvm_call_packed": _call_packed,
-    "call_cpacked": _call_packed,
     "address_of": _address,
     "tvm_stack_make_array": _array,
     "ramp": _ramp,
@@ -295,6 +212,9 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "broadcast": _broadcast,
     "Broadcast": _broadcast,
     "likely": _same,
+    "ignore_loop_partition": _same,
+    "undef": _undefined,
+    "const": _cast,
     "meta_var": _same,
 }
 """Calls of `T` that take more than scalars."""

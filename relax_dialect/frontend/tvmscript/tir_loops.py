@@ -46,8 +46,10 @@ def read_loops(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:
     if isinstance(node, ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else reader.aliases.name_in("tir", node.func)
         if name == "grid":
-            rounds = Arguments(reader.source, node, "T.grid", "*extents", None, ("dtype",)).rest
-            return [loop for each in rounds for loop in _extents(reader, each)]
+            for keyword in node.keywords:
+                if keyword.arg != "dtype":
+                    reader.fail(keyword.value, "T.grid expected the numbers of rounds, and dtype")
+            return [loop for each in node.args for loop in _extents(reader, each)]
         if name == "thread_binding":
             reader.fail(node, "T.thread_binding is for GPUs, which are not a target; use T.serial or T.parallel")
         if name in _KINDS:

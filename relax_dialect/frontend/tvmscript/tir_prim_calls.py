@@ -35,6 +35,8 @@ def call_prim_func(reader: TirStatementReader, node: ast.Call) -> bool:
         name = func.symbol_at(index)
         if name is not None:
             sizes[name] = reader.index_value(argument, reader.value(argument))
+        elif func.is_unused(index):
+            continue
         elif (param := next(params, None)) is not None:
             arguments.append(_argument(reader, argument, param))
         else:

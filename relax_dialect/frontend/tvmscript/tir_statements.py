@@ -19,7 +19,7 @@ from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scope import Scope, Unbound
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
-from relax_dialect.frontend.tvmscript.tir_buffers import allocate, allocate_pointer, declare, match_region
+from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, allocate, allocate_pointer, declare, match_region
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader, is_vector_region
 from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, place_of, read_loops
 from relax_dialect.frontend.tvmscript.tir_promotion import converted
@@ -35,7 +35,6 @@ from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.te.expr import Expr as Scalar
 
 _ALLOCATIONS = frozenset({"alloc_buffer", "sblock_alloc_buffer", "alloc_local", "block_alloc_buffer"})
-_DECLARATIONS = frozenset({"decl_buffer", "buffer_decl", "Buffer"})
 
 
 class TirStatementReader(TirExpressionReader):
@@ -133,7 +132,7 @@ class TirStatementReader(TirExpressionReader):
         if isinstance(node, ast.Call) and call is not None:
             if call in _ALLOCATIONS:
                 return allocate(self, node, name, f"T.{call}")
-            if call in _DECLARATIONS:
+            if call in DECLARATIONS:
                 return declare(self, node, name, f"T.{call}")
             if call == "allocate":
                 return allocate_pointer(self, node)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from xdsl.ir import SSAValue
 
 from tir_dialect import te
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, product
 from tir_dialect.dtypes import lookup
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.te.expr import DType
@@ -63,6 +63,11 @@ class Pointer:
     dtype: DType
     scope: str
     buffer: Buffer | None = None
+
+
+def pointer_to(buffer: Buffer) -> Pointer:
+    """The memory of a buffer."""
+    return Pointer(product(buffer.type.shape), buffer.tensor.dtype, buffer.type.scope, buffer)
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,7 +139,7 @@ TEXT_ERRORS = {
     "@I.ir_module\nclass M:\n    @I.pyfunc\n    def f(x):\n        pass": "functions would have to be executed",
     "@I.ir_module\nclass A:\n    pass\n@I.ir_module\nclass B:\n    pass": "expected one module in a text, got A and B",
     "@R.function\ndef f(x):\n    return f(x)": "is called before its end, so its result needs a type",
-    "@T.prim_func\ndef f(a: T.handle):\n    pass": "the parameter a has no type",
+    "@T.prim_func\ndef f(a: T.handle('f33')):\n    T.evaluate(a)": "unsupported dtype 'f33'",
     "@T.prim_func\ndef f(a: int):\n    pass": "expected T.Buffer",
     "@T.prim_func\ndef f(A: T.Buffer((4,), 'float32', buffer_type='auto')):\n    pass": "buffers that broadcast",
     "@R.function\ndef f(x: R.DTensor((4,), 'float32')):\n    return x": "distributed tensors are not taken",
@@ -180,6 +180,8 @@ class Module:
         with R.dataflow():
             a = R.add(x, y)
             b = R.exp(a)
+            d = R.print(x)
+            e = R.sum(x, axs=0)
             R.output(b)
         c = R.matmul(x, x)
         return x
@@ -193,12 +195,18 @@ class Module:
         z = head(x)
         return undefined
 
-    @R.function
+    @R.function(pure=True)
     def last(x: R.Tensor((2, 3), "float32"), c: R.Prim("bool")):
         if c:
             z = R.exq(x)
+            R.print(x)
         else:
-            z = x
+            z = R.sum(x, axis=2)
+
+        @R.function(pure=True)
+        def inner(y: R.Tensor) -> R.Tensor:
+            R.print(y)
+            return y
         w = z + z
         return undefined
 """
@@ -209,12 +217,16 @@ def test_all_independent_errors_are_reported():
     with pytest.raises(TVMScriptError) as caught:
         parse(SEVERAL, filename="several.py")
     errors = [caught.value, *caught.value.others]
-    assert [error.line for error in errors] == [9, 12, 14, 17, 21, 32, 36]
+    assert [error.line for error in errors] == [9, 12, 14, 16, 17, 19, 23, 34, 35, 37, 41, 44]
     text = str(caught.value)
     for message in (
         "several.py:9:9: error: expected 1 indices, got 2",
         "12:80: error: expected a value of type !relax.tensor<[2, 4], f32>, got !relax.tensor<[2, 3], f32>",
         "several.py:14:17: error: 'relax.add' op dimensions 3 and 4 do not broadcast",
+        "'relax.dataflow' op holds 'relax.print', which is impure",
+        "R.sum has no argument axs; did you mean ",
+        "several.py:35:13: error: 'relax.func' op @last is pure, but holds 'relax.print', which is impure",
+        "'relax.closure' op is pure, but holds 'relax.print'",
         "'relax.matmul' op expected equal contracted dimensions, got 3 and 2",
         "expected a type: R.Tensor",
         "there is no operator R.exq; did you mean exp\n            z = R.exq(x)\n                ^^^^^",

@@ -143,3 +143,48 @@ def test_values_of_symbols_come_with_the_call():
         """
     result = run_everywhere(module_of(text), "main", [A1, A1[:3]])
     np.testing.assert_array_equal(result, np.roll(A1, -3))
+
+
+def test_handles_take_the_type_of_their_first_declaration():
+    func = only_func("""
+        @T.prim_func
+        def f(a: T.handle("float32"), n: T.int64, b: T.handle("int8", "shared"), unused: T.handle, c: T.handle):
+            for i in range(n):
+                A = T.decl_buffer((n, 2), "float32", data=a)
+                A[i, 0] = T.float32(1)
+            T.evaluate(T.call_extern("free", b, c, dtype="int32"))
+        """)
+    assert [str(param.type) for param in func.params] == [
+        "!tir.buffer<[n, 2], f32>",
+        "!tir.buffer<[b_size], i8>",
+        "!tir.buffer<[c_size], ui8>",
+    ]
+    assert func.symbol_names == ("n", "b_size", "c_size")
+
+
+CALLED_BEFORE = """
+    @I.ir_module
+    class M:
+        @T.prim_func
+        def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+            z = T.bind(T.float32(2))
+            k = T.float32()
+            T.bind(z + T.undef(), var=k)
+            M.scale(A.data, k, B, A)
+
+        @T.prim_func(private=True)
+        def scale(a: T.handle("float32"), k: T.float32, B: T.Buffer((8,), "float32"), unused: T.handle):
+            A = T.decl_buffer((8,), "float32", data=a)
+            for i in T.serial(8, dtype="int32"):
+                T.assume(i < 9)
+                B[i] = A[i] * k + T.call_extern("abs", T.int32(i) << 1, dtype="int32")
+
+        @R.function
+        def relax(x: R.Tensor((8,), "float32")):
+            return R.call_tir(M.main, (x,), out_ty=R.Tensor((8,), "float32"))
+    """
+
+
+def test_functions_may_stand_below_their_calls():
+    result = run_everywhere(module_of(CALLED_BEFORE), "relax", [A1])
+    np.testing.assert_array_equal(result, A1 * 2 + 2 * np.arange(8, dtype=np.float32))

@@ -1,0 +1,87 @@
+"""Calls of functions from outside: C functions and packed functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from xdsl.ir import SSAValue
+
+from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.tir_promotion import promoted
+from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer
+from tir_dialect import te
+from tir_dialect.dtypes import scalar_type
+from tir_dialect.ops.calls import CallExternOp, CallPackedOp
+from tir_dialect.te.coerce import is_index
+from tir_dialect.te.conversions import to_dtype
+from tir_dialect.te.expr import DType
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
+
+
+def typed_arguments(reader: TirExpressionReader, node: ast.Call, what: str, others: str) -> Arguments:
+    """The arguments of a call that has a dtype: by keyword, else in front of the others."""
+    by_keyword = any(keyword.arg == "dtype" for keyword in node.keywords)
+    return Arguments(reader.source, node, what, f"{others} dtype" if by_keyword else f"dtype {others}")
+
+
+def _call_extern(reader: TirExpressionReader, node: ast.Call) -> object:
+    given = typed_arguments(reader, node, "T.call_extern", "func *arguments")
+    dtype = reader.text(given.require("dtype"))
+    name = reader.text(given.require("func"))
+    return _foreign(reader, node, given.rest, name, dtype, packed=False)
+
+
+def _call_pure_extern(reader: TirExpressionReader, node: ast.Call) -> object:
+    given = typed_arguments(reader, node, "T.call_pure_extern", "func *arguments")
+    dtype, name = reader.text(given.require("dtype")), reader.text(given.require("func"))
+    scalars = [reader.read_scalar(each) for each in given.rest]
+    return reader.emit(node, lambda: te.call_extern(to_dtype(dtype), name, *(promoted(each)[0] for each in scalars)))
+
+
+def _call_packed(reader: TirExpressionReader, node: ast.Call) -> object:
+    given = Arguments(reader.source, node, "T.call_packed", "func *arguments", {}, ("dtype",))
+    return _foreign(reader, node, given.rest, reader.text(given.require("func")), "", packed=True)
+
+
+def _foreign(
+    reader: TirExpressionReader, node: ast.Call, rest: list[ast.expr], name: str, dtype: str, *, packed: bool
+) -> object:
+    """Calls a function from outside, here and once."""
+    arguments = [_argument(reader, each) for each in rest]
+    kind = None if dtype in ("", "void", "handle") or packed else to_dtype_at(reader, node, dtype)
+    result = None if kind is None or is_index(kind) else scalar_type(kind)
+    op = (CallPackedOp if packed else CallExternOp)(name, arguments, result)
+    reader.block.add_op(op)
+    return None if kind is None or op.result is None else reader.variable(op.result, kind)
+
+
+def to_dtype_at(reader: TirExpressionReader, node: ast.AST, dtype: str) -> DType:
+    """The dtype of a name."""
+    return reader.emit(node, lambda: to_dtype(dtype))
+
+
+def _argument(reader: TirExpressionReader, node: ast.expr) -> SSAValue:
+    value = reader.value(node)
+    if isinstance(value, Pointer) and value.buffer is not None:
+        value = value.buffer
+    if isinstance(value, Buffer):
+        return value.value
+    operand = reader.scalar_operand(node, value)
+    scalar = reader.emit(node, lambda: promoted(operand)[0])
+    if is_index(scalar.dtype):
+        scalar = reader.emit(node, lambda: te.cast(scalar, "i64"))
+    return reader.values(node, scalar)[0]
+
+
+FOREIGN_FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
+    "call_extern": _call_extern,
+    "call_pure_extern": _call_pure_extern,
+    "call_packed": _call_packed,
+    "tvm_call_packed": _call_packed,
+    "call_cpacked": _call_packed,
+}
+"""Calls of `T` of functions from outside."""
