@@ -65,9 +65,16 @@ def purity_violations(region: Region, subject: str) -> Iterator[Violation]:
     from relax_dialect.ops.dataflow import DataflowOp
 
     for op in walk_body(region):
-        if not isinstance(op.parent_op(), DataflowOp) and (reason := visible_impurity(op)) is not None:
-            message = f"{subject} is pure, but holds '{op.name}', which is impure: it {reason}"
-            yield Violation(op, f"{message}; declare the function impure")
+        if not isinstance(op.parent_op(), DataflowOp) and (message := purity_violation(op, subject)) is not None:
+            yield Violation(op, message)
+
+
+def purity_violation(op: Operation, subject: str) -> str | None:
+    """Why an op must not stand in a pure function; `None` if it may."""
+    reason = visible_impurity(op)
+    if reason is None:
+        return None
+    return f"{subject} is pure, but holds '{op.name}', which is impure: it {reason}; declare the function impure"
 
 
 def dataflow_violations(body: Block) -> Iterator[Violation]:
