@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from lowering.legalize.context import legalizes
 from lowering.legalize.indices import clamped
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import is_float_expr, number, widen
 from lowering.legalize.windows import Laid, laid_out
+from relax_dialect.interpolation import ROUND, double
 from relax_dialect.ops.image import Resize2dOp
 from tir_dialect import te
 from tir_dialect.dims import Dim
-
-ROUND: dict[str, Callable[[te.Expr], te.Expr]] = {
-    "round": te.round_away,
-    "floor": te.floor,
-    "ceil": te.ceil,
-    "round_prefer_floor": lambda x: te.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: te.floor(x + 0.5),
-}
 
 
 @legalizes(Resize2dOp)
@@ -40,20 +33,16 @@ def resize2d(kernel: Kernel, op: Resize2dOp) -> te.Tensor:
             ]
         )
         if op.coordinates.data == "tf_crop_and_resize":
-            beyond = (te.logical_or(p < 0, p > _float(n - 1)) for p, n in zip(places, sizes, strict=True))
+            beyond = (te.logical_or(p < 0, p > double(n - 1)) for p, n in zip(places, sizes, strict=True))
             value = te.select(te.logical_or(*beyond), number(op.extrapolation_value.value.data, value), value)
         return te.cast(value, dtype)
 
     return laid_out(shape, layout, "NCHW", element, "resize2d")
 
 
-def _float(dim: Dim) -> te.Expr:
-    return te.cast(te.cast(dim, "index"), "f64")
-
-
 def _source(op: Resize2dOp, axis: int, index: te.Expr, length: Dim, count: Dim) -> te.Expr:
     """Where a place of the result comes from, along one axis (0: height, 1: width)."""
-    at, size, places = te.cast(index, "f64"), _float(length), _float(count)
+    at, size, places = te.cast(index, "f64"), double(length), double(count)
     several = count.constant_value is None or count.constant_value > 1
     steps = te.maximum(places - 1, 1)
     match op.coordinates.data:
@@ -85,7 +74,7 @@ def _taps(op: Resize2dOp, place: te.Expr, length: Dim) -> list[Tap]:
     weights = cubic_weights(op.cubic_alpha.value.data, rest)
     offsets = [first + offset for offset in (-1, 0, 1, 2)]
     if op.cubic_exclude is not None:
-        inside = [te.logical_and(each >= 0, each < _float(length)) for each in offsets]
+        inside = [te.logical_and(each >= 0, each < double(length)) for each in offsets]
         kept = [te.select(*pair, 0.0) for pair in zip(inside, weights, strict=True)]
         total = kept[0] + kept[1] + kept[2] + kept[3]
         weights = [weight / total for weight in kept]

@@ -6,11 +6,11 @@ import math
 from functools import reduce
 
 from lowering.legalize.context import legalizes
-from lowering.legalize.image import ROUND
 from lowering.legalize.indices import axis_of, clamped
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.reduction import Element
 from lowering.legalize.scalars import is_float_expr, widen
+from relax_dialect.interpolation import ROUND, Axis, double, falls_off
 from relax_dialect.ops.resizing import Resize1dOp
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant, maximum
@@ -22,7 +22,8 @@ def resize1d(kernel: Kernel, op: Resize1dOp) -> te.Tensor:
     x, shape = kernel.tensor(op.x), kernel.shape(op.result)
     axis = axis_of(op.axis, x.ndim)
     length, count = x.shape[axis], shape[axis]
-    places = te.compute((count,), lambda *i: _source(op, i[0], length, count), name="places")
+    row = _axis(op, length, count)
+    places = te.compute((count,), lambda *i: row.source(op.coordinates.data, i[0]), name="places")
     if op.method.data == "nearest_neighbor":
         value = _nearest(op, x, axis, places)
     else:
@@ -31,39 +32,18 @@ def resize1d(kernel: Kernel, op: Resize1dOp) -> te.Tensor:
     def element(*i: te.Expr) -> te.Expr:
         found = value(i)
         if op.coordinates.data == "tf_crop_and_resize":
-            place = places[i[axis]]
-            beyond = te.logical_or(place < 0, place > _float(length) - 1)
-            found = te.select(beyond, te.const(op.extrapolation_value.value.data, found.dtype), found)
+            found = te.select(
+                row.is_beyond(places[i[axis]]), te.const(op.extrapolation_value.value.data, found.dtype), found
+            )
         return te.cast(found, x.dtype)
 
     return te.compute(shape, element, name="resize1d")
 
 
-def _float(dim: Dim) -> te.Expr:
-    return te.cast(te.cast(dim, "index"), "f64")
-
-
-def _source(op: Resize1dOp, index: te.Expr, length: Dim, count: Dim) -> te.Expr:
-    """Where a place of the result comes from."""
-    at, size, number_of = te.cast(index, "f64"), _float(length), _float(count)
-    scale = te.const(op.scale.value.data, "f64") if op.scale is not None else number_of / size
-    total = scale * size if op.scale is not None else number_of
-    steps = te.select(number_of > 1, total - 1, 1.0)
-    start, end = op.part
-    match op.coordinates.data:
-        case "align_corners":
-            return te.select(number_of > 1, at * (size - 1) / steps, 0.0)
-        case "asymmetric":
-            return at / scale
-        case "pytorch_half_pixel":
-            return te.select(number_of > 1, (at + 0.5) / scale - 0.5, 0.0)
-        case "half_pixel_symmetric":
-            return size / 2 * (1 - number_of / total) + (at + 0.5) / scale - 0.5
-        case "tf_crop_and_resize":
-            spread = start * (size - 1) + at * (end - start) * (size - 1) / steps
-            return te.select(number_of > 1, spread, 0.5 * (start + end) * (size - 1))
-        case _:
-            return (at + 0.5) / scale - 0.5
+def _axis(op: Resize1dOp, length: Dim, count: Dim) -> Axis:
+    size, places = double(length), double(count)
+    scale = te.const(op.scale.value.data, "f64") if op.scale is not None else places / size
+    return Axis(size, places, scale, scale * size if op.scale is not None else places, *op.part)
 
 
 def _nearest(op: Resize1dOp, x: te.Tensor, axis: int, places: te.Tensor) -> Element:
@@ -100,7 +80,7 @@ class _Weighed:
             return None
         if self.op.scale is not None:
             return te.const(min(self.op.scale.value.data, 1.0), "f64")
-        return te.minimum(_float(count) / _float(self.x.shape[self.axis]), 1.0)
+        return te.minimum(double(count) / double(self.x.shape[self.axis]), 1.0)
 
     def _taps(self, count: Dim) -> Dim:
         """How many elements a place of the result is made of."""
@@ -118,19 +98,12 @@ class _Weighed:
     def _weight(self, i: te.Expr, tap: te.Expr) -> te.Expr:
         at = self._first(i) + te.cast(tap, "i64")
         distance = te.abs(te.cast(at, "f64") - self.places[i])
-        weight = self._falls_off(distance if self.squeeze is None else distance * self.squeeze)
+        distance = distance if self.squeeze is None else distance * self.squeeze
+        weight = falls_off(self.op.method.data, self.op.cubic_alpha.value.data, distance)
         if self.op.exclude_outside is None:
             return weight
         size = te.cast(te.cast(self.x.shape[self.axis], "index"), "i64")
         return te.select(te.logical_and(at >= 0, at < size), weight, 0.0)
-
-    def _falls_off(self, t: te.Expr) -> te.Expr:
-        """The weight of an element at a distance."""
-        if self.op.method.data == "linear":
-            return te.maximum(1 - t, 0)
-        a = self.op.cubic_alpha.value.data
-        near, far = ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-        return te.select(t <= 1, near, te.select(t < 2, far, 0.0))
 
     def element(self, i: tuple[te.Expr, ...]) -> te.Expr:
         """The sum of elements with their weights."""
