@@ -18,16 +18,26 @@ ALLOWED = {
 }
 """What each package may import of the others; `tools -> lowering -> {relax_dialect -> tir_dialect, vm_dialect}`."""
 
+KNOTS = [
+    # Ops name their canonicalization patterns and their verification, which match on ops.
+    {"relax_dialect", "relax_dialect/ops"},
+    {"relax_dialect/canonicalization", "relax_dialect/ops"},
+    {"tir_dialect/analysis", "tir_dialect/ops"},
+]
+"""Folders whose files may import each other in a circle."""
+
 FILES = sorted(path.relative_to(ROOT) for package in ALLOWED for path in (ROOT / package).rglob("*.py"))
 
 
-def _imported(path: Path) -> Iterator[str]:
+def _imported(path: Path, members: bool = False) -> Iterator[str]:
+    """The modules that a file imports, also inside of functions; with `members`, what it takes out of them as well."""
     for node in ast.walk(ast.parse((ROOT / path).read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
             yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names if members)
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)
@@ -35,6 +45,31 @@ def test_imports_point_one_way(path: Path):
     package = path.parts[0]
     foreign = {name.partition(".")[0] for name in _imported(path)} & ALLOWED.keys() - {package}
     assert foreign <= ALLOWED[package], f"{package} must not import {', '.join(sorted(foreign - ALLOWED[package]))}"
+
+
+def _graph() -> dict[Path, set[Path]]:
+    """Which file imports which, but for the faces of packages, which hand names on."""
+    modules = {".".join(path.with_suffix("").parts): path for path in FILES if path.name != "__init__.py"}
+    return {
+        path: {modules[name] for name in _imported(path, members=True) if name in modules} for path in modules.values()
+    }
+
+
+def _reachable(graph: dict[Path, set[Path]], start: Path) -> set[Path]:
+    found, pending = set[Path](), [start]
+    while pending:
+        new = graph[pending.pop()] - found
+        found |= new
+        pending += new
+    return found
+
+
+def test_circles_stay_in_one_folder():
+    graph = _graph()
+    reachable = {path: _reachable(graph, path) for path in graph}
+    folders = [{str(a.parent), str(b.parent)} for a in graph for b in reachable[a] if a in reachable[b]]
+    circles = {tuple(sorted(pair)) for pair in folders if len(pair) > 1 and pair not in KNOTS}
+    assert not circles, f"files of these folders import each other in a circle: {circles}"
 
 
 def _loaded_by(statement: str) -> set[str]:
