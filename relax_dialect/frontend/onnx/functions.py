@@ -24,10 +24,15 @@ MAX_DEPTH = 64
 
 def has_body(proto: NodeProto, version: int, functions: Sequence[FunctionProto]) -> bool:
     """Whether a node can be expanded."""
-    if _local(proto, functions) is not None:
+    if is_local(proto, functions):
         return True
     schema = schema_of(proto.op_type, version, "" if proto.domain in DEFAULT_DOMAINS else proto.domain)
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
+
+
+def is_local(proto: NodeProto, functions: Sequence[FunctionProto]) -> bool:
+    """Whether the model itself says what a node does."""
+    return _local(proto, functions) is not None
 
 
 def expand(graph: GraphImporter, proto: NodeProto, node: Node) -> list[Value | None]:

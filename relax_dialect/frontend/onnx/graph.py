@@ -138,15 +138,15 @@ class GraphImporter:
             raise Refusal(f"the version of the domain {domain or 'ai.onnx'} is not given")
         attributes = attributes_of(proto, domain, version, self.model)
         node = Node(self, proto.op_type, version, operands, attributes, tuple(proto.output))
-        if domain:
+        if functions.is_local(proto, self.model.proto.functions):
             return functions.expand(self, proto, node)
-        made = self._evaluated(node)
+        made = None if domain else self._evaluated(node)
         if made is not None:
             return made
-        converter = find(proto.op_type, version)
+        converter = find(proto.op_type, version, domain)
         if converter is not None:
             try:
-                return self._settle(proto, converter(modernized(node) if version < MODERN else node))
+                return self._settle(proto, converter(node if domain or version >= MODERN else modernized(node)))
             except UseFunction:
                 pass
         return functions.expand(self, proto, node)

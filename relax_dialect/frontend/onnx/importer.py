@@ -61,9 +61,8 @@ class Importer:
         for node in nodes:
             domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
             version = opsets.get(domain, 0)
-            if (domain or find(node.op_type, version) is None) and not has_body(
-                node, version, self.model.proto.functions
-            ):
+            known = find(node.op_type, version, domain) is not None
+            if not known and not has_body(node, version, self.model.proto.functions):
                 problems.add(node, "the operator is not supported")
             for attribute in node.attribute:
                 if attribute.type == AttributeProto.GRAPH:

@@ -21,6 +21,11 @@ def matmul(node: Node) -> Result:
 @converts("Gemm")
 def gemm(node: Node) -> Result:
     """`alpha * a @ b + beta * c`, with matrices transposed if that is asked for."""
+    return gemm_of(node)
+
+
+def gemm_of(node: Node) -> Expr:
+    """What a node says as a `Gemm`."""
     a, b = node[0], node[1]
     if node.integer("transA"):
         a = op.permute_dims(a, [1, 0])

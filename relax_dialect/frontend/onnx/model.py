@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
-from onnx import ModelProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
 from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
 from relax_dialect.frontend.onnx.errors import OnnxImportError, Refusal
@@ -29,6 +29,9 @@ MAX_CHECKED_BYTES = 1 << 30
 """Models that are larger even so are not handed to it at all."""
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
+
+UNCHECKED = frozenset({"LayerNormalization", "SimplifiedLayerNormalization"})
+"""Operators that ONNX Runtime writes into the default domain, where the standard has them not at all or not yet."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,10 @@ def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
 
 def _without_elements(model: ModelProto) -> ModelProto:
     """The model as the checker takes it: large and external data are looked at when they are read, outputs need no
-    shape. What is large is never copied.
+    shape, and operators that it does not know are of another domain. What is large is never copied.
     """
-    if not any(map(_stays_outside, model.graph.initializer)) and all(map(_has_shape, model.graph.output)):
+    is_plain = not any(map(_stays_outside, model.graph.initializer)) and all(map(_has_shape, model.graph.output))
+    if is_plain and not any(map(_is_unchecked, _nodes(model.graph))):
         return model
     bare = ModelProto()
     _copy_fields(model, bare, "graph")
@@ -114,7 +118,22 @@ def _without_elements(model: ModelProto) -> ModelProto:
             bare.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=[0], raw_data=b"")
         else:
             bare.graph.initializer.add().CopyFrom(tensor)
+    for node in filter(_is_unchecked, _nodes(bare.graph)):
+        node.domain = "unchecked"
+    bare.opset_import.add(domain="unchecked", version=1)
     return bare
+
+
+def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    """The nodes of a graph and of those in it."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            yield from _nodes(attribute.g)
+
+
+def _is_unchecked(node: NodeProto) -> bool:
+    return node.op_type in UNCHECKED and node.domain in DEFAULT_DOMAINS
 
 
 def _stays_outside(tensor: TensorProto) -> bool:

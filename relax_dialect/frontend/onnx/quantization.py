@@ -23,7 +23,7 @@ def quantize_linear(node: Node) -> Result:
     if is_float(dtype):
         raise Refusal("quantised floats are not supported")
     kind = f32 if not is_float(node.dtype()) else node.dtype()
-    x, scale = _as(node[0], kind), _as(node[1], kind)
+    x, scale = as_dtype(node[0], kind), as_dtype(node[1], kind)
     return _quantized(node, op.divide(x, _spread(node, scale)), dtype, node.optional(2))
 
 
@@ -32,9 +32,9 @@ def _quantized(node: Node, x: Expr, dtype: Attribute, zero_point: Expr | None) -
     import numpy as np
 
     wide = f32 if str(x.dtype) == "f16" else x.dtype or f32
-    rounded, limits = op.round(_as(x, wide)), np.iinfo(to_numpy(dtype))
+    rounded, limits = op.round(as_dtype(x, wide)), np.iinfo(to_numpy(dtype))
     if zero_point is not None:
-        rounded = op.add(rounded, _spread(node, _as(zero_point, wide)))
+        rounded = op.add(rounded, _spread(node, as_dtype(zero_point, wide)))
     low, high = node.const(limits.min, wide), node.const(limits.max, wide)
     return op.astype(op.minimum(op.maximum(rounded, low), high), dtype)
 
@@ -47,11 +47,26 @@ def dequantize_linear(node: Node) -> Result:
     x = op.astype(node[0], i32)
     if node.has(2):
         x = op.subtract(x, _spread(node, op.astype(node[2], i32)))
-    return _as(op.multiply(op.astype(x, f32), _spread(node, _as(scale, f32))), dtype)
+    return as_dtype(op.multiply(op.astype(x, f32), _spread(node, as_dtype(scale, f32))), dtype)
 
 
-def _as(x: Expr, dtype: Attribute) -> Expr:
+def as_dtype(x: Expr, dtype: Attribute) -> Expr:
+    """`x` in a dtype."""
     return x if x.dtype == dtype else op.astype(x, dtype)
+
+
+def dequantized(node: Node, index: int) -> Expr:
+    """The numbers that a quantised operand stands for, its scale and zero point following; each of them is one."""
+    x = op.astype(node[index], i32)
+    if node.has(index + 2):
+        x = op.subtract(x, op.astype(scalar(node[index + 2]), i32))
+    return op.multiply(op.astype(x, f32), as_dtype(scalar(node[index + 1]), f32))
+
+
+def quantized_like(node: Node, x: Expr, scale: int, dtype: Attribute) -> Expr:
+    """Numbers by the scale of an operand and the zero point that follows it, which is 0 of a dtype if it is absent."""
+    zero = node[scale + 1] if node.has(scale + 1) else node.const(0, dtype)
+    return requantized(node, op.divide(x, as_dtype(scalar(node[scale]), f32)), scalar(zero))
 
 
 def _spread(node: Node, parameter: Expr) -> Expr:
@@ -73,10 +88,10 @@ def _spread(node: Node, parameter: Expr) -> Expr:
 @converts("MatMulInteger")
 def matmul_integer(node: Node) -> Result:
     """The product of integers less their zero points, as `i32`."""
-    return op.matmul(_shifted(node, 0, node.optional(2)), _shifted(node, 1, node.optional(3)))
+    return op.matmul(shifted(node, 0, node.optional(2)), shifted(node, 1, node.optional(3)))
 
 
-def _shifted(node: Node, index: int, zero_point: Expr | None) -> Expr:
+def shifted(node: Node, index: int, zero_point: Expr | None) -> Expr:
     """A matrix as `i32` less its zero point, of which there may be one for each row of the first, or column of the
     second.
     """
@@ -92,37 +107,38 @@ def _shifted(node: Node, index: int, zero_point: Expr | None) -> Expr:
 @converts("ConvInteger")
 def conv_integer(node: Node) -> Result:
     """The convolution of integers less their zero points, as `i32`."""
-    return _integer_convolution(node, (0, 2), (1, 3))
+    return integer_convolution(node, (0, 2), (1, 3))
 
 
-def _integer_convolution(node: Node, data: tuple[int, int], kernel: tuple[int, int]) -> Expr:
+def integer_convolution(node: Node, data: tuple[int, int], kernel: tuple[int, int]) -> Expr:
     """The convolution of two operands, each with its zero point."""
     x, w = op.astype(node[data[0]], i32), op.astype(node[kernel[0]], i32)
     if node.has(data[1]):
-        x = op.subtract(x, _scalar(op.astype(node[data[1]], i32)))
+        x = op.subtract(x, scalar(op.astype(node[data[1]], i32)))
     if node.has(kernel[1]):
         w = op.subtract(w, _by_filter(op.astype(node[kernel[1]], i32), node.rank(kernel[0])))
     return convolution(node, x, w, kernel[0])
 
 
-def _scalar(x: Expr) -> Expr:
+def scalar(x: Expr) -> Expr:
+    """The one element of a tensor."""
     return x if x.ndim == 0 else op.reshape(x, [])
 
 
 def _by_filter(x: Expr, rank: int) -> Expr:
     """A number for each filter, or one for all."""
     if x.ndim == 0 or x.shape == (constant(1),):
-        return _scalar(x)
+        return scalar(x)
     return op.expand_dims(x, range(1, rank))
 
 
 @converts("QLinearMatMul")
 def qlinear_matmul(node: Node) -> Result:
     """The product of quantised matrices, quantised."""
-    a, b = _shifted(node, 0, node[2]), _shifted(node, 3, node[5])
-    scale = op.multiply(_columned(_as(node[1], f32), node.rank()), _as(node[4], f32))
-    product = op.multiply(op.astype(op.matmul(a, b), f32), op.divide(scale, _as(node[6], f32)))
-    return _requantized(node, product, node[7])
+    a, b = shifted(node, 0, node[2]), shifted(node, 3, node[5])
+    scale = op.multiply(_columned(as_dtype(node[1], f32), node.rank()), as_dtype(node[4], f32))
+    product = op.multiply(op.astype(op.matmul(a, b), f32), op.divide(scale, as_dtype(node[6], f32)))
+    return requantized(node, product, node[7])
 
 
 def _columned(scale: Expr, rank: int) -> Expr:
@@ -134,16 +150,17 @@ def _columned(scale: Expr, rank: int) -> Expr:
 @converts("QLinearConv")
 def qlinear_conv(node: Node) -> Result:
     """The convolution of quantised data, quantised."""
-    made = _integer_convolution(node, (0, 2), (3, 5))
+    made = integer_convolution(node, (0, 2), (3, 5))
     rank = node.rank()
     if node.has(8):
         made = op.add(made, op.expand_dims(node[8], range(1, rank - 1)))
-    factor = op.divide(op.multiply(_scalar(node[1]), node[4]), _scalar(node[6]))
+    factor = op.divide(op.multiply(scalar(node[1]), node[4]), scalar(node[6]))
     spread = factor if factor.ndim == 0 else _by_filter(factor, rank - 1)
-    return _requantized(node, op.multiply(op.astype(made, f32), spread), node[7])
+    return requantized(node, op.multiply(op.astype(made, f32), spread), node[7])
 
 
-def _requantized(node: Node, x: Expr, zero_point: Expr) -> Expr:
+def requantized(node: Node, x: Expr, zero_point: Expr) -> Expr:
+    """Numbers that are scaled already as integers of the dtype of the zero point."""
     import numpy as np
 
     dtype = zero_point.dtype or parse_dtype("ui8")

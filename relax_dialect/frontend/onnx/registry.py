@@ -23,6 +23,19 @@ FAMILIES = (
     "attention",
     "binary",
     "control_flow",
+    "contrib.activation",
+    "contrib.attention",
+    "contrib.cached_attention",
+    "contrib.convolution",
+    "contrib.embedding",
+    "contrib.integer",
+    "contrib.normalization",
+    "contrib.products",
+    "contrib.quantized",
+    "contrib.recurrent",
+    "contrib.rotary",
+    "contrib.standard",
+    "contrib.weights",
     "convolution",
     "creation",
     "datatype",
@@ -48,15 +61,19 @@ FAMILIES = (
 )
 """Modules of converters, by operator family."""
 
-_CONVERTERS: dict[str, dict[int, Converter]] = {}
+MICROSOFT = "com.microsoft"
+"""The domain of the operators that ONNX Runtime adds."""
+
+_CONVERTERS: dict[tuple[str, str], dict[int, Converter]] = {}
+"""By domain and operator, then by version."""
 
 
-def converts(*names: str, since: int = 1) -> Callable[[Converter], Converter]:
-    """Makes a function the converter of operators, from a version of the operator set on."""
+def converts(*names: str, since: int = 1, domain: str = "") -> Callable[[Converter], Converter]:
+    """Makes a function the converter of operators of a domain, from a version of its operator set on."""
 
     def register(converter: Converter) -> Converter:
         for name in names:
-            _CONVERTERS.setdefault(name, {})[since] = converter
+            _CONVERTERS.setdefault((domain, name), {})[since] = converter
         return converter
 
     return register
@@ -68,15 +85,15 @@ def _load() -> None:
         import_module(f"relax_dialect.frontend.onnx.{family}")
 
 
-def find(name: str, version: int) -> Converter | None:
-    """The converter of an operator of the default domain in a version, or `None`."""
+def find(name: str, version: int, domain: str = "") -> Converter | None:
+    """The converter of an operator in a version, or `None`."""
     _load()
-    known = _CONVERTERS.get(name, {})
+    known = _CONVERTERS.get((domain, name), {})
     since = max((each for each in known if each <= version), default=None)
     return None if since is None else known[since]
 
 
-def supported() -> tuple[str, ...]:
-    """The operators that have a converter."""
+def supported(domain: str = "") -> tuple[str, ...]:
+    """The operators of a domain that have a converter."""
     _load()
-    return tuple(sorted(_CONVERTERS))
+    return tuple(sorted(name for of, name in _CONVERTERS if of == domain))
