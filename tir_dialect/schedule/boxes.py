@@ -75,6 +75,16 @@ def join(prover: Prover, ranges: Sequence[AxisRange]) -> AxisRange:
     return AxisRange(lower, prover.simplify(upper - lower))
 
 
+def clipped(prover: Prover, box: Sequence[AxisRange], shape: Sequence[Dim]) -> list[AxisRange]:
+    """The part of a box that is in a buffer."""
+    found: list[AxisRange] = []
+    for axis, extent in zip(box, shape, strict=True):
+        lower = prover.simplify(maximum(axis.lower, constant(0)))
+        upper = prover.simplify(minimum(axis.lower + axis.extent, extent))
+        found.append(AxisRange(lower, prover.simplify(upper - lower)))
+    return found
+
+
 def is_dense(self: ScheduleState, accesses: Sequence[Access], loop: ForOp | None, box: Sequence[AxisRange]) -> bool:
     """Whether the accesses touch, in an iteration of `loop`, all elements of their common box."""
     shape = [axis.lower + axis.extent for axis in box]

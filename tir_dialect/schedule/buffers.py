@@ -12,12 +12,13 @@ from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
+from tir_dialect.ops.view import ViewOp
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import BufferType
 
-Which: TypeAlias = "int | str"
-"""A buffer by its number among those that a block reads or writes, or by its name."""
+Which: TypeAlias = "int | str | tuple[str, int]"
+"""A buffer of a block by its number among those that it reads or writes, by its name, or by `("read", 0)`."""
 
 
 def read_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
@@ -31,11 +32,17 @@ def written_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValu
 
 
 def any_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
-    """A buffer that the block writes, or, by name, one that it reads."""
-    regions = block_regions(block)
-    writes = [region.buffer for region in regions.writes]
-    names = [] if isinstance(which, int) else [region.buffer for region in regions.reads]
-    return _find(self, block, which, [*writes, *names], "uses")
+    """A buffer that the block writes, or, by its name or as `("read", 0)`, one that it reads."""
+    match which:
+        case ("read", int(number)):
+            return read_buffer(self, block, number)
+        case ("write", int(number)):
+            return written_buffer(self, block, number)
+        case _:
+            regions = block_regions(block)
+            writes = [region.buffer for region in regions.writes]
+            names = [] if isinstance(which, int) else [region.buffer for region in regions.reads]
+            return _find(self, block, which, [*writes, *names], "uses")
 
 
 def _find(self: ScheduleState, block: BlockOp, which: Which, buffers: list[SSAValue], verb: str) -> SSAValue:
@@ -53,18 +60,17 @@ def _find(self: ScheduleState, block: BlockOp, which: Which, buffers: list[SSAVa
 
 
 def redirect(self: ScheduleState, block: BlockOp, source: SSAValue, target: SSAValue) -> None:
-    """Lets the loads and stores of a block use another buffer; `check_plain_uses` first."""
+    """Lets the loads, stores and regions of a block use another buffer of the same shape; `check_plain_uses` first."""
     for op in block.body.walk():
-        if isinstance(op, LoadOp) and op.buffer is source:
-            op.operands[0] = target
-        elif isinstance(op, StoreOp) and op.buffer is source:
-            op.operands[1] = target
+        for number, operand in enumerate(op.operands):
+            if operand is source:
+                op.operands[number] = target
 
 
 def check_plain_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> None:
-    """Refuses a block that uses a buffer otherwise than by loads and stores."""
+    """Refuses a block that uses a buffer otherwise than by loads and stores, which regions may sum up."""
     for op in block.body.walk():
-        if buffer in op.operands and not isinstance(op, LoadOp | StoreOp):
+        if buffer in op.operands and not isinstance(op, LoadOp | StoreOp | ReadsOp | WritesOp):
             raise self.error(
                 f'block "{block.block_name.data}" uses buffer "{buffer.name_hint}" in \'{op.name}\', '
                 "expected loads and stores only"
@@ -75,5 +81,5 @@ def retype(value: SSAValue, kind: BufferType) -> None:
     """Gives a buffer another type, and views of it the same scope."""
     new = Rewriter.replace_value_with_new_type(value, kind)
     for use in list(new.uses):
-        if isinstance(use.operation, MatchBufferOp | FlattenOp):
+        if isinstance(use.operation, MatchBufferOp | FlattenOp | ViewOp):
             retype(use.operation.view, use.operation.view_type.with_(scope=kind.scope))

@@ -20,7 +20,7 @@ class Combination:
 
     accumulators: tuple[LoadOp, ...]
     repeated: Mapping[SSAValue, SSAValue]
-    """Further loads of accumulators, and the first load of each."""
+    """Loads of what was loaded before, and the first load of each."""
     sources: tuple[SSAValue, ...]
     combine: tuple[Operation, ...]
     """The ops that depend on accumulators, in order."""
@@ -38,20 +38,31 @@ def combination(self: ScheduleState, block: BlockOp) -> Combination:
     stores = {op.buffer: op for op in body if isinstance(op, StoreOp)}
     loads = [op for op in body if isinstance(op, LoadOp) and op.buffer in stores]
     first = {load.buffer: load for load in reversed(loads)}
-    if first.keys() != stores.keys() or len(stores) != sum(isinstance(op, StoreOp) for op in body):
+    if not stores or first.keys() != stores.keys() or len(stores) != sum(isinstance(op, StoreOp) for op in body):
         raise self.error(f'block "{name}" does not load and store each of its results once')
     if any(body.index(load) > body.index(stores[load.buffer]) for load in loads):
         raise self.error(f'block "{name}" loads a result that it has stored')
     _check_places(self, block, stores, loads)
-    repeated: dict[SSAValue, SSAValue] = {
-        load.result: first[load.buffer].result for load in loads if load is not first[load.buffer]
-    }
+    repeated = _repeated(block)
     combine = _dependent(self, name, body, loads)
     accumulators = tuple(first[buffer] for buffer in stores)
     sources = _sources(self, name, combine, accumulators, repeated)
     if any(store.value not in {result for op in combine for result in op.results} for store in stores.values()):
         raise self.error(f'block "{name}" stores a value that does not depend on the accumulator')
     return Combination(accumulators, repeated, sources, combine, tuple(stores.values()))
+
+
+def _repeated(block: BlockOp) -> dict[SSAValue, SSAValue]:
+    """Which loads give what another one before has given, if nothing is stored in between."""
+    space = IndexSpace(block)
+    first: dict[tuple[object, ...], SSAValue] = {}
+    found: dict[SSAValue, SSAValue] = {}
+    for op in block.body.block.ops:
+        if isinstance(op, LoadOp):
+            key = (op.buffer, op.lanes, *(space.dim_of(index) or index for index in op.indices))
+            if first.setdefault(key, op.result) is not op.result:
+                found[op.result] = first[key]
+    return found
 
 
 def _check_places(

@@ -84,8 +84,8 @@ def _combining(parts: Combination) -> PrimFuncOp:
     results: list[SSAValue] = [load.result for load in loads]
     mapping: dict[SSAValue, SSAValue] = {}
     mapping |= dict(zip((load.result for load in parts.accumulators), results, strict=False))
-    mapping |= {again: mapping[value] for again, value in parts.repeated.items()}
     mapping |= dict(zip(parts.sources, results[count:], strict=True))
+    mapping |= {again: mapping[value] for again, value in parts.repeated.items() if value in mapping}
     body.add_ops([op.clone(mapping) for op in parts.combine])
     outs = zip(parts.stores, func.params[2 * count :], strict=True)
     body.add_ops([StoreOp(mapping[store.value], buffer, [loop.induction_var]) for store, buffer in outs])

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
 
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.accesses import read_buffers, written_buffers
+from tir_dialect.schedule.edits import statements
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState
@@ -52,6 +57,27 @@ def check_movable(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
             )
     check_no_branch(self, block)
     check_plain_conditions(self, block)
+
+
+def place_in(
+    self: ScheduleState, loop: ForOp, index: int, *, after: Sequence[Operation] = (), before: Sequence[Operation] = ()
+) -> InsertPoint:
+    """The place for a block in a loop: the last one that there is for -1, the first one for -2, or behind `index` ops.
+
+    It is behind the ops that hold `after`, and in front of those that hold `before`; refuses another `index`.
+    """
+    ops = [op for op in statements(loop.body.block) if not isinstance(op, AllocBufferOp)]
+    first = max((number + 1 for number, op in enumerate(ops) if _holds_any(op, after)), default=0)
+    last = min((number for number, op in enumerate(ops) if _holds_any(op, before)), default=len(ops))
+    number = {-1: last, -2: first}.get(index, index)
+    if not first <= number <= last:
+        name = loop.induction_var.name_hint
+        raise self.error(f'expected an index of {first} to {last}, or -1 or -2, in loop "{name}", got {index}')
+    return InsertPoint.at_end(loop.body.block) if number == len(ops) else InsertPoint.before(ops[number])
+
+
+def _holds_any(op: Operation, others: Sequence[Operation]) -> bool:
+    return any(is_inside(other, op) for other in others)
 
 
 def comes_before(self: ScheduleState, first: Operation, second: Operation) -> bool:

@@ -42,15 +42,23 @@ def check_no_branch(self: ScheduleState, block: BlockOp) -> None:
 
 
 def move_with_new_loops(
-    self: ScheduleState, block: BlockOp, ranges: Sequence[AxisRange], point: InsertPoint
+    self: ScheduleState,
+    block: BlockOp,
+    ranges: Sequence[AxisRange],
+    point: InsertPoint,
+    *,
+    preserve_unit_loops: bool = False,
 ) -> list[ForOp]:
     """Moves a block to `point` with a loop for each range of an iterator, and removes its old loops.
 
-    Ranges of one value get no loop. Iterators that the ranges let leave their domains get a condition.
+    Ranges of one value get no loop, unless those are to be preserved. Iterators that the ranges let leave their domains
+    get a condition.
     """
     emitter = Materializer(self.func, self.space, point)
     loops = [
-        None if axis.extent.constant_value == 1 else ForOp(emitter.emit(axis.extent), name_hint=_hint(value))
+        None
+        if axis.extent.constant_value == 1 and not preserve_unit_loops
+        else ForOp(emitter.emit(axis.extent), name_hint=_hint(value))
         for axis, value in zip(ranges, block.body.block.args, strict=True)
     ]
     built = [loop for loop in loops if loop is not None]

@@ -27,6 +27,9 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {}
 QUERIES: set[str] = set()
 """The primitives that change nothing."""
 
+SPELLING = frozenset({"preserve_unit_iters"})
+"""Arguments of TVM's primitives that ask for another form of the same bindings; ours are always in simplest form."""
+
 
 class ScheduleState:
     """A function under transformation. Primitives check everything first and then change it in place."""
@@ -120,6 +123,7 @@ class ScheduleState:
         name = primitive.__name__
         self._running.append(name)
         try:
+            kwargs = {key: value for key, value in kwargs.items() if key not in SPELLING}
             given, named = self._find_block(primitive, args, kwargs)
             handles = _handles_in((*given, *named.values()))
             for value in handles:

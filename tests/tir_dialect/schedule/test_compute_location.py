@@ -242,3 +242,20 @@ def test_reverse_compute_at_refuses_values_used_in_between():
 def test_unused_producer():
     sch = Schedule(matmul())
     assert sch.get_child_blocks(sch.get_loops(sch.get_block("C"))[0]) == (sch.get_block("C"),)
+
+
+def test_the_place_in_a_loop():
+    def transform(sch):
+        i, _ = sch.get_loops("C")
+        sch.compute_at("B", i, preserve_unit_loops=True, index=0)
+        assert [loop.name for loop in sch.get_loops("B")] == ["i", "i", "j"]
+        refuses(
+            sch, 'expected an index of 2 to 2, or -1 or -2, in loop "i", got 0', "reverse_compute_at", "D", i, index=0
+        )
+        sch.reverse_compute_at("D", i, index=-2)
+        assert [block.name for block in sch.get_child_blocks(i)] == ["B", "C", "D"]
+
+    b = te.compute((n, m), lambda i, j: A[i, j] + 1, name="B")
+    c = te.compute((n, m), lambda i, j: b[i, j] * 2, name="C")
+    d = te.compute((n, m), lambda i, j: c[i, j] + 3, name="D")
+    scheduled(te.create_prim_func([A, d]), transform)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import BoolAttr, FloatAttr, IntegerAttr, StringAttr, f64, i64
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, FloatAttr, IntegerAttr, StringAttr, f64, i64
 
 from tests.tir_dialect.schedule.support import elementwise, m, matmul, n, row_sum, scan, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
@@ -109,14 +109,14 @@ def test_annotations():
     def transform(sch):
         block = sch.get_block("B")
         loop = sch.get_loops(block)[0]
-        for key, value in (("truth", True), ("number", 4), ("ratio", 0.5), ("text", "a")):
+        for key, value in (("truth", True), ("number", 4), ("ratio", 0.5), ("text", "a"), ("list", [1, "b"])):
             sch.annotate(block, key, value)
         sch.annotate(loop, "number", 4)
         sch.annotate(loop, "number", 5)
         sch.annotate(loop, "gone", 5)
         sch.unannotate(loop, "gone")
         refuses(sch, '"i" has no annotation "gone"', "unannotate", loop, "gone")
-        refuses(sch, "expected a truth value, number or string, got list", "annotate", loop, "bad", [1])
+        refuses(sch, "expected truth values, numbers or strings, got object", "annotate", loop, "bad", object())
 
     sch = scheduled(elementwise(), transform)
     block = sch.get_block("B")
@@ -125,5 +125,6 @@ def test_annotations():
         "number": IntegerAttr(4, i64),
         "ratio": FloatAttr(0.5, f64),
         "text": StringAttr("a"),
+        "list": ArrayAttr([IntegerAttr(1, i64), StringAttr("b")]),
     }
     assert sch.get_loops(block)[0].op.annotations.data == {"number": IntegerAttr(5, i64)}

@@ -62,6 +62,9 @@ def test_split_that_divides_needs_no_condition():
     assert condition(sch.func, "B") is None
     sch = scheduled(func, lambda sch: sch.split(sch.get_loops(sch.get_block("B"))[0], [None, 3]))
     assert condition(sch.func, "B") is not None
+    sch = Schedule(func)
+    message = "expected factors of 8 * n, since no condition is wanted"
+    refuses(sch, message, "split", sch.get_loops("B")[0], [None, 3], disable_predication=True)
 
 
 def test_split_of_statements_outside_of_blocks():

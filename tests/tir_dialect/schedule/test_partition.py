@@ -28,8 +28,8 @@ def test_partition_separates_the_remainder():
 def test_partition_at_several_points():
     def transform(sch):
         i, _ = sch.get_loops(sch.get_block("B"))
-        parts = sch.loop_partition(i, ["floordiv(n, 4)", "floordiv(n, 2)", "n"])
-        assert len(parts) == 4
+        parts = sch.loop_partition(i, ["floordiv(n, 4)", "floordiv(n, 2) - floordiv(n, 4)", None])
+        assert len(parts) == 3
         sch.parallel(parts[1])
 
     scheduled(elementwise(), transform)
@@ -49,9 +49,9 @@ def test_partition_of_a_decomposed_reduction():
 def test_partition_refusals():
     sch = Schedule(row_sum())
     i, r = sch.get_loops(sch.get_block("B"))
-    refuses(sch, "expected at least one point", "loop_partition", i, [])
-    refuses(sch, "expected points in order from 0 to n, but 4 <= n is not known", "loop_partition", i, [4])
-    refuses(sch, 'point q uses "q", which is no symbol', "loop_partition", i, ["q"])
+    refuses(sch, "expected at least one length and at most one None", "loop_partition", i, [])
+    refuses(sch, "what is left, n - 4, is not known to be at least 0", "loop_partition", i, [4])
+    refuses(sch, 'length q uses "q", which is no symbol', "loop_partition", i, ["q"])
     message = 'block "B" has an init and is reduced over loop "r"; use decompose_reduction first'
     refuses(sch, message, "loop_partition", r, ["floordiv(m, 2)"])
     sch.parallel(i)

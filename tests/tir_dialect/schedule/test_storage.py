@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, row_sum, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
@@ -152,3 +153,73 @@ def test_storage_align_keeps_inner_strides():
 
 def test_row_sum_is_unchanged():
     assert Schedule(row_sum()).get_block("B").name == "B"
+
+
+STAGES = """
+tir.prim_func @stages[%n](%A: !tir.buffer<[n, 8], i32>, %C: !tir.buffer<[n, 8], i32>) {
+  %B = tir.alloc_buffer : !tir.buffer<[n, 8], i32>
+  %c8 = arith.constant 8 : index
+  %two = arith.constant 2 : i32
+  tir.for (%i) in (%n) {
+    tir.for (%j) in (%c8) {
+      tir.block "B" (%vi = spatial %i in %n, %vj = spatial %j in %c8) {
+        %a = tir.load %A[%vi, %vj]
+        %b = arith.muli %a, %two : i32
+        tir.store %b, %B[%vi, %vj]
+      }
+    }
+    tir.for (%j1) in (%c8) {
+      tir.block "C" (%vi = spatial %i in %n, %vj = spatial %j1 in %c8) {
+        %b = tir.load %B[%vi, %vj]
+        %a = tir.load %A[%vi, %vj]
+        %c = arith.addi %a, %b : i32
+        tir.store %c, %C[%vi, %vj]
+      }
+    }
+  }
+}"""
+
+
+def test_copies_inside_of_the_loops_that_make_and_use_a_buffer():
+    def transform(sch):
+        sch.cache_read("C", "B", "local")
+        sch.cache_write("B", "B")
+        sch.cache_read("B", "A", "global", consumer_blocks=["C"])
+
+    sch = scheduled(parse_prim_func(STAGES), transform, [{"n": 3}, {"n": 0}])
+    assert {"A_global", "B_global", "B_local"} < allocations(sch).keys()
+
+
+UPDATE = """
+tir.prim_func @update(%A: !tir.buffer<[8], i32>) {
+  %c8 = arith.constant 8 : index
+  %c4 = arith.constant 4 : index
+  %one = arith.constant 1 : i32
+  tir.for (%i) in (%c8) {
+    tir.block "update" (%vi = spatial %i in %c8) {
+      %a = tir.load %A[%vi]
+      %b = arith.addi %a, %one : i32
+      tir.store %b, %A[%vi]
+    }
+  }
+}"""
+
+PARTS = """
+tir.prim_func @parts(%A: !tir.buffer<[8], i32>) {
+  %c8 = arith.constant 8 : index
+  %c4 = arith.constant 4 : index
+  %one = arith.constant 1 : i32
+  tir.for (%i) in (%c8) {
+    tir.block "outer" (%vi = spatial %i in %c8) {
+      %low = arith.cmpi slt, %vi, %c4 : index
+      tir.block "inner" () where %low {
+        tir.store %one, %A[%vi]
+      }
+    }
+  }
+}"""
+
+
+def test_a_copy_behind_a_block_holds_all_that_is_written_back():
+    refuses(Schedule(parse_prim_func(UPDATE)), 'updates buffer "A" without an init', "cache_write", "update", 0)
+    refuses(Schedule(parse_prim_func(PARTS)), 'block "outer" writes scattered elements', "cache_write", "outer", 0)

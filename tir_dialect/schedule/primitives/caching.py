@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from tir_dialect.analysis.structure import enclosing_block
+from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.structure import ancestors, enclosing_block
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import LoadOp
 from tir_dialect.schedule.accesses import Access, accesses_in
-from tir_dialect.schedule.boxes import box_in, is_dense
+from tir_dialect.schedule.boxes import box_in, clipped, is_dense
 from tir_dialect.schedule.buffers import Which, check_plain_uses, read_buffer, redirect, written_buffer
-from tir_dialect.schedule.edits import nest_of, unique_block_name
+from tir_dialect.schedule.edits import nest_of, scope_of, unique_block_name
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.moves import shape_of
 from tir_dialect.schedule.nests import allocate_like, copy_block, whole
 from tir_dialect.schedule.program_order import describe, touches
 from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.types import IteratorKind
 
 
 @primitive
-def cache_read(self: ScheduleState, block: Block, buffer: Which, scope: str = "global") -> Block:
+def cache_read(
+    self: ScheduleState,
+    block: Block,
+    read_buffer_index: Which,
+    storage_scope: str = "global",
+    consumer_blocks: Sequence[Block | str] = (),
+) -> Block:
     """Copies a buffer that a block reads, in front of the loops of the block, and lets it read the copy.
 
     rewrite:
@@ -28,27 +41,68 @@ def cache_read(self: ScheduleState, block: Block, buffer: Which, scope: str = "g
         -> for x: A_local[x] = A[x]
            for i: C[i] = f(A_local[i])
 
-    Move the copy where it is wanted by `compute_at`. Gives the block that copies.
+    `consumer_blocks` read the copy, too. If the buffer is written in the loops, the copy is made further inside, of
+    what the rest reads. Move the copy where it is wanted by `compute_at`. Gives the block that copies.
 
-    Refuses a buffer that changes in those loops, and one that the block sees as a whole.
+    Refuses a buffer that the block itself writes, that changes before other consumers have read the copy, and one that
+    a block sees as a whole.
     """
-    op = block.op
-    source = read_buffer(self, op, buffer)
-    check_plain_uses(self, op, source)
-    nest = nest_of(op)
-    writer = next((inner for inner in nest.walk() if touches(inner, {source}, writes_only=True)), None)
-    if writer is not None:
-        raise self.error(f'{describe(writer)} writes buffer "{source.name_hint}" in the loops of block "{block.name}"')
-    name = f"{source.name_hint or 'buffer'}_{scope}"
-    point = InsertPoint.before(nest)
-    cache = allocate_like(self, source, name, scope, point)
-    copy = copy_block(self, unique_block_name(self.func, name), source, cache, whole(source), point)
-    redirect(self, op, source, cache)
+    others = [self.block_named(each) if isinstance(each, str) else each for each in consumer_blocks]
+    readers = list(dict.fromkeys((block.op, *(other.op for other in others))))
+    source = read_buffer(self, block.op, read_buffer_index)
+    for reader in readers:
+        check_plain_uses(self, reader, source)
+    place = _unwritten(self, readers, source)
+    loop = _loop_around(place)
+    box = whole(source)
+    if loop is not None:
+        reads = [access for op in readers for access in accesses_in(self.space, op) if access.buffer is source]
+        box = clipped(self.space.prover, box_in(self, reads, loop, shape_of(source)), shape_of(source))
+    name = f"{source.name_hint or 'buffer'}_{storage_scope}"
+    point = InsertPoint.before(place)
+    cache = allocate_like(self, source, name, storage_scope, point)
+    copy = copy_block(self, unique_block_name(self.func, name), source, cache, box, point)
+    for reader in readers:
+        redirect(self, reader, source, cache)
     return self.block(copy)
 
 
+def _unwritten(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAValue) -> Operation:
+    """The first op of those that hold the readers, as far outside as nobody writes the buffer in them."""
+    writer = None
+    for tops in _levels(readers):
+        body, first = tops[0].parent, tops[0]
+        if body is None or any(top.parent is not body for top in tops):
+            continue
+        order = sorted(tops, key=body.get_operation_index)
+        first, last = order[0], body.get_operation_index(order[-1])
+        between = [op for op in body.ops if body.get_operation_index(first) <= body.get_operation_index(op) <= last]
+        writer = next((op for top in between for op in top.walk() if touches(op, {buffer}, writes_only=True)), None)
+        if writer is None:
+            return first
+    by = "another block" if writer is None else describe(writer)
+    name = readers[0].block_name.data
+    raise self.error(f'{by} writes buffer "{buffer.name_hint}" in the loops of block "{name}"')
+
+
+def _levels(readers: Sequence[BlockOp]) -> list[list[Operation]]:
+    """The ops around the readers, outermost first: level by level one of each."""
+    return [list(level) for level in zip(*(_path(reader) for reader in readers), strict=False)]
+
+
+def _path(block: BlockOp) -> list[Operation]:
+    """The ops in the scope of a block that hold it, outermost first, and the block."""
+    nest = nest_of(block)
+    return [op for op in reversed([block, *ancestors(block)]) if is_inside(op, nest)]
+
+
+def _loop_around(op: Operation) -> ForOp | None:
+    scope = scope_of(op)
+    return next((outer for outer in ancestors(op) if isinstance(outer, ForOp) and is_inside(outer, scope)), None)
+
+
 @primitive
-def cache_write(self: ScheduleState, block: Block, buffer: Which, scope: str = "global") -> Block:
+def cache_write(self: ScheduleState, block: Block, write_buffer_index: Which, storage_scope: str = "global") -> Block:
     """Lets a block write to a new buffer, and copies that to the old one behind the loops of the block.
 
     rewrite:
@@ -56,38 +110,83 @@ def cache_write(self: ScheduleState, block: Block, buffer: Which, scope: str = "
         -> for i: C_local[i] = f(A[i])
            for x: C[x] = C_local[x]
 
-    Move the copy where it is wanted by `reverse_compute_at`. Gives the block that copies.
+    If others read the buffer in the loops, it is copied further inside. Move the copy where it is wanted by
+    `reverse_compute_at`. Gives the block that copies.
 
-    Refuses a buffer that others write, that other blocks in those loops read, or of which the block writes scattered
-    elements.
+    Refuses a buffer that others write, that the block updates without having started it, or of which it writes
+    scattered elements.
     """
     op = block.op
-    target = written_buffer(self, op, buffer)
+    target = written_buffer(self, op, write_buffer_index)
     check_plain_uses(self, op, target)
     check_plain_conditions(self, op)
     check_no_branch(self, op)
-    nest = nest_of(op)
-    stores = _own_stores(self, op, target, nest)
-    box = box_in(self, stores, None, shape_of(target))
-    if not is_dense(self, stores, None, box):
+    stores = _own_stores(self, op, target)
+    place = _unshared(self, op, target)
+    loop = _loop_around(place)
+    _check_complete(self, op, target, place)
+    box = box_in(self, stores, loop, shape_of(target))
+    certain = [access for access in stores if not _is_conditional(access.op, op)]
+    if not is_dense(self, certain, loop, box):
         raise self.error(f'block "{block.name}" writes scattered elements of buffer "{target.name_hint}"')
-    name = f"{target.name_hint or 'buffer'}_{scope}"
-    cache = allocate_like(self, target, name, scope, InsertPoint.before(nest))
+    name = f"{target.name_hint or 'buffer'}_{storage_scope}"
+    cache = allocate_like(self, target, name, storage_scope, InsertPoint.before(place))
     redirect(self, op, target, cache)
-    copy = copy_block(self, unique_block_name(self.func, name), cache, target, box, InsertPoint.after(nest))
+    box = clipped(self.space.prover, box, shape_of(target))
+    copy = copy_block(self, unique_block_name(self.func, name), cache, target, box, InsertPoint.after(place))
     return self.block(copy)
 
 
-def _own_stores(self: ScheduleState, block: BlockOp, buffer: SSAValue, nest: Operation) -> list[Access]:
+def _own_stores(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> list[Access]:
     found: list[Access] = []
-    for access in accesses_in(self.space, self.func):
-        if access.buffer is not buffer:
+    everything = (access for op in scope_of(block).body.block.ops for access in accesses_in(self.space, op))
+    for access in everything:
+        if access.buffer is not buffer or not access.is_store:
             continue
-        if is_inside(access.op, block):
-            found += [access] if access.is_store else []
-        elif access.is_store or is_inside(access.op, nest):
-            verb = "writes" if access.is_store else "reads"
-            raise self.error(f'{describe(access.op)} {verb} buffer "{buffer.name_hint}", too')
+        if not is_inside(access.op, block):
+            raise self.error(f'{describe(access.op)} writes buffer "{buffer.name_hint}", too')
+        found.append(access)
     if enclosing_block(block) is not None and not found:
         raise self.error(f'block "{block.block_name.data}" does not store to buffer "{buffer.name_hint}"')
     return found
+
+
+def _unshared(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> Operation:
+    """The outermost op around a block in which no other reads the buffer."""
+    reader = None
+    for op in _path(block):
+        users = (inner for inner in op.walk() if touches(inner, {buffer}, writes_only=False))
+        reader = next((user for user in users if not is_inside(user, block)), None)
+        if reader is None:
+            return op
+    raise self.error(f'block "{block.block_name.data}" does not write buffer "{buffer.name_hint}"')
+
+
+def _check_complete(self: ScheduleState, block: BlockOp, buffer: SSAValue, place: Operation) -> None:
+    """Refuses a block that goes on with values from outside of `place`."""
+    name, hint = block.block_name.data, buffer.name_hint
+    dependence = Dependence(is_loop_variable)
+    inside = {op.induction_var for op in place.walk() if isinstance(op, ForOp)}
+    for iterator in block.iterators:
+        if iterator.kind is not IteratorKind.SPATIAL and dependence.of(iterator.binding) - inside:
+            raise self.error(f'others read buffer "{hint}" in the loops over which block "{name}" reduces')
+    for op in block.walk():
+        if isinstance(op, LoadOp) and op.buffer is buffer and _is_update(op, block):
+            raise self.error(f'block "{name}" updates buffer "{hint}" without an init')
+
+
+def _is_update(load: LoadOp, block: BlockOp) -> bool:
+    """Whether the load is in a block that stores to the buffer, too, and no init around it has stored before."""
+    around = [op for op in ancestors(load) if isinstance(op, BlockOp) and is_inside(op, block)]
+    inits = (op.init for op in around if op.init is not None)
+    if any(touches(op, {load.buffer}, writes_only=True) for init in inits for op in init.walk()):
+        return False
+    return any(touches(op, {load.buffer}, writes_only=True) for op in around[0].walk())
+
+
+def _is_conditional(op: Operation, block: BlockOp) -> bool:
+    """Whether an op in a block runs only in some of its instances."""
+    around = [outer for outer in ancestors(op) if is_inside(outer, block) and outer is not block]
+    return any(
+        isinstance(outer, IfOp) or (isinstance(outer, BlockOp) and outer.condition is not None) for outer in around
+    )

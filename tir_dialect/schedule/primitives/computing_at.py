@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint
 
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.dims import constant
@@ -15,10 +14,16 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.schedule.accesses import Access, accesses_in, read_buffers, written_buffers
 from tir_dialect.schedule.boxes import box_in, join
-from tir_dialect.schedule.edits import ancestor_in
 from tir_dialect.schedule.elementwise import iterators_of_indices, own_allocation
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.moves import check_movable, comes_before, iterator_extent, loops_without, shape_of
+from tir_dialect.schedule.moves import (
+    check_movable,
+    comes_before,
+    iterator_extent,
+    loops_without,
+    place_in,
+    shape_of,
+)
 from tir_dialect.schedule.program_order import describe, runs_between, touches
 from tir_dialect.schedule.renest import move_with_new_loops, sink_allocations
 from tir_dialect.schedule.state import ScheduleState, primitive
@@ -28,7 +33,9 @@ Positions = Mapping[SSAValue, Sequence[int | None]]
 
 
 @primitive
-def compute_at(self: ScheduleState, block: Block, loop: Loop) -> None:
+def compute_at(
+    self: ScheduleState, block: Block, loop: Loop, preserve_unit_loops: bool = False, index: int = -1
+) -> None:
     """Computes in each iteration of a loop of the consumers what that iteration needs.
 
     rewrite:
@@ -39,7 +46,8 @@ def compute_at(self: ScheduleState, block: Block, loop: Loop) -> None:
              for j: C[i, j] = B[i, j]
 
     The buffers that the block writes are allocated in the loop. Elements that several iterations need are computed
-    several times.
+    several times. Loops of one iteration are left out unless `preserve_unit_loops`. The block comes in front of its
+    first consumer, or behind `index` ops of the loop; -2 is the first place that there is.
 
     Refuses blocks that write parameters, or at other indices than their iterators; consumers outside of the loop;
     inputs that change before the block would run; and loops that are not serial.
@@ -52,9 +60,8 @@ def compute_at(self: ScheduleState, block: Block, loop: Loop) -> None:
     reads = _consumer_accesses(self, op, target, positions.keys())
     _check_inputs(self, op, target)
     ranges = _needed(self, op, target, reads, positions)
-    tops = [ancestor_in(target.body.block, access.op) for access in reads]
-    first = min((top for top in tops if top is not None), key=target.body.block.get_operation_index)
-    move_with_new_loops(self, op, ranges, InsertPoint.before(first))
+    point = place_in(self, target, index, before=[access.op for access in reads])
+    move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
     sink_allocations(positions)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import BoolAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, f64, i64
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, cast
+
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, f64, i64
 from xdsl.ir import Attribute
 
 from tir_dialect.schedule.handles import Block, Loop
@@ -10,6 +13,9 @@ from tir_dialect.schedule.independence import check_parallel
 from tir_dialect.schedule.primitives.splitting import check_serial
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import LoopKind, LoopKindAttr
+
+Note: TypeAlias = "bool | float | str | Sequence[Note] | Mapping[str, Note]"
+"""What an annotation says."""
 
 THREAD_TAGS = tuple(f"{level}.{axis}" for level in ("blockIdx", "threadIdx", "vthread") for axis in "xyz")
 
@@ -61,7 +67,7 @@ def unroll(self: ScheduleState, loop: Loop) -> None:
 
 
 @primitive
-def bind(self: ScheduleState, loop: Loop, thread_tag: str) -> None:
+def bind(self: ScheduleState, loop: Loop, thread_axis: str) -> None:
     """Runs the iterations on the hardware threads of a tag, such as `threadIdx.x`.
 
     rewrite:
@@ -70,12 +76,12 @@ def bind(self: ScheduleState, loop: Loop, thread_tag: str) -> None:
 
     Refuses unknown tags, loops that are not serial, and iterations that share memory.
     """
-    if thread_tag not in THREAD_TAGS:
-        raise self.error(f'expected a thread tag of {", ".join(THREAD_TAGS)}, got "{thread_tag}"')
+    if thread_axis not in THREAD_TAGS:
+        raise self.error(f'expected a thread tag of {", ".join(THREAD_TAGS)}, got "{thread_axis}"')
     check_serial(self, loop)
     check_parallel(self, loop.op)
     loop.op.kind = LoopKindAttr(LoopKind.THREAD_BINDING)
-    loop.op.thread_tag = StringAttr(thread_tag)
+    loop.op.thread_tag = StringAttr(thread_axis)
 
 
 def _check_constant(self: ScheduleState, loop: Loop) -> None:
@@ -85,19 +91,19 @@ def _check_constant(self: ScheduleState, loop: Loop) -> None:
 
 
 @primitive
-def annotate(self: ScheduleState, target: Loop | Block, key: str, value: bool | float | str) -> None:
+def annotate(self: ScheduleState, block_or_loop: Loop | Block, ann_key: str, ann_val: Note) -> None:
     """Adds a note to a loop or block, or replaces the one of that name; lowerings may read it.
 
     rewrite:
         for i in n: A(i)
         -> for i in n annotations {"key" = value}: A(i)
     """
-    notes = _notes(target)
-    target.op.annotations = DictionaryAttr({**notes, key: _attribute(self, value)})
+    notes = _notes(block_or_loop)
+    block_or_loop.op.annotations = DictionaryAttr({**notes, ann_key: _attribute(self, ann_val)})
 
 
 @primitive
-def unannotate(self: ScheduleState, target: Loop | Block, key: str) -> None:
+def unannotate(self: ScheduleState, block_or_loop: Loop | Block, ann_key: str) -> None:
     """Removes a note.
 
     rewrite:
@@ -106,11 +112,11 @@ def unannotate(self: ScheduleState, target: Loop | Block, key: str) -> None:
 
     Refuses a name that is not there.
     """
-    notes = dict(_notes(target))
-    if key not in notes:
-        raise self.error(f'"{target.name}" has no annotation "{key}"')
-    del notes[key]
-    target.op.annotations = DictionaryAttr(notes) if notes else None
+    notes = dict(_notes(block_or_loop))
+    if ann_key not in notes:
+        raise self.error(f'"{block_or_loop.name}" has no annotation "{ann_key}"')
+    del notes[ann_key]
+    block_or_loop.op.annotations = DictionaryAttr(notes) if notes else None
 
 
 def _notes(target: Loop | Block) -> dict[str, Attribute]:
@@ -127,5 +133,10 @@ def _attribute(self: ScheduleState, value: object) -> Attribute:
             return FloatAttr(value, f64)
         case str():
             return StringAttr(value)
+        case list() | tuple():
+            return ArrayAttr([_attribute(self, each) for each in cast("Sequence[object]", value)])
+        case dict():
+            entries = cast("dict[object, object]", value)
+            return DictionaryAttr({str(key): _attribute(self, each) for key, each in entries.items()})
         case _:
-            raise self.error(f"expected a truth value, number or string, got {type(value).__name__}")
+            raise self.error(f"expected truth values, numbers or strings, got {type(value).__name__}")

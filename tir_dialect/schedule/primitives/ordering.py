@@ -146,7 +146,7 @@ def tile(self: ScheduleState, outer: Loop, inner: Loop, factors: Sequence[DimLik
 
 
 @primitive
-def add_unit_loop(self: ScheduleState, target: Block | Loop) -> Loop:
+def add_unit_loop(self: ScheduleState, block_or_loop: Block | Loop) -> Loop:
     """Puts a loop with one iteration around a block or loop.
 
     rewrite:
@@ -154,8 +154,8 @@ def add_unit_loop(self: ScheduleState, target: Block | Loop) -> Loop:
         -> for u in 1: A()
     """
     loop = ForOp(header_value(self.func, constant(1)), name_hint="u")
-    loop.location = target.op.location
-    Rewriter.insert_op(loop, InsertPoint.before(target.op))
-    target.op.detach()
-    loop.body.block.add_op(target.op)
+    loop.location = block_or_loop.op.location
+    Rewriter.insert_op(loop, InsertPoint.before(block_or_loop.op))
+    block_or_loop.op.detach()
+    loop.body.block.add_op(block_or_loop.op)
     return self.loop(loop)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.dims import Dim, DimLike, to_dim
+from tir_dialect.dims import Dim, to_dim, total
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.accesses import Access, Axis, accesses_in
 from tir_dialect.schedule.conflicts import determine, loop_names
@@ -18,28 +18,27 @@ from tir_dialect.schedule.edits import blocks_in, is_index_op, move_ops, unique_
 from tir_dialect.schedule.handles import Loop
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.normalize import prove_conditions
-from tir_dialect.schedule.primitives.splitting import check_serial
+from tir_dialect.schedule.primitives.splitting import Factor, check_serial
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import IteratorKind
 
 
 @primitive
-def loop_partition(self: ScheduleState, loop: Loop, points: Sequence[DimLike]) -> tuple[Loop, ...]:
-    """Cuts the range of a loop at some points, in order; conditions that always hold in a part go there.
+def loop_partition(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> tuple[Loop, ...]:
+    """Cuts the range of a loop into parts of the given lengths, and what is left; one length may be `None`.
 
     rewrite:
         for i in n: A(i)
         -> for i in p: A(i)
            for i in p to n: A(i)
 
-    The first part keeps the blocks; those of the others get new names.
+    Conditions that always hold in a part go there. The first part keeps the blocks; those of the others get new names.
 
-    Refuses loops that are not serial, points that are not known to be in order and in the range, and reductions with
-    init over the loop.
+    Refuses loops that are not serial, lengths that are not known to be at least 0 and to fit, and reductions with init
+    over the loop.
     """
     check_serial(self, loop)
-    dims = [to_dim(point) for point in points]
-    _check_points(self, loop, dims)
+    dims = _cuts(self, loop, factors)
     _check_no_init(self, loop)
     emitter = Materializer(self.func, self.space, InsertPoint.before(loop.op))
     values = [emitter.emit(dim) for dim in dims]
@@ -56,17 +55,23 @@ def loop_partition(self: ScheduleState, loop: Loop, points: Sequence[DimLike]) -
     return tuple(self.loop(part) for part in parts)
 
 
-def _check_points(self: ScheduleState, loop: Loop, points: Sequence[Dim]) -> None:
-    if not points:
-        raise self.error("expected at least one point")
-    lower = self.lower(loop.op)
-    upper = lower + self.extent(loop.op)
-    for point in points:
-        if unknown := point.symbols.difference(self.func.symbol_names):
-            raise self.error(f'point {point} uses "{min(unknown)}", which is no symbol of the function')
-    for one, other in pairwise([lower, *points, upper]):
-        if self.space.less_equal(one, other) is not True:
-            raise self.error(f"expected points in order from {lower} to {upper}, but {one} <= {other} is not known")
+def _cuts(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Dim]:
+    """Where the parts begin, but for the first."""
+    known = [None if factor is None else to_dim(factor) for factor in factors]
+    given = [factor for factor in known if factor is not None]
+    if not given or len(given) < len(known) - 1:
+        raise self.error("expected at least one length and at most one None")
+    rest = self.extent(loop.op) - total(given)
+    for length in (*given, rest):
+        if unknown := length.symbols.difference(self.func.symbol_names):
+            raise self.error(f'length {length} uses "{min(unknown)}", which is no symbol of the function')
+        if self.space.less_equal(0, length) is not True:
+            part = "what is left" if length is rest else "the length of a part"
+            raise self.error(f"{part}, {length}, is not known to be at least 0")
+    lengths = [rest if length is None else length for length in known]
+    ends = accumulate(lengths, initial=self.lower(loop.op))
+    cuts = list(ends)[1:]
+    return cuts[:-1] if None in known or not rest.terms else cuts
 
 
 def _check_no_init(self: ScheduleState, loop: Loop) -> None:

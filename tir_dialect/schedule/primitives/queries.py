@@ -27,6 +27,6 @@ def get_loops(self: ScheduleState, block: Block) -> tuple[Loop, ...]:
 
 
 @query
-def get_child_blocks(self: ScheduleState, parent: Block | Loop) -> tuple[Block, ...]:
+def get_child_blocks(self: ScheduleState, block_or_loop: Block | Loop) -> tuple[Block, ...]:
     """The blocks inside a block or loop, in program order."""
-    return tuple(self.block(op) for op in blocks_in(parent.op))
+    return tuple(self.block(op) for op in blocks_in(block_or_loop.op))

@@ -14,6 +14,7 @@ from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.buffers import Which, check_plain_uses, read_buffer, written_buffer
 from tir_dialect.schedule.clones import Cloner, check_cloneable
 from tir_dialect.schedule.edits import nest_of, unique_block_name
@@ -108,6 +109,10 @@ def _reindex(self: ScheduleState, use: _Use, place: InsertPoint, copy_place: Ins
         if isinstance(new, LoadOp) and isinstance(op, LoadOp):
             new.result.name_hint = op.result.name_hint
         Rewriter.replace_op(op, new)
+    for op in list(use.block.body.block.ops):
+        # what is loaded and stored says the same, of the new buffer
+        if isinstance(op, ReadsOp | WritesOp):
+            Rewriter.erase_op(op)
     extents = [iterator_extent(self, use.block, number) for number in use.iterators]
     ranges = [AxisRange(constant(0), extent) for extent in extents]
     hints = [f"ax{axis}" for axis in range(len(ranges))]

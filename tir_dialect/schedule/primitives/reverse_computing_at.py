@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
@@ -20,7 +19,14 @@ from tir_dialect.schedule.accesses import Access, accesses_in, read_buffers, wri
 from tir_dialect.schedule.boxes import box_in, is_dense
 from tir_dialect.schedule.conflicts import conflicting_buffers
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.moves import check_movable, comes_before, iterator_extent, loops_without, shape_of
+from tir_dialect.schedule.moves import (
+    check_movable,
+    comes_before,
+    iterator_extent,
+    loops_without,
+    place_in,
+    shape_of,
+)
 from tir_dialect.schedule.program_order import describe, runs_between, touches
 from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions, move_with_new_loops, sink_allocations
 from tir_dialect.schedule.state import ScheduleState, primitive
@@ -31,7 +37,9 @@ Writes = Mapping[SSAValue, Sequence[Access]]
 
 
 @primitive
-def reverse_compute_at(self: ScheduleState, block: Block, loop: Loop) -> None:
+def reverse_compute_at(
+    self: ScheduleState, block: Block, loop: Loop, preserve_unit_loops: bool = False, index: int = -1
+) -> None:
     """Runs a block in each iteration of a loop of its producers, on what that iteration has produced.
 
     rewrite:
@@ -41,7 +49,9 @@ def reverse_compute_at(self: ScheduleState, block: Block, loop: Loop) -> None:
              for j: B[i, j] = f(A[i, j])
              for j: C[i, j] = B[i, j]
 
-    Buffers that are then used in the loop only are allocated there.
+    Buffers that are then used in the loop only are allocated there. Loops of one iteration are left out unless
+    `preserve_unit_loops`. The block comes to the end of the loop, or behind `index` ops of it; -2 is the first place
+    that there is.
 
     Refuses blocks whose inputs are not complete after an iteration, or are read at indices that need other iterations;
     inputs and outputs that others use in between; and loops that are not serial.
@@ -56,7 +66,8 @@ def reverse_compute_at(self: ScheduleState, block: Block, loop: Loop) -> None:
     _check_outside_values(self, op, target)
     ranges = _available(self, op, target, writes)
     inputs = read_buffers(op)
-    move_with_new_loops(self, op, ranges, InsertPoint.at_end(target.body.block))
+    point = place_in(self, target, index, after=[access.op for found in writes.values() for access in found])
+    move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
     sink_allocations(inputs)
 
 

@@ -275,7 +275,8 @@ def _final_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, SS
         new.add_op(load.clone(cloner.mapping))
         new.add_op(incoming)
         cloner.mapping[source] = incoming.result
-    cloner.mapping |= {again: cloner.mapping[value] for again, value in plan.parts.repeated.items()}
+    known = cloner.mapping
+    known |= {again: known[value] for again, value in plan.parts.repeated.items() if value in known}
     for op in (*plan.parts.combine, *plan.parts.stores):
         new.add_op(op.clone(cloner.mapping))
     extents = [(SPATIAL, block.extents[number]) for number in plan.spatial]

@@ -23,10 +23,12 @@ Factor: TypeAlias = "DimLike | None"
 
 
 @primitive
-def split(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> tuple[Loop, ...]:
+def split(
+    self: ScheduleState, loop: Loop, factors: Sequence[Factor], *, disable_predication: bool = False
+) -> tuple[Loop, ...]:
     """Splits a loop into a nest of loops with the given extents, outermost first; one of them may be `None`.
 
-    Where the extents do not divide, blocks get a condition.
+    Where the extents do not divide, blocks get a condition; with `disable_predication`, the loop is refused.
 
     rewrite:
         for i in n: A(i)
@@ -36,6 +38,10 @@ def split(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> tuple[L
     """
     extents = check_split(self, loop, factors)
     exact = self.space.prover.equal(product(extents), self.extent(loop.op)) is True
+    if disable_predication and not exact:
+        raise self.error(
+            f"expected factors of {self.extent(loop.op)}, since no condition is wanted, got {_list(extents)}"
+        )
     ops = _build_nest(self, loop.op, extents)
     _bind_split(self, loop.op, ops, extents, exact)
     return tuple(self.loop(op) for op in ops)

@@ -7,6 +7,7 @@ from xdsl.ir import SSAValue
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.view import ViewOp
 from tir_dialect.schedule.buffers import Which, any_buffer, retype
 from tir_dialect.schedule.elementwise import own_allocation
 from tir_dialect.schedule.handles import Block
@@ -15,7 +16,7 @@ from tir_dialect.types import BufferType
 
 
 @primitive
-def set_scope(self: ScheduleState, block: Block, buffer: Which, scope: str) -> None:
+def set_scope(self: ScheduleState, block: Block, buffer_index: Which, storage_scope: str) -> None:
     """Puts an allocated buffer into another kind of memory.
 
     rewrite:
@@ -24,13 +25,15 @@ def set_scope(self: ScheduleState, block: Block, buffer: Which, scope: str) -> N
 
     Refuses parameters.
     """
-    value = any_buffer(self, block.op, buffer)
+    value = any_buffer(self, block.op, buffer_index)
     allocation = own_allocation(self, value)
-    retype(allocation.buffer, allocation.buffer_type.with_(scope=scope))
+    retype(allocation.buffer, allocation.buffer_type.with_(scope=storage_scope))
 
 
 @primitive
-def storage_align(self: ScheduleState, block: Block, buffer: Which, axis: int, factor: int, offset: int = 0) -> None:
+def storage_align(
+    self: ScheduleState, block: Block, buffer_index: Which, axis: int, factor: int, offset: int = 0
+) -> None:
     """Pads the rows of an allocated buffer so that the stride of an axis is `factor * k + offset`.
 
     rewrite:
@@ -39,15 +42,16 @@ def storage_align(self: ScheduleState, block: Block, buffer: Which, axis: int, f
 
     Refuses parameters, buffers with views, axes that are not there, the last axis, and factors below 1.
     """
-    value = any_buffer(self, block.op, buffer)
+    value = any_buffer(self, block.op, buffer_index)
     kind = own_allocation(self, value).buffer_type
-    if not 0 <= axis < kind.rank - 1:
+    position = axis + kind.rank if axis < 0 else axis
+    if not 0 <= position < kind.rank - 1:
         raise self.error(f"expected an axis of 0 to {kind.rank - 2}, got {axis}")
     if factor < 1 or not 0 <= offset < factor:
         raise self.error(f"expected a factor of at least 1 and an offset below it, got {factor} and {offset}")
-    if any(isinstance(use.operation, MatchBufferOp | FlattenOp) for use in value.uses):
+    if any(isinstance(use.operation, MatchBufferOp | FlattenOp | ViewOp) for use in value.uses):
         raise self.error(f'buffer "{value.name_hint}" has views, align it before they are made')
-    _set_strides(value, kind, _aligned(kind, axis, factor, offset))
+    _set_strides(value, kind, _aligned(kind, position, factor, offset))
 
 
 def _aligned(kind: BufferType, axis: int, factor: int, offset: int) -> list[Dim]:

@@ -12,8 +12,9 @@ from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.schedule import intrinsics
 from tir_dialect.schedule.handles import Block, Loop
-from tir_dialect.schedule.intrinsics import TensorIntrin, tensor_intrin, tensor_intrin_names
+from tir_dialect.schedule.intrinsics import TensorIntrin
 from tir_dialect.schedule.matching import Matcher, Tile
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.primitives.blockizing import blockize
@@ -22,7 +23,7 @@ from tir_dialect.types import BufferType
 
 
 @primitive
-def tensorize(self: ScheduleState, target: Block | Loop, intrin: str) -> Block:
+def tensorize(self: ScheduleState, block_or_loop: Block | Loop, tensor_intrin: str) -> Block:
     """Replaces the content of a block, or a loop with what is inside, by the code of a registered intrinsic.
 
     rewrite:
@@ -33,10 +34,11 @@ def tensorize(self: ScheduleState, target: Block | Loop, intrin: str) -> Block:
 
     Refuses unknown intrinsics, and content that differs from the description of the intrinsic.
     """
-    found = tensor_intrin(intrin)
+    found = intrinsics.tensor_intrin(tensor_intrin)
     if found is None:
-        names = ", ".join(tensor_intrin_names()) or "none"
-        raise self.error(f'expected a registered tensor intrinsic, got "{intrin}"; there are {names}')
+        names = ", ".join(intrinsics.tensor_intrin_names()) or "none"
+        raise self.error(f'expected a registered tensor intrinsic, got "{tensor_intrin}"; there are {names}')
+    target = block_or_loop
     if isinstance(target, Loop):
         _try_on_copy(self, target.op, found)
         target = blockize(self, target)
