@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relax_dialect.frontend.onnx.manipulation import element_of
+from relax_dialect.interpolation import ROUND, Axis, double, falls_off
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant, maximum
 from tir_dialect.dtypes import is_float
@@ -22,10 +23,6 @@ class Interpolation:
     exclude_outside: bool
     antialias: bool
     extrapolation_value: float
-
-
-def _double(dim: Dim) -> te.Expr:
-    return te.cast(te.cast(dim, "index"), "f64")
 
 
 def resize_parameters(
@@ -64,53 +61,23 @@ def resize_axis(
     """`x` with another length along an axis, whose scale and part are a row of the parameters."""
     shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
     size = x.shape[axis]
-    places = te.compute(
-        (length,), lambda *i: _source(kind, i[0], size, length, [parameters[row, at] for at in range(3)]), name="places"
-    )
+    scale, start, end = (parameters[row, at] for at in range(3))
+    resized = Axis(double(size), double(length), scale, scale * double(size), start, end)
+    places = te.compute((length,), lambda *i: resized.source(kind.coordinates, i[0]), name="places")
     if kind.method == "nearest_neighbor":
         element = _nearest(x, kind, axis, places)
     else:
-        element = _weighed(x, kind, axis, places, te.minimum(parameters[row, 0], 1.0), length)
+        element = _weighed(x, kind, axis, places, te.minimum(scale, 1.0), length)
 
     def value(*i: te.Expr) -> te.Expr:
         found = element(i)
         if kind.coordinates == "tf_crop_and_resize":
-            place = places[i[axis]]
-            beyond = te.logical_or(place < 0, place > _double(size) - 1)
-            found = te.select(beyond, te.const(kind.extrapolation_value, found.dtype), found)
+            found = te.select(
+                resized.is_beyond(places[i[axis]]), te.const(kind.extrapolation_value, found.dtype), found
+            )
         return te.cast(found, x.dtype)
 
     return te.compute(shape, value, name="resize_axis")
-
-
-def _source(kind: Interpolation, index: te.Expr, length: Dim, count: Dim, parameters: Sequence[te.Expr]) -> te.Expr:
-    """Where a place of the result comes from."""
-    at, size, number_of = te.cast(index, "f64"), _double(length), _double(count)
-    scale, start, end = parameters
-    total = scale * size
-    steps = te.select(number_of > 1, total - 1, 1.0)
-    match kind.coordinates:
-        case "align_corners":
-            return te.select(number_of > 1, at * (size - 1) / steps, 0.0)
-        case "asymmetric":
-            return at / scale
-        case "pytorch_half_pixel":
-            return te.select(number_of > 1, (at + 0.5) / scale - 0.5, 0.0)
-        case "half_pixel_symmetric":
-            return size / 2 * (1 - number_of / total) + (at + 0.5) / scale - 0.5
-        case "tf_crop_and_resize":
-            spread = start * (size - 1) + at * (end - start) * (size - 1) / steps
-            return te.select(number_of > 1, spread, 0.5 * (start + end) * (size - 1))
-        case _:
-            return (at + 0.5) / scale - 0.5
-
-
-_ROUND: dict[str, Callable[[te.Expr], te.Expr]] = {
-    "ceil": te.ceil,
-    "floor": te.floor,
-    "round_prefer_ceil": lambda place: te.floor(place + 0.5),
-    "round_prefer_floor": lambda place: te.ceil(place - 0.5),
-}
 
 
 def _clamped(place: te.Expr, length: Dim) -> te.Expr:
@@ -120,7 +87,7 @@ def _clamped(place: te.Expr, length: Dim) -> te.Expr:
 def _nearest(
     x: te.Tensor, kind: Interpolation, axis: int, places: te.Tensor
 ) -> Callable[[tuple[te.Expr, ...]], te.Expr]:
-    rounded = _ROUND[kind.rounding]
+    rounded = ROUND[kind.rounding]
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
         place = _clamped(te.cast(rounded(places[i[axis]]), "i64"), x.shape[axis])
@@ -145,7 +112,7 @@ def _weighed(
     def weight(i: te.Expr, tap: te.Expr) -> te.Expr:
         at = first(i) + te.cast(tap, "i64")
         distance = te.abs(te.cast(at, "f64") - places[i])
-        found = _falls_off(kind, distance * scale if kind.antialias else distance)
+        found = falls_off(kind.method, kind.cubic_alpha, distance * scale if kind.antialias else distance)
         if not kind.exclude_outside:
             return found
         end = te.cast(te.cast(size, "index"), "i64")
@@ -164,12 +131,3 @@ def _weighed(
     shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
     sums = te.compute(shape, lambda *i: element(i), name="sums")
     return lambda i: sums[i]
-
-
-def _falls_off(kind: Interpolation, t: te.Expr) -> te.Expr:
-    """The weight of an element at a distance."""
-    if kind.method == "linear":
-        return te.maximum(1 - t, 0.0)
-    a = kind.cubic_alpha
-    near, far = ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-    return te.select(t <= 1, near, te.select(t < 2, far, 0.0))
