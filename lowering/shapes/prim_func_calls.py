@@ -14,7 +14,7 @@ from lowering.shapes.fresh import FreshSymbols
 from relax_dialect.inference import DimCheck, DimRelation
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
-from relax_dialect.ops.prim_func import find_prim_func, match_prim_func
+from relax_dialect.ops.prim_func import find_prim_func, given_symbols, match_prim_func
 from relax_dialect.struct_info.base import Shape, StructInfo, as_struct_infos
 from relax_dialect.struct_info.match import Match, Place
 from relax_dialect.struct_info.refine import refine
@@ -94,7 +94,7 @@ def open_checks(call: CallTIROp | CallTIRInplaceOp) -> Iterator[DimCheck]:
         fail(call, str(error))
     for relation, left, right, place in _relations(match):
         if match.slots.keys().isdisjoint(left.symbols | right.symbols):
-            yield DimCheck(relation, left, right, _subject(func, place))
+            yield DimCheck(relation, left, right, _subject(call, func, place))
 
 
 def _relations(match: Match) -> Iterator[tuple[DimRelation, Dim, Dim, Place]]:
@@ -114,7 +114,10 @@ def _relations(match: Match) -> Iterator[tuple[DimRelation, Dim, Dim, Place]]:
             yield DimRelation.AT_MOST, bound.value, constant(high), bound.place
 
 
-def _subject(func: PrimFuncOp, place: Place) -> str:
-    name = func.params[place.root].name_hint if place.root < len(func.params) else None
+def _subject(call: CallTIROp | CallTIRInplaceOp, func: PrimFuncOp, place: Place) -> str:
+    given = place.root - len(func.params)
+    if given >= 0:
+        return f"value of {given_symbols(func, len(call.tir_dims))[given]} in @{func.sym_name.data}"
+    name = func.params[place.root].name_hint
     what = f"argument #{place.root}{f' ({name})' if name else ''} of @{func.sym_name.data}"
     return what if place.dim is None else f"dimension {place.dim} of {what}"

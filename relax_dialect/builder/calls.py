@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, overload
 
 from xdsl.dialects.builtin import ModuleOp
@@ -14,20 +14,25 @@ from relax_dialect.builder.errors import BuilderError
 from relax_dialect.builder.expr import Expr, Value
 from relax_dialect.builder.functions import FunctionTable
 from relax_dialect.builder.types import InfoLike, as_result_types, as_struct_info
+from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp, CallPurePackedOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
-from relax_dialect.ops.prim_func import match_prim_func
+from relax_dialect.ops.prim_func import explicit_symbols, match_prim_func
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.calls import call_result, partial_application
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch
+from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import DimLike
+from tir_dialect.dims import Dim, DimLike, symbol, to_dim
 from tir_dialect.ops.function import PrimFuncOp
 
 Shapes: TypeAlias = Value | Sequence[DimLike]
 """A shape value, or dimensions."""
+
+Sizes: TypeAlias = Sequence[DimLike] | Mapping[str, DimLike]
+"""Values of symbols of a PrimFunc, in their order or by name."""
 
 
 class CallEmitter(Emitter):
@@ -72,7 +77,7 @@ class CallEmitter(Emitter):
         arguments: Sequence[Value],
         out: list[InfoLike],
         *,
-        tir_vars: Sequence[DimLike] = (),
+        tir_vars: Sizes = (),
     ) -> tuple[Expr, ...]: ...
     @overload
     def call_tir(
@@ -82,7 +87,7 @@ class CallEmitter(Emitter):
         out: InfoLike,
         *,
         shape: Shapes | None = None,
-        tir_vars: Sequence[DimLike] = (),
+        tir_vars: Sizes = (),
     ) -> Expr: ...
     def call_tir(
         self,
@@ -91,17 +96,17 @@ class CallEmitter(Emitter):
         out: InfoLike | list[InfoLike],
         *,
         shape: Shapes | None = None,
-        tir_vars: Sequence[DimLike] = (),
+        tir_vars: Sizes = (),
     ) -> Expr | tuple[Expr, ...]:
         """Calls a PrimFunc with new tensors of the types `out`, a list if there are several; gives those.
 
-        `tir_vars` are the values of symbols that no buffer determines. `shape` is the shape of the result where its
-        type does not say it.
+        `tir_vars` are the values of symbols that no buffer determines; by name, of other symbols too, which are
+        compared. `shape` is the shape of the result where its type does not say it.
         """
         types, several = as_result_types(out)
         callee, values, shapes = self._prim_func(function), self.values(arguments), self._shapes(shape)
-        name = callee.sym_name.data
-        op = CallTIROp(name, values, _tensors(types), shapes=shapes, tir_vars=tir_vars)
+        values, sizes = self._sizes(callee, values, types, tir_vars)
+        op = CallTIROp(callee.sym_name.data, values, _tensors(types), shapes=shapes, tir_vars=sizes)
         op.verify_results()
         match_prim_func(op, callee, (*_types(values), *types), op.tir_dims)
         results = self.results(self.insert(op))
@@ -113,14 +118,48 @@ class CallEmitter(Emitter):
         arguments: Sequence[Value],
         inplace: Sequence[int],
         out: list[InfoLike],
-        tir_vars: Sequence[DimLike] = (),
+        tir_vars: Sizes = (),
     ) -> tuple[Expr, ...]:
         """Calls a PrimFunc that writes results into arguments: `inplace` says for each into which, or -1."""
         types, _ = as_result_types(out)
-        callee = self._prim_func(function).sym_name.data
-        op = CallTIRInplaceOp(callee, self.values(arguments), inplace, _tensors(types), tir_vars=tir_vars)
+        callee = self._prim_func(function)
+        fresh = [info for info, target in zip(types, inplace, strict=False) if target < 0]
+        values, sizes = self._sizes(callee, self.values(arguments), fresh, tir_vars)
+        op = CallTIRInplaceOp(callee.sym_name.data, values, inplace, _tensors(types), tir_vars=sizes)
         op.verify_()
         return self.results(self.insert(op))
+
+    def _sizes(
+        self, callee: PrimFuncOp, values: list[SSAValue], out: Sequence[StructInfo], given: Sizes
+    ) -> tuple[list[SSAValue], Sequence[DimLike]]:
+        """The arguments and `tir_vars` of a call: of all symbols if values are given that shapes determine too."""
+        if not isinstance(given, Mapping):
+            return values, given
+        explicit = explicit_symbols(callee)
+        if missing := [name for name in explicit if name not in given]:
+            raise BuilderError(f"call of @{callee.sym_name.data}: expected a value for {', '.join(missing)}")
+        sizes = [given[name] for name in explicit]
+        if given.keys() <= {*explicit}:
+            return values, sizes
+        values = [self.with_named_dims(value) for value in values]
+        call = CallTIROp(callee.sym_name.data, values, (), tir_vars=sizes)
+        found = match_prim_func(call, callee, (*_types(values), *out), call.tir_dims).bindings
+        if all(found[name] is to_dim(size) for name, size in given.items()):
+            return values, sizes
+        return values, [given.get(name, found[name]) for name in callee.symbol_names]
+
+    def with_named_dims(self, value: SSAValue) -> SSAValue:
+        """The value; a tensor of known rank with new symbols for the dimensions of which nothing is known."""
+        info = value.type
+        if not isinstance(info, TensorType) or info.dims is None or None not in info.dims:
+            return value
+        names: list[str] = []
+        dims: list[Dim] = []
+        for dim in info.dims:
+            if dim is None:
+                names.append(fresh_name("s", {*names, *self.frame.taken}))
+            dims.append(symbol(names[-1]) if dim is None else dim)
+        return self.insert(MatchCastOp(value, info.with_shape(dims), names)).result
 
     def _prim_func(self, function: str | PrimFuncOp) -> PrimFuncOp:
         name = self.functions.add(function) if isinstance(function, PrimFuncOp) else function

@@ -12,7 +12,6 @@ from xdsl.ir import SSAValue
 from relax_dialect.builder.calls import CallEmitter
 from relax_dialect.builder.errors import BuilderError
 from relax_dialect.builder.expr import Expr
-from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.prim_func import explicit_symbols
 from relax_dialect.ops.shapes import TupleGetOp
 from relax_dialect.struct_info.symbols import fresh_name
@@ -103,19 +102,11 @@ class KernelArguments:
         return self._made[value]
 
     def _with_known_dims(self, value: SSAValue) -> SSAValue:
-        """The tensor with names for the dimensions of which nothing is known, by a `match_cast`."""
+        """The tensor with names for the dimensions of which nothing is known."""
         info = value.type
-        if not isinstance(info, TensorType) or info.known_dims is not None:
-            return value
-        if info.dims is None:
+        if isinstance(info, TensorType) and info.dims is None:
             raise BuilderError(f"emit_te: expected a tensor of known rank, got {info}: use match_cast first")
-        names: list[str] = []
-        dims: list[Dim] = []
-        for dim in info.dims:
-            if dim is None:
-                names.append(fresh_name("s", {*names, *self._builder.frame.taken}))
-            dims.append(symbol(names[-1]) if dim is None else dim)
-        return self._builder.insert(MatchCastOp(value, info.with_shape(dims), names)).result
+        return self._builder.with_named_dims(value)
 
 
 def emit_te(

@@ -83,8 +83,9 @@ class CallTIROp(DestinationPassing):
     ```
 
     Tensors go to buffers, prim values to scalars. The symbols of the PrimFunc are bound from the shapes of its buffers;
-    `tir_vars` are the values of those that no buffer determines, in the order of its symbol list. Where the shape of a
-    result is no expression of known symbols, it is an operand.
+    `tir_vars` are the values of those that no buffer determines, in the order of its symbol list, or of all, which are
+    compared with what buffers determine. Where the shape of a result is no expression of known symbols, it is an
+    operand.
 
     C1: dtype and dimensions of each result are known, or its shape is an operand.
     C2: there are no shape operands, or one for each result.
@@ -118,7 +119,7 @@ class CallTIROp(DestinationPassing):
 
     @property
     def tir_dims(self) -> tuple[Dim, ...]:
-        """The values of the callee's symbols that no buffer determines."""
+        """The values of symbols of the callee, those of `given_symbols`."""
         return tuple(attribute.data for attribute in self.tir_vars)
 
     @classmethod
@@ -225,7 +226,7 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
 
     @property
     def tir_dims(self) -> tuple[Dim, ...]:
-        """The values of the callee's symbols that no buffer determines."""
+        """The values of symbols of the callee, those of `given_symbols`."""
         return tuple(attribute.data for attribute in self.tir_vars)
 
     @property

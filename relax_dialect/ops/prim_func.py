@@ -41,16 +41,16 @@ def explicit_symbols(func: PrimFuncOp) -> tuple[str, ...]:
 
 
 def given_symbols(func: PrimFuncOp, count: int) -> tuple[str, ...]:
-    """The symbols whose values a call with `count` `tir_vars` gives.
+    """The symbols whose values a call with `count` `tir_vars` gives: those that no buffer determines, or
 
-    Those that occur in some shape may be left out: known numbers, as in `4 * n == 12`, may say what they are.
+    * only those that occur in no shape, as known numbers may say what the others are, as in `4 * n == 12`;
+    * all of them: then those that buffers determine are compared with the values.
     """
     explicit = explicit_symbols(func)
-    if len(explicit) != count:
-        found = {name for param in func.buffer_params for dim in param.type.shape for name in dim.symbols}
-        least = tuple(name for name in explicit if name not in found)
-        return least if len(least) == count else explicit
-    return explicit
+    found = {name for param in func.buffer_params for dim in param.type.shape for name in dim.symbols}
+    least = tuple(name for name in explicit if name not in found)
+    ways = (explicit, least, func.symbol_names)
+    return next((way for way in ways if len(way) == count), explicit)
 
 
 def prim_func_type(func: PrimFuncOp) -> FuncType:
@@ -93,7 +93,9 @@ def match_prim_func(
     except Mismatch as mismatch:
         missing = [name for name in explicit_symbols(func) if name not in explicit]
         hint = f"; or give the values of [{', '.join(missing)}] as tir_vars" if missing else ""
-        raise VerifyException(f"{subject}, parameter {mismatch}{hint}") from mismatch
+        given = mismatch.place.root - len(func.params)
+        where = f"parameter {mismatch}" if given < 0 else f"value of {explicit[given]}: {mismatch.reason}"
+        raise VerifyException(f"{subject}, {where}{hint}") from mismatch
 
 
 def _is_plain(buffer: BufferType) -> bool:

@@ -11,6 +11,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.names import suggestion
 from relax_dialect.frontend.tvmscript.recovery import Findings
 from relax_dialect.ops.memory import CallKernelOp
+from relax_dialect.struct_info.refine import refine
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
@@ -52,7 +53,11 @@ def call_kernel(reader: ExpressionReader, node: ast.AST, func: PrimFunction, arg
             sizes[name] = reader.to_dim(node, argument)
         elif not func.is_unused(index):
             values.append(argument)
-    for param, value in zip(func.op.params, values, strict=False):
+    given = dict(sizes)
+    for index, (param, value) in enumerate(zip(func.op.params, values, strict=False)):
+        if isinstance(param.type, BufferType):
+            dims = [dim.substitute(given) if dim.symbols <= given.keys() else None for dim in param.type.shape]
+            value = values[index] = reader.refine(node, value, refine(TensorType(dims, None), value.type))
         info = value.type
         known = info.known_dims if isinstance(info, TensorType) else None
         if isinstance(param.type, BufferType) and known is not None:

@@ -188,8 +188,8 @@ def _packed(call: DestinationCall, name: str) -> object:
     return call.reader.emit(call.node, lambda: builder.call_dps_packed(name, arguments, out, shape=call.shape))
 
 
-def _prim_arguments(call: DestinationCall, callee: FunctionRef) -> tuple[list[Expr], list[Dim]]:
-    """The tensors and scalars, and the values of symbols that no buffer determines."""
+def _prim_arguments(call: DestinationCall, callee: FunctionRef) -> tuple[list[Expr], dict[str, Dim]]:
+    """The tensors and scalars, and the values of symbols that are given."""
     reader, node = call.reader, call.node
     func = reader.program.kernel(callee.name)
     if func is None:
@@ -214,7 +214,7 @@ def _prim_arguments(call: DestinationCall, callee: FunctionRef) -> tuple[list[Ex
             what = f"{callee.name} expected a value for {name}, which no tensor's shape determines"
             reader.fail(node, f"{what}; give it by tir_vars=({name},)")
     values = [_fitting(call, value, index, func.op.params) for index, value in enumerate(call.values(arguments))]
-    return values, [symbols[name] for name in explicit]
+    return values, symbols
 
 
 def _fitting(call: DestinationCall, value: Expr, index: int, params: Sequence[object]) -> Expr:

@@ -3,9 +3,10 @@
 from textwrap import dedent
 
 import numpy as np
+import pytest
 
-from relax_dialect.frontend.tvmscript import parse
-from tests.support.programs import run_everywhere
+from relax_dialect.frontend.tvmscript import TVMScriptError, parse
+from tests.support.programs import MODES, run_everywhere, runner
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
@@ -143,6 +144,30 @@ def test_values_of_symbols_come_with_the_call():
         """
     result = run_everywhere(module_of(text), "main", [A1, A1[:3]])
     np.testing.assert_array_equal(result, np.roll(A1, -3))
+
+
+SIZE_AND_SHAPE = """
+    @T.prim_func
+    def copy(A: T.Buffer(("n",), "float32"), n: T.int64, B: T.Buffer(("n",), "float32")):
+        for i in range(n):
+            B[i] = A[i]
+
+    @R.function
+    def main(x: R.Tensor({shape}, "float32"), y: R.Tensor(("k",), "float32")) -> R.Tensor:
+        k = T.int64()
+        return R.call_tir(copy, (x, {size}), out_sinfo=R.Tensor({shape}, "float32"))
+    """
+
+
+def test_sizes_that_shapes_tell_too_are_compared():
+    """When the text is read if that is enough, else at run time."""
+    with pytest.raises(TVMScriptError, match="calls @copy, value of n: 5 does not match n with n = 4"):
+        module_of(SIZE_AND_SHAPE.format(shape="(4,)", size="5"))
+    module = module_of(SIZE_AND_SHAPE.format(shape='("m",)', size="k"))
+    np.testing.assert_array_equal(run_everywhere(module, "main", [A1, A1]), A1)
+    for mode in MODES:
+        with pytest.raises(ValueError, match=r"n = 3|value of n in @copy.* m = 8, k = 3"):
+            runner(module, "main", mode)(A1, A1[:3])
 
 
 def test_handles_take_the_type_of_their_first_declaration():
