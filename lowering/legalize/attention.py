@@ -11,10 +11,10 @@ from lowering.legalize.broadcasting import broadcast_load
 from lowering.legalize.context import legalizes
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.scalars import narrow, number, widen
-from relax_dialect.ops.attention import LAYOUT, AttentionBase, AttentionBiasOp, AttentionOp
+from relax_dialect.ops.attention import LAYOUT, AttentionBase, AttentionBiasOp, AttentionOp, heads_of_queries
 from relax_dialect.ops.layouts import Layout
 from tir_dialect import te
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, maximum
 from tir_dialect.dtypes import is_bool
 
 
@@ -118,7 +118,7 @@ def _scores(op: AttentionBase, q: _View, k: _View, bias: te.Tensor | None) -> te
 
 def _shared(head: te.Expr, queries: Dim, keys: Dim) -> te.Expr:
     """The head of keys and values that serves a head of queries."""
-    return head if queries is keys else head // (queries // keys)
+    return head if queries is keys else head // maximum(heads_of_queries(queries, keys), 1)
 
 
 def _scale(op: AttentionBase, features: Dim, like: te.Expr) -> te.Expr:

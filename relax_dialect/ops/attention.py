@@ -15,7 +15,7 @@ from relax_dialect.ops.layouts import Layout, layout, require_layout
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, maximum
 from tir_dialect.dtypes import is_bool
 
 CAUSAL_MASKS = ("TopLeft", "BottomRight")
@@ -85,11 +85,18 @@ class AttentionBase(Operator, ABC):
 
 
 def _require_heads(inference: Inference, queries: Dim | None, keys: Dim | None) -> None:
-    count = None if keys is None else keys.constant_value
-    if count is not None and count > 0:
-        inference.require_divisible(queries, count, f"heads of queries in multiples of {count}")
+    if queries is None or keys is None:
+        return
+    if keys.constant_value:
+        inference.require_divisible(queries, keys.constant_value, f"heads of queries in multiples of {keys}")
     else:
-        inference.require_equal(queries, keys, "equal heads of queries and keys")
+        whole = keys * heads_of_queries(queries, keys)
+        inference.require_equal(queries, whole, "heads of queries in multiples of those of keys")
+
+
+def heads_of_queries(queries: Dim, keys: Dim) -> Dim:
+    """How many heads of queries each head of keys and values serves; 0 without any of either."""
+    return queries // keys if (queries % keys).constant_value == 0 else queries // maximum(keys, 1)
 
 
 def _require_mask(inference: Inference) -> None:

@@ -9,6 +9,9 @@ QKV = "%q: !relax.tensor<[b, s, h, d], {0}>, %k: !relax.tensor<[b, t, h, d], {0}
 GROUPED = (
     "%q: !relax.tensor<[b, s, 6, 4], f32>, %k: !relax.tensor<[b, t, 2, 4], f32>, %v: !relax.tensor<[b, t, 2, e], f32>"
 )
+SHARED = (
+    "%q: !relax.tensor<[1, 2, h, 4], f32>, %k: !relax.tensor<[1, t, g, 4], f32>, %v: !relax.tensor<[1, t, g, 3], f32>"
+)
 PROGRAMS = Programs(
     {
         **{d: (QKV.format(d), "relax.nn.attention %q, %k, %v") for d in ("f32", "f16", "bf16", "f64")},
@@ -17,6 +20,7 @@ PROGRAMS = Programs(
         "bottom": (QKV.format("f32"), 'relax.nn.attention %q, %k, %v causal_mask = "BottomRight"'),
         "window": (QKV.format("f32"), 'relax.nn.attention %q, %k, %v causal_mask = "BottomRight" window_size = 2'),
         "grouped": (GROUPED, "relax.nn.attention %q, %k, %v"),
+        "shared": (SHARED, "relax.nn.attention %q, %k, %v"),
         "biased": (
             f"{QKV.format('f32')}, %m: !relax.tensor<[b, h, s, t], f32>",
             "relax.nn.attention_bias %q, %k, %v, %m",
@@ -132,6 +136,22 @@ def test_fewer_heads_of_keys():
     q, k, v = random("f32", 2, 3, 6, 4, seed=1), random("f32", 2, 5, 2, 4, seed=2), random("f32", 2, 5, 2, 3, seed=3)
     expected = _attention(q, np.repeat(k, 3, 2), np.repeat(v, 3, 2), np.ones((3, 5), bool))
     PROGRAMS.check("grouped", [q, k, v], expected, NEAR)
+
+
+@pytest.mark.parametrize(("heads", "shared"), [(6, 2), (3, 3), (4, 1), (0, 2), (0, 0)])
+def test_heads_of_keys_that_are_not_known(heads: int, shared: int):
+    q, k, v = random("f32", 1, 2, heads, 4), random("f32", 1, 3, shared, 4), random("f32", 1, 3, shared, 3)
+    times = heads // max(shared, 1)
+    expected = _attention(q, np.repeat(k, times, 2), np.repeat(v, times, 2), np.ones((2, 3), bool))
+    PROGRAMS.check("shared", [q, k, v], expected, NEAR)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("heads", "shared"), [(3, 2), (2, 4), (2, 0)])
+def test_heads_that_are_no_multiple(mode: str, heads: int, shared: int):
+    q, k, v = random("f32", 1, 2, heads, 4), random("f32", 1, 3, shared, 4), random("f32", 1, 3, shared, 3)
+    with pytest.raises(ValueError, match=r"heads of queries in multiples of those of keys|expected heads"):
+        PROGRAMS.runners[mode]("shared")(q, k, v)
 
 
 @pytest.mark.parametrize("mode", MODES)
