@@ -57,6 +57,7 @@ from tir_dialect.te.functions import (
     tanh,
     trunc,
 )
+from tir_dialect.te.library import hypot, ldexp, nextafter
 from tir_dialect.te.nodes import IterVar
 from tir_dialect.te.operators import absolute as abs
 from tir_dialect.te.operators import (
@@ -120,10 +121,12 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "hypot",
     "if_then_else",
     "isfinite",
     "isinf",
     "isnan",
+    "ldexp",
     "log",
     "log1p",
     "log2",
@@ -137,6 +140,7 @@ __all__ = [
     "min",
     "min_value",
     "minimum",
+    "nextafter",
     "placeholder",
     "popcount",
     "pow",

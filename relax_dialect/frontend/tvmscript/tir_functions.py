@@ -131,11 +131,6 @@ def _exp10(x: Any) -> Scalar:
     return te.pow(te.const(10.0, operand.dtype if is_float(operand.dtype) else "f32"), operand)
 
 
-def _hypot(x: Any, y: Any) -> Scalar:
-    one, other = promoted(x, y)
-    return te.sqrt(one * one + other * other)
-
-
 _ONE_FLOAT = (
     "acos acosh asin asinh atan atanh cos cosh erf exp exp2 expm1 log log10 log1p log2 rsqrt sigmoid sin sinh sqrt tan "
     "tanh cbrt"
@@ -146,7 +141,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "atan2": _on_floats(te.atan2),
     "copysign": _on_floats(te.copysign),
     "fma": _on_floats(te.fma),
-    "hypot": _on_floats(_hypot),
+    "hypot": _on_floats(te.hypot),
+    "nextafter": _on_floats(te.nextafter),
+    "ldexp": te.ldexp,
     "exp10": _on_floats(_exp10),
     "pow": _promoting(te.pow),
     "power": _promoting(te.pow),
