@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import f32, f64, i32
 
 from tir_dialect.te.coerce import as_expr, is_float, is_index, is_integer, unify
-from tir_dialect.te.conversions import call_extern, cast
+from tir_dialect.te.conversions import call_extern, cast, const
 from tir_dialect.te.expr import Expr, Operand
 from tir_dialect.te.operators import refuse
 
@@ -26,7 +26,7 @@ def nextafter(x: Operand, y: Operand) -> Expr:
 
 def ldexp(x: Operand, exponent: Operand) -> Expr:
     """`x * 2 ** exponent` for an integer exponent, with one rounding."""
-    power = as_expr("ldexp", exponent)
+    power = const(exponent, i32) if isinstance(exponent, int | float) else as_expr("ldexp", exponent)
     if not (is_integer(power.dtype) or is_index(power.dtype)):
         raise refuse("ldexp", "an integer exponent", power)
     return _call("ldexp", as_expr("ldexp", x), cast(power, i32))

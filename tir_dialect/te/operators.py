@@ -112,20 +112,19 @@ def ceildiv(lhs: Operand, rhs: Operand) -> Expr:
 
 
 def truncdiv(lhs: Operand, rhs: Operand) -> Expr:
-    """The quotient rounded towards zero."""
-    return _truncating("truncdiv", lhs, rhs)
+    """The quotient of integers rounded towards zero."""
+    a, b = unify("truncdiv", (lhs, rhs))
+    if not is_integer(a.dtype):
+        raise refuse("truncdiv", "integers", a)
+    return nodes.apply("truncdiv", a.dtype, a, b)
 
 
 def truncmod(lhs: Operand, rhs: Operand) -> Expr:
     """The remainder of `truncdiv`, C's `%` and `fmod`: it has the sign of `lhs`."""
-    return _truncating("truncmod", lhs, rhs)
-
-
-def _truncating(name: str, lhs: Operand, rhs: Operand) -> Expr:
-    a, b = unify(name, (lhs, rhs))
-    if is_bool(a.dtype) or is_index(a.dtype):
-        raise refuse(name, "floats or integers", a)
-    return nodes.apply(name, a.dtype, a, b)
+    a, b = unify("truncmod", (lhs, rhs))
+    if not (is_integer(a.dtype) or is_float(a.dtype)):
+        raise refuse("truncmod", "floats or integers", a)
+    return nodes.apply("truncmod", a.dtype, a, b)
 
 
 def minimum(lhs: Operand, rhs: Operand) -> Expr:

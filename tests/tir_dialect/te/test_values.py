@@ -90,7 +90,7 @@ FLOAT_BINARY = {
     "copysign": (te.copysign, np.copysign),
     "hypot": (te.hypot, np.hypot),
     "ldexp": (
-        lambda a, b: te.ldexp(a, te.if_then_else(b > 0, 3, -2)),
+        lambda a, b: te.ldexp(a, te.if_then_else(b > 0, te.const(3, "i8"), -2)),
         lambda a, b: np.ldexp(a, np.where(b > 0, 3, -2)),
     ),
     "nextafter": (te.nextafter, np.nextafter),
