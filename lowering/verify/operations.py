@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import Finding
-from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.interfaces import InfersResultTypes, unknown_results
 from relax_dialect.scope import prover_at
 from relax_dialect.verifiers import Violations
 
@@ -27,13 +27,18 @@ def operation_findings(module: ModuleOp) -> list[Finding]:
 
 
 def _collect(module: ModuleOp) -> Iterator[Finding]:
+    """The errors, but not those of ops that use results of which nothing is known because their op is wrong."""
+    unknown: set[Operation] = set()
     for op in module.walk():
         try:
             _verify_alone(op)
         except Violations as error:
             yield from (Finding(violation.op, violation.message) for violation in error.violations)
         except (VerifyException, ValueError) as error:
-            yield Finding.at(op, str(error))
+            if unknown.isdisjoint(operand.owner for operand in op.operands):
+                yield Finding.at(op, str(error))
+            if isinstance(op, InfersResultTypes) and tuple(op.result_types) == unknown_results(type(op)):
+                unknown.add(op)
 
 
 def _verify_alone(op: Operation) -> None:
