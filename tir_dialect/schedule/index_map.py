@@ -42,14 +42,20 @@ class IndexMap:
         return IndexMap(tuple(names), outputs)
 
     @staticmethod
-    def of(value: IndexMapLike) -> IndexMap:
-        """A map from what users write; ValueError for text or a function that is none."""
+    def of(value: IndexMapLike, rank: int = 0) -> IndexMap:
+        """A map of `rank` indices from what users write; ValueError for text or a function that is none.
+
+        Only `*indices` of a function need the rank.
+        """
         if isinstance(value, IndexMap):
             return value
         if isinstance(value, str):
             return IndexMap.parse(value)
-        names = tuple(inspect.signature(value).parameters)
-        return IndexMap(names, tuple(to_dim(output) for output in value(*map(symbol, names))))
+        names: list[str] = []
+        for name, parameter in inspect.signature(value).parameters.items():
+            several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+            names += [f"{name}{number}" for number in range(rank - len(names))] if several else [name]
+        return IndexMap(tuple(names), tuple(to_dim(output) for output in value(*map(symbol, names))))
 
 
 def _split(text: str) -> list[str]:

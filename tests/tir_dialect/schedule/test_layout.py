@@ -42,6 +42,17 @@ def test_layouts_of_an_intermediate(index_map, shape):
     assert allocations(sch) == {"B": f"!tir.buffer<{shape}, i32>"}
 
 
+def test_padding_of_a_layout_is_filled():
+    def transform(sch):
+        sch.transform_layout("B", ("write", 0), lambda *ij: (ij[0] // 4, ij[1], ij[0] % 4), pad_value=-7)
+        assert [block.name for block in sch.get_blocks()] == ["B_pad", "B", "C"]
+
+    scheduled(elementwise(), transform)
+    sch = Schedule(elementwise())
+    sch.transform_layout("B", "B", "(i, j) -> (j, i)", pad_value=0)
+    assert [block.name for block in sch.get_blocks()] == ["B", "C"]
+
+
 def test_packed_panels_of_a_matmul():
     def transform(sch):
         block = sch.get_block("C")
