@@ -41,6 +41,7 @@ class ScheduleState:
         self._running: list[str] = []
         self._scope: Operation = func
         self._space: IndexSpace | None = None
+        self._meant: dict[int, object] = {}
 
     @property
     def space(self) -> IndexSpace:
@@ -99,6 +100,10 @@ class ScheduleState:
         names = ", ".join(f'"{op.block_name.data}"' for op in blocks) or "none"
         raise self.error(f'expected the name of a block, got "{name}"; there are {names}')
 
+    def record_as(self, given: object, meant: object) -> None:
+        """Says what an argument of the primitive that runs means, for the trace."""
+        self._meant[id(given)] = meant
+
     def error(self, message: str) -> ScheduleError:
         """The refusal of the primitive that runs."""
         return ScheduleError(self._running[0] if self._running else "schedule", message)
@@ -121,6 +126,8 @@ class ScheduleState:
     def run(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls a primitive, and records it unless another primitive called it."""
         name = primitive.__name__
+        if not self._running:
+            self._meant = {}
         self._running.append(name)
         try:
             kwargs = {key: value for key, value in kwargs.items() if key not in SPELLING}
@@ -137,7 +144,9 @@ class ScheduleState:
             if name not in QUERIES:
                 self.changed()
         if not self._running:
-            self.trace.record(name, args, kwargs, result)
+            meant = self._meant
+            given = [meant.get(id(arg), arg) for arg in args]
+            self.trace.record(name, given, {key: meant.get(id(arg), arg) for key, arg in kwargs.items()}, result)
         return result
 
     def _find_block(

@@ -14,7 +14,7 @@ from tir_dialect.dtypes import lookup
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.buffers import Which, any_buffer, retype
-from tir_dialect.schedule.edits import unique_block_name
+from tir_dialect.schedule.edits import is_index_op, unique_block_name
 from tir_dialect.schedule.elementwise import own_allocation
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
@@ -61,6 +61,7 @@ def transform_layout(
         wanted = IndexMap.of(index_map, kind.rank)
     except ValueError as error:
         raise self.error(str(error)) from None
+    self.record_as(index_map, wanted)
     shape = mapped_shape(self, wanted, kind.shape)
     accesses = [_access(self, use.operation, value) for use in value.uses]
     retype(allocation.buffer, BufferType(shape, kind.dtype, scope=kind.scope, align=kind.align))
@@ -96,7 +97,12 @@ def _rewrite(self: ScheduleState, access: _Access, index_map: IndexMap) -> None:
 def _fill(self: ScheduleState, allocation: AllocBufferOp, number: float) -> None:
     """Stores a number to all elements of a buffer where it is allocated."""
     kind, buffer = allocation.buffer_type, allocation.buffer
-    point = InsertPoint.after(allocation)
+    first = allocation.next_op
+    while isinstance(first, AllocBufferOp) or (first is not None and is_index_op(first)):
+        first = first.next_op
+    if first is None:
+        return
+    point = InsertPoint.before(first)
     emitter = Materializer(self.func, self.space, point)
     extents = [emitter.emit(extent) for extent in kind.shape]
     hints = [f"ax{axis}" for axis in range(kind.rank)]
