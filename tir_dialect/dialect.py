@@ -21,6 +21,7 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr, SymbolAttr
 from tir_dialect.weights import WeightAttr
 
@@ -52,6 +53,7 @@ TIR = Dialect(
         AllocBufferOp,
         MatchBufferOp,
         FlattenOp,
+        ViewOp,
         PrefetchOp,
         DimOp,
         RampOp,

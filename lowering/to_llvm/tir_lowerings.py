@@ -8,7 +8,14 @@ from lowering.to_llvm.emitter import Lowerings
 from lowering.to_llvm.tir_allocation import lower_alloc
 from lowering.to_llvm.tir_calls import lower_call, lower_call_extern
 from lowering.to_llvm.tir_control import lower_for, lower_if, lower_terminator, lower_while
-from lowering.to_llvm.tir_memory import lower_flatten, lower_load, lower_match_buffer, lower_prefetch, lower_store
+from lowering.to_llvm.tir_memory import (
+    lower_flatten,
+    lower_load,
+    lower_match_buffer,
+    lower_prefetch,
+    lower_store,
+    lower_view,
+)
 from lowering.to_llvm.tir_packed import lower_call_packed
 from lowering.to_llvm.tir_scalars import (
     SCALAR_LOWERINGS,
@@ -28,6 +35,7 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+from tir_dialect.ops.view import ViewOp
 
 LOWERINGS: Lowerings = {
     **dict.fromkeys(SCALAR_LOWERINGS, lower_scalar_op),
@@ -49,6 +57,7 @@ LOWERINGS: Lowerings = {
     RampOp: lower_ramp,
     ShuffleOp: lower_shuffle,
     StoreOp: lower_store,
+    ViewOp: lower_view,
     WhileOp: lower_while,
     YieldOp: lower_terminator,
 }

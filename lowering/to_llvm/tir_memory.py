@@ -26,6 +26,7 @@ from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, i32_array, vector_of
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.view import ViewOp
 
 
 def lower_load(e: Emitter, op: Operation) -> None:
@@ -84,6 +85,14 @@ def lower_flatten(e: Emitter, op: Operation) -> None:
     """A view of everything: the same address."""
     flatten = cast(FlattenOp, op)
     e.buffers[flatten.view] = Buffer(e.buffers[flatten.buffer].pointer, flatten.view_type)
+
+
+def lower_view(e: Emitter, op: Operation) -> None:
+    """A view: so many of its own elements behind the address."""
+    view = cast(ViewOp, op)
+    whole = Buffer(e.buffers[view.buffer].pointer, view.view_type)
+    pointer = whole.pointer if view.start is None else address_at(e, whole, e.scalar(view.start))
+    e.buffers[view.view] = Buffer(pointer, view.view_type)
 
 
 def _lanes_of(e: Emitter, op: LoadOp | StoreOp) -> Lanes | None:

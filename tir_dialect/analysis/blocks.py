@@ -14,6 +14,7 @@ from tir_dialect.ops.blocks import BlockIterator, BlockOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import IteratorKind
 
 
@@ -79,9 +80,11 @@ def _is_unit(iterator: BlockIterator) -> bool:
 
 def _view_offsets(buffer: SSAValue) -> Iterator[SSAValue]:
     """Where the views are that `buffer` goes through."""
-    while isinstance(buffer.owner, MatchBufferOp | FlattenOp):
+    while isinstance(buffer.owner, MatchBufferOp | FlattenOp | ViewOp):
         if isinstance(buffer.owner, MatchBufferOp):
             yield from buffer.owner.lower
+        elif isinstance(buffer.owner, ViewOp) and buffer.owner.start is not None:
+            yield buffer.owner.start
         buffer = buffer.owner.buffer
 
 

@@ -26,6 +26,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import AssertOp
+from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import IteratorKind
 
 
@@ -81,7 +82,7 @@ def _combine(before: OpPattern, after: OpPattern) -> OpPattern:
 def _is_opaque(op: Operation) -> bool:
     if isinstance(op, ForeignCallOp):
         return op.pure is None
-    return isinstance(op, CallOp | WhileOp | AssertOp | MatchBufferOp | FlattenOp)
+    return isinstance(op, CallOp | WhileOp | AssertOp | MatchBufferOp | FlattenOp | ViewOp)
 
 
 @dataclass(frozen=True)

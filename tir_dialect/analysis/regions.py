@@ -19,6 +19,7 @@ from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
+from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import BufferType
 
 
@@ -113,9 +114,10 @@ class _RegionFinder:
         loops: Sequence[Variable] = (),
     ) -> None:
         """Adds a region of `buffer`, or of the buffer that it is a view of, to those that were found."""
-        while isinstance(buffer.owner, MatchBufferOp | FlattenOp):
+        while isinstance(buffer.owner, MatchBufferOp | FlattenOp | ViewOp):
             view = buffer.owner
-            axes = _whole(view.buffer_type) if isinstance(view, FlattenOp) else self._through_view(view, axes, loops)
+            is_part = isinstance(view, MatchBufferOp)
+            axes = self._through_view(view, axes, loops) if is_part else _whole(view.buffer_type)
             buffer = view.buffer
         if is_inside(buffer, self._block):
             return

@@ -12,6 +12,7 @@ from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.view import ViewOp
 
 
 def ancestors(op: Operation) -> Iterator[Operation]:
@@ -70,7 +71,7 @@ def block_of(value: SSAValue) -> BlockOp | None:
 
 def root_buffer(buffer: SSAValue) -> SSAValue:
     """The parameter or allocation behind a chain of views."""
-    while isinstance(buffer.owner, MatchBufferOp | FlattenOp):
+    while isinstance(buffer.owner, MatchBufferOp | FlattenOp | ViewOp):
         buffer = buffer.owner.buffer
     return buffer
 

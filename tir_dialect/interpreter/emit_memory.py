@@ -16,6 +16,7 @@ from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import BufferType
 
 
@@ -37,6 +38,14 @@ def _emit_view(emitter: Emitter, op: MatchBufferOp) -> None:
 
 def _emit_flatten(emitter: Emitter, op: FlattenOp) -> None:
     emitter.assign(op.view, f"view_flat({emitter.name(op.buffer)}, {hint(op.buffer, 'buffer')!r})")
+
+
+def _emit_reinterpreted(emitter: Emitter, op: ViewOp) -> None:
+    shape = _tuple([emitter.dim(dim) for dim in op.view_type.shape])
+    dtype = emitter.constant(numpy_type(op.view_type.element_type))
+    start = "0" if op.start is None else emitter.name(op.start)
+    name = hint(op.buffer, "buffer")
+    emitter.assign(op.view, f"view_memory({emitter.name(op.buffer)}, {name!r}, {start}, {shape}, {dtype})")
 
 
 def _emit_load(emitter: Emitter, op: LoadOp) -> None:
@@ -105,6 +114,7 @@ MEMORY_RULES: dict[type[Operation], Rule] = {
     AllocBufferOp: _emit_alloc,
     MatchBufferOp: _emit_view,
     FlattenOp: _emit_flatten,
+    ViewOp: _emit_reinterpreted,
     LoadOp: _emit_load,
     StoreOp: _emit_store,
     PrefetchOp: _emit_nothing,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NoReturn
@@ -100,6 +101,17 @@ def view_flat(array: np.ndarray, name: str) -> np.ndarray:
     return array.reshape(-1)
 
 
+def view_memory(array: np.ndarray, name: str, start: int, shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
+    """The value of a `tir.view`; `ValueError` if the elements do not lie in row-major order, or are too few."""
+    if not array.flags.c_contiguous:
+        raise ValueError(f"'tir.view' of buffer {name}: expected elements in row-major order, got other strides")
+    first = start * dtype.itemsize
+    length = math.prod(shape) * dtype.itemsize
+    if first < 0 or first + length > array.nbytes:
+        raise ValueError(f"'tir.view' of buffer {name}: expected {first + length} bytes, got {array.nbytes}")
+    return array.reshape(-1).view(np.uint8)[first : first + length].view(dtype).reshape(shape)
+
+
 def fresh_buffer(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
     """Memory whose content is recognisable as undefined: NaN, or a large negative number."""
     if dtype == np.bool_:
@@ -157,6 +169,7 @@ NAMESPACE: dict[str, Any] = {
     "store_vector": store_vector,
     "to_integer": numerics.to_integer,
     "view_flat": view_flat,
+    "view_memory": view_memory,
     "view_region": view_region,
     **{f"np_{dtype.numpy_name}": dtypes.numpy_dtype(dtype.type).type for dtype in dtypes.DTYPES},
     **{name.replace(".", "_"): function for name, function in (numerics.UNARY | numerics.BINARY).items()},

@@ -276,12 +276,16 @@ class TirExpressionReader(StaticReader):
             match node.attr:
                 case "data":
                     return pointer_to(owner)
-                case "shape":
-                    return tuple(owner.type.shape)
+                case "shape" | "strides":
+                    return tuple(owner.type.shape if node.attr == "shape" else owner.type.strides)
+                case "elem_offset":
+                    return owner.type.offset
                 case "dtype":
                     return str(owner.type.dtype)
+                case "ty":
+                    return owner
                 case _:
-                    self.fail(node, f"a buffer has no {node.attr}; it has data, shape and dtype")
+                    self.fail(node, f"a buffer has no {node.attr}; it has data, shape, strides, elem_offset and dtype")
         self.fail(node, f"{describe(owner)} has no {node.attr}")
 
     def to_dim(self, node: ast.AST, value: object) -> Dim:

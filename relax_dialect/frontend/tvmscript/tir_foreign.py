@@ -11,15 +11,21 @@ from xdsl.ir import SSAValue
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.tir_promotion import promoted
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer
+from relax_dialect.frontend.tvmscript.tir_views import view
 from tir_dialect import te
 from tir_dialect.dtypes import scalar_type
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp
 from tir_dialect.te.coerce import is_index
 from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import DType
+from tir_dialect.types import BufferType
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
+
+
+_WITHOUT_RESULT = ("", "void", "handle")
+"""Dtypes of calls whose results no expression uses."""
 
 
 def typed_arguments(reader: TirExpressionReader, node: ast.Call, what: str, others: str) -> Arguments:
@@ -38,6 +44,8 @@ def _call_extern(reader: TirExpressionReader, node: ast.Call) -> object:
 def _call_pure_extern(reader: TirExpressionReader, node: ast.Call) -> object:
     given = typed_arguments(reader, node, "T.call_pure_extern", "func *arguments")
     dtype, name = reader.text(given.require("dtype")), reader.text(given.require("func"))
+    if dtype in _WITHOUT_RESULT:
+        return _foreign(reader, node, given.rest, name, dtype, packed=False)
     scalars = [reader.read_scalar(each) for each in given.rest]
     return reader.emit(node, lambda: te.call_extern(to_dtype(dtype), name, *(promoted(each)[0] for each in scalars)))
 
@@ -52,7 +60,7 @@ def _foreign(
 ) -> object:
     """Calls a function from outside, here and once."""
     arguments = [_argument(reader, each) for each in rest]
-    kind = None if dtype in ("", "void", "handle") or packed else to_dtype_at(reader, node, dtype)
+    kind = None if dtype in _WITHOUT_RESULT or packed else to_dtype_at(reader, node, dtype)
     result = None if kind is None or is_index(kind) else scalar_type(kind)
     op = (CallPackedOp if packed else CallExternOp)(name, arguments, result)
     reader.block.add_op(op)
@@ -66,8 +74,8 @@ def to_dtype_at(reader: TirExpressionReader, node: ast.AST, dtype: str) -> DType
 
 def _argument(reader: TirExpressionReader, node: ast.expr) -> SSAValue:
     value = reader.value(node)
-    if isinstance(value, Pointer) and value.buffer is not None:
-        value = value.buffer
+    if isinstance(value, Pointer):
+        value = _first_element(reader, node, value)
     if isinstance(value, Buffer):
         return value.value
     operand = reader.scalar_operand(node, value)
@@ -75,6 +83,16 @@ def _argument(reader: TirExpressionReader, node: ast.expr) -> SSAValue:
     if is_index(scalar.dtype):
         scalar = reader.emit(node, lambda: te.cast(scalar, "i64"))
     return reader.values(node, scalar)[0]
+
+
+def _first_element(reader: TirExpressionReader, node: ast.expr, memory: Pointer) -> Buffer:
+    """Memory as a buffer, whose address is handed over: the whole one, or one that begins further behind."""
+    buffer = memory.buffer
+    if buffer is None:
+        reader.fail(node, "memory without a shape is given one by T.decl_buffer")
+    if memory.is_whole:
+        return buffer
+    return view(reader, node, memory, BufferType([], memory.dtype, scope=memory.scope))
 
 
 FOREIGN_FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {

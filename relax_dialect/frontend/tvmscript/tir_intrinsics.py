@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from relax_dialect.frontend.tvmscript.arguments import Arguments
@@ -13,8 +14,9 @@ from relax_dialect.frontend.tvmscript.tir_foreign import FOREIGN_FORMS, typed_ar
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, OF_DTYPES
 from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.tir_refusals import reason_against
-from relax_dialect.frontend.tvmscript.tir_values import Buffer, Region, Vector
+from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer, Region, Vector, pointer_to
 from tir_dialect import te
+from tir_dialect.dims import constant
 from tir_dialect.te.conversions import to_dtype
 
 if TYPE_CHECKING:
@@ -129,15 +131,16 @@ def _let(reader: TirExpressionReader, node: ast.Call) -> object:
 
 
 def _address(reader: TirExpressionReader, node: ast.Call) -> object:
-    """The address of a buffer's first element."""
+    """`T.address_of(A[i])`: the memory from an element on."""
     target = Arguments(reader.source, node, "T.address_of", "element").require("element")
-    if isinstance(target, ast.Subscript):
-        owner = reader.value(target.value)
-        if isinstance(owner, Buffer):
-            axes = reader.region(target, owner).axes
-            if all(reader.is_dim(axis.lower) and str(axis.lower) == "0" for axis in axes):
-                return owner
-    reader.fail(node, "expected the address of a buffer's first element, as A[0]")
+    owner = reader.value(target.value if isinstance(target, ast.Subscript) else target)
+    if not isinstance(owner, Buffer):
+        reader.fail(node, "expected the address of a buffer or of one of its elements, as A[0]")
+    if not isinstance(target, ast.Subscript):
+        return pointer_to(owner)
+    from relax_dialect.frontend.tvmscript.tir_views import element_address
+
+    return element_address(reader, node, reader.region(target, owner))
 
 
 def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
@@ -148,7 +151,7 @@ def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
                 dtype = Arguments(reader.source, node, "astype", "dtype").require("dtype")
                 return cast_to(reader, node, value, reader.text(dtype))
             case "access_ptr" if isinstance(value, Buffer):
-                return value
+                return _access_pointer(reader, node, value)
             case "vload" if isinstance(value, Buffer):
                 from relax_dialect.frontend.tvmscript.tir_vectors import load_vector
 
@@ -158,6 +161,14 @@ def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
     if isinstance(node.func, ast.Name) and node.func.id in _BUILTINS:
         return _builtin(reader, node, node.func.id)
     reader.fail(node.func, "expected a function of T")
+
+
+def _access_pointer(reader: TirExpressionReader, node: ast.Call, buffer: Buffer) -> Pointer:
+    """`A.access_ptr("r", offset=i)`: the memory of a buffer; what is done with it need not be said."""
+    names = "access_mask ptr_type content_lanes offset extent"
+    offset = Arguments(reader.source, node, "access_ptr", names).get("offset")
+    start = constant(0) if offset is None else reader.index(offset, reader.value(offset))
+    return replace(pointer_to(buffer), start=start)
 
 
 def _builtin(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
@@ -172,8 +183,8 @@ def _builtin(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
 
 def _array(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.tvm_stack_make_array(A.data, shape, ...)`: a buffer as a tensor for a packed function."""
-    names = "data shape strides ndim dtype elem_offset"
-    return reader.value(Arguments(reader.source, node, "T.tvm_stack_make_array", names).require("data"))
+    names = "data shape strides ndim value elem_offset"
+    return reader.value(Arguments(reader.source, node, "T.tvm_stack_make_array", names, {}, ("dtype",)).require("data"))
 
 
 def _ramp(reader: TirExpressionReader, node: ast.Call) -> object:

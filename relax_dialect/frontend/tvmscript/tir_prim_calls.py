@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.scope import FunctionRef, ModuleRef
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer
+from relax_dialect.frontend.tvmscript.tir_views import view
 from tir_dialect.dims import Dim
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -62,9 +63,9 @@ def _callee(reader: TirStatementReader, node: ast.expr) -> str | None:
 
 def _argument(reader: TirStatementReader, node: ast.expr, param: SSAValue) -> SSAValue:
     value = reader.value(node)
-    if isinstance(value, Pointer) and value.buffer is not None:
-        value = value.buffer
     if isinstance(param.type, BufferType):
+        if isinstance(value, Pointer):
+            value = _over_memory(reader, node, value, param.type)
         if not isinstance(value, Buffer):
             reader.fail(node, f"expected a buffer of type {param.type}")
         return value.value
@@ -72,6 +73,14 @@ def _argument(reader: TirStatementReader, node: ast.expr, param: SSAValue) -> SS
     if made.type != param.type:
         reader.fail(node, f"expected a scalar of type {param.type}, got {made.type}; convert it with T.Cast")
     return made
+
+
+def _over_memory(reader: TirStatementReader, node: ast.expr, memory: Pointer, kind: BufferType) -> Buffer:
+    """The buffer that a callee declares over memory; a row of what is left, where it does not say how much that is."""
+    if kind.symbols:
+        left = reader.emit(node, lambda: memory.extent - reader.to_dim(node, memory.start))
+        kind = BufferType([left], memory.dtype, scope=memory.scope)
+    return view(reader, node, memory, kind)
 
 
 def _solve(

@@ -19,13 +19,14 @@ from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scope import Scope, Unbound
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
-from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, allocate, allocate_pointer, declare, match_region
+from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, allocate, allocate_pointer
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader, is_vector_region
 from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, place_of, read_loops
 from relax_dialect.frontend.tvmscript.tir_promotion import converted
 from relax_dialect.frontend.tvmscript.tir_scopes import read_scope
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Region, Vector
 from relax_dialect.frontend.tvmscript.tir_vectors import store_vector
+from relax_dialect.frontend.tvmscript.tir_views import declare, match_region
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import lookup
 from tir_dialect.name_hints import as_name_hint

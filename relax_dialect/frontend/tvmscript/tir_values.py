@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from tir_dialect import te
-from tir_dialect.dims import Dim, product
+from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import lookup
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.te.expr import DType
@@ -57,17 +57,23 @@ class Region:
 
 @dataclass(eq=False)
 class Pointer:
-    """Memory that has no shape yet: `T.allocate`, or the data of a buffer."""
+    """Memory that has no shape yet: `T.allocate`, or the data of a buffer, from an element of its dtype on."""
 
     extent: Dim
-    dtype: DType
+    dtype: Attribute
     scope: str
     buffer: Buffer | None = None
+    start: Place = constant(0)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it begins with the first element."""
+        return isinstance(self.start, Dim) and self.start.constant_value == 0
 
 
 def pointer_to(buffer: Buffer) -> Pointer:
     """The memory of a buffer."""
-    return Pointer(product(buffer.type.shape), buffer.tensor.dtype, buffer.type.scope, buffer)
+    return Pointer(product(buffer.type.shape), buffer.type.dtype, buffer.type.scope, buffer)
 
 
 @dataclass(frozen=True, eq=False)

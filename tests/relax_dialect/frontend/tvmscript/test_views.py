@@ -1,0 +1,98 @@
+"""Memory that is seen in other ways: as another shape or dtype, from a place on, by a function that declares it."""
+
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from relax_dialect.frontend.tvmscript import TVMScriptError, parse
+from tests.support.programs import run_everywhere
+from tir_dialect.ops.regions import MatchBufferOp
+
+HEAD = """
+@T.prim_func
+def kernel(A: T.Buffer((2, 4), "int32"), B: T.Buffer((8,), "int32")):
+"""
+TAIL = """
+@R.function
+def main(x: R.Tensor((2, 4), "int32")):
+    return R.call_tir(kernel, (x,), out_ty=R.Tensor((8,), "int32"))
+"""
+X = np.array([[3, -1, 70000, 1], [-5, 9, 2, 6]], np.int32)
+
+
+def result_of(body: str, more: str = "") -> object:
+    lines = [f"    {line}" for line in dedent(body).strip().splitlines()]
+    return run_everywhere(parse(HEAD + "\n".join(lines) + "\n" + dedent(more) + TAIL), "main", [X])
+
+
+def test_other_shape_dtype_and_place():
+    body = """
+        F = T.decl_buffer((8,), "int32", data=A.data)
+        S = T.decl_buffer((4, 2), "int32", data=A.data)
+        H = T.decl_buffer((16,), "int16", data=A.data)
+        U = T.decl_buffer((3,), "float32", data=A.data, elem_offset=5)
+        for i in range(4):
+            B[i] = F[i] + S[i, 1]
+        for i in range(3):
+            tail = T.decl_buffer((1,), "float32", data=T.address_of(U[i]))
+            B[4 + i] = T.reinterpret("int32", tail[0]) + H[2 * i + 4]
+        W = T.decl_buffer((2,), "int16", data=T.address_of(B[6]), elem_offset=2)
+        W[0] = T.int16(1)
+        W[1] = T.int16(2)
+        """
+    flat, halves = X.reshape(-1), X.reshape(-1).view(np.int16).astype(np.int32)
+    expected = [*(flat[:4] + flat[1::2]), *(flat[5:] + halves[4:10:2]), 1 + (2 << 16)]
+    np.testing.assert_array_equal(result_of(body), np.array(expected, np.int32))
+
+
+def test_callee_declares_what_it_is_given():
+    body = """
+        for i in range(2):
+            row(T.address_of(A[i, 0]), B.access_ptr("w", offset=4 * i))
+        """
+    callee = """
+        @T.prim_func(private=True)
+        def row(a: T.handle("int32"), b: T.handle("int32")):
+            A = T.decl_buffer((2, 2), "int32", data=a)
+            B = T.decl_buffer((4,), "int32", data=b)
+            for i, j in T.grid(2, 2):
+                B[2 * i + j] = A[j, i]
+        """
+    expected = X.reshape(2, 2, 2).transpose(0, 2, 1).reshape(-1)
+    np.testing.assert_array_equal(result_of(body, callee), expected)
+
+
+def test_parts_with_dimensions_of_one_place():
+    body = """
+        for i in range(2):
+            with T.sblock("part"):
+                vi = T.axis.spatial(2, i)
+                s = T.int32()
+                P = T.match_buffer(A[vi, 0:4], (1, 4), strides=[s, 1], elem_offset="o")
+                Q = T.match_buffer(B[vi * 4 : vi * 4 + 4])
+                for j in range(4):
+                    Q[j] = P[0, j] * T.int32(s) + T.int32(o) + Q.elem_offset
+        """
+    np.testing.assert_array_equal(result_of(body), X.reshape(-1) * 4)
+    module = parse(HEAD + "    P = T.match_buffer(A[1, 2:4])\n    B[0] = P[0, 1]\n")
+    (view,) = [op for op in module.walk() if isinstance(op, MatchBufferOp)]
+    assert str(view.view_type) == "!tir.buffer<[1, 2], i32, strides = [4, 1]>"
+
+
+ERRORS = {
+    'V = T.decl_buffer((9,), "int32", data=A.data)': "expected a view that is not larger than",
+    'V = T.decl_buffer((1,), "int64", data=T.address_of(A[1, 0]))': "from its first element only",
+    'V = T.decl_buffer((2,), "int32", data=3)': "expected the memory of T.allocate, or of a buffer",
+    "T.evaluate(T.address_of(3))": "expected the address of a buffer or of one of its elements",
+    "V = T.match_buffer(A[0:2, 0:3], (2, 4))": "expected a view of extent 3, got 4",
+    "V = T.match_buffer(A[0:2, 0:3], (2, 3, 1))": "expected 2 dimensions, one for each range, got 3",
+    "V = A.layout": "a buffer has no layout; it has data, shape, strides",
+}
+
+
+@pytest.mark.parametrize("body", ERRORS)
+def test_what_is_no_view(body: str):
+    with pytest.raises(TVMScriptError, match=ERRORS[body]) as caught:
+        parse(HEAD + f"    {body}\n    B[0] = 1\n")
+    assert caught.value.line == 4
