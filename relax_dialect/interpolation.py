@@ -65,6 +65,11 @@ def double(dim: Dim) -> te.Expr:
     return te.cast(te.cast(dim, "index"), "f64")
 
 
+def single(place: te.Expr) -> te.Expr:
+    """A place as ONNX Runtime and PyTorch have it, who compute in single precision: `3 / 0.6` is 5."""
+    return te.cast(te.cast(place, "f32"), "f64")
+
+
 def falls_off(method: str, cubic_alpha: float, t: te.Expr) -> te.Expr:
     """The weight of an element at a distance: a triangle if linear, else Keys' cubic kernel."""
     if method == "linear":

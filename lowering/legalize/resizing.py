@@ -10,7 +10,7 @@ from lowering.legalize.indices import axis_of, clamped
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.reduction import Element
 from lowering.legalize.scalars import is_float_expr, widen
-from relax_dialect.interpolation import ROUND, Axis, double, falls_off
+from relax_dialect.interpolation import ROUND, Axis, double, falls_off, single
 from relax_dialect.ops.resizing import Resize1dOp
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant, maximum
@@ -51,7 +51,7 @@ def _nearest(op: Resize1dOp, x: te.Tensor, axis: int, places: te.Tensor) -> Elem
     rounded = ROUND[op.rounding.data]
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        place = clamped(te.cast(te.cast(rounded(places[i[axis]]), "i64"), "index"), x.shape[axis])
+        place = clamped(te.cast(te.cast(rounded(single(places[i[axis]])), "i64"), "index"), x.shape[axis])
         return x[(*i[:axis], place, *i[axis + 1 :])]
 
     return element

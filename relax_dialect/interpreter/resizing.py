@@ -19,7 +19,7 @@ def resize1d(dims: DimValues, op: Resize1dOp, x: Array) -> list[Array]:
     length = x.shape[axis]
     places = source_places(op, length, count)
     if op.method.data == "nearest_neighbor":
-        result = _at(x, axis, ROUND[op.rounding.data](places))
+        result = _at(x, axis, ROUND[op.rounding.data](places.astype(np.float32).astype(np.float64)))
     else:
         result = _weighed(op, x, axis, places, count)
     if op.coordinates.data == "tf_crop_and_resize":

@@ -13,7 +13,8 @@ from relax_dialect.frontend.onnx.datatype import converted
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.subgraphs import carried_types, run_body
+from relax_dialect.frontend.onnx.subgraphs import carried_types, run_body, with_types_of_lists
+from relax_dialect.frontend.onnx.tensor_lists import TensorList, like
 from relax_dialect.frontend.onnx.values import Value
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType
@@ -34,12 +35,13 @@ def if_(node: Node) -> Result:
     condition = converted(node[0], i1)
     with node.bb.if_(condition if condition.ndim == 0 else op.reshape(condition, [])) as branch:
         with branch.then():
-            first = [value.expr(node.bb) for value in run_body(node, branches[0], ())]
+            values = run_body(node, branches[0], ())
+            first = [value.expr(node.bb) for value in values]
             node.bb.yield_(*first)
         with branch.otherwise():
             node.bb.yield_(*(value.expr(node.bb) for value in run_body(node, branches[1], ())))
     if not _is_squeeze(*branches):
-        return branch.results
+        return _like(node, values, branch.results)
     return [_ranked(node, at, each, of.type) for at, (each, of) in enumerate(zip(branch.results, first, strict=True))]
 
 
@@ -77,7 +79,7 @@ def loop(node: Node) -> Result:
         written = _unrolled(node, body, trips[0], carried)
         if written is not None:
             return written
-    return _while(node, body, [value.expr(node.bb) for value in carried])
+    return _while(node, body, carried)
 
 
 def _unrolled(node: Node, body: GraphProto, trips: int, carried: list[Value]) -> Sequence[Value] | None:
@@ -99,30 +101,40 @@ def _unrolled(node: Node, body: GraphProto, trips: int, carried: list[Value]) ->
     return [*carried, *(Value(op.stack(each, 0)) for each in collected)]
 
 
-def _while(node: Node, body: GraphProto, carried: list[Expr]) -> Sequence[Expr]:
+def _while(node: Node, body: GraphProto, carried: list[Value]) -> Sequence[Expr | Value]:
     node.graph.require_control_flow()
     bb = node.bb
     zero, true = bb.const(0, i64), bb.const(True)
     first = _scalar(converted(node[1], i1)) if node.has(1) else true
     limit = _scalar(node[0]) if node.has(0) else None
-    types, elements = carried_types(node, body, [zero, first, *carried])
+    begin = with_types_of_lists(node, body, [Value(zero), Value(first), *carried])
+    types, elements = carried_types(node, body, begin)
     grown = [_grown(element, bb.fresh_symbol("k")) for element in elements]
     starts = [op.full([0, *_known(each)], bb.const(0, each.dtype)) for each in elements]
     names = [f"v{index}" for index in range(len(types) + len(grown))]
-    values = dict(zip(names, zip([zero, first, *carried, *starts], [*types, *grown], strict=True), strict=True))
+    given = [*(value.expr(bb) for value in begin), *starts]
+    values = dict(zip(names, zip(given, [*types, *grown], strict=True), strict=True))
     with bb.while_(values) as scope:
         with scope.condition() as (trip, more, *_):
             bb.yield_(more if limit is None else op.logical_and(more, op.less(trip, limit)))
         with scope.body() as (trip, more, *rest):
-            given = [Value(each) for each in (trip, more, *rest[: len(carried)])]
-            again, *results = run_body(node, body, given)
+            inner = [Value(trip), Value(more), *map(like, carried, rest)]
+            again, *results = run_body(node, body, inner)
             made = [value.expr(bb) for value in results]
             added = [
                 op.concat([old, op.expand_dims(new, [0])], 0)
                 for old, new in zip(rest[len(carried) :], made[len(carried) :], strict=True)
             ]
             bb.yield_(op.add(trip, 1), _scalar(again.expr(bb)), *made[: len(carried)], *added)
-    return scope.results[2:]
+    return [*_like(node, carried, scope.results[2:]), *scope.results[2 + len(carried) :]]
+
+
+def _like(node: Node, models: Sequence[Value], results: Sequence[Expr]) -> list[Expr | Value]:
+    """Results as what other values are: tensors, or sequences."""
+    return [
+        like(model, node.graph.settled(each, None)) if isinstance(model, TensorList) else each
+        for model, each in zip(models, results, strict=False)
+    ]
 
 
 def _grown(element: TensorType, length: str) -> TensorType:

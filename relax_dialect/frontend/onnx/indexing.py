@@ -27,7 +27,7 @@ def slice_attributes(node: Node) -> Result:
 def slice_operands(node: Node) -> Result:
     """A slice along some axes, with strides."""
     starts, ends = node.dims(1), node.dims(2)
-    axes = node.ints(3) if node.has(3) else tuple(range(node.length(1)))
+    axes = node.ints(3) if node.has(3) else None if starts is None else tuple(range(len(starts)))
     steps = node.dims(4) if node.has(4) else None
     if starts is None or ends is None or axes is None or (node.has(4) and steps is None):
         return _at_run_time(node)
@@ -39,14 +39,23 @@ def _at_run_time(node: Node) -> Expr:
     """A slice whose places are data: for all axes, those that are not named in full."""
     rank, shape = node.rank(), node.shape()
     given = [node[index] for index in (1, 2)]
-    axes = node[3] if node.has(3) else node.bb.const(list(range(node.length(1))), "i64")
-    steps = node[4] if node.has(4) else node.bb.const([1] * node.length(1), "i64")
+    axes = node[3] if node.has(3) else node.te(_counting, node[1])
+    steps = node[4] if node.has(4) else op.full(list(node.shape(1)), node.bb.const(1, "i64"))
 
     def places(starts: te.Tensor, ends: te.Tensor, axes: te.Tensor, steps: te.Tensor) -> Sequence[te.Tensor]:
         return te.extern([((rank,), "i64")] * 3, [starts, ends, axes, steps], _fill(shape), name="slice_places")
 
     begin, end, strides = node.te_all(places, *given, axes, steps)
     return op.dynamic_strided_slice(node[0], begin, end, strides)
+
+
+def _counting(starts: te.Tensor) -> te.Tensor:
+    """The first axes, one for each place where a slice starts."""
+
+    def axis(i: te.Expr) -> te.Expr:
+        return te.cast(i, "i64")
+
+    return te.compute(starts.shape, axis, name="counting")
 
 
 def _fill(shape: Sequence[Dim]):

@@ -53,6 +53,7 @@ FAMILIES = (
     "recurrent",
     "reduction",
     "search",
+    "sequence",
     "set",
     "signal",
     "sorting",

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from onnx import GraphProto
 from xdsl.ir import Block, SSAValue
 
+from relax_dialect.builder import op
 from relax_dialect.builder.emitter import Frame
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.tensor_lists import TensorList, like
 from relax_dialect.frontend.onnx.values import Value
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, TensorType
@@ -56,14 +58,14 @@ def declared_hints(body: GraphProto) -> dict[str, TensorType]:
     return found
 
 
-def carried_types(node: Node, body: GraphProto, starts: Sequence[Expr]) -> tuple[list[TensorType], list[TensorType]]:
+def carried_types(node: Node, body: GraphProto, starts: Sequence[Value]) -> tuple[list[TensorType], list[TensorType]]:
     """The types of what a loop carries, and of the other outputs of its body: found by importing the body for trial.
 
     Dimensions that an iteration changes become symbols.
     """
-    types = [_tensor(start) for start in starts]
+    types = [_tensor(start.expr(node.bb)) for start in starts]
     for _ in range(MAX_ROUNDS):
-        made = _trial(node, body, types)
+        made = _trial(node, body, types, starts)
         count = len(types) - 1
         found = [types[0], *made[:count]]
         merged = [_merged(node, old, new) for old, new in zip(types, found, strict=True)]
@@ -75,7 +77,33 @@ def carried_types(node: Node, body: GraphProto, starts: Sequence[Expr]) -> tuple
 
 def scan_types(node: Node, body: GraphProto, arguments: Sequence[TensorType]) -> list[TensorType]:
     """The types of the outputs of a graph for inputs of these types."""
-    return _trial(node, body, arguments)
+    return _trial(node, body, arguments, [None] * len(arguments))
+
+
+def with_types_of_lists(node: Node, body: GraphProto, starts: Sequence[Value]) -> list[Value]:
+    """What a loop starts with, where empty sequences become tensors of no items: the body says of what shape those are
+    that it adds.
+    """
+    if not any(isinstance(start, TensorList) and start.is_empty for start in starts):
+        return list(starts)
+    types = [
+        None if isinstance(start, TensorList) and start.is_empty else _tensor(start.expr(node.bb)) for start in starts
+    ]
+    made = _trial(node, body, types, starts)
+    return [
+        starts[0],
+        *(
+            start if before is not None else _no_items(node, after)
+            for start, before, after in zip(starts[1:], types[1:], made, strict=False)
+        ),
+    ]
+
+
+def _no_items(node: Node, info: TensorType) -> TensorList:
+    items = (info.dims or ())[1:]
+    if any(dim is None for dim in items) or info.dtype is None:
+        raise Refusal("the shape of what a loop adds to a sequence is not known while importing")
+    return TensorList.of_stack(op.full([constant(0), *filter(None, items)], node.bb.const(0, info.dtype)))
 
 
 def _tensor(value: Expr) -> TensorType:
@@ -85,21 +113,38 @@ def _tensor(value: Expr) -> TensorType:
     return info
 
 
-def _trial(node: Node, body: GraphProto, types: Sequence[TensorType]) -> list[TensorType]:
-    """The types of a body's outputs; what is emitted for that is thrown away."""
-    bb = node.bb
-    new = sorted({name for info in types for dim in info.known_dims or () for name in dim.symbols} - set(bb.symbols))
+def _trial(
+    node: Node, body: GraphProto, types: Sequence[TensorType | None], models: Sequence[Value | None]
+) -> list[TensorType]:
+    """The types of a body's outputs; what is emitted for that is thrown away.
+
+    Inputs are like their models, and the models themselves where no type is given.
+    """
+    bb, given = node.bb, [info for info in types if info is not None]
+    new = sorted({name for info in given for dim in info.known_dims or () for name in dim.symbols} - set(bb.symbols))
     leading: list[StructInfo] = [PrimType(value=name) for name in new]
-    block = Block(arg_types=[*leading, *types])
+    block = Block(arg_types=[*leading, *given])
     witnesses: dict[str, SSAValue] = dict(zip(new, block.args, strict=False))
     with bb.open_frame(Frame(block, "loop", symbols=witnesses)):
-        values = [Value(each) for each in bb.exprs(block.args[len(new) :])]
-        found = [_tensor(each.expr(bb)) for each in run_body(node, body, values)]
+        arguments = iter(bb.exprs(block.args[len(new) :]))
+        values = [
+            model if info is None and model is not None else like(model, next(arguments))
+            for info, model in zip(types, models, strict=True)
+        ]
+        found = [_type(node, each) for each in run_body(node, body, values)]
         inside = set(bb.frame.symbols) - set(new)
-    for op in reversed(list(block.ops)):
-        op.detach()
-        op.erase(safe_erase=False)
+    for each in reversed(list(block.ops)):
+        each.detach()
+        each.erase(safe_erase=False)
     return [_visible(info, inside) for info in found]
+
+
+def _type(node: Node, value: Value) -> TensorType:
+    """The type of a tensor, or of all items of a sequence as one."""
+    if not isinstance(value, TensorList) or not value.items:
+        return _tensor(value.expr(node.bb))
+    item = _tensor(value.items[-1].expr(node.bb))
+    return item.with_shape(None if item.dims is None else [None, *item.dims])
 
 
 def _visible(info: TensorType, inside: set[str]) -> TensorType:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from relax_dialect.frontend.onnx.manipulation import element_of
-from relax_dialect.interpolation import ROUND, Axis, double, falls_off
+from relax_dialect.interpolation import ROUND, Axis, double, falls_off, single
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant, maximum
 from tir_dialect.dtypes import is_float
@@ -90,7 +90,7 @@ def _nearest(
     rounded = ROUND[kind.rounding]
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        place = _clamped(te.cast(rounded(places[i[axis]]), "i64"), x.shape[axis])
+        place = _clamped(te.cast(rounded(single(places[i[axis]])), "i64"), x.shape[axis])
         return x[(*i[:axis], place, *i[axis + 1 :])]
 
     return element

@@ -1,0 +1,160 @@
+"""Sequences of tensors, and optional values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects.builtin import i64
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.node import Node, from_front
+from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.tensor_lists import TensorList
+from relax_dialect.frontend.onnx.values import Value
+from relax_dialect.inference import DEFAULT_PROVER
+from tir_dialect.dims import Dim, constant, floordiv, mod
+
+
+def _list(node: Node) -> TensorList:
+    found = node.value(0)
+    if not isinstance(found, TensorList):
+        raise Refusal("operand #0 expected a sequence, got a tensor")
+    return found
+
+
+@converts("SequenceEmpty")
+def empty(node: Node) -> Result:
+    """No items."""
+    return TensorList([], dtype=node.element_type("dtype"))
+
+
+@converts("SequenceConstruct")
+def construct(node: Node) -> Result:
+    """The operands."""
+    return TensorList([node.value(index) for index in range(len(node.inputs))])
+
+
+@converts("SequenceLength")
+def length(node: Node) -> Result:
+    """The number of items."""
+    made = np.empty((), object)
+    made[()] = _list(node).length
+    return Value.of(made, i64)
+
+
+@converts("SequenceAt")
+def at(node: Node) -> Result:
+    """One item; a negative place counts from the end."""
+    items, place = _list(node).items, node.ints(1)
+    if items is not None and place is not None:
+        return items[from_front(place[0], len(items))]
+    index = node[1] if node.rank(1) == 0 else op.reshape(node[1], [])
+    return op.take(node[0], index, 0)
+
+
+@converts("SequenceInsert")
+def insert(node: Node) -> Result:
+    """One more item before a place, or at the end."""
+    known, place, new = _list(node), node.ints(2), node.value(1)
+    if known.items is not None and (not node.has(2) or place is not None):
+        items = list(known.items)
+        count = len(items) + 1
+        items.insert(count - 1 if place is None else from_front(place[0] + (place[0] < 0), count), new)
+        return TensorList(items)
+    added = op.expand_dims(node[1], [0])
+    if not node.has(2):
+        return TensorList.of_stack(op.concat([node[0], added], 0))
+    before, after = _around(node, 2, 0)
+    return TensorList.of_stack(op.concat([before, added, after], 0))
+
+
+@converts("SequenceErase")
+def erase(node: Node) -> Result:
+    """One item fewer: that at a place, or the last one."""
+    known, place = _list(node), node.ints(1)
+    if known.items is not None and (not node.has(1) or place is not None):
+        items = list(known.items)
+        del items[from_front(-1 if place is None else place[0], len(items))]
+        return TensorList(items, dtype=known.dtype if not items else None)
+    if not node.has(1):
+        return TensorList.of_stack(op.strided_slice(node[0], [0], [0], [known.length - 1]))
+    return TensorList.of_stack(op.concat(list(_around(node, 1, 1)), 0))
+
+
+def _around(node: Node, index: int, gap: int) -> tuple[Expr, Expr]:
+    """The items before a place that is data, and those from `gap` behind it on."""
+    whole, count = node[0], _list(node).length
+    place = op.astype(op.reshape(node[index], [1]), i64)
+    behind = op.add(place, op.shape_to_tensor([count]))
+    (at,) = node.run_time_dims(op.where(op.less(place, node.const(0, i64)), behind, place))
+    return op.strided_slice(whole, [0], [0], [at]), op.strided_slice(whole, [0], [at + gap], [count])
+
+
+@converts("SplitToSequence")
+def split(node: Node) -> Result:
+    """Parts along an axis: of one place, of a size, or of given sizes."""
+    axis = node.axis()
+    size = node.dims(1) if node.has(1) else (constant(1),)
+    if size is None:
+        raise Refusal("the sizes of the parts are not known while importing")
+    if not node.has(1) or node.rank(1) == 0:
+        total = node.shape()[axis]
+        if DEFAULT_PROVER.equal(mod(total, size[0]), 0):
+            keeps = node.has(1) or bool(node.integer("keepdims", 1))
+            return TensorList.of_stack(_parts(node, axis, size[0], keeps=keeps))
+        size = _sizes(total, size[0])
+    places = [sum(size[1:at], size[0]) for at in range(1, len(size))]
+    if not places:
+        return TensorList([node.value(0)])
+    return TensorList([Value(part) for part in op.split(node[0], indices=places, axis=axis)])
+
+
+def _sizes(total: Dim, size: Dim) -> Sequence[Dim]:
+    """Equal sizes, and what is left."""
+    whole, step = total.constant_value, size.constant_value
+    if whole is None or not step:
+        raise Refusal(f"the number of parts of {size} out of {total} is not known while importing")
+    return [constant(min(step, whole - at)) for at in range(0, whole, step)]
+
+
+def _parts(node: Node, axis: int, size: Dim, *, keeps: bool) -> Expr:
+    """Parts of equal size as slices along a first axis."""
+    shape = node.shape()
+    count = floordiv(shape[axis], size)
+    inner = [size] if keeps else []
+    cut = op.reshape(node[0], [*shape[:axis], count, *inner, *shape[axis + 1 :]])
+    rest = [each for each in range(cut.ndim or 0) if each != axis]
+    return op.permute_dims(cut, [axis, *rest])
+
+
+@converts("ConcatFromSequence")
+def concat(node: Node) -> Result:
+    """All items one after the other, or along a new axis."""
+    known, is_new = _list(node), bool(node.integer("new_axis"))
+    if known.items and not is_new:
+        parts = [item.expr(node.bb) for item in known.items]
+        return op.concat(parts, from_front(node.integer("axis"), parts[0].ndim or 0))
+    stack = node[0]
+    rank = stack.ndim or 0
+    axis = from_front(node.integer("axis"), rank if is_new else rank - 1)
+    order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+    moved = stack if axis == 0 else op.permute_dims(stack, order)
+    if is_new:
+        return moved
+    dims = [dim for dim in moved.shape or () if dim is not None]
+    return op.reshape(moved, [*dims[:axis], dims[axis] * dims[axis + 1], *dims[axis + 2 :]])
+
+
+@converts("Optional", "OptionalGetElement")
+def optional(node: Node) -> Result:
+    """The value, which is there."""
+    return node.value(0)
+
+
+@converts("OptionalHasElement")
+def has_element(node: Node) -> Result:
+    """Whether the value is there, which is known while importing."""
+    return Value.of(np.array(node.has(0)))

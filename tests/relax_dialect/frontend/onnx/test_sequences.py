@@ -1,0 +1,98 @@
+"""Sequences: lists that are known while importing, and those that loops gather, as the onnx package computes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from lowering import build
+from relax_dialect.frontend.onnx import OnnxImportError, import_model
+from tests.relax_dialect.frontend.onnx.models import FLOAT, INT64, assert_same, info, model, reference, results, run
+from vm_dialect import VirtualMachine
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3, 4)).astype(np.float32)
+NUMBERS = {
+    "zero": np.array(0, np.int64),
+    "last": np.array(-1, np.int64),
+    "three": np.array(3, np.int64),
+    "yes": np.array(True),
+}
+
+
+def _value(name: str, kind: int = FLOAT, rank: int = 2) -> Any:
+    return helper.make_tensor_value_info(name, kind, [None] * rank)
+
+
+def _list(name: str) -> Any:
+    return helper.make_tensor_sequence_value_info(name, FLOAT, [None])
+
+
+def test_lists_that_are_known():
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x", "x"], ["two"]),
+        helper.make_node("Neg", ["x"], ["n"]),
+        helper.make_node("SequenceInsert", ["two", "n", "zero"], ["more"]),
+        helper.make_node("SequenceErase", ["more", "last"], ["fewer"]),
+        helper.make_node("SequenceAt", ["fewer", "zero"], ["first"]),
+        helper.make_node("SequenceLength", ["fewer"], ["count"]),
+        helper.make_node("ConcatFromSequence", ["fewer"], ["joined"], axis=1),
+        helper.make_node("ConcatFromSequence", ["fewer"], ["stacked"], axis=-1, new_axis=1),
+        helper.make_node("SplitToSequence", ["x", "three"], ["parts"], axis=1),
+        helper.make_node("SequenceAt", ["parts", "last"], ["rest"]),
+        helper.make_node("SplitToSequence", ["x"], ["rows"], keepdims=0),
+        helper.make_node("SequenceAt", ["rows", "last"], ["row"]),
+    ]
+    outputs = [_value(name) for name in ("first", "joined", "rest")]
+    outputs += [_value("count", INT64, 0), _value("stacked", rank=3), _value("row", rank=1)]
+    proto = model(nodes, [info("x", X)], outputs, NUMBERS)
+    assert_same(run(proto, X), reference(proto, {"x": X}))
+
+
+def _gathering(start: list[Any], name: str) -> Any:
+    """Rows gathered in a loop, and then read again, one after the other and all at once."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Gather", ["x", "trip"], ["row"]),
+            helper.make_node("CumSum", ["row", "zero"], ["sums"]),
+            helper.make_node("SequenceInsert", ["before", "sums"], ["after"]),
+            helper.make_node("Identity", ["more"], ["again"]),
+        ],
+        "body",
+        [_value("trip", INT64, 0), _value("more", TensorProto.BOOL, 0), _list("before")],
+        [_value("again", TensorProto.BOOL, 0), _list("after")],
+    )
+    nodes = [
+        *start,
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "zero"], ["trips"]),
+        helper.make_node("Loop", ["trips", "yes", name], ["gathered"], body=body),
+        helper.make_node("SequenceLength", ["gathered"], ["count"]),
+        helper.make_node("SequenceAt", ["gathered", "last"], ["latest"]),
+        helper.make_node("ConcatFromSequence", ["gathered"], ["all"], axis=1, new_axis=1),
+    ]
+    outputs = [_value("count", INT64, 0), _value("latest", rank=1), _value("all")]
+    return model(nodes, [info("x", X, ["rows", "columns"])], outputs, NUMBERS)
+
+
+def test_lists_that_loops_gather():
+    proto = _gathering([helper.make_node("SequenceEmpty", [], ["none"])], "none")
+    function = VirtualMachine(build(import_model(proto)))["main"]
+    for x in (X, X[:1], np.tile(X, (3, 2))):
+        assert_same(results(function, x), reference(proto, {"x": x}))
+
+
+def test_items_have_one_shape_where_their_number_is_data():
+    split = [helper.make_node("Gather", ["x", "zero"], ["r"]), helper.make_node("Concat", ["r", "r"], ["long"], axis=0)]
+    proto = _gathering([*split, helper.make_node("SequenceConstruct", ["long"], ["one"])], "one")
+    with pytest.raises(ValueError, match="equal dimensions"):
+        VirtualMachine(build(import_model(proto)))["main"](X)
+
+
+def test_tensors_are_no_sequences():
+    proto = model([helper.make_node("SequenceAt", ["x", "zero"], ["y"])], [info("x", X)], [_value("y")], NUMBERS)
+    with pytest.raises(OnnxImportError):
+        import_model(proto)
