@@ -115,14 +115,15 @@ class _Inlining:
         cast = [index for index, (value, info) in enumerate(zip(values, infos, strict=True)) if value.type != info]
         if not self.checked:
             for index in cast:
-                values[index] = self._cast(values[index], infos[index]).result
+                values[index] = self._cast(values[index], infos[index], f"argument #{index}").result
             return values, {}
         symbols = [SymbolAttr(self._new_name(old), *old.interval) for old in self.checked]
         if len(cast) == 1:
-            op = self._cast(values[cast[0]], infos[cast[0]], symbols)
+            op = self._cast(values[cast[0]], infos[cast[0]], f"argument #{cast[0]}", symbols)
             values[cast[0]] = op.result
         else:  # together, since a symbol may be solved from one and used in another
-            op = self._cast(self._insert(TupleOp(*(values[i] for i in cast))).result, _tuple(infos, cast), symbols)
+            given = self._insert(TupleOp(*(values[i] for i in cast))).result
+            op = self._cast(given, _tuple(infos, cast), "arguments", symbols)
             for field, index in enumerate(cast):
                 values[index] = self._insert(TupleGetOp(op.result, field)).result
         return values, {old.symbol.data: new for old, new in zip(self.checked, op.witnesses, strict=True)}
@@ -151,11 +152,11 @@ class _Inlining:
         (wanted,) = as_struct_infos((self.call.result.type,))
         declared = substitute(self.callee.function_type.ret, self.mapping)
         if is_subtype(actual, declared, self.prover) is not Verdict.YES:
-            value = self._cast(value, declared).result
-        return value if value.type == wanted else self._cast(value, wanted).result
+            value = self._cast(value, declared, "result").result
+        return value if value.type == wanted else self._cast(value, wanted, "result").result
 
-    def _cast(self, value: SSAValue, info: StructInfo, binds: Sequence[SymbolAttr] = ()) -> MatchCastOp:
-        op = self._insert(MatchCastOp(value, info, binds))
+    def _cast(self, value: SSAValue, info: StructInfo, what: str, binds: Sequence[SymbolAttr] = ()) -> MatchCastOp:
+        op = self._insert(MatchCastOp(value, info, binds, f"{what} of @{self.callee.sym_name.data}"))
         op.result.name_hint = value.name_hint
         return op
 

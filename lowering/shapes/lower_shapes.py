@@ -76,7 +76,7 @@ def _check_result(func: FuncOp) -> None:
     declared = func.function_type.ret
     if is_subtype(actual, declared, prover_at(terminator)) is Verdict.YES:
         return
-    cast = MatchCastOp(terminator.value, declared)
+    cast = MatchCastOp(terminator.value, declared, subject="result")
     cast.result.name_hint = terminator.value.name_hint
     inherit_location(terminator, cast)
     Rewriter.insert_op(cast, InsertPoint.before(terminator))
@@ -119,7 +119,8 @@ def _check_callee(op: CallOp | MakeClosureOp) -> None:
     if wanted == stated or is_subtype(stated, wanted, prover_at(op)) is Verdict.YES:
         return
     result = Rewriter.replace_value_with_new_type(op.result, stated)
-    cast = MatchCastOp(result, wanted)
+    what = "function value" if isinstance(op, MakeClosureOp) else "result"
+    cast = MatchCastOp(result, wanted, subject=f"{what} of @{op.callee.string_value()}")
     cast.result.name_hint = result.name_hint
     inherit_location(op, cast)
     result.replace_all_uses_with(cast.result)

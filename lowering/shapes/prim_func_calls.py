@@ -62,7 +62,9 @@ def _cast(call: DestinationPassing, index: int, declared: StructInfo, symbols: F
     wanted, new = _named(refine(actual, declared), symbols)
     if wanted == actual:
         return
-    cast = MatchCastOp(value, wanted, new)
+    given = len(call.arguments)
+    what = f"argument #{index}" if index < given else f"shape of result #{index - given}"
+    cast = MatchCastOp(value, wanted, new, f"{what} of a call")
     cast.result.name_hint = value.name_hint
     inherit_location(call, cast)
     Rewriter.insert_op(cast, InsertPoint.before(call))

@@ -66,7 +66,7 @@ def check_args(converter: Converter, op: CheckArgsOp) -> None:
 def match_cast(converter: Converter, op: MatchCastOp) -> None:
     """Checks that are left of a cast; the value stays what it is."""
     (declared,) = as_struct_infos((op.result.type,))
-    place = converter.at("match_cast")
+    place = converter.at(op.subject)
     values = [converter.get(op.value)]
     checks = TypeChecks(converter.emit, converter.sizes, converter.function, [declared], [place], values)
     converter.set(op.result, checks.run(op.match())[0])

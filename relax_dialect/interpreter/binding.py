@@ -12,7 +12,7 @@ from relax_dialect.struct_info.base import as_struct_infos
 def match_cast(frame: Frame, op: MatchCastOp) -> None:
     """Checks the value and binds symbols."""
     value = frame.get(op.value)
-    place = f"{frame.function}: match_cast{where(op)}"
+    place = f"{frame.function}: {op.subject}{where(op)}"
     bound = frame.bind(op, lambda: Contract(as_struct_infos((op.result.type,)), [place], tuple(op.symbols)), [value])
     frame.set(op.result, value)
     for name, witness in op.result_witnesses.items():

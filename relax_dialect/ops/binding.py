@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import OpResult, SSAValue
 from xdsl.irdl import (
@@ -43,7 +43,7 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
 
     The first result is the value; then comes one witness per bound symbol. A bound symbol is solved from the value:
     `m`, and also `m + 1` or `4 * m`. Fails at run time with the expected and actual fact (specification, "Evaluating
-    MatchCast").
+    MatchCast"). Its message calls the value what the attribute `subject` says, if a pass made the op.
 
     C1: the value can be of the type.
     C2: every bound symbol can be solved from the value.
@@ -59,11 +59,14 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
 
     traits = traits_def(CheckedWitness(), AliasesOperand())
 
-    def __init__(self, value: SSAValue, info: StructInfo, binds: Sequence[SymbolAttr | str] = ()):
+    def __init__(
+        self, value: SSAValue, info: StructInfo, binds: Sequence[SymbolAttr | str] = (), subject: str | None = None
+    ):
         symbols = [SymbolAttr(symbol) if isinstance(symbol, str) else symbol for symbol in binds]
         super().__init__(
             operands=[value],
             properties={"symbols": ArrayAttr(symbols)},
+            attributes={} if subject is None else {"subject": StringAttr(subject)},
             result_types=[info, [PrimType(value=symbol.symbol.data) for symbol in symbols]],
         )
         for witness, symbol in zip(self.witnesses, symbols, strict=True):
@@ -73,6 +76,12 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
     def symbols(self) -> tuple[SymbolAttr, ...]:
         """The symbols that the op binds, with their bounds."""
         return self.symbols_attr.data
+
+    @property
+    def subject(self) -> str:
+        """What messages call the value."""
+        given = self.attributes.get("subject")
+        return given.data if isinstance(given, StringAttr) else "match_cast"
 
     @property
     def result_witnesses(self) -> dict[str, OpResult]:

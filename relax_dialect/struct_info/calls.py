@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.erase import erase_symbols
@@ -48,7 +48,8 @@ def call_result(func: FuncType, arguments: Sequence[StructInfo], prover: Prover 
 
     The callee's symbols are solved from the arguments and put into its result type at once; a dimension whose symbol is
     only known at run time becomes unknown. An opaque callee returns what its derive function says, else its declared
-    result. Raises `Mismatch` if the arguments are wrong, `ValueError` if the derive function is not registered.
+    result. Raises `Mismatch` if the arguments are wrong, `ValueError` if the derive function is not registered or
+    fails.
     """
     if func.opaque:
         return CallOutcome(func.ret if func.derive is None else _derive(func.derive, arguments), None)
@@ -60,7 +61,13 @@ def _derive(name: str, arguments: Sequence[StructInfo]) -> StructInfo:
     function = _derive_functions.get(name)
     if function is None:
         raise ValueError(f"the derive function {name} is not registered")
-    return function(arguments)
+    try:
+        found = cast("object", function(arguments))
+    except Exception as error:
+        raise ValueError(f"the derive function {name} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(found, StructInfo):
+        raise ValueError(f"the derive function {name} expected to give a type, got {type(found).__name__}")
+    return found
 
 
 def open_function(func: FuncType, other: FuncType) -> FuncType:

@@ -1,6 +1,7 @@
 """What calls return, derive functions, and partial application."""
 
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 
@@ -59,6 +60,14 @@ def test_derive_function():
     assert call_result(callee, [info("tensor<[n], f32>"), info("object")]).ret == info("tensor<[n], f32>")
     with pytest.raises(ValueError, match="registered already"):
         register_derive_function("tests.first", lambda arguments: arguments[-1])
+
+
+def test_derive_function_fails():
+    register_derive_function("tests.second", lambda arguments: arguments[1])
+    register_derive_function("tests.nothing", lambda arguments: cast("StructInfo", None))
+    for name, message in (("second", "tests.second failed: IndexError: "), ("nothing", "to give a type, got NoneType")):
+        with pytest.raises(ValueError, match=message):
+            call_result(func(f'* derive "tests.{name}" -> !relax.object, pure'), [info("object")])
 
 
 def test_derive_function_is_not_registered():

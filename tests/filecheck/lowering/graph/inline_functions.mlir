@@ -29,11 +29,11 @@ relax.func @static[%n](%x: !relax.tensor<[4 * n], f32>) -> !relax.tensor<[4 * n]
 // What only the run time knows is bound and checked; symbols get new names where they would clash.
 // CHECK-LABEL: relax.func @dynamic
 // CHECK-NEXT:    %0 = relax.tuple(%x, %y)
-// CHECK-NEXT:    %1, %n_1 = relax.match_cast %0 : !relax.tuple<!relax.tensor<[n_1], f32>, !relax.tensor<[2 * n_1], f32>> binds [n_1 in [1, 8]]
+// CHECK-NEXT:    %1, %n_1 = relax.match_cast %0 : !relax.tuple<!relax.tensor<[n_1], f32>, !relax.tensor<[2 * n_1], f32>> binds [n_1 in [1, 8]] {subject = "arguments of @join"}
 // CHECK-NEXT:    %x_1 = relax.tuple_get %1[0]
 // CHECK-NEXT:    %y_1 = relax.tuple_get %1[1]
 // CHECK-NEXT:    %2 = relax.concat %x_1, %y_1
-// CHECK-NEXT:    %3 = relax.match_cast %2 : !relax.tensor<[_], f32>
+// CHECK-NEXT:    %3 = relax.match_cast %2 : !relax.tensor<[_], f32> {subject = "result of @join"}
 // CHECK-NEXT:    relax.return %3
 relax.func private @join[%n in [1, 8]](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[2 * n], f32>) -> !relax.tensor<[3 * n], f32> {
   %0 = relax.concat %x, %y

@@ -11,7 +11,7 @@ relax.func @entry[%n, %m in [1, 8]](%x: !relax.tensor<[n * m], f32>, %y: !relax.
 
 // A result that may not be what is declared is checked before it is returned.
 // CHECK-LABEL: relax.func @result
-// CHECK:         %x_2 = relax.match_cast %x_1 : !relax.tensor<[_, _], f32>
+// CHECK:         %x_2 = relax.match_cast %x_1 : !relax.tensor<[_, _], f32> {subject = "result"}
 // CHECK-NEXT:    relax.return %x_2
 relax.func @result(%x: !relax.tensor<*, f32>) -> !relax.tensor<[_, _], f32> {
   relax.return %x
@@ -29,7 +29,7 @@ relax.func @caller(%x: !relax.tensor<*, f32>) -> !relax.tensor<[_, _], f32> {
 // A function value takes what is left of the new signature; what was known of it is checked where it is made.
 // CHECK-LABEL: relax.func @value
 // CHECK:         %f = relax.make_closure @both(%x_1) : !relax.func<(!relax.object) -> !relax.tensor<[_], f32>, pure>
-// CHECK-NEXT:    %f_1 = relax.match_cast %f : !relax.func<(!relax.tensor<[n], f32>) -> !relax.tensor<[n], f32>, pure>
+// CHECK-NEXT:    %f_1 = relax.match_cast %f : !relax.func<(!relax.tensor<[n], f32>) -> !relax.tensor<[n], f32>, pure> {subject = "function value of @both"}
 // CHECK-NEXT:    relax.return %f_1
 relax.func @both[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
   relax.return %x
