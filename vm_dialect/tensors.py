@@ -93,7 +93,7 @@ def from_numpy(array: Array) -> tvm_ffi.Tensor:
     if element is None:
         raise TypeError(f"arrays of dtype {array.dtype} are not supported")
     if not array.flags.writeable or not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="), copy=True)
+        array = aligned_copy(array)
     if element.name == "bf16":
         return tvm_ffi.from_dlpack(_Renamed(array.view(np.uint16), element))
     return tvm_ffi.from_dlpack(array)
@@ -112,6 +112,14 @@ def aligned_bytes(size: int) -> Array:
     raw = np.empty(size + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + size]
+
+
+def aligned_copy(array: Array) -> Array:
+    """The elements in memory of their own, aligned to `ALIGNMENT`, in row-major and native byte order."""
+    dtype = array.dtype.newbyteorder("=")
+    copy = aligned_bytes(array.size * dtype.itemsize).view(dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def new_tensor(shape: Sequence[int], element: ElementType) -> tvm_ffi.Tensor:

@@ -24,6 +24,7 @@ from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 from tir_dialect.elements import TensorAttr, tensor_attr
 from tir_dialect.weights import WeightAttr
+from vm_dialect.tensors import aligned_copy
 
 PLAIN = "NCHW"
 WEIGHTS = "OIHW"
@@ -159,7 +160,7 @@ class Conversions:
 
 
 def _relaid(array: NDArray[Any], source: str, target: str) -> NDArray[Any]:
-    return np.ascontiguousarray(relaid(array, Layout(source).dims, Layout(target).dims))
+    return aligned_copy(relaid(array, Layout(source).dims, Layout(target).dims))
 
 
 def reshaped(value: SSAValue, dims: list[Dim]) -> list[Operation]:

@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.blocked_sums import LATENCY, load_of
+from lowering.schedule.cpu.blocked_shape import LATENCY
+from lowering.schedule.cpu.blocked_sums import load_of
 from lowering.schedule.cpu.bordered_windows import Border, Windowed, find_windowed
 from lowering.schedule.cpu.contraction import Factor
 from lowering.schedule.cpu.finish import Finish

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.blocked_sums import Blocks, Shape, find_blocks, load_of, tile_shape
+from lowering.schedule.cpu.blocked_shape import Shape, step_cycles, tile_shape
+from lowering.schedule.cpu.blocked_sums import Blocks, find_blocks, load_of
 from lowering.schedule.cpu.blocked_tile import LINE_BYTES, Ahead, Tile, TileMemory
 from lowering.schedule.cpu.blocked_turns import Turn, Turns, find_turns
 from lowering.schedule.cpu.contraction import Factor
@@ -73,13 +74,8 @@ class BlockedProduct:
 
     def _shape(self) -> Shape:
         line, channels = self.line.constant_value, self.channels.constant_value
-        return tile_shape(self.product.kernel.target, self.blocks.vectors, line, channels)
-
-    @property
-    def heights(self) -> tuple[int, ...]:
-        """How many pixels tiles may have: a line of unknown length takes the greatest that fits."""
-        most = self.shape.pixels
-        return (most,) if self.line.constant_value is not None else (most, *(h for h in (6, 1) if h < most))
+        registers, joined = self.product.kernel.target.vector_registers, len(self.blocks.pixels) > 1
+        return tile_shape(registers, self.blocks.vectors, line, channels, joined)
 
     def emit(self) -> None:
         """All results."""
@@ -104,13 +100,21 @@ class BlockedProduct:
         return self.product.size((*what.batch, *what.row, *what.outer, *what.column, *what.reduced))
 
     def _height(self) -> SSAValue:
-        """The pixels of a tile."""
+        """The pixels of a tile: those that take the least time for a line."""
         code, line = self.code, self.code.dim(self.line)
-        *more, least = self.heights
-        height = code.index(least)
-        for each in reversed(more):
-            height = code.select(code.compare("sge", line, each), code.index(each), height)
+        *more, least = self.shape.heights
+        height, time = code.index(least), self._time(line, least)
+        for each in more:
+            other = self._time(line, each)
+            fits = code.compare("sge", line, each)
+            better = code.select(fits, code.compare("sle", other, time), fits)
+            height, time = code.select(better, code.index(each), height), code.select(better, other, time)
         return height
+
+    def _time(self, line: SSAValue, height: int) -> SSAValue:
+        """How long a line takes in tiles of some height, in quarters of a cycle for each step of the sums."""
+        code, cycles = self.code, round(4 * step_cycles(height, self.tile.width))
+        return code.mul(code.divide(code.add(line, height - 1), height), cycles)
 
     # Units
 
@@ -213,7 +217,7 @@ class BlockedProduct:
             with self.code.otherwise(branch):
                 emit(smaller)
 
-        emit(self.heights)
+        emit(self.shape.heights)
 
     def _ahead(self, weights: SSAValue, number: SSAValue, turn: Turn | None) -> Ahead | None:
         """The weights that come next, which the tiles of one picture ask for together; `None` if they are near."""

@@ -16,12 +16,9 @@ from lowering.schedule.cpu.contraction import Factor, is_chain
 from lowering.schedule.cpu.places import Place
 from lowering.schedule.cpu.product import Product
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.target import Target
 
 MOST_VECTORS = 4
 """A block is at most so many vectors."""
-LATENCY = 4
-"""So many cycles after a multiply-add has begun its result can be added to."""
 
 
 @dataclass(frozen=True)
@@ -95,38 +92,6 @@ def _joined(product: Product, pixel: int) -> tuple[int, ...]:
         if before is None:
             return found
         found = (before, *found)
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A tile of sums: so many pixels of so many blocks."""
-
-    pixels: int
-    blocks: int
-
-
-def tile_shape(target: Target, vectors: int, pixels: int | None, blocks: int | None) -> Shape:
-    """The tile that takes the least time for a line of `pixels` and so many blocks, of `vectors` each."""
-    registers, best = target.vector_registers, Shape(1, 1)
-    least = float("inf")
-    for count in (1,) if blocks is None else range(1, min(blocks, 4) + 1):
-        width = count * vectors
-        most = max((registers - 1 - width) // width, 1)
-        for height in range(1, most + 1 if pixels is None else min(most, pixels) + 1):
-            tiles = -(-(pixels or 8 * most) // height) * -(-(blocks or 1) // count)
-            time = tiles * _cycles(height, width)
-            if time < least or (time == least and height > best.pixels):
-                least, best = time, Shape(height, count)
-    return best
-
-
-def _cycles(height: int, width: int) -> float:
-    """About how long one step of the sums takes: two multiply-adds, or two loads, at a time."""
-    return max(height * width / 2, (height + width) / 2, LATENCY) + OVERHEAD
-
-
-OVERHEAD = 0.25
-"""Cycles of a step that are not in proportion to the tile."""
 
 
 def load_of(factor: Factor) -> tuple[SSAValue, Place]:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.blocked_sums import Blocks, Shape
+from lowering.schedule.cpu.blocked_shape import Shape
+from lowering.schedule.cpu.blocked_sums import Blocks
 from lowering.schedule.cpu.product import Product
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of

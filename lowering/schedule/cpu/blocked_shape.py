@@ -1,0 +1,87 @@
+"""The tiles of products in blocks: how many pixels of how many blocks are summed at once.
+
+A line of known length has tiles of one height. For lines whose length is known when the program runs there are
+tiles of a few heights, and each call takes the one that takes the least time for all of the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+
+LATENCY = 4
+"""So many cycles after a multiply-add has begun its result can be added to."""
+WAITING = 8
+"""Cycles of a step in which multipliers wait, by the number of sums: as measured."""
+MOST_BLOCKS = 3
+"""Weights of more blocks at once were slower with every height."""
+GAIN = 0.03
+"""Tiles of one more height have to save so much of the time."""
+USUAL_SIDES = (7, 8, 10, 13, 14, 16, 20, 26, 28, 32, 40, 52, 56, 64, 80, 112, 128)
+"""Of pictures within networks, where nothing is known."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A tile of sums: so many pixels of so many blocks."""
+
+    heights: tuple[int, ...]
+    """How many pixels a tile may have, the greatest first; the last fits any line."""
+    blocks: int
+
+    @property
+    def pixels(self) -> int:
+        """How many pixels a tile has at most."""
+        return self.heights[0]
+
+
+@cache
+def tile_shape(registers: int, vectors: int, pixels: int | None, blocks: int | None, joined: bool) -> Shape:
+    """The tile that takes the least time for lines of `pixels` and so many blocks, of `vectors` each.
+
+    A line of unknown length is a side of a picture, or all of it if its lines are `joined`.
+    """
+    lengths = [side**2 if joined else side for side in USUAL_SIDES] if pixels is None else [pixels]
+    best, least = Shape((1,), 1), inf
+    for count in (1,) if blocks is None else range(1, min(blocks, MOST_BLOCKS) + 1):
+        width = count * vectors
+        most, groups = max((registers - 1 - width) // width, 1), -(-(blocks or 1) // count)
+        times = {height: _times(lengths, height, width) for height in range(most, 0, -1)}
+        heights, time = _few_heights(times) if pixels is None else _one_height(times)
+        if groups * time < least:
+            best, least = Shape(heights, count), groups * time
+    return best
+
+
+def _one_height(times: Mapping[int, Sequence[float]]) -> tuple[tuple[int, ...], float]:
+    """The best height, and its time."""
+    height = min(times, key=lambda each: sum(times[each]))
+    return (height,), sum(times[height])
+
+
+def _few_heights(times: Mapping[int, Sequence[float]]) -> tuple[tuple[int, ...], float]:
+    """A single pixel, and every height that gains enough beside the ones before; and the time with the best of them."""
+    heights, best = [1], times[1]
+    while True:
+        height, found = min(
+            ((height, [*map(min, best, more)]) for height, more in times.items()), key=lambda pair: sum(pair[1])
+        )
+        if sum(found) > (1 - GAIN) * sum(best):
+            return tuple(sorted(heights, reverse=True)), sum(best)
+        heights, best = [*heights, height], found
+
+
+def _times(lengths: Sequence[int], height: int, width: int) -> Sequence[float]:
+    """The cycles for a pixel of one step of the sums of lines."""
+    cycles = step_cycles(height, width)
+    return [-(-length // height) * cycles / length if height <= length else inf for length in lengths]
+
+
+def step_cycles(height: int, width: int) -> float:
+    """About how long one step of the sums of a tile takes: two multiply-adds, or two loads, at a time.
+
+    The fewer sums there are, the more often a multiplier waits for one of them.
+    """
+    return max(height * width / 2, (height + width) / 2, LATENCY) + WAITING / (height * width)
