@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tir_dialect.schedule.primitives import (
     blockizing,
     caching,
@@ -18,11 +20,26 @@ from tir_dialect.schedule.primitives import (
     reindexing,
     reverse_computing_at,
     rfactor,
+    sampling,
     splitting,
     storage,
     tensorizing,
 )
 from tir_dialect.schedule.state import ScheduleState
+
+ELSEWHERE = {
+    "annotate_buffer_access": "regions are inferred; tir.reads and tir.writes say them where they cannot be",
+    "cache_index": "equal indices are computed once when the function is lowered",
+    "enter_postproc": "tuning has no second phase",
+    "get_sref": "handles have the operation as op",
+    "read_at": "use cache_read and compute_at",
+    "set_axis_separator": "memory has one dimension",
+    "unsafe_hide_buffer_access": "regions are inferred; tir.reads and tir.writes say them where they cannot be",
+    "unsafe_set_dtype": "it would change results; cast in the expression that the function is made of",
+    "work_on": "a schedule has one function",
+    "write_at": "use cache_write and reverse_compute_at",
+}
+"""Primitives of TVM's that there are not, and what to do instead."""
 
 
 class Schedule(ScheduleState):
@@ -44,10 +61,18 @@ class Schedule(ScheduleState):
     get_blocks = queries.get_blocks
     get_loops = queries.get_loops
     get_child_blocks = queries.get_child_blocks
+    get_producers = queries.get_producers
+    get_consumers = queries.get_consumers
+    get_output_blocks = queries.get_output_blocks
+
+    sample_categorical = sampling.sample_categorical
+    sample_perfect_tile = sampling.sample_perfect_tile
+    sample_compute_location = sampling.sample_compute_location
 
     split = splitting.split
     fuse = fusing.fuse
     reorder = ordering.reorder
+    reorder_block_iter_var = ordering.reorder_block_iter_var
     tile = ordering.tile
     add_unit_loop = ordering.add_unit_loop
     loop_partition = partition.loop_partition
@@ -78,3 +103,11 @@ class Schedule(ScheduleState):
     pad_einsum = padding.pad_einsum
     blockize = blockizing.blockize
     tensorize = tensorizing.tensorize
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Says what stands for a primitive of TVM's that there is not."""
+            if name in ELSEWHERE:
+                raise AttributeError(f'there is no primitive "{name}": {ELSEWHERE[name]}')
+            raise AttributeError(f'a schedule has no attribute "{name}"')

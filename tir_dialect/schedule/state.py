@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from random import Random
 from typing import Any, TypeVar, cast
 
 from xdsl.ir import Operation
@@ -34,14 +35,17 @@ SPELLING = frozenset({"preserve_unit_iters"})
 class ScheduleState:
     """A function under transformation. Primitives check everything first and then change it in place."""
 
-    def __init__(self, func: PrimFuncOp):
+    def __init__(self, func: PrimFuncOp, *, seed: int = 0):
         self.func = func
+        self.random = Random(seed)
+        """What samples are drawn from."""
         self.trace = Trace()
         self._handles: dict[Operation, Loop | Block] = {}
         self._running: list[str] = []
         self._scope: Operation = func
         self._space: IndexSpace | None = None
         self._meant: dict[int, object] = {}
+        self._decided: dict[str, object] = {}
 
     @property
     def space(self) -> IndexSpace:
@@ -104,6 +108,10 @@ class ScheduleState:
         """Says what an argument of the primitive that runs means, for the trace."""
         self._meant[id(given)] = meant
 
+    def record_with(self, **decided: object) -> None:
+        """Adds arguments to what the trace says about the primitive that runs."""
+        self._decided = decided
+
     def error(self, message: str) -> ScheduleError:
         """The refusal of the primitive that runs."""
         return ScheduleError(self._running[0] if self._running else "schedule", message)
@@ -127,7 +135,7 @@ class ScheduleState:
         """Calls a primitive, and records it unless another primitive called it."""
         name = primitive.__name__
         if not self._running:
-            self._meant = {}
+            self._meant, self._decided = {}, {}
         self._running.append(name)
         try:
             kwargs = {key: value for key, value in kwargs.items() if key not in SPELLING}
@@ -146,7 +154,8 @@ class ScheduleState:
         if not self._running:
             meant = self._meant
             given = [meant.get(id(arg), arg) for arg in args]
-            self.trace.record(name, given, {key: meant.get(id(arg), arg) for key, arg in kwargs.items()}, result)
+            named = {key: meant.get(id(arg), arg) for key, arg in kwargs.items()}
+            self.trace.record(name, given, named | self._decided, result)
         return result
 
     def _find_block(

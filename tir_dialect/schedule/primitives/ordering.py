@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.dims import DimLike, constant
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.edits import after_removal, only_statement
+from tir_dialect.schedule.edits import after_removal, only_statement, rebuild_block
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.independence import check_reorderable
 from tir_dialect.schedule.materialize import header_value
@@ -118,6 +118,30 @@ def _header_depths(content: Sequence[Operation], order: Sequence[ForOp]) -> dict
             found[op] = max((depths.get(operand, 0) for operand in op.operands), default=0)
             depths.update((result, found[op]) for result in op.results)
     return found
+
+
+@primitive
+def reorder_block_iter_var(self: ScheduleState, block: Block, new_order: Sequence[int]) -> None:
+    """Puts the iterators of a block into another order, which loops and results do not depend on.
+
+    rewrite:
+        block(vi = i, vj = j)
+        -> block(vj = j, vi = i)
+
+    Refuses an order that is not one of all iterators.
+    """
+    iterators, body = block.op.iterators, block.op.body.block
+    if sorted(new_order) != list(range(len(iterators))):
+        raise self.error(f"expected the numbers 0 to {len(iterators) - 1} in any order, got {list(new_order)}")
+    old = list(body.args)
+    for number in new_order:
+        new = body.insert_arg(old[number].type, len(body.args))
+        new.name_hint = old[number].name_hint
+        old[number].replace_all_uses_with(new)
+    for argument in old:
+        body.erase_arg(argument)
+    chosen = [iterators[number] for number in new_order]
+    rebuild_block(block.op, [(it.kind, it.binding, it.extent) for it in chosen], block.op.condition)
 
 
 @primitive

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tir_dialect.analysis.structure import enclosing_loops
-from tir_dialect.schedule.edits import blocks_in
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.schedule.accesses import read_buffers, written_buffers
+from tir_dialect.schedule.edits import blocks_in, scope_of
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.state import ScheduleState, query
 
@@ -24,6 +29,35 @@ def get_blocks(self: ScheduleState) -> tuple[Block, ...]:
 def get_loops(self: ScheduleState, block: Block) -> tuple[Loop, ...]:
     """The loops around a block, up to the next block or the function, outermost first."""
     return tuple(self.loop(op) for op in enclosing_loops(block.op))
+
+
+@query
+def get_producers(self: ScheduleState, block: Block) -> tuple[Block, ...]:
+    """The blocks beside a block that write what it reads, in program order."""
+    reads = read_buffers(block.op)
+    return _beside(self, block.op, lambda other: not reads.isdisjoint(written_buffers(other)))
+
+
+@query
+def get_consumers(self: ScheduleState, block: Block) -> tuple[Block, ...]:
+    """The blocks beside a block that read what it writes, in program order."""
+    writes = written_buffers(block.op)
+    return _beside(self, block.op, lambda other: not writes.isdisjoint(read_buffers(other)))
+
+
+def _beside(self: ScheduleState, block: BlockOp, wanted: Callable[[BlockOp], bool]) -> tuple[Block, ...]:
+    scope = scope_of(block)
+    others = (op for op in blocks_in(scope) if op is not block and scope_of(op) is scope)
+    return tuple(self.block(op) for op in others if wanted(op))
+
+
+@query
+def get_output_blocks(self: ScheduleState, block: Block | None = None) -> tuple[Block, ...]:
+    """The blocks right in the function, or in a block, that write parameters or buffers from outside of that."""
+    scope = self.func if block is None else block.op
+    own = {op.buffer for op in scope.walk() if isinstance(op, AllocBufferOp)}
+    inner = (op for op in blocks_in(scope) if scope_of(op) is scope)
+    return tuple(self.block(op) for op in inner if written_buffers(op) - own)
 
 
 @query

@@ -1,0 +1,70 @@
+"""Choices at random, queries, and the order of iterators."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from tests.tir_dialect.schedule.support import elementwise, matmul, scheduled
+from tests.tir_dialect.schedule.test_loops import refuses
+from tir_dialect import te
+from tir_dialect.schedule import Schedule
+
+A = te.placeholder((24, 60), "i32", "A")
+
+
+def doubled():
+    b = te.compute((24, 60), lambda i, j: A[i, j] + 1, name="B")
+    return te.create_prim_func([A, te.compute((24, 60), lambda i, j: b[i, j] * 2, name="C")])
+
+
+def test_samples_are_replayed_as_they_were_drawn():
+    def transform(sch):
+        factor = sch.sample_categorical([2, 3, 5], [0.2, 0.3, 0.5])
+        for loop in sch.get_loops("C"):
+            tiles = sch.sample_perfect_tile(loop, 3, max_innermost_factor=4)
+            assert prod(tiles) in (24, 60)
+            assert tiles[-1] <= 4
+            outer, *_ = sch.split(loop, tiles)
+            sch.split(outer, [None, factor])
+        sch.compute_at("B", sch.sample_compute_location("B"))
+
+    sch = scheduled(doubled(), transform, [{}])
+    assert "decision" in sch.trace.as_python()
+
+
+def test_decisions_may_be_given_and_are_checked():
+    sch = Schedule(doubled())
+    loop = sch.get_loops("C")[0]
+    assert sch.sample_perfect_tile(loop, 2, decision=[6, 4]) == [6, 4]
+    assert sch.sample_categorical([7, 8], [0.5, 0.5], decision=1) == 8
+    assert sch.sample_compute_location("B", decision=0) is loop
+    refuses(sch, "expected 2 factors of 24, got [5, 4]", "sample_perfect_tile", loop, 2, decision=[5, 4])
+    refuses(sch, "expected a decision of 0 to 1, got 2", "sample_categorical", [7, 8], [0.5, 0.5], decision=2)
+    refuses(sch, "expected a probability for each candidate", "sample_categorical", [7, 8], [1.0])
+    refuses(sch, 'no block in loops reads what block "C" writes', "sample_compute_location", "C")
+    rows = Schedule(matmul())
+    refuses(rows, "expected a loop of constant extent", "sample_perfect_tile", rows.get_loops("C")[0], 2)
+
+
+def test_producers_consumers_and_outputs():
+    sch = Schedule(elementwise())
+    assert [block.name for block in sch.get_producers("C")] == ["B"]
+    assert [block.name for block in sch.get_consumers("B")] == ["C"]
+    assert sch.get_consumers("C") == ()
+    assert [block.name for block in sch.get_output_blocks()] == ["C"]
+
+
+def test_the_order_of_iterators_changes_nothing():
+    def transform(sch):
+        sch.reorder_block_iter_var("C", [2, 0, 1])
+        assert [value.name_hint for value in sch.get_block("C").op.body.block.args] == ["vr", "vi", "vj"]
+        refuses(sch, "expected the numbers 0 to 2 in any order, got [0, 1]", "reorder_block_iter_var", "C", [0, 1])
+
+    scheduled(matmul(), transform)
+
+
+def test_what_stands_for_a_primitive_that_there_is_not():
+    with pytest.raises(AttributeError, match=r'no primitive "read_at": use cache_read and compute_at'):
+        _ = Schedule(matmul()).read_at
