@@ -12,11 +12,13 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.image_calls import IMAGE_FORMS
 from relax_dialect.frontend.tvmscript.layout_calls import LAYOUT_FORMS
+from relax_dialect.frontend.tvmscript.loss_calls import LOSS_FORMS
 from relax_dialect.frontend.tvmscript.memory_calls import MEMORY_FORMS
 from relax_dialect.frontend.tvmscript.scope import FunctionRef
 from relax_dialect.frontend.tvmscript.static import describe
 from relax_dialect.frontend.tvmscript.tir_calls import call_dps_packed, call_tir, call_tir_inplace
 from relax_dialect.frontend.tvmscript.values import VALUE_FORMS
+from relax_dialect.frontend.tvmscript.vision_calls import VISION_FORMS
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.refine import refine
@@ -214,6 +216,8 @@ def _emit_te(reader: ExpressionReader, node: ast.Call) -> object:
 FORMS: Mapping[str, Form] = {
     **IMAGE_FORMS,
     **LAYOUT_FORMS,
+    **LOSS_FORMS,
+    **VISION_FORMS,
     **VALUE_FORMS,
     **MEMORY_FORMS,
     "call_tir": call_tir,

@@ -1,9 +1,9 @@
-"""`R.layout_transform`, whose index map is a lambda."""
+"""Layouts and shapes that the text describes: index maps as lambdas, lengths that follow from others."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -13,7 +13,8 @@ from relax_dialect.builder.operator_functions import function_of, operator_class
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.static import StaticReader, describe
-from tir_dialect.dims import Dim, FloorDivAtom, ModAtom, SymbolAtom, symbol
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim, FloorDivAtom, ModAtom, SymbolAtom, product, symbol
 from tir_dialect.dims.atoms import Atom
 
 if TYPE_CHECKING:
@@ -88,5 +89,35 @@ def _atom(reader: ExpressionReader, node: ast.AST, atom: Atom, places: Mapping[s
             reader.fail(node, f"expected indices and numbers in an index map, got {names or 'another function'}")
 
 
-LAYOUT_FORMS: Mapping[str, Callable[[ExpressionReader, ast.Call], object]] = {"layout_transform": _layout_transform}
-"""Calls with index maps."""
+def _reshape(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.reshape(x, (n, -1))`: one length may be -1, which is what is left; 0 is that of the operand."""
+    given = Arguments(reader.source, node, "R.reshape", "x shape", {"data": "x", "newshape": "shape"})
+    x, shape_node = reader.read(given.require("x")), given.require("shape")
+    value = reader.value(shape_node)
+    items, known = items_of(value), x.type.known_dims if isinstance(x.type, TensorType) else None
+    if items is not None and known is not None:
+        value = _filled_in(reader, shape_node, items, known)
+    shape = reader.shape(shape_node, value)
+    return reader.emit(node, lambda: function_of(operator_classes()["relax.reshape"])(x, shape))
+
+
+def _filled_in(
+    reader: ExpressionReader, node: ast.expr, items: Sequence[object], known: Sequence[Dim]
+) -> tuple[object, ...]:
+    """A new shape of a tensor with the lengths that 0 and -1 stand for."""
+    kept = [
+        known[at] if isinstance(each, int) and each == 0 and at < len(known) else each for at, each in enumerate(items)
+    ]
+    open_places = [at for at, each in enumerate(kept) if isinstance(each, int) and each == -1]
+    if len(open_places) == 1:
+        (place,) = open_places
+        rest = product(reader.to_dim(node, each) for at, each in enumerate(kept) if at != place)
+        kept[place] = reader.emit(node, lambda: product(known) // rest)
+    return tuple(kept)
+
+
+LAYOUT_FORMS: Mapping[str, Callable[[ExpressionReader, ast.Call], object]] = {
+    "layout_transform": _layout_transform,
+    "reshape": _reshape,
+}
+"""Calls with index maps, or with lengths that follow from others."""

@@ -79,6 +79,7 @@ def reader_buffer(
 
 
 def read_dims(reader: StaticReader, node: ast.expr, *, implicit: bool) -> list[Dim]:
+    """A shape: several dimensions, or one."""
     nodes_of = node.elts if isinstance(node, ast.Tuple | ast.List) else None
     if nodes_of is not None:
         return [reader.dim(each, implicit=implicit) for each in nodes_of]
@@ -98,6 +99,7 @@ def _scope(reader: StaticReader, node: ast.expr | None) -> str:
 
 
 def is_none(node: ast.expr) -> bool:
+    """Whether an argument is written as `None`."""
     return isinstance(node, ast.Constant) and node.value is None
 
 

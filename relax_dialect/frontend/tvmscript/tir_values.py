@@ -55,6 +55,9 @@ class Region:
     axes: tuple[Axis, ...]
 
 
+_ZERO = constant(0)
+
+
 @dataclass(eq=False)
 class Pointer:
     """Memory that has no shape yet: `T.allocate`, or the data of a buffer, from an element of its dtype on."""
@@ -63,7 +66,7 @@ class Pointer:
     dtype: Attribute
     scope: str
     buffer: Buffer | None = None
-    start: Place = constant(0)
+    start: Place = _ZERO
 
     @property
     def is_whole(self) -> bool:

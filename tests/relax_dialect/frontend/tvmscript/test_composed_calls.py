@@ -1,0 +1,91 @@
+"""Operators of TVM's that are several of ours: regions and boxes, volumes, losses, shapes with open lengths."""
+
+from textwrap import dedent
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relax_dialect.frontend.tvmscript import TVMScriptError, parse
+from tests.support.programs import run_everywhere
+
+RNG = np.random.default_rng(5)
+
+
+def result_of(head: str, body: str, *arguments: np.ndarray) -> Any:
+    text = f"@R.function\ndef f({head}):\n    return {dedent(body).strip()}\n"
+    return run_everywhere(parse(text), "f", arguments)
+
+
+def test_regions():
+    x = RNG.normal(size=(2, 1, 4, 6)).astype(np.float32)
+    rois = np.array([[1, 0, 0, 5, 3], [0, 2, 0, 5, 3]], np.float32)
+    head = 'x: R.Tensor((2, 1, 4, 6), "float32"), r: R.Tensor(("n", 5), "float32")'
+    body = """(R.vision.roi_pool(x, r, pooled_size=(2, 2), spatial_scale=1.0),
+        R.vision.roi_align(R.permute_dims(x, [0, 2, 3, 1]), r, 1, 1.0, 1, True, layout="NHWC", mode="avg"))"""
+    pooled, aligned = result_of(head, body, x, rois)
+    expected = [
+        [[x[i, 0, a : a + 2, c : c + w].max() for c in columns] for a in (0, 2)]
+        for i, columns, w in ((1, (0, 3), 3), (0, (2, 4), 2))
+    ]
+    np.testing.assert_array_equal(np.asarray(pooled)[:, 0], expected)
+    middle = [x[i, 0, 1, c] for i, c in ((1, 2), (0, 3))]
+    np.testing.assert_allclose(np.asarray(aligned)[:, 0, 0, 0], middle, rtol=1e-6)
+
+
+def test_boxes_of_all_classes():
+    boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]], np.float32)
+    scores = np.array([[[0.9, 0.8, 0.7], [0.1, 0.95, 0.2]]], np.float32)
+    head = 'b: R.Tensor((1, 3, 4), "float32"), s: R.Tensor((1, 2, 3), "float32")'
+    body = """R.vision.all_class_non_max_suppression(
+        b, s, R.const(2, "int64"), R.const([0.5], "float32"), R.const(0.3, "float32"), "onnx")"""
+    taken, count = result_of(head, body, boxes, scores)
+    np.testing.assert_array_equal(count, [3])
+    np.testing.assert_array_equal(taken, [[0, 0, 0], [0, 0, 2], [0, 1, 1], *[[0, 0, 0]] * 3])
+
+
+def test_volumes():
+    x = RNG.normal(size=(1, 2, 3, 2, 1)).astype(np.float32)
+    body = """R.image.resize3d(x, (2, 4, 1), layout="NDHWC", method="nearest_neighbor",
+        coordinate_transformation_mode="asymmetric")"""
+    result = result_of('x: R.Tensor((1, 2, 3, 2, 1), "float32")', body, x)
+    np.testing.assert_array_equal(result, x[:, :, [0, 0, 1, 2]][:, :, :, [0]])
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_likelihood(reduction: str):
+    p = RNG.normal(size=(3, 4, 2)).astype(np.float32)
+    t, w = np.array([[0, 3], [-1, 2], [1, 1]]), np.array([1, 2, 0.5, 4], np.float32)
+    head = 'p: R.Tensor(("n", 4, 2), "float32"), t: R.Tensor(("n", 2), "int64"), w: R.Tensor((4,), "float32")'
+    body = f'R.nn.nll_loss(p, t, w, reduction="{reduction}", ignore_index=-1)'
+    weight = np.where(t == -1, 0, w[t])
+    loss = -np.take_along_axis(p, np.maximum(t, 0)[:, None], 1)[:, 0] * weight
+    expected = {"mean": loss.sum() / weight.sum(), "sum": loss.sum(), "none": loss}[reduction]
+    np.testing.assert_allclose(result_of(head, body, p, t, w), expected.astype(np.float32), rtol=1e-5)
+
+
+def test_cross_entropy_and_open_lengths():
+    x, y = (RNG.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
+    head = 'x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n", 4), "float32")'
+    body = """(R.nn.cross_entropy_with_logits(x, y), R.nn.cross_entropy_with_logits(R.flatten(x), R.flatten(y)),
+        R.reshape(x, (2, -1)), R.reshape(y, (0, 2, -1)))"""
+    mean, total, flat, split = result_of(head, body, x, y)
+    np.testing.assert_allclose([mean * 3, total], [-(x * y).sum()] * 2, rtol=1e-5)
+    np.testing.assert_array_equal(flat, x.reshape(2, 6))
+    np.testing.assert_array_equal(split, y.reshape(3, 2, 2))
+
+
+ERRORS = {
+    "R.nn.nll_loss(x, x, reduction='all')": ("expected mean, sum or none, got all", 42),
+    "R.vision.roi_pool(x, x, (1, 2, 3), 1.0)": ("expected 2 lengths", 36),
+    "R.vision.roi_pool(x, x, 2, 1.0, 'CHW')": ("expected the layout NCHW or NHWC", 44),
+    "R.image.resize3d(x, 2, layout='NDH')": ("expected a layout of N, C, D, H and W", 42),
+}
+
+
+@pytest.mark.parametrize("call", ERRORS)
+def test_wrong_arguments(call: str):
+    message, column = ERRORS[call]
+    with pytest.raises(TVMScriptError, match=message) as caught:
+        parse(f'@R.function\ndef f(x: R.Tensor(("n", 4), "float32")):\n    return {call}\n')
+    assert (caught.value.line, caught.value.column) == (3, column)
