@@ -85,7 +85,7 @@ class Contract:
         return bindings
 
     def _check_dimension(self, placed: PlacedCheck, scope: Mapping[str, int]) -> None:
-        check, place = placed.check, place_text(placed.place, self.places)
+        check, place = placed.check, self._place(placed.place)
         left = check.lhs.evaluate(scope)
         pattern = self._pattern(placed.place)
         match check.kind:
@@ -108,17 +108,28 @@ class Contract:
         if low <= value and (high is None or value <= high):
             return
         wanted = f"at least {low}" if high is None else f"{low} to {high}"
-        place = place_text(bound.place, self.places)
+        place = self._place(bound.place)
         raise ValueError(f"{place}: expected {bound.symbol.symbol.data} in the range {wanted}, got {value}")
 
     def _origin(self, pattern: Dim | None) -> str:
         source = None if pattern is None else self.match.sources.get(str(pattern))
-        return "" if source is None else f" (from {place_text(source, self.places).split(': ')[-1]})"
+        return "" if source is None else f" (from {self._place(source).split(': ')[-1]})"
 
-    def _pattern(self, place: Place) -> Dim | None:
+    def _declared(self, place: Place) -> StructInfo:
         info = self.declared[place.root]
         for index in place.fields:
             info = info.fields[index] if isinstance(info, TupleType) else ObjectType()
+        return info
+
+    def _place(self, place: Place) -> str:
+        """What an error calls a place."""
+        fields = "".join(f" field {index}" for index in place.fields)
+        whole = f"{self.places[place.root]}{fields}"
+        is_whole = place.dim is None or isinstance(self._declared(place), PrimType)
+        return whole if is_whole else f"{whole} dimension {place.dim}"
+
+    def _pattern(self, place: Place) -> Dim | None:
+        info = self._declared(place)
         if isinstance(info, PrimType):
             return info.value
         return info.dims[place.dim or 0] if isinstance(info, TensorType | ShapeType) and info.dims else None
@@ -186,9 +197,3 @@ def _read(values: Sequence[Value], place: Place) -> int:
     if is_tensor(value):
         return value.shape[place.dim or 0]
     return value[place.dim or 0] if isinstance(value, Shape) else int(value)
-
-
-def place_text(place: Place, places: Sequence[str]) -> str:
-    """What an error calls a place."""
-    fields = "".join(f" field {index}" for index in place.fields)
-    return f"{places[place.root]}{fields}" + ("" if place.dim is None else f" dimension {place.dim}")

@@ -8,7 +8,7 @@ from xdsl.ir import Block
 
 from relax_dialect.interpreter.conform import Contract
 from relax_dialect.interpreter.control_flow import truth
-from relax_dialect.interpreter.frame import Frame, runs
+from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.runtime_values import Value
 from relax_dialect.ops.loops import ForOp, LoopOp, WhileOp
 from relax_dialect.struct_info.base import as_struct_infos
@@ -35,7 +35,7 @@ def for_(frame: Frame, op: ForOp) -> None:
     counter, upper = frame.get(op.lower), frame.get(op.upper)
     step = 1 if op.step is None else frame.get(op.step)
     if step < 1:
-        raise ValueError(f"{frame.function}: step: expected step in the range at least 1, got {step}")
+        raise ValueError(f"{frame.function}: step{where(op)}: expected step in the range at least 1, got {step}")
     body = op.body.block
     values: Sequence[Value] = frame.get_all(op.inits)
     while True:
@@ -61,7 +61,7 @@ def _enter(frame: Frame, op: LoopOp, block: Block, values: Sequence[Value]) -> N
 
 def _contract(frame: Frame, op: LoopOp) -> Contract:
     carried = as_struct_infos(argument.type for argument in op.carried(op.regions[0].block))
-    places = [f"{frame.function}: carried value #{index}" for index in range(len(carried))]
+    places = [f"{frame.function}: carried value #{index}{where(op)}" for index in range(len(carried))]
     return Contract(carried, places, tuple(op.symbols))
 
 

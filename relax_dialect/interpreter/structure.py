@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from relax_dialect.interpreter.frame import Frame, ends, runs
+from relax_dialect.interpreter.frame import Frame, ends, runs, where
 from relax_dialect.interpreter.functions import Function
 from relax_dialect.interpreter.runtime_values import Value
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
@@ -42,7 +42,7 @@ def return_(frame: Frame, op: ReturnOp) -> Value:
     if isinstance(parent, FuncOp | ClosureOp):
         declared = parent.function_type.ret
         if frame.interpreter.remember(op, lambda: _verdict(op, declared)) is not Verdict.YES:
-            frame.check(value, declared, "result")
+            frame.check(value, declared, f"result{where(op)}")
     return value
 
 

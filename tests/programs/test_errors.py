@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 
@@ -12,6 +13,7 @@ from xdsl.utils.exceptions import DiagnosticException, ParseError
 
 from lowering import build
 from lowering.parsing import parse_module
+from tests.support.programs import MODES, runner
 from vm_dialect import VirtualMachine
 
 PROGRAM = """
@@ -69,6 +71,43 @@ CASES = {
         r"main: argument #0 \(x\): expected memory aligned to 4 bytes, got remainder \d: pass an aligned copy",
     ),
 }
+
+
+CHECKS = """
+relax.func @result[%n](%x: !relax.object, %y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  relax.return %x
+}
+relax.func private @callee[%n](%x: !relax.tuple<!relax.tensor<[n], f32>, !relax.prim<i64, n>>) -> !relax.object {
+  relax.return %x
+}
+relax.func @call(%x: !relax.object, %y: !relax.tensor<[4], f32>) -> !relax.object {
+  %0 = relax.tuple(%y, %x)
+  %1 = relax.call @callee(%0) : !relax.object
+  relax.return %1
+}
+relax.func @carried(%x: !relax.tensor<[_], f32>, %y: !relax.tensor<[3], f32>) -> !relax.object {
+  %zero = relax.prim 0
+  %two = relax.prim 2
+  %0 = relax.for %i = %zero to %two [%m in [0, 9]](%a: !relax.tensor<[m], f32> = %y) {
+    %1 = relax.concat %a, %x axis = 0
+    relax.yield %1
+  }
+  relax.return %0
+}
+"""
+
+
+def test_checks_inside_of_programs_read_alike():
+    """What the interpreter says, compiled programs say, too."""
+    module = parse_module(CHECKS)
+    for name, args, message in (
+        ("result", (f32(3), f32(4)), "result: result at <text>:3:3 dimension 0: expected n = 4, got 3"),
+        ("call", (5, f32(4)), "argument #0 (x) field 1: expected n = 4 (from argument #0 (x) field 0 dimension 0)"),
+        ("carried", (f32(5), f32(3)), "carried: carried value #0 at <text>:16:3 dimension 0: expected m in the range"),
+    ):
+        for mode in MODES:
+            with pytest.raises(ValueError, match=re.escape(message)):
+                runner(module, name, mode)(*args)
 
 
 @pytest.mark.parametrize(("arguments", "kind", "message"), CASES.values(), ids=CASES)
