@@ -78,6 +78,7 @@ class OptimizeGraphPass(PipelinePass):
         # What is known when the program is compiled: first shapes, which let more operators have static operands.
         "fold-shape-computations",
         "adjust-matmul-order",
+        "expand-conv-transpose",
         "fold-constants",
         "fold-batch-norm",
         "simplify-arithmetic",

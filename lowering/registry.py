@@ -25,6 +25,7 @@ PASSES: dict[str, str] = {
     "bind-params": "lowering.graph.bind_params:BindParamsPass",
     "rewrite-attention": "lowering.graph.rewrite_attention:RewriteAttentionPass",
     "rewrite-normalization": "lowering.graph.rewrite_normalization:RewriteNormalizationPass",
+    "expand-conv-transpose": "lowering.graph.expand_conv_transpose:ExpandConvTransposePass",
     "simplify-arithmetic": "lowering.graph.simplify_arithmetic:SimplifyArithmeticPass",
     "fold-batch-norm": "lowering.graph.fold_batch_norm:FoldBatchNormPass",
     "convert-layout": "lowering.graph.convert_layout:ConvertLayoutPass",

@@ -1,0 +1,64 @@
+// RUN: relax-opt %s -p expand-conv-transpose --split-input-file | filecheck %s
+// RUN: relax-opt %s -p expand-conv-transpose,expand-conv-transpose --split-input-file | filecheck %s
+// RUN: relax-opt %s -p expand-conv-transpose --split-input-file --print-debuginfo | filecheck %s --check-prefix LOC
+
+// Four filters in the place of one, for the four places of the result that begin at a place of the data.
+// CHECK-LABEL: relax.func @pixels
+// CHECK:         [[SPLIT:%.*]] = relax.reshape %k,
+// CHECK-NEXT:    [[PLACES:%.*]] = relax.permute_dims [[SPLIT]] axes = [0, 2, 4, 6, 1, 3, 5]
+// CHECK-NEXT:    [[SHAPE:%.*]] = relax.shape [20, 8, 1, 1]
+// CHECK-NEXT:    [[FILTERS:%.*]] = relax.reshape [[PLACES]], [[SHAPE]]
+// CHECK-NEXT:    [[SUMS:%.*]] = relax.nn.conv2d %x, [[FILTERS]]
+// CHECK-NEXT:    [[SHAPE:%.*]] = relax.shape [n, 5, 2, 2, h, w]
+// CHECK-NEXT:    [[SPLIT:%.*]] = relax.reshape [[SUMS]], [[SHAPE]]
+// CHECK-NEXT:    [[BETWEEN:%.*]] = relax.permute_dims [[SPLIT]] axes = [0, 1, 4, 2, 5, 3]
+// CHECK-NEXT:    [[SHAPE:%.*]] = relax.shape [n, 5, 2 * h, 2 * w]
+// CHECK-NEXT:    [[Y:%.*]] = relax.reshape [[BETWEEN]], [[SHAPE]]
+// CHECK-NEXT:    relax.return [[Y]]
+// LOC: relax.nn.conv2d {{.*}} loc("{{.*}}":[[# @LINE + 2]]:3)
+relax.func @pixels[%n, %h, %w](%x: !relax.tensor<[n, 8, h, w], f32>, %k: !relax.tensor<[8, 5, 2, 2], f32>) -> !relax.object {
+  %y = relax.nn.conv2d_transpose %x, %k strides = [2, 2]
+  relax.return %y
+}
+
+// -----
+
+// A kernel that is no multiple of the stride gets zeros; what padding takes away is cut off.
+// CHECK-LABEL: relax.func @cut
+// CHECK:         [[K:%.*]] = relax.nn.pad %k pad_width = [0, 0, 0, 0, 0, 1]
+// CHECK:         [[FILTERS:%.*]] = relax.flip {{%.*}} axis = 2
+// CHECK-NEXT:    relax.nn.conv1d %x, [[FILTERS]] padding = [2, 1] groups = 2
+// CHECK:         [[ORDER:%.*]] = relax.permute_dims {{%.*}} axes = [0, 1, 3, 2]
+// CHECK-NEXT:    [[SHAPE:%.*]] = relax.shape [n, 6, 2 * w + 2]
+// CHECK-NEXT:    [[ALL:%.*]] = relax.reshape [[ORDER]], [[SHAPE]]
+// CHECK-NEXT:    [[Y:%.*]] = relax.strided_slice [[ALL]] axes = [2] begin = [1] end = [2 * w + 2]
+// CHECK-NEXT:    relax.return [[Y]]
+relax.func @cut[%n, %w](%x: !relax.tensor<[n, 4, w], f32>, %k: !relax.tensor<[4, 3, 5], f32>) -> !relax.object {
+  %y = relax.nn.conv1d_transpose %x, %k strides = [2] padding = [1, 2] output_padding = [1] groups = 2
+  relax.return %y
+}
+
+// -----
+
+// Without a stride the kernel is turned around, and that is all.
+// CHECK-LABEL: relax.func @turned
+// CHECK:         [[FILTERS:%.*]] = relax.flip {{%.*}} axis = 2
+// CHECK-NEXT:    [[Y:%.*]] = relax.nn.conv2d %x, [[FILTERS]] padding = [3, 0, 3, 0] dilation = [2, 1]
+// CHECK-NEXT:    relax.return [[Y]]
+relax.func @turned[%n, %h, %w](%x: !relax.tensor<[n, 4, h, w], f32>, %k: !relax.tensor<[4, 6, 3, 1], f32>) -> !relax.object {
+  %y = relax.nn.conv2d_transpose %x, %k padding = [1, 0, 1, 0] dilation = [2, 1]
+  relax.return %y
+}
+
+// -----
+
+// Both a stride and a dilation; a kernel of unknown size; another layout.
+// CHECK-LABEL: relax.func @stays
+// CHECK-COUNT-3: relax.nn.conv1d_transpose
+relax.func @stays[%n, %w, %s](%x: !relax.tensor<[n, 4, w], f32>, %k: !relax.tensor<[4, 3, 5], f32>, %u: !relax.tensor<[4, 3, s], f32>, %t: !relax.tensor<[n, w, 4], f32>) -> !relax.object {
+  %0 = relax.nn.conv1d_transpose %x, %k strides = [2] dilation = [3]
+  %1 = relax.nn.conv1d_transpose %x, %u strides = [2]
+  %2 = relax.nn.conv1d_transpose %t, %k strides = [2] data_layout = "NWC"
+  %3 = relax.tuple(%0, %1, %2)
+  relax.return %3
+}
