@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from typing import Any, Protocol, cast
+
+
+class FunctionRef(Protocol):
+    """A function of a parsed LLVM module."""
+
+    is_declaration: bool
 
 
 class ModuleRef(Protocol):
@@ -12,6 +19,7 @@ class ModuleRef(Protocol):
 
     triple: str
     data_layout: str
+    functions: Iterable[FunctionRef]
 
     def verify(self) -> None:
         """Raises `RuntimeError` with LLVM's message if the module is malformed."""
@@ -42,7 +50,7 @@ class TargetRef(Protocol):
         ...
 
 
-class PassManager(Protocol):
+class ModulePasses(Protocol):
     """LLVM passes in order."""
 
     def run(self, module: ModuleRef, builder: object) -> None:
@@ -50,11 +58,23 @@ class PassManager(Protocol):
         ...
 
 
+class FunctionPasses(Protocol):
+    """LLVM passes that look at one function, in order."""
+
+    def run(self, function: FunctionRef, builder: object) -> None:
+        """Rewrites the function in place."""
+        ...
+
+
 class PassBuilder(Protocol):
     """Makes LLVM's standard pipelines."""
 
-    def getModulePassManager(self) -> PassManager:
+    def getModulePassManager(self) -> ModulePasses:
         """The pipeline of the tuning options."""
+        ...
+
+    def getFunctionPassManager(self) -> FunctionPasses:
+        """The part of it that simplifies single functions."""
         ...
 
 

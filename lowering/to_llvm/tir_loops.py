@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, VectorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from lowering.codegen.compiler import SCALAR_LOOP
 from lowering.codegen.metadata import LOOP_HINTS
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.tir_allocation import allocate, nested_allocations, release
+from tir_dialect.ops.calls import CallOp, ForeignCallOp
+from tir_dialect.ops.control_flow import WhileOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import StoreOp
 from tir_dialect.types import LoopKind
 
 UNROLL_LIMIT = 4096
@@ -87,7 +91,7 @@ def emit_loop(
 
 
 def _hints(e: Emitter, loop: ForOp) -> DictionaryAttr | None:
-    """LLVM's own hints among the annotations, and the wish to unroll."""
+    """LLVM's own hints among the annotations, the wish to unroll, and that LLVM may look for lanes."""
     hints: dict[str, Attribute] = {}
     if loop.annotations is not None:
         hints = {key: value for key, value in loop.annotations.data.items() if key.startswith("llvm.loop.")}
@@ -97,7 +101,23 @@ def _hints(e: Emitter, loop: ForOp) -> DictionaryAttr | None:
             hints["llvm.loop.unroll.enable"] = UnitAttr()
         elif turns * sum(1 for _ in loop.body.walk()) <= UNROLL_LIMIT:
             hints["llvm.loop.unroll.full"] = UnitAttr()
+    elif not hints and _is_scalar(loop):
+        hints[SCALAR_LOOP] = UnitAttr()
     return DictionaryAttr(hints) if hints else None
+
+
+def _is_scalar(loop: ForOp) -> bool:
+    """Whether a loop writes, but holds neither vectors nor loops that stay nor calls."""
+    writes = False
+    for op in loop.body.walk():
+        if isinstance(op, WhileOp | CallOp | ForeignCallOp):
+            return False
+        if isinstance(op, ForOp) and op.kind.data is not LoopKind.UNROLLED:
+            return False
+        if any(isinstance(value.type, VectorType) for value in (*op.operands, *op.results)):
+            return False
+        writes = writes or isinstance(op, StoreOp)
+    return writes
 
 
 def integer_annotation(loop: ForOp, name: str) -> int | None:

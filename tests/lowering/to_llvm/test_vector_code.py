@@ -202,3 +202,27 @@ def test_contraction_can_be_switched_off(tir):
     separate = llvm_text(lower_prim_funcs(functions, LoweringOptions(512, contract=False)))
     assert "contract" not in separate
     assert "fmul contract" in llvm_text(lower_prim_funcs(functions, LoweringOptions(512)))
+
+
+@pytest.mark.parametrize(("zeros", "left"), [("vectorized (%j) in (%c8)", False), ("(%j) in (%n)", True)])
+def test_loops_are_left_to_llvm_only_where_one_has_no_vectors(zeros: str, left: bool, optimized):
+    text = f"""
+    tir.prim_func @f[%n](%X: !tir.buffer<[n * 8], f32>, %Y: !tir.buffer<[n], f32>) {{
+      %c8 = arith.constant 8 : index
+      %one = arith.constant 1.0 : f32
+      tir.for (%i) in (%n) {{
+        %at = arith.muli %i, %c8 : index
+        tir.for vectorized (%j) in (%c8) {{
+          %k = arith.addi %at, %j : index
+          %x = tir.load %X[%k]
+          %y = arith.addf %x, %x : f32
+          tir.store %y, %X[%k]
+        }}
+      }}
+      tir.for {zeros} {{
+        tir.store %one, %Y[%j]
+      }}
+    }}"""
+    ir = optimized(text, AVX2)
+    assert ("\nvector.body" in ir) == left
+    assert (ir.count("load <8 x float>") > 1) == left
