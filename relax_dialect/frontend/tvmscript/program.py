@@ -38,6 +38,11 @@ class PrimFunction(Protocol):
         """The symbol that the parameter at a place of the text became."""
         ...
 
+    @property
+    def result(self) -> BufferType | None:
+        """Where the function writes what it returns: its last parameter, which the text has not."""
+        ...
+
     def is_unused(self, index: int) -> bool:
         """Whether the function has no parameter for that of the text at a place, since it does not use it."""
         ...
@@ -117,6 +122,9 @@ class Program:
     def call(self, reader: ExpressionReader, node: ast.AST, name: str, arguments: Sequence[Expr]) -> Expr | None:
         """Calls a relax function, or a PrimFunc with the tensors that it writes, which gives nothing."""
         if (func := self.kernel(name)) is not None:
+            if (result := func.result) is not None:
+                out = TensorType(result.shape, result.dtype)
+                return reader.emit(node, lambda: self._builder.call_tir(name, arguments, out))
             call_kernel(reader, node, func, arguments)
             return None
         self._require_relax(reader, node, name, "call it by R.call_tir")

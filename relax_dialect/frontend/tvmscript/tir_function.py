@@ -19,12 +19,14 @@ from relax_dialect.frontend.tvmscript.static import StaticReader
 from relax_dialect.frontend.tvmscript.tir_blocks import drop_inferable_regions
 from relax_dialect.frontend.tvmscript.tir_buffers import bind_buffer
 from relax_dialect.frontend.tvmscript.tir_expressions import BUILD_ERRORS
+from relax_dialect.frontend.tvmscript.tir_jumps import RETURN, jump_of, returned_value
 from relax_dialect.frontend.tvmscript.tir_parameters import (
     Parameter,
     declare_handles,
     find_symbols,
     match_handles,
     read_parameters,
+    read_scalar_type,
 )
 from relax_dialect.frontend.tvmscript.tir_statements import TirStatementReader
 from relax_dialect.frontend.tvmscript.tir_values import Handle, pointer_to
@@ -90,9 +92,19 @@ class PrimFunctionReader:
 
     def read_body(self) -> None:
         """Fills the function; `finish` comes when all of them are filled."""
-        self._bind(self._reader, self.op)
-        self._reader.block = self.op.body.block
-        self._reader.body(self._body)
+        reader = self._reader
+        self._bind(reader, self.op)
+        reader.block = self.op.body.block
+        reader.jumps.prepare(self.node, self._body)
+        reader.body(self._body)
+
+    @property
+    def result(self) -> BufferType | None:
+        """Where the function writes what it returns: its last parameter, which the text has not."""
+        returns = self.node.returns
+        values = (returned_value(each) for each in ast.walk(self.node) if jump_of(self.aliases, each) == RETURN)
+        dtype = None if returns is None else read_scalar_type(self._reader, returns)
+        return None if dtype is None or not any(values) else BufferType([], dtype)
 
     def finish(self) -> None:
         """Verifies the function and drops what it says twice; errors are at the statement that made the op."""
@@ -167,6 +179,8 @@ class PrimFunctionReader:
                 params.append((_hint(each.buffer_name), each.buffer))
             elif each.dtype is not None and not each.is_symbol:
                 params.append((_hint(each.name), scalar_type(each.dtype)))
+        if (result := self.result) is not None:
+            params.append(("returned", result))
         func = PrimFuncOp(
             self.node.name,
             [SymbolAttr(name) for name in symbols],
@@ -188,6 +202,8 @@ class PrimFunctionReader:
                 self._bind_buffer(reader, each, SSAValue.get(value, type=BufferType))
             elif each.dtype is not None:
                 reader.scope.bind(each.name, reader.variable(value, lookup(each.dtype).type, each.name))
+        if self.result is not None:
+            reader.jumps.result = bind_buffer(reader, SSAValue.get(next(values), type=BufferType), "returned")
         known = set(func.symbol_names)
         for name in list(reader.scope.names()):
             found = reader.scope.find(name)

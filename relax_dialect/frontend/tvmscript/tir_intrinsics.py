@@ -50,7 +50,7 @@ def refuse(reader: TirExpressionReader, node: ast.Call, name: str) -> NoReturn:
     if (reason := reason_against(name)) is not None:
         reader.fail(node.func, f"T.{name} {reason}")
     if name in ("break_loop", "continue_loop"):
-        reader.fail(node.func, "loops run to their end; write a condition, or a while loop")
+        reader.fail(node.func, f"T.{name} is a statement, which has no value")
     reader.fail(node.func, f"there is no function T.{name}{suggestion(name, [*FUNCTIONS, *FORMS])}")
 
 

@@ -46,7 +46,7 @@ def read_parameters(reader: StaticReader, node: ast.FunctionDef) -> list[Paramet
     """The parameters with what their annotations say; integers and symbols of shapes become dimensions."""
     found = [Parameter(argument.arg, argument) for argument in parameters(reader.source, node)]
     for each in found:
-        if (dtype := _scalar(reader, each.node.annotation)) is not None:
+        if (dtype := read_scalar_type(reader, each.node.annotation)) is not None:
             each.dtype = dtype
             if is_size(dtype):
                 reader.declare(each.node, each.name)
@@ -62,7 +62,8 @@ def is_size(dtype: Attribute | None) -> bool:
     return dtype in (i32, i64)
 
 
-def _scalar(reader: StaticReader, node: ast.expr | None) -> Attribute | None:
+def read_scalar_type(reader: StaticReader, node: ast.expr | None) -> Attribute | None:
+    """The dtype that an annotation such as `T.int32` names; `None` for another one."""
     target = node.func if isinstance(node, ast.Call) and not node.args else node
     name = None if target is None else reader.aliases.name_in("tir", target)
     return parse_dtype(name) if name is not None and is_dtype_name(name) else None

@@ -9,22 +9,23 @@ from xdsl.ir import SSAValue
 
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.scope import FunctionRef, ModuleRef
-from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer
+from relax_dialect.frontend.tvmscript.tir_buffers import alloc
+from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer, Region
 from relax_dialect.frontend.tvmscript.tir_views import view
 from tir_dialect.dims import Dim
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.te.coerce import is_index
+from tir_dialect.te.conversions import to_dtype
+from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.types import BufferType
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.tir_statements import TirStatementReader
 
 
-def call_prim_func(reader: TirStatementReader, node: ast.Call) -> bool:
-    """Reads `cls.f(A, B)`; false if the call is of something else."""
-    callee = _callee(reader, node.func)
-    if callee is None:
-        return False
+def call_prim_func(reader: TirStatementReader, node: ast.Call, callee: str) -> object:
+    """Calls a PrimFunc; the value is what it returns, which it writes behind its other arguments."""
     func = reader.program.prim_func(callee)
     if func is None:
         reader.fail(node.func, f"{callee} is a relax function, which a PrimFunc cannot call")
@@ -42,13 +43,21 @@ def call_prim_func(reader: TirStatementReader, node: ast.Call) -> bool:
             arguments.append(_argument(reader, argument, param))
         else:
             reader.fail(argument, f"{callee} takes {len(func.op.params)} arguments")
+    result = None if func.result is None else alloc(reader, node, func.result, "returned")
+    if result is not None:
+        arguments.append(result.value)
     _solve(func.op, arguments, sizes, reader, node)
     values = [sizes[name] for name in func.op.symbol_names]
     reader.block.add_op(reader.emit(node, lambda: CallOp(callee, values, arguments)))
-    return True
+    if result is None:
+        return None
+    # read at once: the next call writes elsewhere, but what is returned may be used after other effects
+    (value,) = reader.values(node, reader.load(node, Region(result, ())))
+    return reader.variable(value, result.tensor.dtype)
 
 
-def _callee(reader: TirStatementReader, node: ast.expr) -> str | None:
+def callee_of(reader: TirStatementReader, node: ast.expr) -> str | None:
+    """The PrimFunc of the module that an expression names."""
     if isinstance(node, ast.Name):
         found = reader.scope.find(node.id)
         if isinstance(found, FunctionRef):
@@ -69,7 +78,9 @@ def _argument(reader: TirStatementReader, node: ast.expr, param: SSAValue) -> SS
         if not isinstance(value, Buffer):
             reader.fail(node, f"expected a buffer of type {param.type}")
         return value.value
-    made = reader.scalar_value(node, value)
+    # what has no dtype of its own takes that of the parameter
+    is_open = isinstance(value, bool | int | float | Dim) or (isinstance(value, Scalar) and is_index(value.dtype))
+    made = reader.scalar_value(node, value, to_dtype(str(param.type)) if is_open else None)
     if made.type != param.type:
         reader.fail(node, f"expected a scalar of type {param.type}, got {made.type}; convert it with T.Cast")
     return made

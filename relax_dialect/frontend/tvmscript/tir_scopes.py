@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from relax_dialect.frontend.tvmscript import tir_blocks
 from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.tir_control import nest
 from relax_dialect.frontend.tvmscript.tir_intrinsics import refuse
 from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, read_loops
 from tir_dialect.dims import Dim, constant
@@ -34,7 +35,7 @@ def read_scope(reader: TirStatementReader, node: ast.With) -> None:
     elif name == "init":
         _init(reader, node)
     elif name in ("grid", "serial", "parallel", "vectorized", "unroll"):
-        reader.nest(node, read_loops(reader, call), targets, node.body)
+        nest(reader, node, read_loops(reader, call), targets, node.body)
     elif name in ("Let", "LetStmt", "let"):
         _let(reader, node, call, targets)
     elif name in ("allocate", "decl_buffer", "buffer_decl"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
 
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringAttr
 from xdsl.ir import Block
@@ -14,14 +13,14 @@ from relax_dialect.frontend.tvmscript import tir_blocks
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.declarations import declarations
 from relax_dialect.frontend.tvmscript.errors import Source
-from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scope import Scope, Unbound
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
 from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, allocate, allocate_pointer
+from relax_dialect.frontend.tvmscript.tir_control import read_assert, read_for, read_if, read_while
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader, is_vector_region
-from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, place_of, read_loops
+from relax_dialect.frontend.tvmscript.tir_jumps import Jumps, jump_of
 from relax_dialect.frontend.tvmscript.tir_promotion import converted
 from relax_dialect.frontend.tvmscript.tir_scopes import read_scope
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Region, Vector
@@ -30,9 +29,8 @@ from relax_dialect.frontend.tvmscript.tir_views import declare, match_region
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import lookup
 from tir_dialect.name_hints import as_name_hint
-from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
+from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import StoreOp
-from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.te.expr import Expr as Scalar
 
 _ALLOCATIONS = frozenset({"alloc_buffer", "sblock_alloc_buffer", "alloc_local", "block_alloc_buffer"})
@@ -44,15 +42,22 @@ class TirStatementReader(TirExpressionReader):
     def __init__(self, source: Source, aliases: Aliases, scope: Scope, program: Program):
         super().__init__(source, aliases, scope)
         self.program = program
+        self.jumps = Jumps(self)
         self.extents: dict[str, tuple[Dim, Dim]] = {}
         """First value and number of values of the loop variables that are visible."""
 
     def body(self, statements: Sequence[ast.stmt]) -> None:
         """Reads statements into the current block."""
-        for statement in statements:
+        for place, statement in enumerate(statements, 1):
             before = self.block.last_op
             self._statement(statement)
             self._locate(statement, before)
+            if place < len(statements) and self.jumps.leaves(statement):
+                op = IfOp(self.jumps.running(statement))
+                with self.inside(op.then_body.block):
+                    self.body(statements[place:])
+                self.block.add_op(op)
+                return
 
     def _locate(self, node: ast.stmt, before: object) -> None:
         """Gives the ops that a statement has made its place."""
@@ -75,6 +80,9 @@ class TirStatementReader(TirExpressionReader):
             self.block, self.axes, self.extents = saved
 
     def _statement(self, node: ast.stmt) -> None:
+        if (kind := jump_of(self.aliases, node)) is not None:
+            self.jumps.jump(node, kind)
+            return
         match node:
             case ast.Assign(targets=[target]):
                 self._assign(node, target, node.value)
@@ -83,28 +91,21 @@ class TirStatementReader(TirExpressionReader):
             case ast.AugAssign():
                 self._augmented(node)
             case ast.For():
-                self._for(node)
+                read_for(self, node)
             case ast.While():
-                self._while(node)
+                read_while(self, node)
             case ast.If():
-                self._if(node)
+                read_if(self, node)
             case ast.With():
                 read_scope(self, node)
             case ast.Assert():
-                self._assert(node)
+                read_assert(self, node)
             case ast.Expr():
                 self._effect(node.value)
-            case ast.Pass() | ast.Return(value=None | ast.Constant(value=None)):
+            case ast.Pass():
                 pass
             case _:
-                self._refuse(node)
-
-    def _refuse(self, node: ast.stmt) -> NoReturn:
-        if isinstance(node, ast.Return):
-            self.fail(node, "a PrimFunc returns nothing; store the result in a buffer")
-        if isinstance(node, ast.Break | ast.Continue):
-            self.fail(node, "loops run to their end; write a condition, or a while loop")
-        self.fail(node, "expected a store, a binding, a loop, a branch, a block or a call")
+                self.fail(node, "expected a store, a binding, a loop, a branch, a block or a call")
 
     # Bindings and stores
 
@@ -222,61 +223,7 @@ class TirStatementReader(TirExpressionReader):
     def _row_at(self, node: ast.AST, region: Region, value: object) -> Region:
         self.fail(node, "expected as many elements as the vector has lanes, as A[i:i + 8]")
 
-    # Control flow
-
-    def _for(self, node: ast.For) -> None:
-        if node.orelse:
-            self.fail(node.orelse[0], "a loop has no else")
-        loops = read_loops(self, node.iter)
-        targets = node.target.elts if isinstance(node.target, ast.Tuple | ast.List) else [node.target]
-        self.nest(node, loops, targets, node.body)
-
-    def nest(self, node: ast.AST, loops: Sequence[Loop], targets: Sequence[ast.expr], body: Sequence[ast.stmt]) -> None:
-        """Reads statements into a nest of loops."""
-        names = [each.id for each in targets if isinstance(each, ast.Name)]
-        together = names[0] if len(targets) == len(names) == 1 != len(loops) else None
-        if together is not None:
-            # one name for the variables of all loops
-            names = [place_of(together, index) for index in range(len(loops))]
-        elif len(names) != len(loops) or len(targets) != len(loops):
-            self.fail(node, f"expected {len(loops)} loop variables, got {len(targets)}")
-        with self.inside():
-            variables = [self._open(node, *pair) for pair in zip(loops, names, strict=True)]
-            if together is not None:
-                self.scope.bind(together, tuple(variables))
-            self.body(body)
-
-    def _open(self, node: ast.AST, loop: Loop, name: str) -> Scalar:
-        variable = open_loop(self, node, loop, name)
-        self.scope.bind(name, variable)
-        self.extents.pop(name, None)
-        if isinstance(loop.lower, Dim) and isinstance(loop.upper, Dim) and loop.step == 1:
-            self.extents[name] = (loop.lower, loop.upper - loop.lower)
-        return variable
-
-    def _while(self, node: ast.While) -> None:
-        op = WhileOp()
-        with self.inside(op.before.block):
-            self.block.add_op(ConditionOp(self.condition(node.test)))
-        with self.inside(op.body.block):
-            self.body(node.body)
-        self.block.add_op(op)
-
-    def _if(self, node: ast.If) -> None:
-        op = IfOp(self.condition(node.test))
-        for statements, region in ((node.body, op.then_body), (node.orelse, op.else_body)):
-            with self.inside(region.block):
-                self.body(statements)
-        self.block.add_op(op)
-
-    def _assert(self, node: ast.Assert) -> None:
-        message = "the assertion does not hold"
-        if node.msg is not None:
-            found = self.value(node.msg)
-            # the kind of error, then the parts of the message
-            parts = _texts(found)
-            message = "".join(parts[1:] if len(parts) > 1 else parts) or message
-        self.block.add_op(AssertOp(self.condition(node.test), message))
+    # Effects
 
     def _effect(self, node: ast.expr) -> None:
         if isinstance(node, ast.Constant):
@@ -304,15 +251,12 @@ class TirStatementReader(TirExpressionReader):
                 self._called(node)
 
     def _called(self, node: ast.Call) -> None:
-        from relax_dialect.frontend.tvmscript.tir_prim_calls import call_prim_func
+        value = self.value(node)
+        if isinstance(value, Scalar):
+            self.values(node, value)
 
-        if not call_prim_func(self, node):
-            value = self.value(node)
-            if isinstance(value, Scalar):
-                self.values(node, value)
+    def call(self, node: ast.Call) -> object:
+        from relax_dialect.frontend.tvmscript.tir_prim_calls import call_prim_func, callee_of
 
-
-def _texts(value: object) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    return [text for each in items_of(value) or () for text in _texts(each)]
+        callee = callee_of(self, node.func)
+        return super().call(node) if callee is None else call_prim_func(self, node, callee)
