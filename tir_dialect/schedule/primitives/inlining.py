@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from xdsl.dialects import arith
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.edits import erase_nest
 from tir_dialect.schedule.elementwise import ElementBlock, element_block, iterators_of_indices, own_allocation
 from tir_dialect.schedule.handles import Block, is_inside
-from tir_dialect.schedule.materialize import header_value
+from tir_dialect.schedule.inverse import inverse
+from tir_dialect.schedule.materialize import Materializer, header_value
+from tir_dialect.schedule.moves import iterator_extent
+from tir_dialect.schedule.normalize import Less, emit_conditions
 from tir_dialect.schedule.program_order import describe, runs_between
 from tir_dialect.schedule.state import ScheduleState, primitive
 
@@ -57,8 +63,9 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
         for i: C[i] = g(B[i])
         -> for i: C[i] = g(f(A[i]))
 
-    Refuses blocks that do more than store one element per instance, that do not read the buffer between element by
-    element, or all of it; producers that are reductions; and buffers that others use.
+    The buffer may be read in another order, `B[i // 4, i % 4]`, and elements that nobody reads are not stored. Refuses
+    blocks that do more than store one element per instance, or that read an element of the buffer between several
+    times; producers that are reductions; and buffers that others use.
     """
     consumer = element_block(self, block.op)
     allocation, loads = _intermediate(self, consumer)
@@ -66,12 +73,11 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     producer = enclosing_block(store)
     if producer is None:
         raise self.error(f'buffer "{allocation.buffer.name_hint}" is not written by a block')
-    positions = _positions(self, block.op, loads[0], loads[0].indices)
-    _check_whole(self, block.op, allocation, positions)
     _check_moved_up(self, consumer, producer, allocation.buffer)
-    values = _bind_iterators(self, block.op, positions, store.indices)
+    values = _values_at(self, block.op, loads[0], store, allocation)
     known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
-    _clone_ops(block.op.body.block, {**values, **known}, InsertPoint.before(store), skip=loads)
+    point = _where_it_runs(self, block.op, values, store)
+    _clone_ops(block.op.body.block, {**values, **known}, point, skip=loads)
     Rewriter.erase_op(store)
     erase_nest(block.op)
     Rewriter.erase_op(allocation)
@@ -168,7 +174,9 @@ def _intermediate(self: ScheduleState, consumer: ElementBlock) -> tuple[AllocBuf
     if len(own) != 1:
         raise self.error(f'block "{name}" reads {len(own)} allocated buffers that nobody else reads, expected one')
     ((buffer, loads),) = own.items()
-    if any(list(load.indices) != list(loads[0].indices) or load.lanes is not None for load in loads):
+    space = IndexSpace(consumer.op)
+    places = [[space.dim_of(index) or index for index in load.indices] for load in loads]
+    if any(place != places[0] for place in places) or any(load.lanes is not None for load in loads):
         raise self.error(f'block "{name}" reads several elements of buffer "{buffer.name_hint}"')
     if any(load.parent is not consumer.op.body.block for load in loads):
         raise self.error(f'block "{name}" reads buffer "{buffer.name_hint}" under a condition')
@@ -192,16 +200,62 @@ def _producer_store(self: ScheduleState, allocation: AllocBufferOp, loads: Seque
     return stores[0]
 
 
-def _check_whole(
+def _values_at(
+    self: ScheduleState, block: BlockOp, load: LoadOp, store: StoreOp, allocation: AllocBufferOp
+) -> dict[SSAValue, SSAValue]:
+    """The values of a block's iterators in the instance that loads what `store` has stored."""
+    positions = iterators_of_indices(block, load.indices)
+    if positions is not None:
+        _check_units(self, block, allocation, positions)
+        return _bind_iterators(self, block, positions, store.indices)
+    space, outside = IndexSpace(block), IndexSpace(enclosing_block(store) or self.func)
+    indices = [space.dim_of(index) for index in load.indices]
+    places = [outside.dim_of(index) for index in store.indices]
+    names = {value: space.variable(value).dim.as_symbol or "" for value in block.body.block.args}
+    found = None
+    if None not in indices and None not in places:
+        dims, targets = ([each for each in row if each is not None] for row in (indices, places))
+        found = inverse(space, dims, targets, set(names.values()), allocation.buffer_type.shape)
+    if found is None:
+        raise self.error(f'block "{block.block_name.data}" may read an element of its input several times')
+    emitter = Materializer(self.func, outside, InsertPoint.before(store))
+    for place, value in zip(places, store.indices, strict=True):
+        emitter.remember(place or constant(0), value)
+    return {value: emitter.emit(outside.prover.simplify(found[name])) for value, name in names.items()}
+
+
+def _check_units(
     self: ScheduleState, block: BlockOp, allocation: AllocBufferOp, positions: Sequence[int | None]
 ) -> None:
+    """Refuses the index 0 where there are other elements."""
     for position, extent in zip(positions, allocation.buffer_type.shape, strict=True):
-        covered = constant(1) if position is None else self.space.dim_of(block.extents[position])
-        if covered is None or self.space.prover.equal(covered, extent) is not True:
-            raise self.error(
-                f'block "{block.block_name.data}" covers {covered} of {extent} elements of buffer '
-                f'"{allocation.buffer.name_hint}"'
-            )
+        if position is None and extent.constant_value != 1:
+            name, hint = block.block_name.data, allocation.buffer.name_hint
+            raise self.error(f'block "{name}" covers 1 of {extent} elements of buffer "{hint}"')
+
+
+def _where_it_runs(
+    self: ScheduleState, block: BlockOp, values: Mapping[SSAValue, SSAValue], store: StoreOp
+) -> InsertPoint:
+    """The place for what a block does for the element that is stored: under a condition if there may be no instance."""
+    outside = IndexSpace(enclosing_block(store) or self.func)
+    emitter = Materializer(self.func, outside, InsertPoint.before(store))
+    conditions: list[Less | SSAValue] = []
+    for number, argument in enumerate(block.body.block.args):
+        value, extent = outside.dim_of(values[argument]), iterator_extent(self, block, number)
+        if value is None:
+            below = arith.CmpiOp(values[argument], emitter.emit(extent), "slt")
+            conditions.append(emitter.insert(below))
+            continue
+        emitter.remember(value, values[argument])
+        if outside.prover.less(value, extent) is not True:
+            conditions.append(Less(value, extent))
+    condition = emit_conditions(emitter, conditions)
+    if condition is None:
+        return InsertPoint.before(store)
+    branch = IfOp(condition)
+    Rewriter.insert_op(branch, InsertPoint.before(store))
+    return InsertPoint.at_end(branch.then_body.block)
 
 
 def _check_moved_up(self: ScheduleState, consumer: ElementBlock, producer: BlockOp, between: SSAValue) -> None:
