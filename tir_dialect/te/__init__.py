@@ -77,7 +77,7 @@ from tir_dialect.te.operators import (
 from tir_dialect.te.prim_func import create_prim_func
 from tir_dialect.te.reducer import Reducer, comm_reducer, reduce_axis
 from tir_dialect.te.reductions import all, any, max, max_value, min, min_value, prod, sum
-from tir_dialect.te.shapes import var
+from tir_dialect.te.shapes import size_var, var
 from tir_dialect.te.tensor import Tensor, placeholder
 
 __all__ = [
@@ -156,6 +156,7 @@ __all__ = [
     "sign",
     "sin",
     "sinh",
+    "size_var",
     "sqrt",
     "sum",
     "tan",

@@ -47,6 +47,12 @@ class Expr:
     def __iter__(self) -> Iterator[Expr]:
         raise TypeError("a te expression is a scalar and cannot be iterated over")
 
+    def astype(self, dtype: str) -> Expr:
+        """The value converted to a dtype, as by `te.cast`."""
+        from tir_dialect.te.conversions import cast as convert
+
+        return convert(self, dtype)
+
     def __eq__(self, other: object) -> Any:
         return _operators().compare("eq", self, cast("Operand", other))
 

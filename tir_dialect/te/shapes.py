@@ -9,6 +9,9 @@ from tir_dialect.dims import Dim, DimLike, symbol, to_dim
 from tir_dialect.te import nodes
 from tir_dialect.te.expr import Expr
 
+SIZE_DTYPES = ("index", "int32", "int64", "i32", "i64")
+"""What callers call the type of sizes."""
+
 ExtentLike: TypeAlias = "DimLike | Expr"
 """An integer, a dimension, its text (`"2 * n"`), or index arithmetic on those."""
 
@@ -16,9 +19,18 @@ ShapeLike: TypeAlias = "Sequence[ExtentLike] | ExtentLike"
 """Extents; one alone is a vector's."""
 
 
-def var(name: str) -> Dim:
-    """A shape symbol: an integer that is known when the kernel runs. Equal names are the same symbol."""
+def var(name: str, dtype: str = "index") -> Dim:
+    """A shape symbol: an integer that is known when the kernel runs. Equal names are the same symbol.
+
+    Sizes have 64 bits, whatever integer the dtype names; ValueError for a float, which only `te.scalar` takes.
+    """
+    if dtype not in SIZE_DTYPES:
+        raise ValueError(f'te: the size "{name}" expected one of {", ".join(SIZE_DTYPES)}, got {dtype}; use te.scalar')
     return symbol(name)
+
+
+size_var = var
+"""TVM's name for a size that is not negative, as all of ours are."""
 
 
 def to_dimension(what: str, value: ExtentLike) -> Dim:

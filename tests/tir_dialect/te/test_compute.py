@@ -162,3 +162,10 @@ def test_names_that_are_no_identifiers():
     func = te.create_prim_func([X, te.compute((n,), lambda i: X[i] + 1, name="T.add 1")])
     func.verify()
     assert blocks(func) == ["T.add 1"]
+
+
+def test_sizes_and_conversions_as_tvm_writes_them():
+    assert te.var("n", "int64") is te.size_var("n") is te.var("n")
+    with pytest.raises(ValueError, match="expected one of index, int32, int64, i32, i64, got float32"):
+        te.var("n", "float32")
+    assert str(te.scalar("x", "f32").astype("int32").dtype) == "i32"
