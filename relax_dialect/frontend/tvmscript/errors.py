@@ -31,8 +31,11 @@ class TVMScriptError(ValueError):
     @classmethod
     def of_all(cls, errors: Sequence[TVMScriptError]) -> TVMScriptError:
         """The first of several errors in the order of the text, with the others."""
-        places = {(error.line, error.column, error.message): error for error in errors}
+        flat = [each for error in errors for each in (error, *error.others)]
+        places = {(error.line, error.column, error.message): error for error in flat}
         first, *others = [places[key] for key in sorted(places)]
+        for error in others:
+            error.others = ()
         first.others = tuple(others)
         return first
 
@@ -86,6 +89,11 @@ class Source:
         shown = " " * self.indent + self._line(line)
         number = self.first_line + line - 1
         return TVMScriptError(message, self.filename, number, column + self.indent, shown, width)
+
+    def error_of_file(self, line: int, column: int, message: str) -> TVMScriptError:
+        """The error at a line and column of the file, as `location` gives them."""
+        line, column = line - self.first_line + 1, column - self.indent
+        return self.error_at(line, column, message, len(self._line(line)) - column + 1)
 
     def location(self, node: ast.AST) -> tuple[str, int, int]:
         """File, line and column of a node, counted from 1."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ast
-import struct
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, i64
 from xdsl.ir import Attribute, OpResult
-from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.builder import operators as builder_operators
 from relax_dialect.builder.block_builder import BlockBuilder
@@ -21,15 +19,16 @@ from relax_dialect.frontend.tvmscript.evaluator import DIM_FUNCTIONS, is_number,
 from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.operators import call_operator
 from relax_dialect.frontend.tvmscript.program import Program
+from relax_dialect.frontend.tvmscript.recovery import BUILD_ERRORS, at_ops
 from relax_dialect.frontend.tvmscript.scope import FunctionRef, ModuleRef, Scope
 from relax_dialect.frontend.tvmscript.static import StaticReader, describe
 from relax_dialect.frontend.tvmscript.types import TypeReader
 from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.values import PrimOp
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.verifiers import Violations
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim
 
@@ -69,18 +68,6 @@ _UNARY: dict[type[ast.unaryop], str] = {
     ast.Not: "logical_not",
 }
 
-BUILD_ERRORS = (
-    VerifyException,
-    Mismatch,
-    ValueError,
-    TypeError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    struct.error,
-)
-"""What builder and op classes raise for a program that is wrong."""
-
 
 def _is_prim(value: Expr) -> bool:
     return isinstance(value.type, PrimType)
@@ -109,11 +96,13 @@ class ExpressionReader(StaticReader):
 
     @contextmanager
     def errors_at(self, node: ast.AST) -> Generator[None]:
-        """Gives errors of the end of a scope the place of `node`."""
+        """Gives errors of the end of a scope the place of `node`, or that of the op which breaks a rule."""
         try:
             yield
         except TVMScriptError:
             raise
+        except Violations as error:
+            raise at_ops(self.source, node, error.violations) from error
         except BUILD_ERRORS as error:
             self.fail(node, str(error))
 

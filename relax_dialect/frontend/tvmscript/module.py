@@ -11,11 +11,10 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.frontend.tvmscript.declarations import declarations
 from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
-from relax_dialect.frontend.tvmscript.expressions import BUILD_ERRORS
 from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.purity import impure_functions
-from relax_dialect.frontend.tvmscript.recovery import mentions
+from relax_dialect.frontend.tvmscript.recovery import BUILD_ERRORS, at_ops, mentions
 from relax_dialect.frontend.tvmscript.relax_function import RelaxFunctionReader
 from relax_dialect.frontend.tvmscript.scope import Scope
 from relax_dialect.frontend.tvmscript.signature import as_attributes, decorator_options, read_dictionary
@@ -23,6 +22,7 @@ from relax_dialect.frontend.tvmscript.source import Tree
 from relax_dialect.frontend.tvmscript.static import StaticReader
 from relax_dialect.frontend.tvmscript.tir_function import PrimFunctionReader
 from relax_dialect.ops.structure import FuncOp
+from relax_dialect.verifiers import Violations
 from tir_dialect.ops.function import PrimFuncOp
 
 _KINDS = {
@@ -206,6 +206,8 @@ class ModuleReader:
         attributes = as_attributes(self._source, self._place(), self._contents.attributes)
         try:
             module = builder.finalize()
+        except Violations as error:
+            raise at_ops(self._source, self._place(), error.violations) from error
         except BUILD_ERRORS as error:
             self._source.fail(self._place(), str(error))
         module.attributes |= attributes

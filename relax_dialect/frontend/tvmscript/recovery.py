@@ -3,11 +3,29 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator
+import struct
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from relax_dialect.frontend.tvmscript.errors import DependentError, TVMScriptError
+from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.frontend.tvmscript.errors import DependentError, Source, TVMScriptError
 from relax_dialect.frontend.tvmscript.scope import Failed, Scope
+from relax_dialect.struct_info.match import Mismatch
+from relax_dialect.verifiers import Violation
+
+BUILD_ERRORS = (
+    VerifyException,
+    Mismatch,
+    ValueError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    struct.error,
+)
+"""What builder and op classes raise for a program that is wrong."""
 
 
 class Findings:
@@ -43,6 +61,18 @@ class Findings:
         """Raises the errors, if there are any."""
         if self._errors:
             raise TVMScriptError.of_all(self._errors)
+
+
+def at_ops(source: Source, node: ast.AST, violations: Sequence[Violation]) -> TVMScriptError:
+    """The errors of rules that ops break, at their places in the text; at `node` where an op has none."""
+    found: list[TVMScriptError] = []
+    for violation in violations:
+        place = violation.op.location
+        if isinstance(place, FileLineColLoc):
+            found.append(source.error_of_file(place.line.data, place.column.data, violation.message))
+        else:
+            found.append(source.error(node, violation.message))
+    return TVMScriptError.of_all(found)
 
 
 def _bound(node: ast.stmt) -> list[str]:

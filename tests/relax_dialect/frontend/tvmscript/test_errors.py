@@ -108,7 +108,7 @@ PRIM_ERRORS = {
     "T.reads(A[0])": "T.reads belongs into a block",
     "with T.sblock('b'):\n        vi = T.axis.spatia(8, 0)\n        B[vi] = A[vi]": "expected T.axis.spatial",
     "with T.sblock('b'):\n        vi = T.axis.remap('S', [k])\n        B[vi] = A[vi]": "the variables of loops",
-    "for i in range(8):\n        with T.sblock('b'):\n            T.where(i < 4)\n            B[i] = A[i]": (
+    "for i in range(0, 8, 2):\n        with T.sblock('b'):\n            T.where(i < 4)\n            B[i] = A[i]": (
         "uses the loop variable"
     ),
     "with T.launch_thread('threadIdx.x', 8) as t:\n        pass": "for GPUs",
@@ -235,3 +235,24 @@ def test_all_independent_errors_are_reported():
         "the name undefined is not defined here",
     ):
         assert message in text
+
+
+IN_DATAFLOW = """
+@R.function
+def f(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+    with R.dataflow():
+        y = {callee}(x)
+        R.output(y)
+    return y
+
+@R.function
+def g(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+    return f(x)
+"""
+
+
+@pytest.mark.parametrize("callee", ["f", "g"])
+def test_recursion_in_a_dataflow_region_is_told_where_it_is(callee: str):
+    with pytest.raises(TVMScriptError, match=f"calls @{callee} recursively") as caught:
+        parse(IN_DATAFLOW.format(callee=callee))
+    assert (caught.value.line, caught.value.column) == (5, 9)
