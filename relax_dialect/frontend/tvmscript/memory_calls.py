@@ -11,6 +11,7 @@ from xdsl.ir import Attribute
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.view_calls import view_as
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, StorageTensorOp
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import Dim, product, symbol
@@ -75,22 +76,28 @@ def _kill(reader: ExpressionReader, node: ast.Call) -> object:
 
 
 def _view(reader: ExpressionReader, node: ast.Call) -> object:
-    """`R.memory.view(x, shape, dtype, offset)` as long as it shows all elements as they are: a reshape."""
+    """`R.memory.view(x, shape, dtype, offset)`: a reshape where it shows all elements as they are."""
     given = Arguments(reader.source, node, "R.memory.view", "data shape dtype relative_byte_offset")
     value = reader.read(given.require("data"))
     info = value.type if isinstance(value.type, TensorType) else TensorType(None, None)
-    for name, same in (("dtype", info.dtype), ("relative_byte_offset", 0)):
-        argument = given.get(name)
-        if argument is None or (isinstance(argument, ast.Constant) and argument.value is None):
-            continue
-        got = _dtype(reader, argument) if name == "dtype" else reader.dim(argument).constant_value
-        if got != same:
-            reader.fail(argument, "a view of other elements or of another dtype is not taken; use R.reshape, R.astype")
-    shape = given.get("shape")
-    if shape is None or (isinstance(shape, ast.Constant) and shape.value is None):
+    shape_node, dtype_node, offset_node = (_given(given, name) for name in ("shape", "dtype", "relative_byte_offset"))
+    dtype = info.dtype if dtype_node is None else _dtype(reader, dtype_node)
+    offset = 0 if offset_node is None else reader.dim(offset_node).constant_value
+    if offset is None:
+        reader.fail(offset_node or node, "expected an offset that is known when the text is read")
+    if dtype != info.dtype or offset:
+        dims = info.dims if shape_node is None else _dims(reader, shape_node)
+        return view_as(reader, node, value, TensorType(dims, dtype), offset)
+    if shape_node is None:
         return value
-    target = reader.shape(shape, reader.value(shape))
+    target = reader.shape(shape_node, reader.value(shape_node))
     return reader.emit(node, lambda: function_of(operator_classes()["relax.reshape"])(value, target))
+
+
+def _given(given: Arguments, name: str) -> ast.expr | None:
+    """An argument that is not `None`."""
+    node = given.get(name)
+    return None if isinstance(node, ast.Constant) and node.value is None else node
 
 
 MEMORY_FORMS: Mapping[str, Form] = {

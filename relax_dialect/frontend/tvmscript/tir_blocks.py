@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -15,7 +15,7 @@ from relax_dialect.frontend.tvmscript.signature import as_attributes, read_dicti
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS
 from relax_dialect.frontend.tvmscript.tir_loops import place_of
-from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Region
+from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Place, Region
 from tir_dialect.analysis.regions import block_regions
 from tir_dialect.dims import Dim, constant
 from tir_dialect.name_hints import as_name_hint
@@ -24,6 +24,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.regions import DeclarationOp, ReadsOp, WritesOp
 from tir_dialect.te import nodes
+from tir_dialect.te.expr import INDEX
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.types import IteratorKind
 
@@ -38,15 +39,19 @@ _AXES = {
 _REMAP = {"S": IteratorKind.SPATIAL, "R": IteratorKind.REDUCE}
 
 
+Extents: TypeAlias = "Mapping[str, tuple[Place, Place]]"
+"""First value and number of values of loop variables."""
+
+
 @dataclass
 class Iterator:
     """One iterator of a block: what it is bound to, and its domain."""
 
     name: str
     kind: IteratorKind
-    lower: Dim
-    extent: Dim
-    binding: Scalar | Dim
+    lower: Place
+    extent: Place
+    binding: Place
 
 
 @dataclass
@@ -66,7 +71,7 @@ class Head:
 
 
 def read_head(
-    reader: TirExpressionReader, statements: Sequence[ast.stmt], extents: dict[str, tuple[Dim, Dim]]
+    reader: TirExpressionReader, statements: Sequence[ast.stmt], extents: Extents
 ) -> tuple[Head, list[ast.stmt]]:
     """The head of a block, and the statements that are left; `extents` are the domains of loop variables."""
     head, rest = Head(), list[ast.stmt]()
@@ -119,9 +124,7 @@ def _flattened(args: Sequence[ast.expr]) -> list[ast.expr]:
 # Iterators
 
 
-def _axes(
-    reader: TirExpressionReader, target: ast.expr, value: ast.expr, extents: dict[str, tuple[Dim, Dim]]
-) -> list[Iterator] | None:
+def _axes(reader: TirExpressionReader, target: ast.expr, value: ast.expr, extents: Extents) -> list[Iterator] | None:
     """The iterators that `vi = T.axis.spatial(...)` makes; `None` for another statement."""
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         pairs = zip(target.elts, value.elts, strict=True)
@@ -138,23 +141,21 @@ def _axes(
     given = Arguments(reader.source, value, f"T.{name}", "dom binding dtype")
     domain, binding_node = given.require("dom"), given.get("binding")
     lower, extent = _domain(reader, domain)
-    binding: Scalar | Dim = lower
+    binding: Place = lower
     if binding_node is not None:
         binding = reader.index(binding_node, reader.value(binding_node))
     return [Iterator(target.id, _AXES[kind], lower, extent, binding)]
 
 
-def _domain(reader: TirExpressionReader, node: ast.expr) -> tuple[Dim, Dim]:
+def _domain(reader: TirExpressionReader, node: ast.expr) -> tuple[Place, Place]:
     """`n`, or `(lower, upper)`: the first value and how many there are."""
     if isinstance(node, ast.Tuple | ast.List) and len(node.elts) == 2:
-        lower, upper = (reader.dim(each) for each in node.elts)
-        return lower, upper - lower
-    return constant(0), reader.dim(node)
+        lower, upper = (reader.index(each, reader.value(each)) for each in node.elts)
+        return lower, reader.index(node, reader.apply(node, "Sub", upper, lower))
+    return constant(0), reader.index(node, reader.value(node))
 
 
-def _remap(
-    reader: TirExpressionReader, target: ast.expr, call: ast.Call, extents: dict[str, tuple[Dim, Dim]]
-) -> list[Iterator]:
+def _remap(reader: TirExpressionReader, target: ast.expr, call: ast.Call, extents: Extents) -> list[Iterator]:
     """`vi, vj = T.axis.remap("SR", [i, j])`: an iterator for each loop, over the same values."""
     given = Arguments(reader.source, call, "T.axis.remap", "kinds bindings dtype")
     kinds, bindings = reader.text(given.require("kinds")), given.require("bindings")
@@ -184,11 +185,25 @@ def _loop_names(reader: TirExpressionReader, node: ast.expr) -> Sequence[ast.exp
     return [ast.copy_location(name, node) for name in names]
 
 
+def loops_used(reader: TirExpressionReader, head: Head, rest: Sequence[ast.stmt], extents: Extents) -> list[Iterator]:
+    """Opaque iterators for the loop variables that a block uses without one of its own."""
+    places = [each for node in (*rest, *head.reads, *head.writes) for each in ast.walk(node)]
+    names = [each for each in places if isinstance(each, ast.Name)]
+    own = {each.name for each in head.iterators} | {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    used = {each.id for each in names} - own
+    found: list[Iterator] = []
+    for name, (lower, extent) in extents.items():
+        variable = reader.scope.find(name)
+        if name in used and isinstance(variable, Scalar):
+            found.append(Iterator(name, IteratorKind.OPAQUE, lower, extent, variable))
+    return found
+
+
 def open_block(reader: TirExpressionReader, node: ast.AST, name: str, head: Head) -> BlockOp:
     """Appends a block and goes into it, with its iterators bound."""
     bindings = [_from_zero(reader, node, each) for each in head.iterators]
     operands = [
-        (each.kind, reader.index_value(node, binding), reader.dim_value(node, each.extent))
+        (each.kind, reader.index_value(node, binding), reader.index_value(node, each.extent))
         for each, binding in zip(head.iterators, bindings, strict=True)
     ]
     hints = [as_name_hint(each.name) for each in head.iterators]
@@ -196,18 +211,29 @@ def open_block(reader: TirExpressionReader, node: ast.AST, name: str, head: Head
     reader.block.add_op(op)
     reader.block = op.body.block
     for each, argument in zip(head.iterators, op.body.block.args, strict=True):
-        variable = nodes.IterVar(each.name, constant(0), each.extent, each.kind.value)
-        reader.names.variables[variable] = argument
-        reader.axes = (*reader.axes, variable)
-        known = each.lower.constant_value
-        shifted = variable if known == 0 else FUNCTIONS["Add"](variable, each.lower)
+        variable = _variable(reader, each, argument)
+        shifted = variable if _is_zero(each.lower) else FUNCTIONS["Add"](variable, each.lower)
         reader.scope.bind(each.name, shifted)
     return op
 
 
-def _from_zero(reader: TirExpressionReader, node: ast.AST, iterator: Iterator) -> Scalar | Dim:
+def _variable(reader: TirExpressionReader, iterator: Iterator, argument: SSAValue) -> Scalar:
+    """An iterator as a scalar, of which is known that it is not negative if its extent is a dimension."""
+    if not isinstance(iterator.extent, Dim):
+        return reader.variable(argument, INDEX, iterator.name)
+    variable = nodes.IterVar(iterator.name, constant(0), iterator.extent, iterator.kind.value)
+    reader.names.variables[variable] = argument
+    reader.axes = (*reader.axes, variable)
+    return variable
+
+
+def _is_zero(place: Place) -> bool:
+    return isinstance(place, Dim) and place.constant_value == 0
+
+
+def _from_zero(reader: TirExpressionReader, node: ast.AST, iterator: Iterator) -> Place:
     """The binding counted from the start of the domain, where ours begin."""
-    if iterator.lower.constant_value == 0:
+    if _is_zero(iterator.lower):
         return iterator.binding
     return reader.index(node, reader.apply(node, "Sub", iterator.binding, iterator.lower))
 

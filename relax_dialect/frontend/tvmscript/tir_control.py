@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from xdsl.ir import SSAValue
 
 from relax_dialect.frontend.tvmscript.evaluator import items_of
+from relax_dialect.frontend.tvmscript.tir_functions import loads
 from relax_dialect.frontend.tvmscript.tir_jumps import BREAK, CONTINUE, RETURN, jumps_of
 from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, place_of, read_loops
 from relax_dialect.frontend.tvmscript.tir_promotion import promoted
 from tir_dialect import te
-from tir_dialect.dims import Dim
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
 from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.te.expr import Expr as Scalar
@@ -78,8 +78,9 @@ def _open(reader: TirStatementReader, node: ast.AST, loop: Loop, name: str) -> S
     variable = open_loop(reader, node, loop, name)
     reader.scope.bind(name, variable)
     reader.extents.pop(name, None)
-    if isinstance(loop.lower, Dim) and isinstance(loop.upper, Dim) and loop.step == 1:
-        reader.extents[name] = (loop.lower, loop.upper - loop.lower)
+    if loop.step == 1 and not loads(loop.lower) and not loads(loop.upper):
+        count = reader.apply(node, "Sub", loop.upper, loop.lower)
+        reader.extents[name] = (loop.lower, reader.index(node, count))
     return variable
 
 

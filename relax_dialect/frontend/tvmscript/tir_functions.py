@@ -76,12 +76,12 @@ def _truth(value: Any) -> Scalar:
 
 def logical_and(one: Any, other: Any) -> Scalar:
     """Both conditions; what the second one loads is guarded by the first one."""
-    return _lazy_and(one, other) if _loads(other) else te.logical_and(_truth(one), _truth(other))
+    return _lazy_and(one, other) if loads(other) else te.logical_and(_truth(one), _truth(other))
 
 
 def logical_or(one: Any, other: Any) -> Scalar:
     """One of the conditions; what the second one loads is guarded by the first one."""
-    return _lazy_or(one, other) if _loads(other) else te.logical_or(_truth(one), _truth(other))
+    return _lazy_or(one, other) if loads(other) else te.logical_or(_truth(one), _truth(other))
 
 
 def logical_not(value: Any) -> Scalar:
@@ -89,7 +89,8 @@ def logical_not(value: Any) -> Scalar:
     return te.logical_not(_truth(value))
 
 
-def _loads(value: Any) -> bool:
+def loads(value: Any) -> bool:
+    """Whether a scalar reads memory."""
     from tir_dialect.te.tree import post_order
 
     return isinstance(value, Scalar) and any(isinstance(each, nodes.Load) for each in post_order((value,)))
@@ -129,6 +130,20 @@ def _infinity(dtype: DTypeLike) -> Scalar:
 def _exp10(x: Any) -> Scalar:
     (operand,) = promoted(x)
     return te.pow(te.const(10.0, operand.dtype if is_float(operand.dtype) else "f32"), operand)
+
+
+def multiply_shift(x: Any, y: Any, q: Any, left: Any, right: Any) -> Scalar:
+    """`x * 2 ** left * y * 2 ** -(q + right)` of 32-bit fixed-point numbers, computed in 64 bits and rounded."""
+    wide, other, shift, more, less = (te.cast(promoted(each)[0], "i64") for each in (x, y, q, left, right))
+    total = shift + less
+    rounding = operators.left_shift(te.const(1, "i64"), total - te.const(1, "i64"))
+    scaled = operators.left_shift(wide, more) * other + rounding
+    return te.cast(operators.right_shift(scaled, total), "i32")
+
+
+def _multiply_shift_per_axis(x: Any, y: Any, left: Any, right: Any, q: Any, is_left: Any, is_right: Any) -> Scalar:
+    """As `multiply_shift`; the two truth values say which shifts there are."""
+    return multiply_shift(x, y, q, _select(is_left, left, 0), _select(is_right, right, 0))
 
 
 _ONE_FLOAT = (
@@ -193,6 +208,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "isnan": _promoting(te.isnan),
     "isinf": _promoting(te.isinf),
     "isfinite": _promoting(te.isfinite),
+    "q_multiply_shift_per_axis": _multiply_shift_per_axis,
     "popcount": _promoting(te.popcount),
     "clz": _promoting(te.count_leading_zeros),
 }

@@ -11,7 +11,7 @@ from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.names import suggestion
 from relax_dialect.frontend.tvmscript.static import describe, is_dtype_name
 from relax_dialect.frontend.tvmscript.tir_foreign import FOREIGN_FORMS, typed_arguments
-from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, OF_DTYPES
+from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, OF_DTYPES, multiply_shift
 from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.tir_refusals import reason_against
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer, Region, Vector, pointer_to
@@ -205,8 +205,21 @@ def _same(reader: TirExpressionReader, node: ast.Call) -> object:
 
 
 def _undefined(reader: TirExpressionReader, node: ast.Call) -> object:
-    """`T.undef()`: any value will do."""
+    """What no expression uses, `T.assume(c)`, or what may be any value, `T.undef()`."""
     return 0
+
+
+def _target(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.target(...)` in attributes, as text: what is compiled for says the caller of `build`."""
+    return ast.unparse(node.args[0]) if node.args else ""
+
+
+def _multiply_shift(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.q_multiply_shift(x, y, q, s)`: `x * y * 2 ** (s - q)` of fixed-point numbers, rounded."""
+    given = Arguments(reader.source, node, "T.q_multiply_shift", "x y q s", {}, ("dtype",))
+    x, y = (reader.read_scalar(given.require(name)) for name in "xy")
+    q, s = (reader.integer(given.require(name)) for name in "qs")
+    return reader.emit(node, lambda: multiply_shift(x, y, q, max(s, 0), max(-s, 0)))
 
 
 FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
@@ -225,6 +238,9 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "likely": _same,
     "ignore_loop_partition": _same,
     "undef": _undefined,
+    "assume": _undefined,
+    "target": _target,
+    "q_multiply_shift": _multiply_shift,
     "const": _cast,
     "meta_var": _same,
 }

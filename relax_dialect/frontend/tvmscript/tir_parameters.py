@@ -160,7 +160,8 @@ def _row(reader: StaticReader, parameter: Parameter) -> BufferType:
     annotation, dtype = parameter.node.annotation, None
     if isinstance(annotation, ast.Call):
         dtype = Arguments(reader.source, annotation, "T.handle", "dtype storage_scope").get("dtype")
-    kind = parse_dtype("uint8") if dtype is None else reader.dtype(dtype)
+    is_void = dtype is None or (isinstance(dtype, ast.Constant) and dtype.value in (None, "void"))
+    kind = parse_dtype("uint8") if dtype is None or is_void else reader.dtype(dtype)
     return BufferType([symbol(f"{parameter.name}_size")], kind)
 
 

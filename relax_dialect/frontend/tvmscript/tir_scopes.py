@@ -60,6 +60,7 @@ def _block(reader: TirStatementReader, node: ast.With, call: ast.Call, targets: 
                 rest = [*first.body, *rest[1:]]  # every run of the block is the first one
             reader.body(rest)
             return
+        head.iterators += tir_blocks.loops_used(reader, head, rest, reader.extents)
         _fill_block(reader, node, name, head, rest)
 
 

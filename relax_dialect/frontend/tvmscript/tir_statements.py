@@ -23,7 +23,7 @@ from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.tir_jumps import Jumps, jump_of
 from relax_dialect.frontend.tvmscript.tir_promotion import converted
 from relax_dialect.frontend.tvmscript.tir_scopes import read_scope
-from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Region, Vector
+from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Place, Region, Vector
 from relax_dialect.frontend.tvmscript.tir_vectors import store_vector
 from relax_dialect.frontend.tvmscript.tir_views import declare, match_region
 from tir_dialect.dims import Dim
@@ -43,7 +43,7 @@ class TirStatementReader(TirExpressionReader):
         super().__init__(source, aliases, scope)
         self.program = program
         self.jumps = Jumps(self)
-        self.extents: dict[str, tuple[Dim, Dim]] = {}
+        self.extents: dict[str, tuple[Place, Place]] = {}
         """First value and number of values of the loop variables that are visible."""
 
     def body(self, statements: Sequence[ast.stmt]) -> None:

@@ -1,6 +1,7 @@
 """Memory that is seen in other ways: as another shape or dtype, from a place on, by a function that declares it."""
 
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def main(x: R.Tensor((2, 4), "int32")):
 X = np.array([[3, -1, 70000, 1], [-5, 9, 2, 6]], np.int32)
 
 
-def result_of(body: str, more: str = "") -> object:
+def result_of(body: str, more: str = "") -> Any:
     lines = [f"    {line}" for line in dedent(body).strip().splitlines()]
     return run_everywhere(parse(HEAD + "\n".join(lines) + "\n" + dedent(more) + TAIL), "main", [X])
 
@@ -78,6 +79,38 @@ def test_parts_with_dimensions_of_one_place():
     module = parse(HEAD + "    P = T.match_buffer(A[1, 2:4])\n    B[0] = P[0, 1]\n")
     (view,) = [op for op in module.walk() if isinstance(op, MatchBufferOp)]
     assert str(view.view_type) == "!tir.buffer<[1, 2], i32, strides = [4, 1]>"
+
+
+def test_views_of_tensors_are_copies():
+    text = """
+@R.function
+def f(x: R.Tensor(("n", 4), "int32")):
+    n = T.int64()
+    with R.dataflow():
+        h = R.memory.view(x, R.shape([n, 8]), R.dtype("int16"))
+        t = R.memory.view(x, (5,), relative_byte_offset=R.prim_value(12))
+        f = R.memory.view(x, dtype="float32")
+        R.output(h, t, f)
+    return (h, t, f, R.memory.view(x, R.shape([4 * n])))
+"""
+    expected = X.view(np.int16), X.reshape(-1)[3:8], X.view(np.float32), X.reshape(-1)
+    results: Any = run_everywhere(parse(text), "f", [X])
+    for got, want in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+TENSOR_ERRORS = {
+    'R.memory.view(x, (2,), "int64", 4)': "expected an offset of whole elements of i64, got 4 bytes",
+    'R.memory.view(x, (64,), "int8")': "expected a view that is not larger than",
+    'R.memory.view(y, (4,), "int8")': "expected known types, got",
+}
+
+
+@pytest.mark.parametrize("call", TENSOR_ERRORS)
+def test_what_is_no_view_of_a_tensor(call: str):
+    with pytest.raises(TVMScriptError, match=TENSOR_ERRORS[call]) as caught:
+        parse(f'@R.function\ndef f(x: R.Tensor((8,), "int32"), y: R.Tensor):\n    return {call}\n')
+    assert (caught.value.line, caught.value.column) == (3, 12)
 
 
 ERRORS = {

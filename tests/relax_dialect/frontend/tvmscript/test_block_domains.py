@@ -1,0 +1,45 @@
+"""Blocks that use loop variables without iterators, domains that depend on loops, fixed-point products."""
+
+import numpy as np
+
+from relax_dialect.frontend.tvmscript import parse
+from tests.support.programs import run_everywhere
+from tir_dialect.ops.blocks import BlockOp
+
+TEXT = """
+@T.prim_func
+def kernel(A: T.Buffer((4, 4), "int32"), B: T.Buffer((4, 4), "int32")):
+    T.func_attr({"for": T.target({"kind": "llvm"})})
+    for i, j in T.grid(4, 4):
+        with T.sblock("whole"):
+            T.where(i < 5)
+            T.evaluate(T.assume(A[i, j] < 100))
+            B[i, j] = T.q_multiply_shift(A[i, j], 1073741824, 31, 2, dtype="int32")
+    for i in range(4):
+        for j in range(i):
+            with T.sblock("below"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vj, vi]
+        for k, j in T.grid(2, i):
+            with T.sblock("row"):
+                vj = T.axis.spatial((0, i), j)
+                B[vj, i] = T.q_multiply_shift_per_axis(A[vj, i], 1 << 30, 0, 1, 31, False, True) + k
+"""
+MAIN = """
+@R.function
+def main(x: R.Tensor((4, 4), "int32")):
+    return R.call_tir(kernel, (x,), out_ty=R.Tensor((4, 4), "int32"))
+"""
+
+
+def test_domains():
+    x = np.arange(16, dtype=np.int32).reshape(4, 4) * 3 - 20
+    expected = np.where(np.tri(4, k=-1), x.T, np.where(np.tri(4, k=-1).T, np.floor(x / 4 + 0.5) + 1, 2 * x))
+    result = run_everywhere(parse(TEXT + MAIN), "main", [x])
+    np.testing.assert_array_equal(result, expected.astype(np.int32))
+
+
+def test_loop_variables_become_opaque_iterators():
+    blocks = {op.block_name.data: op for op in parse(TEXT).walk() if isinstance(op, BlockOp)}
+    kinds = {name: [each.kind.value for each in op.iterators] for name, op in blocks.items()}
+    assert kinds == {"whole": ["opaque"] * 2, "below": ["spatial"] * 2, "row": ["spatial", "opaque", "opaque"]}
