@@ -50,9 +50,10 @@ class ConvertLayoutPass(ModulePass):
     read as it is. Where another operator needs a value, `relax.layout_transform` gives it back; of one place (behind
     global pooling) that is a reshape.
 
-    The rule of costs: operators that hand blocks to each other are a group, and a group is converted if it has more
-    convolutions than values with more than one place that are needed in both layouts. A convolution between two
-    transposes stays what it is.
+    The rule of costs: operators that hand blocks to each other are a group, and a group is converted if its
+    convolutions gain more than the values with more than one place cost that are needed in both layouts. A convolution
+    of a window with long sums gains more than both transposes around it, others as much as one: a convolution of 1 x 1
+    between two transposes stays what it is.
 
     Channels that blocks have beyond the end are what channels with weights and biases of zero would be. They pass
     through operators that make finite numbers of finite numbers only, and the weights of zero of the next convolution

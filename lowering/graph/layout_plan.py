@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 
 from xdsl.ir import Operation, SSAValue, Use
 from xdsl.utils.exceptions import VerifyException
@@ -19,18 +20,24 @@ from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.ops.values import ConstantOp
 
+LONG_SUM = 25
+"""Products for each result from which a window gains more than two changes of layout cost."""
+FULL = 0.8
+"""So much of the work in blocks has to be for results and channels that there are."""
+
 
 @dataclass
 class _Group:
     """Operators connected by values in blocks."""
 
-    convolutions: int = 0
+    gain: int = 0
+    """What its convolutions gain, in changes of layout."""
     moved: set[SSAValue] = field(default_factory=set[SSAValue])
     """The values with more than one place that are in blocks for some and without for others."""
 
     @property
     def pays(self) -> bool:
-        return self.convolutions > len(self.moved)
+        return self.gain > len(self.moved)
 
 
 def plan(func: FuncOp, blocking: Blocking) -> tuple[Mapping[Operation, Step], Known]:
@@ -94,9 +101,20 @@ def _groups(steps: Mapping[Operation, Step], known: Known) -> Mapping[Operation,
     groups = {op: _Group() for op in steps if leaders[op] is op}
     found = {op: groups[leader(op)] for op in steps}
     for op, step in steps.items():
-        found[op].convolutions += isinstance(op, Conv2dOp)
+        found[op].gain += _gain(op, known.blocking) if isinstance(op, Conv2dOp) else 0
         found[op].moved.update(_moved(op, step, steps, known))
     return found
+
+
+def _gain(op: Conv2dOp, blocking: Blocking) -> int:
+    """How many changes of layout a convolution pays for: without blocks its window is gathered place by place.
+
+    Where blocks are not filled, what is beyond their end takes that gain away.
+    """
+    filters, inner, *window = (dim.constant_value or 1 for dim in dims_of(op.w) or ())
+    in_blocks = blocking.padded(filters) * (inner if inner < blocking.size else blocking.padded(inner))
+    is_full = FULL * in_blocks <= filters * inner
+    return 3 if is_full and prod(window) > 1 and inner * prod(window) >= LONG_SUM else 1
 
 
 def _makers(op: Operation, known: Known) -> Iterator[Operation]:

@@ -39,7 +39,21 @@ relax.func @chain[%n, %h, %w](%x: !relax.tensor<[n, 3, h, w], f32>) -> !relax.te
 
 // -----
 
-// One convolution is not worth the way into blocks and back.
+// A window with long sums is worth the way into blocks and back.
+// CHECK-LABEL: relax.func @window
+// CHECK:         [[X:%.*]] = relax.layout_transform %x source = "NCHW" target = "NCHW4c"
+// CHECK:         [[Y:%.*]] = relax.nn.conv2d [[X]], {{%.*}} data_layout = "NCHW4c" kernel_layout = "OIHW4i4o"
+// CHECK-NEXT:    [[BACK:%.*]] = relax.layout_transform [[Y]] source = "NCHW4c" target = "NCHW"
+// CHECK-NEXT:    relax.return [[BACK]]
+relax.func @window[%n](%x: !relax.tensor<[n, 8, 5, 5], f32>) -> !relax.tensor<[n, 8, 3, 3], f32> {
+  %w = relax.constant dense<1.0> : tensor<8x8x3x3xf32>
+  %0 = relax.nn.conv2d %x, %w
+  relax.return %0
+}
+
+// -----
+
+// One without a window is not.
 // CHECK-LABEL: relax.func @alone
 // CHECK:         relax.nn.conv2d %x, %w{{$}}
 // CHECK-NEXT:    relax.return
