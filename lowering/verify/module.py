@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
-from xdsl.traits import IsolatedFromAbove
+from collections.abc import Iterator
 
-from lowering.diagnostics import fail, refuse
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.traits import IsolatedFromAbove
+from xdsl.utils.exceptions import VerifyException
+
+from lowering.diagnostics import Finding, fail, refuse
 from lowering.verify.dominance import dominance_findings
 from lowering.verify.operations import operation_findings
 from relax_dialect.ops.structure import FuncOp
@@ -14,16 +16,22 @@ from tir_dialect.ops.function import PrimFuncOp
 
 
 def verify_module(module: ModuleOp) -> None:
-    """Raises `InvalidModule` with all errors: of ops, and of dominance and symbols in functions whose ops are right."""
+    """Raises `InvalidModule` with all errors: of ops, then of dominance and symbols; one for each op."""
     findings = operation_findings(module)
     if not findings:
         refuse(dominance_findings(module))
-        return
-    wrong = {_function_of(finding.op, module) for finding in findings}
+    wrong = {finding.op for finding in findings}
+    refuse([*findings, *(finding for finding in _dominance_findings(module) if finding.op not in wrong)])
+
+
+def _dominance_findings(module: ModuleOp) -> Iterator[Finding]:
+    """What can be said of the functions of a module with wrong ops, whose parts need not fit together."""
     for func in module.ops:
-        if func not in wrong and module not in wrong and func.has_trait(IsolatedFromAbove):
-            findings += dominance_findings(func)
-    refuse(findings)
+        if func.has_trait(IsolatedFromAbove):
+            try:
+                yield from dominance_findings(func)
+            except (VerifyException, ValueError):
+                continue
 
 
 def verify_program(module: ModuleOp) -> None:
@@ -32,10 +40,3 @@ def verify_program(module: ModuleOp) -> None:
     functions = [op for op in module.ops if isinstance(op, FuncOp | PrimFuncOp)]
     if any(isinstance(func, FuncOp) for func in functions) and all(func.is_private for func in functions):
         fail(module, "expected a function that is not private, as entry point", "leave out 'private' of one")
-
-
-def _function_of(op: Operation, module: ModuleOp) -> Operation:
-    """The op of the module that is or holds `op`; the module for itself."""
-    while (parent := op.parent_op()) is not None and parent is not module:
-        op = parent
-    return op

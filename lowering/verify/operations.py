@@ -9,8 +9,10 @@ from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
 from lowering.diagnostics import Finding
+from lowering.locations import place
 from relax_dialect.interfaces import InfersResultTypes, unknown_results
 from relax_dialect.scope import prover_at
+from relax_dialect.symbols import symbol_name
 from relax_dialect.verifiers import Violations
 
 
@@ -28,8 +30,12 @@ def operation_findings(module: ModuleOp) -> list[Finding]:
 
 def _collect(module: ModuleOp) -> Iterator[Finding]:
     """The errors, but not those of ops that use results of which nothing is known because their op is wrong."""
+    again = list(_redefinitions(module))
+    yield from again
     unknown: set[Operation] = set()
     for op in module.walk():
+        if op is module and again:
+            continue
         try:
             _verify_alone(op)
         except Violations as error:
@@ -39,6 +45,15 @@ def _collect(module: ModuleOp) -> Iterator[Finding]:
                 yield Finding.at(op, str(error))
             if isinstance(op, InfersResultTypes) and tuple(op.result_types) == unknown_results(type(op)):
                 unknown.add(op)
+
+
+def _redefinitions(module: ModuleOp) -> Iterator[Finding]:
+    """The functions that have the name of an earlier one."""
+    first: dict[str, Operation] = {}
+    for op in module.ops:
+        if (name := symbol_name(op)) is not None and (known := first.setdefault(name, op)) is not op:
+            where = str(place(known.location))
+            yield Finding.at(op, f"@{name} is defined already{f' at {where}' if where else ''}; give it another name")
 
 
 def _verify_alone(op: Operation) -> None:

@@ -21,7 +21,14 @@ relax.func @f[%n, %k](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %z = relax.add %x, %y
   %w = relax.exp %z
   relax.print "{}"(%w)
+  %s = relax.shape [q]
   relax.return %w
+}
+relax.func @g(%x: !relax.object) -> !relax.object {
+  relax.return %x
+}
+relax.func @g(%x: !relax.object) -> !relax.object {
+  relax.return %x
 }
 """
 
@@ -41,6 +48,8 @@ def test_every_violation_is_reported_where_it_is():
         (8, "'relax.closure' op is pure, but holds 'relax.print'"),
         (13, "'relax.add' op operand #1 expected a tensor, got !relax.func<"),
         (15, "@f is pure, but holds 'relax.print'"),
+        (16, "property values uses symbol q, which nothing binds"),
+        (22, "'relax.func' op @g is defined already at <text>:19:1; give it another name"),
     ]
     assert [line for line, _ in found] == [line for line, _ in expected]
     assert all(part in message for (_, message), (_, part) in zip(found, expected, strict=True))
