@@ -82,7 +82,7 @@ def network(name: str) -> Any:
 PROGRAMS: Mapping[str, Callable[[], Any]] = {
     "symbolic matmul": matmul,
     "50 kernels": kernels,
-    **{name: lambda name=name: network(name) for name in ("mlp", "bert", "llama", "mobilenet", "resnet")},
+    **{name: lambda name=name: network(name) for name in ("mlp", "bert", "llama", "mobilenet", "resnet", "chain")},
 }
 
 
@@ -125,7 +125,9 @@ def worker(name: str, kernels_only: bool) -> dict[str, tuple[float, float]]:
 
 def in_process(name: str, cache: Path, kernels_only: bool = False) -> dict[str, tuple[float, float]]:
     """The figures of the worker in a new process with a cache of its own."""
-    environment = {**os.environ, "RELAX_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
+    # Python's own files are compiled once, as those of an installed package are.
+    python = {"PYTHONDONTWRITEBYTECODE": ""}
+    environment = {**os.environ, **python, "RELAX_CACHE_DIR": str(cache), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "benchmarks.compile", "--worker", name, str(int(kernels_only))]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     return json.loads(done.stdout.splitlines()[-1])

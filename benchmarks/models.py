@@ -11,7 +11,6 @@ import importlib.util
 import json
 import math
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -40,6 +39,7 @@ class Figures:
     rebuild: float = math.inf
     """Of the second process, which finds what the first has cached."""
     memory: int = 0
+    """Bytes in memory at most, above those before the build."""
     latency: dict[str, float] = field(default_factory=dict[str, float])
     error: str = ""
 
@@ -47,7 +47,7 @@ class Figures:
 def worker(system: str, network: str, threads: int, outputs: Path) -> dict[str, Any]:
     """Builds and times; in a process of its own."""
     model = NETWORKS[network].model()
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = _forget_peak()
     begin = time.perf_counter()
     run = SYSTEMS[system](model, threads)
     build = time.perf_counter() - begin
@@ -56,8 +56,19 @@ def worker(system: str, network: str, threads: int, outputs: Path) -> dict[str, 
         call = run(inputs())
         np.savez(outputs / f"{system}_{network}_{case}", *map(np.from_dlpack, call()))
         latency[case] = _best(call)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    return {"build": build, "latency": latency, "memory": memory * 1024}
+    return {"build": build, "latency": latency, "memory": _resident("VmHWM") - before}
+
+
+def _forget_peak() -> int:
+    """Bytes in memory now. What it took to make the model counts no more for the greatest size from here on."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return _resident("VmRSS")
+
+
+def _resident(kind: str) -> int:
+    """Bytes of this process in memory: `VmRSS` now, `VmHWM` at most."""
+    (line,) = (each for each in Path("/proc/self/status").read_text().splitlines() if each.startswith(f"{kind}:"))
+    return int(line.split()[1]) * 1024
 
 
 def _best(call: Any) -> float:
@@ -74,7 +85,8 @@ def in_process(system: str, network: str, threads: int, folder: Path) -> dict[st
     """The worker's figures, or why there are none."""
     command = [sys.executable, "-m", "benchmarks.models", "--worker", system, network, str(threads), str(folder)]
     limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "TVM_NUM_THREADS")}
-    cache = {"RELAX_CACHE_DIR": str(folder / "cache")}
+    # Python's own files are compiled once, as those of an installed package are.
+    cache = {"RELAX_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": ""}
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **limits, **cache})
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]}
