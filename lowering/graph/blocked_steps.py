@@ -12,8 +12,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from lowering.graph.blocking import PLAIN, WEIGHTS, Blocking, dims_of, first_channels, reshaped, shape_of
 from relax_dialect.inference import ONE
 from relax_dialect.ops.activation import ClipOp, GeluOp, GeluTanhOp, LeakyReluOp, ReluOp, SeluOp, SiluOp, SoftplusOp
-from relax_dialect.ops.binary import AddOp, BroadcastOp, MaximumOp, MinimumOp, MultiplyOp, SubtractOp
+from relax_dialect.ops.binary import AddOp, BroadcastOp, DivideOp, MaximumOp, MinimumOp, MultiplyOp, SubtractOp
 from relax_dialect.ops.convolution import Conv2dOp
+from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.fields import integer, integers
 from relax_dialect.ops.joining import ConcatOp, SplitOp
 from relax_dialect.ops.operator import Operator
@@ -21,14 +22,14 @@ from relax_dialect.ops.padding import PadOp
 from relax_dialect.ops.pooling import AdaptiveAvgPool2dOp, AvgPool2dOp, MaxPool2dOp
 from relax_dialect.ops.reduction import MaxOp, MeanOp, MinOp, ReductionOp, SumOp
 from relax_dialect.ops.search import WhereOp
-from relax_dialect.ops.unary import AbsOp, NegativeOp, SigmoidOp, SquareOp, TanhOp, UnaryOp
+from relax_dialect.ops.unary import AbsOp, NegativeOp, RoundOp, SigmoidOp, SquareOp, TanhOp, UnaryOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant
 
 HARMLESS = (
     *(ReluOp, GeluOp, GeluTanhOp, SiluOp, SeluOp, LeakyReluOp, SoftplusOp, ClipOp),
-    *(AbsOp, NegativeOp, SigmoidOp, SquareOp, TanhOp),
+    *(AbsOp, AstypeOp, NegativeOp, RoundOp, SigmoidOp, SquareOp, TanhOp),
     *(AddOp, SubtractOp, MultiplyOp, MaximumOp, MinimumOp),
 )
 """Elementwise operators that make a finite number of finite numbers, but for overflow: channels that blocks have beyond
@@ -80,7 +81,8 @@ class Known:
 
     def is_safe(self, op: Operation, channels: int) -> bool:
         """Whether an elementwise op does no harm with channels beyond the end, if there are some."""
-        return self.blocking.is_whole(channels) or isinstance(op, HARMLESS)
+        by_one = isinstance(op, DivideOp) and dims_of(op.operands[1]) == ()
+        return self.blocking.is_whole(channels) or isinstance(op, HARMLESS) or by_one
 
 
 def step_of(op: Operation, known: Known) -> Step | None:
@@ -239,7 +241,7 @@ def _pad(op: PadOp, known: Known) -> Step | None:
 
 RULES: Sequence[tuple[tuple[type[Operation], ...], Callable[..., Step | None]]] = (
     ((Conv2dOp,), _convolution),
-    ((UnaryOp, ClipOp, LeakyReluOp, SoftplusOp), _lanes),
+    ((UnaryOp, AstypeOp, ClipOp, LeakyReluOp, SoftplusOp), _lanes),
     ((BroadcastOp, WhereOp), _broadcast),
     ((MaxPool2dOp, AvgPool2dOp, AdaptiveAvgPool2dOp), _pool),
     ((MeanOp, SumOp, MaxOp, MinOp), _reduction),

@@ -14,10 +14,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.graph.conversions import direct
 from lowering.graph.dead import erase_dead
 from lowering.locations import inherit_location
 from relax_dialect.canonicalization.reading import is_only_read
 from relax_dialect.ops.binary import AddOp, BinaryOp, DivideOp, MultiplyOp, PowerOp, SubtractOp
+from relax_dialect.ops.datatype import AstypeOp
 from relax_dialect.ops.unary import UnaryOp
 from relax_dialect.ops.values import ConstantOp
 from tir_dialect.elements import tensor_attr
@@ -55,6 +57,8 @@ class SimplifyArithmeticPass(ModulePass):
     * `x / c` is `x * (1 / c)` if `c` is a power of two with a normal reciprocal: both are exact
     * `x ** 2` is `x * x`, `x ** 3` is `x * x * x`
     * `f(f(x))` is `x` for an `f` that undoes itself, and `f(x)` for an `f` that changes nothing the second time
+    * an integer made of a narrower one is made at once of the float that both come from, if that is
+      `minimum(maximum(x, a), b)` of constants in the narrow range: as quantised data are used
 
     An operator that changes the shape, or whose result or operand somebody may write into, stays. Idempotent.
     """
@@ -64,12 +68,12 @@ class SimplifyArithmeticPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Simplifies in program order, so that what is simpler is seen by what follows."""
         for inner in list(op.walk()):
-            if isinstance(inner, BinaryOp | UnaryOp):
+            if isinstance(inner, BinaryOp | UnaryOp | AstypeOp):
                 _simplify(inner)
 
 
-def _simplify(op: BinaryOp | UnaryOp) -> None:
-    found = _twice(op) if isinstance(op, UnaryOp) else _by_constant(op)
+def _simplify(op: BinaryOp | UnaryOp | AstypeOp) -> None:
+    found = _converted(op) if isinstance(op, AstypeOp) else _twice(op) if isinstance(op, UnaryOp) else _by_constant(op)
     if found is None:
         return
     operands = [operand.owner for operand in op.operands if isinstance(operand.owner, Operation)]
@@ -85,6 +89,11 @@ def _simplify(op: BinaryOp | UnaryOp) -> None:
         Rewriter.insert_op(found, InsertPoint.before(op))
         Rewriter.replace_op(op, [], [found[-1].results[0]])
     erase_dead(operands)
+
+
+def _converted(op: AstypeOp) -> Simplified:
+    made = direct(op)
+    return None if made is None else [made]
 
 
 def _twice(op: UnaryOp) -> SSAValue | None:

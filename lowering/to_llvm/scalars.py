@@ -28,7 +28,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.to_llvm import llvm_ext
-from lowering.to_llvm.builder import LLVMBuilder, like, type_suffix
+from lowering.to_llvm.builder import LLVMBuilder, element_type, integer_type, is_vector, like, type_suffix
+
+F32_DIGITS = 24
+"""Integers of so many bits are `f32` numbers."""
 
 
 def llvm_type(type_: Attribute) -> Attribute:
@@ -129,8 +132,26 @@ def to_integer(b: LLVMBuilder, value: SSAValue, source: Attribute, target: Attri
     # Half floats go through f32: LLVM 22 gives the least i16 for a NaN of f16 on processors with AVX512-FP16.
     wide = convert_float(b, value, source, math_type(source))
     result = like(value.type, llvm_type(target))
+    bits = integer_type(target).width.data - signed
+    if is_vector(wide.type) and element_type(wide.type) == f32 and 0 < bits < 32 and target != i1:
+        return _lanes_to_integer(b, wide, result, bits, signed)
     name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{type_suffix(result)}.{type_suffix(wide.type)}"
     return b.intrinsic(name, (wide,), result)
+
+
+def _lanes_to_integer(b: LLVMBuilder, value: SSAValue, result: Attribute, bits: int, signed: bool) -> SSAValue:
+    """The same for lanes of `f32` and integers of less than 32 bits besides a sign, which LLVM takes one by one."""
+    low, end, kind = float(-(1 << bits) if signed else 0), float(1 << bits), like(value.type, i32)
+    last = end - (1 if bits <= F32_DIGITS else 1 << (bits - F32_DIGITS))
+    number = b.select(b.compare_floats("ord", value, value), value, b.float(0.0, value.type))
+    for predicate, limit in (("ogt", low), ("olt", last)):
+        edge = b.float(limit, value.type)
+        number = b.select(b.compare_floats(predicate, number, edge), number, edge)
+    whole = b.make(llvm_ext.FPToSIOp, (number,), kind)
+    if last < end - 1:
+        beyond = b.compare_floats("oge", value, b.float(end, value.type))
+        whole = b.select(beyond, b.integer((1 << bits) - 1, kind), whole)
+    return whole if kind == result else b.make(llvm.TruncOp, (whole,), result)
 
 
 def from_integer(b: LLVMBuilder, value: SSAValue, target: Attribute, signed: bool) -> SSAValue:

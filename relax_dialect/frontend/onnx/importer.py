@@ -41,10 +41,10 @@ class Importer:
     def module(self, entry: str) -> ModuleOp:
         """The module; raises `OnnxImportError`."""
         problems = Problems()
-        self._find_unsupported(self.model.proto.graph.node, self.model.opsets, problems)
-        if problems.nodes:
-            raise OnnxImportError.unsupported(problems.nodes)
         try:
+            self._find_unsupported(self.model.proto.graph.node, self.model.opsets, problems)
+            if problems.nodes:
+                raise OnnxImportError.unsupported(problems.nodes)
             try:
                 return self._build(entry, in_dataflow=True)
             except NeedsControlFlow:

@@ -90,13 +90,13 @@ def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     """A model from a file, its bytes, or parsed; raises `OnnxImportError` if it is malformed or too new or old."""
     model = _read(source)
     _check_versions(model)
-    bare = _without_elements(model.proto)
-    if bare.ByteSize() <= MAX_CHECKED_BYTES:
-        try:
+    try:
+        bare = _without_elements(model.proto)
+        if bare.ByteSize() <= MAX_CHECKED_BYTES:
             check = cast("Callable[[ModelProto], None]", onnx.checker.check_model)
             check(bare)
-        except Exception as error:
-            raise OnnxImportError(f"the model is malformed: {str(error).strip()}") from error
+    except Exception as error:
+        raise OnnxImportError(f"the model is malformed: {str(error).strip()}") from error
     return model
 
 

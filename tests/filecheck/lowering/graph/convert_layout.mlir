@@ -144,3 +144,25 @@ relax.func @scales[%n, %h](%x: !relax.tensor<[n, 2, h, 5], f32>, %y: !relax.tens
   %10 = relax.mean %9 axes = [2, 3]
   relax.return %10
 }
+
+// -----
+
+// Quantised data stay in blocks, also where these are not filled: 6 filters, scaled by one number.
+// CHECK-LABEL: relax.func @quantised
+// CHECK:         relax.divide %{{.*}}, %s
+// CHECK-NEXT:    relax.round
+// CHECK-NEXT:    relax.astype
+// CHECK-NEXT:    relax.astype
+// CHECK-NEXT:    relax.nn.conv2d {{.*}} data_layout = "NCHW4c"
+relax.func @quantised[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>) -> !relax.tensor<[n, 8, 8, 8], f32> {
+  %v = relax.constant "v" : !relax.tensor<[6, 3, 3, 3], f32>
+  %s = relax.constant dense<0.5> : tensor<f32>
+  %u = relax.constant dense<3.0> : tensor<8x6x1x1xf32>
+  %0 = relax.nn.conv2d %x, %v padding = [1, 1, 1, 1]
+  %1 = relax.divide %0, %s
+  %2 = relax.round %1
+  %3 = relax.astype %2 dtype = i8
+  %4 = relax.astype %3 dtype = f32
+  %5 = relax.nn.conv2d %4, %u
+  relax.return %5
+}
