@@ -102,6 +102,7 @@ class IfOp(IRDLOperation, BindsResultSymbols, HasCanonicalizationPatternsInterfa
     C1: the condition is a truth value: a scalar tensor of `i1` or a prim of `i1`.
     C2: both regions yield as many values as there are results.
     C3: what a region yields is of the result's type, with the values that the region gives to new symbols.
+    C4: these values are provably not negative, as no symbol is.
     """
 
     name = "relax.if"
@@ -139,14 +140,19 @@ class IfOp(IRDLOperation, BindsResultSymbols, HasCanonicalizationPatternsInterfa
                 found.setdefault(str(info.symbol), result)
         return found
 
-    def types_seen_by(self, region: Region) -> tuple[StructInfo, ...]:
-        """The result types with the values that a region gives to the symbols which the results witness."""
+    def values_given_by(self, region: Region) -> dict[str, Dim]:
+        """The values that a region gives to the symbols which the results witness."""
         types = yielded_types(region)
         values: dict[str, Dim] = {}
         for name, result in self.result_witnesses.items():
             info = types[result.index] if result.index < len(types) else None
             if isinstance(info, PrimType) and info.value is not None:
                 values[name] = info.value
+        return values
+
+    def types_seen_by(self, region: Region) -> tuple[StructInfo, ...]:
+        """The result types with the values that a region gives to the symbols which the results witness."""
+        values = self.values_given_by(region)
         return tuple(substitute(info, values) for info in as_struct_infos(self.result_types))
 
     @classmethod
@@ -197,6 +203,12 @@ class IfOp(IRDLOperation, BindsResultSymbols, HasCanonicalizationPatternsInterfa
                     raise VerifyException(
                         f"'relax.if' op {label} region value #{index} expected {result}, got {info}"
                     )  # C3
+            for name, value in self.values_given_by(region).items():
+                if prover.less_equal(0, value) is not True:
+                    raise VerifyException(
+                        f"'relax.if' op {label} region expected a value for {name} that is provably not negative, "
+                        f"got {value}; bind it with 'relax.match_cast' before"
+                    )  # C4
 
 
 def join_yields(then_region: Region, else_region: Region) -> tuple[StructInfo, ...]:

@@ -162,7 +162,7 @@ class _Matcher:
         MC1: of an object nothing is asked, but that it is there.
         MC2: a tensor has the declared rank, dtype and device where they are known, and so has each dimension; an
         unbound symbol is bound to it.
-        MC3: a prim has the declared dtype and value; an unbound symbol is bound.
+        MC3: a prim has the declared dtype and value; an unbound symbol is bound, if the value is not negative.
         MC4: a shape has the declared length and values; an unbound symbol is bound.
         MC5: a tuple has as many fields, each of which matches.
         MC6: a function is one of the declared kind; what can be said statically is compared as types are.
@@ -180,7 +180,7 @@ class _Matcher:
             self._match_dims(declared.dims, actual.dims, place)
         elif isinstance(declared, PrimType) and isinstance(actual, PrimType):
             self._require(declared.dtype == actual.dtype, declared, actual, place)
-            self._match_dims((declared.value,), (actual.value,), place)
+            self._match_number(declared.value, actual.value, place)
         elif isinstance(declared, TupleType) and isinstance(actual, TupleType):
             self._require(len(declared.fields) == len(actual.fields), declared, actual, place)
             self._match_fields(declared.fields, actual.fields, place)
@@ -193,7 +193,7 @@ class _Matcher:
         if isinstance(declared, TensorType | ShapeType):
             self._match_dims(declared.dims, None, place)
         elif isinstance(declared, PrimType):
-            self._match_dims((declared.value,), None, place)
+            self._match_number(declared.value, None, place)
         elif isinstance(declared, TupleType):
             for index, info in enumerate(declared.fields):
                 self._match(info, ObjectType(), Place(place.root, (*place.fields, index)))
@@ -219,6 +219,16 @@ class _Matcher:
                 here = Place(place.root, place.fields, index)
                 found = None if actual is None else actual[index]
                 self.equations.append((dim, self._slot(here) if found is None else found, here))
+
+    def _match_number(self, declared: Dim | None, actual: Dim | None, place: Place) -> None:
+        """Matches the values of prims; one that is read at run time may be negative, as no dimension is."""
+        if declared is None:
+            return
+        here = Place(place.root, place.fields, 0)
+        if actual is None:
+            actual = self._slot(here)
+            self.prover = Prover(self.prover.bounds.with_entries({str(actual): (None, None)}))
+        self.equations.append((declared, actual, here))
 
     def _slot(self, place: Place) -> Dim:
         path = "".join(f".{index}" for index in place.fields)

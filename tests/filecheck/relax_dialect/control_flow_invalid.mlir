@@ -63,6 +63,21 @@ relax.func @if_c3[%n, %m](%c: !relax.prim<i1>, %x: !relax.tensor<[n], f32>, %y: 
 
 // -----
 
+// No symbol is negative.
+// CHECK: 'relax.if' op else region expected a value for k that is provably not negative, got n - 1; bind it with
+relax.func @if_c4[%n](%c: !relax.prim<i1>) -> !relax.object {
+  %a = relax.prim n
+  %b = relax.prim n - 1
+  %k = relax.if %c {
+    relax.yield %a
+  } else {
+    relax.yield %b
+  } : !relax.prim<i64, k>
+  relax.return %k
+}
+
+// -----
+
 // CHECK: expected regions of one block that ends in 'relax.yield'
 relax.func @if(%c: !relax.prim<i1>) -> !relax.object {
   relax.if %c {

@@ -128,6 +128,17 @@ def test_a_slot_has_a_name_of_its_own():
     assert list(found.slots) == ["arg1.dim0_1"]
 
 
+def test_numbers_may_be_negative_and_symbols_are_not():
+    """A dimension needs no such check; nor a number that has to be a known dimension."""
+    assert match("tensor<[n], f32>", "tensor<[_], f32>", "n").bound_checks == ()
+    assert [str(check.value) for check in match("prim<i64, 4 * n>", "object", "n").bound_checks] == [
+        "floordiv(arg0.dim0, 4)"
+    ]
+    assert match("prim<i64, n>", "prim<i64>").bound_checks == ()
+    with pytest.raises(Mismatch, match=r"expected n in \[0, _\], got -3"):
+        match("prim<i64, n>", "prim<i64, -3>", "n")
+
+
 def test_what_provers_know_is_not_checked():
     assert match("shape<[4]>", "shape<[n]>", prover=Prover({"n": (4, 4)})).verdict is Verdict.YES
     assert match("shape<[4]>", "shape<[n]>").verdict is Verdict.RUNTIME
