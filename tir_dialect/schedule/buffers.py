@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
@@ -23,11 +23,13 @@ Which: TypeAlias = "int | str | tuple[str, int]"
 
 def read_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
     """A buffer that the block reads; accumulators of a reduction do not count."""
+    which = which[1] if isinstance(which, tuple) else which
     return _find(self, block, which, [region.buffer for region in block_regions(block).reads], "reads")
 
 
 def written_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
     """A buffer that the block writes."""
+    which = which[1] if isinstance(which, tuple) else which
     return _find(self, block, which, [region.buffer for region in block_regions(block).writes], "writes")
 
 
@@ -43,6 +45,18 @@ def any_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
             writes = [region.buffer for region in regions.writes]
             names = [] if isinstance(which, int) else [region.buffer for region in regions.reads]
             return _find(self, block, which, [*writes, *names], "uses")
+
+
+def access_of(block: BlockOp, which: Which) -> Literal["read", "write"]:
+    """Whether a block reads or writes what is meant: by name rather what it writes, by number what it reads."""
+    match which:
+        case ("read" | "write" as access, int()):
+            return access
+        case str():
+            writes = [region.buffer.name_hint for region in block_regions(block).writes]
+            return "write" if which in writes else "read"
+        case _:
+            return "read"
 
 
 def _find(self: ScheduleState, block: BlockOp, which: Which, buffers: list[SSAValue], verb: str) -> SSAValue:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from tir_dialect.dims import Dim, DimLike, DimSyntaxError, is_symbol_name, parse_dim, symbol, to_dim
 
-IndexMapLike: TypeAlias = "IndexMap | str | Callable[..., Sequence[DimLike]]"
+IndexMapLike: TypeAlias = "IndexMap | str | Callable[..., Sequence[DimLike] | DimLike]"
 """A map, its text, or a function of dimensions: `lambda i, j: (i // 4, j, i % 4)`."""
 
 
@@ -55,7 +55,10 @@ class IndexMap:
         for name, parameter in inspect.signature(value).parameters.items():
             several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
             names += [f"{name}{number}" for number in range(rank - len(names))] if several else [name]
-        return IndexMap(tuple(names), tuple(to_dim(output) for output in value(*map(symbol, names))))
+        outputs = value(*map(symbol, names))
+        if isinstance(outputs, Dim | int | str):
+            outputs = (outputs,)
+        return IndexMap(tuple(names), tuple(to_dim(output) for output in outputs))
 
 
 def _split(text: str) -> list[str]:

@@ -93,6 +93,8 @@ class Schedule(ScheduleState):
     cache_read = caching.cache_read
     cache_write = caching.cache_write
     reindex = reindexing.reindex
+    reindex_cache_read = reindexing.reindex_cache_read
+    reindex_cache_write = reindexing.reindex_cache_write
     set_scope = storage.set_scope
     storage_align = storage.storage_align
 

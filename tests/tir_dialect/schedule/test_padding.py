@@ -121,3 +121,14 @@ def test_padding_refuses_what_zeros_do_not_hide():
     refuses(sch, 'block "B" does not add up one result', "pad_einsum", sch.get_block("B"), [1, 4])
     sch = Schedule(convolution())
     refuses(sch, 'reads buffer "X" at other indices than iterators', "pad_einsum", sch.get_block("C"), [4, 1, 1, 1])
+
+
+def test_copies_at_the_indices_that_a_map_gives():
+    def transform(sch):
+        sch.reindex_cache_read("C", 0, "local", lambda i, j, r: (r // 2, i, r % 2))
+        sch.reindex_cache_write("C", "C", "global", lambda i, j, r: j + 16 * i)
+        message = "index map (i, j, r) -> (j) uses"
+        refuses(sch, message, "reindex_cache_read", "C", "A_reindex", "local", "(i, j, r) -> (j)")
+
+    sizes = [{"n": 3, "m": 5, "k": 7}, {"n": 1, "m": 16, "k": 2}]
+    scheduled(matmul(m=(1, 16)), transform, sizes)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from xdsl.ir import Operation, SSAValue
@@ -11,14 +11,17 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.schedule.buffers import Which, check_plain_uses, read_buffer, written_buffer
+from tir_dialect.schedule.buffers import Which, access_of, check_plain_uses, read_buffer, written_buffer
 from tir_dialect.schedule.clones import Cloner, check_cloneable
 from tir_dialect.schedule.edits import nest_of, unique_block_name
 from tir_dialect.schedule.handles import Block, is_inside
+from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
+from tir_dialect.schedule.mapped_shape import mapped_shape
+from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.moves import iterator_extent
 from tir_dialect.schedule.nests import insert_nest
 from tir_dialect.schedule.program_order import describe, touches
@@ -35,6 +38,10 @@ class _Use:
     buffer: SSAValue
     accesses: tuple[LoadOp | StoreOp, ...]
     iterators: tuple[int, ...]
+    index_map: IndexMap
+    """From those iterators to the indices of the new buffer."""
+    shape: tuple[Dim, ...]
+    scope: str = "global"
 
     @property
     def indices(self) -> Sequence[SSAValue]:
@@ -42,7 +49,7 @@ class _Use:
 
 
 @primitive
-def reindex(self: ScheduleState, block: Block, buffer: Which, access: Literal["read", "write"] = "read") -> Block:
+def reindex(self: ScheduleState, block: Block, buffer: Which, access: Literal["read", "write"] | None = None) -> Block:
     """Replaces a buffer by one with a dimension for each iterator in the indices at which a block accesses it.
 
     rewrite:
@@ -50,26 +57,64 @@ def reindex(self: ScheduleState, block: Block, buffer: Which, access: Literal["r
         -> for i, r: A_reindex[i, r] = A[2 * i + r]
            for i, r: C[i] += A_reindex[i, r]
 
-    With `access="write"` the copy comes behind the loops. Gives the block that copies.
+    With `access="write"`, or for a buffer that the block writes, the copy comes behind the loops. Gives the block that
+    copies.
 
     Refuses buffers that others write in the loops, that the block accesses at several places or under a condition, and,
     to write, that others write at all or read in the loops.
     """
-    if access not in ("read", "write"):
+    if access not in ("read", "write", None):
         raise self.error(f'expected access "read" or "write", got "{access}"')
+    reads = (access or access_of(block.op, buffer)) == "read"
+    return _copy(self, block, buffer, reads, lambda use: use)
+
+
+@primitive
+def reindex_cache_read(
+    self: ScheduleState, block: Block, read_buffer_index: Which, storage_scope: str, index_map: IndexMapLike
+) -> Block:
+    """As `reindex` of a buffer that is read, with the indices of the copy as a map of all iterators of the block gives.
+
+    rewrite:
+        for i, r: C[i] += A[2 * i + r]
+        -> for i, r: A_reindex[r, i] = A[2 * i + r]      # (vi, vr) -> (vr, vi)
+           for i, r: C[i] += A_reindex[r, i]
+
+    Refuses what `reindex` refuses, and maps that use other iterators than the access, or send two elements to one.
+    """
+    return _copy(self, block, read_buffer_index, True, lambda use: _mapped(self, use, index_map, storage_scope))
+
+
+@primitive
+def reindex_cache_write(
+    self: ScheduleState, block: Block, write_buffer_index: Which, storage_scope: str, index_map: IndexMapLike
+) -> Block:
+    """As `reindex` of a buffer that is written, with the indices of the copy as a map of all iterators gives.
+
+    rewrite:
+        for i: C[2 * i] = f(i)
+        -> for i: C_reindex[i // 4, i % 4] = f(i)        # (vi) -> (vi // 4, vi % 4)
+           for i: C[2 * i] = C_reindex[i // 4, i % 4]
+
+    Refuses what `reindex` refuses, and maps that use other iterators than the access, or send two elements to one.
+    """
+    return _copy(self, block, write_buffer_index, False, lambda use: _mapped(self, use, index_map, storage_scope))
+
+
+def _copy(self: ScheduleState, block: Block, buffer: Which, reads: bool, mapped: Callable[[_Use], _Use]) -> Block:
     op, nest = block.op, nest_of(block.op)
-    if access == "read":
-        use = _use(self, op, read_buffer(self, op, buffer))
+    if reads:
+        use = mapped(_use(self, op, read_buffer(self, op, buffer)))
         others = [inner for inner in nest.walk() if touches(inner, {use.buffer}, writes_only=True)]
     else:
-        use = _use(self, op, written_buffer(self, op, buffer))
+        use = mapped(_use(self, op, written_buffer(self, op, buffer)))
         check_plain_conditions(self, op)
         check_no_branch(self, op)
         others = [inner for inner in self.func.walk() if _competes(inner, use, nest)]
     if others:
         raise self.error(f'{describe(others[0])} uses buffer "{use.buffer.name_hint}", too')
-    place = InsertPoint.before(nest) if access == "read" else InsertPoint.after(nest)
-    return self.block(_reindex(self, use, InsertPoint.before(nest), place, access == "read"))
+    place = InsertPoint.before(nest) if reads else InsertPoint.after(nest)
+    return self.block(_reindex(self, use, InsertPoint.before(nest), place, reads))
 
 
 def _competes(op: Operation, use: _Use, nest: Operation) -> bool:
@@ -96,14 +141,34 @@ def _use(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> _Use:
     names = [space.variable(value).dim.as_symbol or "" for value in block.body.block.args]
     for index in found[-1].indices:
         check_cloneable(self, block, index)
-    return _Use(block, buffer, tuple(found), tuple(number for number, each in enumerate(names) if each in used))
+    iterators = tuple(number for number, each in enumerate(names) if each in used)
+    identity = IndexMap(tuple(names[n] for n in iterators), tuple(symbol(names[n]) for n in iterators))
+    shape = tuple(iterator_extent(self, block, number) for number in iterators)
+    return _Use(block, buffer, tuple(found), iterators, identity, shape)
+
+
+def _mapped(self: ScheduleState, use: _Use, index_map: IndexMapLike, scope: str) -> _Use:
+    """The use with the copy at indices that a map of all iterators gives."""
+    args = use.block.body.block.args
+    try:
+        wanted = IndexMap.of(index_map, len(args))
+    except ValueError as error:
+        raise self.error(str(error)) from None
+    self.record_as(index_map, wanted)
+    if len(wanted.inputs) != len(args):
+        raise self.error(f"expected an index map of {len(args)} iterators, got {wanted}")
+    inputs = tuple(wanted.inputs[number] for number in use.iterators)
+    own = IndexMap(inputs, wanted.outputs)
+    if unknown := frozenset[str]().union(*(output.symbols for output in own.outputs)) - set(inputs):
+        raise self.error(f'index map {wanted} uses "{min(unknown)}", which is not in the indices of the access')
+    return replace(use, index_map=own, shape=tuple(mapped_shape(self, own, use.shape)), scope=scope)
 
 
 def _reindex(self: ScheduleState, use: _Use, place: InsertPoint, copy_place: InsertPoint, is_read: bool) -> BlockOp:
     cache = _allocate(self, use, place)
     copy = _copy_block(self, use, cache, is_read)
     for op in use.accesses:
-        indices = [use.block.body.block.args[number] for number in use.iterators]
+        indices = _cache_indices(self, use, use.block, use.iterators, InsertPoint.before(op))
         new = LoadOp(cache, indices) if isinstance(op, LoadOp) else StoreOp(op.value, cache, indices)
         new.location = op.location
         if isinstance(new, LoadOp) and isinstance(op, LoadOp):
@@ -120,12 +185,20 @@ def _reindex(self: ScheduleState, use: _Use, place: InsertPoint, copy_place: Ins
     return copy
 
 
+def _cache_indices(
+    self: ScheduleState, use: _Use, block: BlockOp, numbers: Iterable[int], point: InsertPoint
+) -> list[SSAValue]:
+    """The indices of the new buffer in an instance of a block that has the iterators of the access at these numbers."""
+    space, args = IndexSpace(block), block.body.block.args
+    emitter = Materializer(self.func, space, point)
+    return [emitter.emit(index) for index in use.index_map.apply([space.variable(args[n]).dim for n in numbers])]
+
+
 def _allocate(self: ScheduleState, use: _Use, place: InsertPoint) -> SSAValue:
-    shape = [iterator_extent(self, use.block, number) for number in use.iterators]
-    for extent in shape:
+    for extent in use.shape:
         if not extent.symbols <= set(self.func.symbol_names):
             raise self.error(f'an iterator of block "{use.block.block_name.data}" has the extent {extent}')
-    op = AllocBufferOp(BufferType(shape, use.accesses[0].buffer_type.dtype))
+    op = AllocBufferOp(BufferType(use.shape, use.accesses[0].buffer_type.dtype, scope=use.scope))
     op.buffer.name_hint = f"{use.buffer.name_hint or 'buffer'}_reindex"
     Rewriter.insert_op(op, place)
     return op.buffer
@@ -141,7 +214,8 @@ def _copy_block(self: ScheduleState, use: _Use, cache: SSAValue, is_read: bool) 
     old = use.block.body.block.args
     mapping: dict[SSAValue, SSAValue] = {old[number]: arg for number, arg in zip(use.iterators, args, strict=True)}
     indices = Cloner(body, mapping).values(list(use.indices))
-    source, target = ((use.buffer, indices), (cache, args)) if is_read else ((cache, args), (use.buffer, indices))
+    places = _cache_indices(self, use, copy, range(len(args)), InsertPoint.at_end(body))
+    source, target = ((use.buffer, indices), (cache, places)) if is_read else ((cache, places), (use.buffer, indices))
     load = LoadOp(*source)
     body.add_ops([load, StoreOp(load.result, *target)])
     return copy
