@@ -19,6 +19,7 @@ from relax_dialect.frontend.tvmscript.static import describe
 from relax_dialect.frontend.tvmscript.tir_calls import call_dps_packed, call_tir, call_tir_inplace
 from relax_dialect.frontend.tvmscript.values import VALUE_FORMS
 from relax_dialect.frontend.tvmscript.vision_calls import VISION_FORMS
+from relax_dialect.frontend.tvmscript.vm_builtins import VM_BUILTINS
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.refine import refine
@@ -60,11 +61,14 @@ def _result_type(reader: ExpressionReader, given: Arguments) -> StructInfo | Non
     return infos[0] if len(infos) == 1 else TupleType(infos)
 
 
-def _callee_name(reader: ExpressionReader, node: ast.expr) -> str | Expr:
+def _callee(reader: ExpressionReader, node: ast.expr) -> str | Callable[..., object]:
+    """The name of a packed function, a function value, or what stands for a function of TVM's run-time library."""
     value = reader.value(node)
     if isinstance(value, FunctionRef):
         return value.name
-    if isinstance(value, str | Expr):
+    if isinstance(value, str):
+        return VM_BUILTINS.get(value, value)
+    if isinstance(value, Expr):
         return value
     reader.fail(node, f"expected the name of a packed function, got {describe(value)}")
 
@@ -78,30 +82,30 @@ def _packed(reader: ExpressionReader, node: ast.Call, what: str) -> object:
     given = Arguments(
         reader.source, node, what, "func *args ty_args inplace_indices", _TYPES | {"py_func_name": "func"}
     )
-    callee = _callee_name(reader, given.require("func"))
+    callee = _callee(reader, given.require("func"))
     arguments = [reader.read(each) for each in given.rest]
     info = _result_type(reader, given) or ObjectType()
-    if isinstance(callee, Expr):
-        return _refined(reader, node, reader.emit(node, lambda: callee(*arguments)), info)
-    return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=info))
+    if isinstance(callee, str):
+        return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=info))
+    return _refined(reader, node, reader.emit(node, lambda: callee(*arguments)), info)
 
 
 def _pure_packed(reader: ExpressionReader, node: ast.Call) -> object:
     given = Arguments(reader.source, node, "R.call_pure_packed", "func *args ty_args", _TYPES)
-    callee = _callee_name(reader, given.require("func"))
+    callee = _callee(reader, given.require("func"))
     arguments = [reader.read(each) for each in given.rest]
     info = _result_type(reader, given)
-    if isinstance(callee, Expr):
-        return _refined(reader, node, reader.emit(node, lambda: callee(*arguments)), info or ObjectType())
-    return reader.emit(node, lambda: reader.builder.call_pure_packed(callee, *arguments, out=info))
+    if isinstance(callee, str):
+        return reader.emit(node, lambda: reader.builder.call_pure_packed(callee, *arguments, out=info))
+    return _refined(reader, node, reader.emit(node, lambda: callee(*arguments)), info or ObjectType())
 
 
 def _builtin_with_ctx(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.call_builtin_with_ctx("name", (x,), ty_args=...)`: the machine hands over its context by itself."""
     given = Arguments(reader.source, node, "R.call_builtin_with_ctx", "func args ty_args", _TYPES)
-    callee, args = _callee_name(reader, given.require("func")), given.require("args")
-    if isinstance(callee, Expr):
-        reader.fail(node, "R.call_builtin_with_ctx expected the name of a function")
+    callee, args = _callee(reader, given.require("func")), given.require("args")
+    if not isinstance(callee, str):
+        reader.fail(node, "R.call_builtin_with_ctx expected the name of a function that takes the machine's context")
     arguments = [reader.expr(args, each) for each in reader.fields(args, reader.value(args))]
     info = _result_type(reader, given) or ObjectType()
     return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=info))
