@@ -21,6 +21,7 @@ from relax_dialect.frontend.tvmscript.signature import as_attributes, decorator_
 from relax_dialect.frontend.tvmscript.source import Tree
 from relax_dialect.frontend.tvmscript.static import StaticReader
 from relax_dialect.frontend.tvmscript.tir_function import PrimFunctionReader
+from relax_dialect.frontend.tvmscript.tir_inline import read_inline
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.verifiers import Violations
 from tir_dialect.ops.function import PrimFuncOp
@@ -35,8 +36,6 @@ _KINDS = {
 _REFUSED = {
     ("ir", "pyfunc"): "Python functions would have to be executed; register them as packed functions",
     ("relax", "macro"): "macros would have to be executed; write their body in their place",
-    ("tir", "macro"): "macros would have to be executed; write their body in their place",
-    ("tir", "inline"): "macros would have to be executed; write their body in their place",
     ("relax", "rewriter"): "R.rewriter describes a pass, not a program",
 }
 _BARE = {"ir_module": "module", "prim_func": "prim_func"}
@@ -131,6 +130,9 @@ class ModuleReader:
     def _function(self, node: ast.FunctionDef) -> None:
         if not node.decorator_list:
             self._contents.plain[node.name] = node
+        if (inline := read_inline(self._static, node)) is not None:
+            self._constants.bind(node.name, inline)
+            return
         for decorator in node.decorator_list:
             kind = self._kind(decorator)
             if kind in ("function", "prim_func"):

@@ -62,6 +62,12 @@ class Scope:
         """All visible names."""
         return (name for frame in self._frames for name in frame)
 
+    def shared(self) -> Scope:
+        """A scope of the same frames, whose names it sees whenever they are bound; its inner frames are its own."""
+        scope = Scope()
+        scope._frames = list(self._frames)
+        return scope
+
     @contextmanager
     def inner(self) -> Generator[dict[str, object]]:
         """A frame that ends with the block; gives what was bound in it."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from xdsl.ir import SSAValue
 
@@ -129,3 +129,12 @@ def _texts(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
     return [text for each in items_of(value) or () for text in _texts(each)]
+
+
+CONTROL: Mapping[type[ast.stmt], Callable[[TirStatementReader, Any], None]] = {
+    ast.For: read_for,
+    ast.While: read_while,
+    ast.If: read_if,
+    ast.Assert: read_assert,
+}
+"""What reads a statement of a class."""

@@ -13,13 +13,14 @@ from relax_dialect.frontend.tvmscript import tir_blocks
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.declarations import declarations
 from relax_dialect.frontend.tvmscript.errors import Source
-from relax_dialect.frontend.tvmscript.names import Aliases
+from relax_dialect.frontend.tvmscript.names import Aliases, dotted
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scope import Scope, Unbound
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
 from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, allocate, allocate_pointer
-from relax_dialect.frontend.tvmscript.tir_control import read_assert, read_for, read_if, read_while
+from relax_dialect.frontend.tvmscript.tir_control import CONTROL
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader, is_vector_region
+from relax_dialect.frontend.tvmscript.tir_inline import Inline, expand, read_inline
 from relax_dialect.frontend.tvmscript.tir_jumps import Jumps, jump_of
 from relax_dialect.frontend.tvmscript.tir_promotion import converted
 from relax_dialect.frontend.tvmscript.tir_scopes import read_scope
@@ -79,9 +80,21 @@ class TirStatementReader(TirExpressionReader):
         finally:
             self.block, self.axes, self.extents = saved
 
+    @contextmanager
+    def reading_in(self, scope: Scope) -> Generator[None]:
+        """Looks names up in another scope for a while."""
+        before, self.scope = self.scope, scope
+        try:
+            yield
+        finally:
+            self.scope = before
+
     def _statement(self, node: ast.stmt) -> None:
         if (kind := jump_of(self.aliases, node)) is not None:
             self.jumps.jump(node, kind)
+            return
+        if (read := CONTROL.get(type(node))) is not None:
+            read(self, node)
             return
         match node:
             case ast.Assign(targets=[target]):
@@ -90,18 +103,12 @@ class TirStatementReader(TirExpressionReader):
                 self._annotated(node)
             case ast.AugAssign():
                 self._augmented(node)
-            case ast.For():
-                read_for(self, node)
-            case ast.While():
-                read_while(self, node)
-            case ast.If():
-                read_if(self, node)
             case ast.With():
                 read_scope(self, node)
-            case ast.Assert():
-                read_assert(self, node)
             case ast.Expr():
                 self._effect(node.value)
+            case ast.FunctionDef() if (inline := read_inline(self, node)) is not None:
+                self.scope.bind(node.name, inline)
             case ast.Pass():
                 pass
             case _:
@@ -258,5 +265,20 @@ class TirStatementReader(TirExpressionReader):
     def call(self, node: ast.Call) -> object:
         from relax_dialect.frontend.tvmscript.tir_prim_calls import call_prim_func, callee_of
 
+        found = self._inline(node.func)
+        if found is not None:
+            expand(self, node, found)
+            return None
         callee = callee_of(self, node.func)
         return super().call(node) if callee is None else call_prim_func(self, node, callee)
+
+    def _inline(self, node: ast.expr) -> Inline | None:
+        """The function that a name stands for, alone or as one of the module."""
+        match dotted(node):
+            case (name,):
+                found = self.scope.find(name)
+            case (module, name) if self.program.is_module(module):
+                found = self.scope.find(name)
+            case _:
+                return None
+        return found if isinstance(found, Inline) else None

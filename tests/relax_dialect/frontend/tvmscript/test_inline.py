@@ -1,0 +1,89 @@
+"""Functions that are read in the place of their calls, with the names of where they stand or of the caller."""
+
+import numpy as np
+import pytest
+
+from relax_dialect.frontend.tvmscript import TVMScriptError, parse
+from tests.support.programs import run_everywhere
+
+TEXT = """
+from tvm.script import ir as I, relax as R, tir as T
+
+SIZE = 4
+
+@T.inline
+def fill(target, value, *, n=SIZE):
+    for i in range(n):
+        target[i] = value
+
+@T.macro(hygienic=False)
+def accumulate(index):
+    B[index] = B[index] + A[index] * k
+
+@I.ir_module
+class M:
+    @T.prim_func
+    def kernel(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+        fill(B, 1, n=8)
+        fill(value=A[7] + 1, target=B)
+        k = T.int32(3)
+
+        @T.inline
+        def twice(x):
+            i = x + 1
+            B[i] = B[i] * 2
+            accumulate(i)
+
+        for i in T.serial(4):
+            twice(i)
+            accumulate(i)
+
+    @R.function
+    def main(x: R.Tensor((8,), "int32")):
+        return R.call_tir(M.kernel, (x,), out_ty=R.Tensor((8,), "int32"))
+"""
+
+
+def test_bodies_in_place():
+    x = np.array([3, -1, 4, 1, -5, 9, 2, 6], np.int32)
+    expected = np.ones(8, np.int32)
+    expected[:4] = x[7] + 1
+    for i in range(4):
+        expected[i + 1] = expected[i + 1] * 2 + x[i + 1] * 3
+        expected[i] += x[i] * 3
+    np.testing.assert_array_equal(run_everywhere(parse(TEXT), "main", [x]), expected)
+
+
+ERRORS = {
+    "put(B)": ("put expected the argument value", 6, 5),
+    "put(B, 1, 2)": ("put expected at most 2 positional arguments, got 3", 6, 15),
+    "put(3, 1)": ("expected a buffer to store to", 3, 5),
+}
+WRONG = """@T.inline
+def put(target, value):
+    target[0] = value
+@T.prim_func
+def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    {}
+"""
+
+
+@pytest.mark.parametrize("call", ERRORS)
+def test_wrong_calls(call: str):
+    message, line, column = ERRORS[call]
+    with pytest.raises(TVMScriptError, match=message) as caught:
+        parse(WRONG.format(call))
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+BODIES = {
+    "return": "leaves its body early",
+    "B[x] = 1": "the name B is not defined here",
+}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_wrong_bodies(body: str):
+    text = f"@T.macro\ndef g(x):\n    {body}\n@T.prim_func\ndef f(B: T.Buffer((8,), 'int32')):\n    g(0)\n"
+    with pytest.raises(TVMScriptError, match=BODIES[body]):
+        parse(text)
