@@ -10,6 +10,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.convolution import convolution
 from relax_dialect.frontend.onnx.dtypes import to_numpy
 from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.exact_sums import dtype_of_sums
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect.dims import constant
@@ -88,17 +89,23 @@ def _spread(node: Node, parameter: Expr) -> Expr:
 @converts("MatMulInteger")
 def matmul_integer(node: Node) -> Result:
     """The product of integers less their zero points, as `i32`."""
-    return op.matmul(shifted(node, 0, node.optional(2)), shifted(node, 1, node.optional(3)))
+    return as_dtype(integer_product(node, (0, 2), (1, 3)), i32)
 
 
-def shifted(node: Node, index: int, zero_point: Expr | None) -> Expr:
-    """A matrix as `i32` less its zero point, of which there may be one for each row of the first, or column of the
-    second.
-    """
-    x = op.astype(node[index], i32)
+def integer_product(node: Node, a: tuple[int, int], b: tuple[int, int]) -> Expr:
+    """The product of two matrices of integers, each with its zero point: as `i32`, or `f32` where that is exact."""
+    axes = [max(node.rank(b[0]) - 2, 0)]
+    dtype = dtype_of_sums(node, a, b, axes)
+    left, right = (shifted(node, x, node.optional(zero), dtype) for x, zero in (a, b))
+    return op.matmul(left, right)
+
+
+def shifted(node: Node, index: int, zero_point: Expr | None, dtype: Attribute = i32) -> Expr:
+    """A matrix less its zero point, of which there may be one for each row of the first, or column of the second."""
+    x = op.astype(node[index], dtype)
     if zero_point is None:
         return x
-    zero = op.astype(zero_point, i32)
+    zero = op.astype(zero_point, dtype)
     if index == 0 and zero.ndim == 1 and zero.shape != (constant(1),) and node.rank(index) > 1:
         zero = op.expand_dims(zero, [1])
     return op.subtract(x, zero)
@@ -107,16 +114,19 @@ def shifted(node: Node, index: int, zero_point: Expr | None) -> Expr:
 @converts("ConvInteger")
 def conv_integer(node: Node) -> Result:
     """The convolution of integers less their zero points, as `i32`."""
-    return integer_convolution(node, (0, 2), (1, 3))
+    return as_dtype(integer_convolution(node, (0, 2), (1, 3)), i32)
 
 
-def integer_convolution(node: Node, data: tuple[int, int], kernel: tuple[int, int]) -> Expr:
-    """The convolution of two operands, each with its zero point."""
-    x, w = op.astype(node[data[0]], i32), op.astype(node[kernel[0]], i32)
+def integer_convolution(node: Node, data: tuple[int, int], kernel: tuple[int, int], bias: int | None = None) -> Expr:
+    """The convolution of two operands, each with its zero point: as `i32`, or `f32` where that is exact, also with a
+    bias.
+    """
+    dtype = dtype_of_sums(node, data, kernel, range(1, node.rank(kernel[0])), bias)
+    x, w = op.astype(node[data[0]], dtype), op.astype(node[kernel[0]], dtype)
     if node.has(data[1]):
-        x = op.subtract(x, scalar(op.astype(node[data[1]], i32)))
+        x = op.subtract(x, scalar(op.astype(node[data[1]], dtype)))
     if node.has(kernel[1]):
-        w = op.subtract(w, _by_filter(op.astype(node[kernel[1]], i32), node.rank(kernel[0])))
+        w = op.subtract(w, _by_filter(op.astype(node[kernel[1]], dtype), node.rank(kernel[0])))
     return convolution(node, x, w, kernel[0])
 
 
@@ -135,9 +145,9 @@ def _by_filter(x: Expr, rank: int) -> Expr:
 @converts("QLinearMatMul")
 def qlinear_matmul(node: Node) -> Result:
     """The product of quantised matrices, quantised."""
-    a, b = shifted(node, 0, node[2]), shifted(node, 3, node[5])
+    made = as_dtype(integer_product(node, (0, 2), (3, 5)), f32)
     scale = op.multiply(_columned(as_dtype(node[1], f32), node.rank()), as_dtype(node[4], f32))
-    product = op.multiply(op.astype(op.matmul(a, b), f32), op.divide(scale, as_dtype(node[6], f32)))
+    product = op.multiply(made, op.divide(scale, as_dtype(node[6], f32)))
     return requantized(node, product, node[7])
 
 
@@ -150,13 +160,13 @@ def _columned(scale: Expr, rank: int) -> Expr:
 @converts("QLinearConv")
 def qlinear_conv(node: Node) -> Result:
     """The convolution of quantised data, quantised."""
-    made = integer_convolution(node, (0, 2), (3, 5))
-    rank = node.rank()
+    made, rank = integer_convolution(node, (0, 2), (3, 5), 8), node.rank()
     if node.has(8):
-        made = op.add(made, op.expand_dims(node[8], range(1, rank - 1)))
+        bias = as_dtype(node[8], made.dtype or i32)
+        made = op.add(made, op.expand_dims(bias, range(1, rank - 1)))
     factor = op.divide(op.multiply(scalar(node[1]), node[4]), scalar(node[6]))
     spread = factor if factor.ndim == 0 else _by_filter(factor, rank - 1)
-    return requantized(node, op.multiply(op.astype(made, f32), spread), node[7])
+    return requantized(node, op.multiply(as_dtype(made, f32), spread), node[7])
 
 
 def requantized(node: Node, x: Expr, zero_point: Expr) -> Expr:

@@ -8,7 +8,14 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.attention import self_attention
 from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.quantization import quantized_like, requantized, scalar, shifted
+from relax_dialect.frontend.onnx.quantization import (
+    as_dtype,
+    integer_product,
+    quantized_like,
+    requantized,
+    scalar,
+    shifted,
+)
 from relax_dialect.frontend.onnx.registry import MICROSOFT, Result, converts
 from tir_dialect.dtypes import parse_dtype
 
@@ -19,9 +26,8 @@ HIGHEST = 255.0
 @converts("MatMulIntegerToFloat", domain=MICROSOFT)
 def matmul_integer_to_float(node: Node) -> Result:
     """The product of quantised matrices, and a bias."""
-    product = op.matmul(shifted(node, 0, node.optional(4)), shifted(node, 1, node.optional(5)))
-    scale = op.multiply(_one(node[2]), _one(node[3]))
-    return _plus(node, op.multiply(op.astype(product, f32), scale), 6)
+    product = as_dtype(integer_product(node, (0, 4), (1, 5)), f32)
+    return _plus(node, op.multiply(product, op.multiply(_one(node[2]), _one(node[3]))), 6)
 
 
 @converts("DynamicQuantizeMatMul", domain=MICROSOFT)
@@ -75,9 +81,8 @@ def mul_integer(node: Node) -> Result:
 @converts("QAttention", domain=MICROSOFT)
 def quantized_attention(node: Node) -> Result:
     """Attention whose projection is a product of quantised matrices."""
-    product = op.matmul(shifted(node, 0, node.optional(6)), shifted(node, 1, node.optional(7)))
-    scale = op.multiply(_one(node[3]), _one(node[4]))
-    projected = op.add(op.multiply(op.astype(product, f32), scale), node[2])
+    product = as_dtype(integer_product(node, (0, 6), (1, 7)), f32)
+    projected = op.add(op.multiply(product, op.multiply(_one(node[3]), _one(node[4]))), node[2])
     return self_attention(node, projected, mask=5, past=8, bias=9)
 
 

@@ -1,0 +1,57 @@
+"""Sums of integers are made in single precision where the weights show that this is exact, and only there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from relax_dialect.frontend.onnx import import_model
+from tests.relax_dialect.frontend.onnx.models import assert_same, info, model, reference, run
+
+MOST = (1 << 24) // (255 * 128)
+"""So many products of any bytes and -128 are summed exactly."""
+
+
+def _product(length: int) -> tuple[ModelProto, np.ndarray]:
+    a, b = np.full((2, length), 255, np.uint8), np.full((length, 3), -128, np.int8)
+    node = helper.make_node("MatMulInteger", ["a", "b"], ["y"])
+    output = helper.make_tensor_value_info("y", TensorProto.INT32, [None, None])
+    return model([node], [info("a", a, ["rows", length])], [output], {"b": b}), a
+
+
+@pytest.mark.parametrize(("length", "dtype"), [(MOST, "f32"), (MOST + 1, "i32")])
+def test_products(length: int, dtype: str):
+    proto, a = _product(length)
+    assert f"relax.astype %a dtype = {dtype}" in str(import_model(proto))
+    if dtype == "f32":
+        assert_same(run(proto, a), [np.full((2, 3), -255 * 128 * length, np.int32)])
+
+
+def test_convolutions_with_zero_points_by_filter():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (1, 3, 5, 5)).astype(np.uint8)
+    constants = {
+        "w": rng.integers(-128, 128, (4, 3, 3, 3)).astype(np.int8),
+        "zx": np.array(120, np.uint8),
+        "zw": np.array([0, 3, -7, 127], np.int8),
+    }
+    node = helper.make_node("ConvInteger", ["x", "w", "zx", "zw"], ["y"], pads=[1, 1, 1, 1])
+    output = helper.make_tensor_value_info("y", TensorProto.INT32, [None] * 4)
+    proto = model([node], [info("x", x)], [output], constants)
+    assert "relax.astype %x dtype = f32" in str(import_model(proto))
+    by_filter = np.concatenate([_conv(proto, x, at) for at in range(4)], 1)
+    assert_same(run(proto, x), [by_filter])
+
+
+def _conv(proto: ModelProto, x: np.ndarray, at: int) -> np.ndarray:
+    """One filter, as the onnx package computes it, which takes one zero point only."""
+    one = ModelProto()
+    one.CopyFrom(proto)
+    del one.graph.initializer[:]
+    for tensor in proto.graph.initializer:
+        array = numpy_helper.to_array(tensor)
+        one.graph.initializer.append(
+            numpy_helper.from_array(array if tensor.name == "zx" else array[at : at + 1], tensor.name)
+        )
+    return reference(one, {"x": x})[0]
