@@ -165,7 +165,8 @@ class _Matcher:
         MC3: a prim has the declared dtype and value; an unbound symbol is bound, if the value is not negative.
         MC4: a shape has the declared length and values; an unbound symbol is bound.
         MC5: a tuple has as many fields, each of which matches.
-        MC6: a function is one of the declared kind; what can be said statically is compared as types are.
+        MC6: a function is a function; what can be said statically is compared as types are. Of one of which nothing
+        is known, arguments and result are checked when it is called, and its purity is believed.
         """
         if isinstance(declared, ObjectType):
             return

@@ -57,9 +57,7 @@ class Arguments:
     def _bind_keyword(self, keyword: ast.keyword, name: str, known: Sequence[str], renamed: Mapping[str, str]) -> None:
         target = name if name in known else renamed.get(name, name)
         if target not in known:
-            self._source.fail(
-                keyword.value, f"{self.what} has no argument {name}{suggestion(name, known) or _listed(known)}"
-            )
+            self._source.fail(keyword, f"{self.what} has no argument {name}{suggestion(name, known) or _listed(known)}")
         if target in self._given:
             self._source.fail(keyword.value, f"{self.what} got the argument {name} twice")
         self._given[target] = keyword.value
