@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import NoReturn
 
@@ -61,7 +61,7 @@ class StaticReader:
             case ast.Name():
                 return self.name(node)
             case ast.Tuple() | ast.List():
-                return tuple(self.value(each) for each in node.elts)
+                return self.elements(node.elts)
             case ast.Dict():
                 return self._dictionary(node)
             case ast.BinOp():
@@ -80,6 +80,17 @@ class StaticReader:
                 return self.subscript(node)
             case _:
                 return self.unsupported(node)
+
+    def elements(self, nodes: Sequence[ast.expr]) -> tuple[object, ...]:
+        """The elements of a tuple or list; `*x` stands for those of `x`."""
+        found: list[object] = []
+        for node in nodes:
+            value = self.value(node.value if isinstance(node, ast.Starred) else node)
+            items = evaluator.items_of(value) if isinstance(node, ast.Starred) else (value,)
+            if items is None:
+                self.fail(node, "expected a tuple after *")
+            found += items
+        return tuple(found)
 
     def _constant(self, node: ast.Constant) -> object:
         value = node.value

@@ -81,7 +81,7 @@ def reader_buffer(
 def read_dims(reader: StaticReader, node: ast.expr, *, implicit: bool) -> list[Dim]:
     """A shape: several dimensions, or one."""
     nodes_of = node.elts if isinstance(node, ast.Tuple | ast.List) else None
-    if nodes_of is not None:
+    if nodes_of is not None and not any(isinstance(each, ast.Starred) for each in nodes_of):
         return [reader.dim(each, implicit=implicit) for each in nodes_of]
     value = reader.value(node)
     if (items := items_of(value)) is not None:

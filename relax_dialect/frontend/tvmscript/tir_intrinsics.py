@@ -209,6 +209,11 @@ def _undefined(reader: TirExpressionReader, node: ast.Call) -> object:
     return 0
 
 
+def _is_null(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.isnullptr(p)`: there is memory behind every pointer."""
+    return False
+
+
 def _target(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.target(...)` in attributes, as text: what is compiled for says the caller of `build`."""
     return ast.unparse(node.args[0]) if node.args else ""
@@ -240,6 +245,7 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "undef": _undefined,
     "assume": _undefined,
     "target": _target,
+    "isnullptr": _is_null,
     "q_multiply_shift": _multiply_shift,
     "const": _cast,
     "meta_var": _same,

@@ -68,18 +68,34 @@ def _fill_block(
     reader: TirStatementReader, node: ast.With, name: str, head: tir_blocks.Head, rest: Sequence[ast.stmt]
 ) -> None:
     op = reader.emit(node, lambda: tir_blocks.open_block(reader, node, name, head))
-    first = rest[0] if rest else None
-    before: Sequence[ast.stmt] = ()
-    if isinstance(first, ast.With) and _is_init(reader, first):
-        rest = rest[1:]
+    init, bindings, rest = _split_at_init(reader, rest)
+    first: Sequence[ast.stmt] = ()
+    if init is not None:
         if any(each.kind in (IteratorKind.REDUCE, IteratorKind.SCAN) for each in head.iterators):
-            _init(reader, first)
+            _init(reader, init, [each for each in bindings if _is_used(each, init)])
         else:
-            before = first.body  # every run of the block is the first one
+            first = init.body  # every run of the block is the first one
     tir_blocks.declare_regions(reader, head)
-    reader.body(before)
-    reader.body(rest)
+    reader.body([*bindings, *first, *rest])
     reader.emit(node, op.verify_)
+
+
+def _split_at_init(
+    reader: TirStatementReader, statements: Sequence[ast.stmt]
+) -> tuple[ast.With | None, Sequence[ast.stmt], Sequence[ast.stmt]]:
+    """The init of a block, the bindings in front of it, and what comes behind."""
+    for place, statement in enumerate(statements):
+        if isinstance(statement, ast.With) and _is_init(reader, statement):
+            return statement, statements[:place], statements[place + 1 :]
+        if not isinstance(statement, ast.Assign | ast.AnnAssign):
+            break
+    return None, (), statements
+
+
+def _is_used(binding: ast.stmt, init: ast.With) -> bool:
+    """Whether an init mentions a name of a binding in front of it."""
+    bound = {each.id for each in ast.walk(binding) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    return any(isinstance(each, ast.Name) and each.id in bound for each in ast.walk(init))
 
 
 def _is_init(reader: TirStatementReader, node: ast.With) -> bool:
@@ -123,10 +139,11 @@ def _sketched_loops(reader: TirStatementReader, nodes: Sequence[ast.expr]) -> tu
     return loops, kinds
 
 
-def _init(reader: TirStatementReader, node: ast.With) -> None:
+def _init(reader: TirStatementReader, node: ast.With, bindings: Sequence[ast.stmt] = ()) -> None:
+    """Reads `with T.init():`; views that it uses are made in it too."""
     op = InitOp()
     with reader.inside(op.body.block):
-        reader.body(node.body)
+        reader.body([*bindings, *node.body])
     reader.block.add_op(op)
 
 

@@ -13,6 +13,7 @@ from relax_dialect.frontend.tvmscript import tir_blocks
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.declarations import declarations
 from relax_dialect.frontend.tvmscript.errors import Source
+from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.names import Aliases, dotted
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scope import Scope, Unbound
@@ -128,12 +129,23 @@ class TirStatementReader(TirExpressionReader):
             case ast.Name():
                 self.scope.bind(target.id, self.named(target.id, value))
             case ast.Tuple() | ast.List():
-                if not isinstance(value, ast.Tuple | ast.List) or len(value.elts) != len(target.elts):
-                    self.fail(value, f"expected {len(target.elts)} values")
-                for one, other in zip(target.elts, value.elts, strict=True):
-                    self._assign(node, one, other)
+                self._unpack(node, target.elts, value)
             case _:
                 self.fail(target, "expected a name, or an element of a buffer")
+
+    def _unpack(self, node: ast.AST, targets: Sequence[ast.expr], value: ast.expr) -> None:
+        """`a, b = x, y`, or the elements of a tuple such as a shape."""
+        if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(targets):
+            for one, other in zip(targets, value.elts, strict=True):
+                self._assign(node, one, other)
+            return
+        items = items_of(self.value(value))
+        if items is None or len(items) != len(targets):
+            self.fail(value, f"expected {len(targets)} values")
+        for target, item in zip(targets, items, strict=True):
+            if not isinstance(target, ast.Name):
+                self.fail(target, "expected a name")
+            self.scope.bind(target.id, item)
 
     def named(self, name: str, node: ast.expr) -> object:
         """What a name is bound to: a buffer, memory, or a scalar that is evaluated here."""

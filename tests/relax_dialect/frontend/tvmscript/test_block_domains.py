@@ -39,6 +39,31 @@ def test_domains():
     np.testing.assert_array_equal(result, expected.astype(np.int32))
 
 
+INIT = """
+dims = (4, 4)
+
+@T.prim_func
+def kernel(A: T.Buffer([*dims], "int32"), B: T.Buffer((4, 4), "int32")):
+    n, m = A.shape
+    for i, j, k in T.grid(n, *dims):
+        with T.sblock("sum"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C = T.alloc_buffer((1,), "int32")
+            row = T.match_buffer(B[vi, 0:4], (m,))
+            with T.init():
+                row[vj] = 1
+            C[0] = A[vi, vk]
+            row[vj] += C[0] * vj
+    assert not T.isnullptr(A.data), "memory"
+"""
+
+
+def test_init_uses_a_view_in_front_of_it():
+    x = np.arange(16, dtype=np.int32).reshape(4, 4) - 5
+    result = run_everywhere(parse(INIT + MAIN), "main", [x])
+    np.testing.assert_array_equal(result, 1 + x.sum(1)[:, None] * np.arange(4, dtype=np.int32))
+
+
 def test_loop_variables_become_opaque_iterators():
     blocks = {op.block_name.data: op for op in parse(TEXT).walk() if isinstance(op, BlockOp)}
     kinds = {name: [each.kind.value for each in op.iterators] for name, op in blocks.items()}
