@@ -79,6 +79,7 @@ class OptimizeGraphPass(PipelinePass):
         "fold-shape-computations",
         "adjust-matmul-order",
         "expand-conv-transpose",
+        "expand-recurrent-layers",
         "fold-constants",
         "fold-batch-norm",
         "simplify-arithmetic",

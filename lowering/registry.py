@@ -26,6 +26,7 @@ PASSES: dict[str, str] = {
     "rewrite-attention": "lowering.graph.rewrite_attention:RewriteAttentionPass",
     "rewrite-normalization": "lowering.graph.rewrite_normalization:RewriteNormalizationPass",
     "expand-conv-transpose": "lowering.graph.expand_conv_transpose:ExpandConvTransposePass",
+    "expand-recurrent-layers": "lowering.graph.expand_recurrent_layers:ExpandRecurrentLayersPass",
     "simplify-arithmetic": "lowering.graph.simplify_arithmetic:SimplifyArithmeticPass",
     "fold-batch-norm": "lowering.graph.fold_batch_norm:FoldBatchNormPass",
     "convert-layout": "lowering.graph.convert_layout:ConvertLayoutPass",
