@@ -17,6 +17,7 @@ from lowering.schedule.cpu.column_panels import ColumnPanel
 from lowering.schedule.cpu.epilogue import Epilogue
 from lowering.schedule.cpu.explicit import Explicit, Lanes
 from lowering.schedule.cpu.kernel import Kernel
+from lowering.schedule.cpu.packed_columns import PackedColumns
 from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.row_panels import RowPanels
 from lowering.schedule.cpu.stages import Stage
@@ -73,14 +74,6 @@ class AttentionCode:
         kept = [each for each in what.row.buffers if each not in {what.buffer, what.weights.buffer, *what.row.unread}]
         numbers = {each: code.alloc([rows], what.scores.element, each.name_hint or "numbers") for each in kept}
         return scores, numbers
-
-    def view(self, buffer: SSAValue, number: SSAValue, shape: Sequence[Dim | int]) -> SSAValue:
-        """The part of a buffer with this number along its first dimension."""
-        kind = SSAValue.get(buffer, type=BufferType).type
-        zero = self.code.index(0)
-        ranges = [RegionAxis(zero, self.code.dim(length)) for length in shape]
-        view = BufferType(shape, kind.dtype, strides=kind.strides[1:], scope=kind.scope)
-        return self.code.value(MatchBufferOp(buffer, [RegionAxis(number), *ranges], view))
 
     # Places
 
@@ -146,7 +139,7 @@ class AttentionCode:
         """What happens along the scores of a row, up to a column or all."""
         what, kernel, chain = self.what, self.kernel, self.what.row
         at = self.leading(self.digits(rows, row))
-        scores = self.view(rows.scores, row, [self.n])
+        scores = self.code.part(rows.scores, row, [self.n])
         for buffer in (what.buffer, what.weights.buffer):
             kernel.rows[buffer] = scores, chain.depth
         for buffer in chain.unread:
@@ -211,7 +204,7 @@ class PackedAttention(AttentionCode):
         with shared_units(code, units, tasks) as (lower, upper):
             scores, numbers = self.memory(strips * rows)
             panels = _Panels(self)
-            queries = RowPanels(self.scores, self.scores.k.constant_value or 1)
+            queries = RowPanels(self.scores, strips, self.scores.k.constant_value or 1)
             with code.loop(upper, "unit", lower=lower) as unit:
                 number = code.dim(blocks)
                 batch, block = code.divide(unit, number), code.remainder(unit, number)
@@ -283,7 +276,7 @@ class PackedAttention(AttentionCode):
         self,
         product: Product,
         rows: Rows,
-        panels: SSAValue,
+        panels: PackedColumns,
         reader: Callable[[SSAValue], Element],
         length: SSAValue,
         columns: SSAValue,
@@ -296,33 +289,26 @@ class PackedAttention(AttentionCode):
             code.loop(code.divide(code.add(columns, tiles.width - 1), tiles.width), "panel") as number,
             code.loop(strips, "strip") as strip,
         ):
-            panel = self.view(panels, number, [depth_of(product), tiles.width])
+            panel = panels.panel(number)
             done = code.mul(strip, tiles.rows)
             left = code.sub(rows.count, done)
             tile = self._tile(product, reader(strip), panel, left, length)
             with code.loop(code.minimum(left, tiles.rows), "i") as i:
                 put(rows, code.add(done, i), self.vectors(tile, i, tiles.vectors), code.mul(number, tiles.width))
 
-    def _tile(self, product: Product, element: Element, panel: SSAValue, left: SSAValue, length: SSAValue) -> SSAValue:
+    def _tile(
+        self, product: Product, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue
+    ) -> SSAValue:
         """A tile of sums, by the smallest micro-kernel that has `left` rows."""
         code, tiles = self.code, self.tiles
         tile = code.alloc([tiles.rows, tiles.width], product.what.element, "tile")
         bounds = code.index(0), length
-
-        def vector(r: SSAValue, v: int) -> SSAValue:
-            return code.load(panel, [r, code.index(v * tiles.lanes)], tiles.lanes)
-
         tall, low = tiles.heights
         with code.when(code.compare("sgt", left, low)) as branch:
-            emit_tile(product, bounds, tall, element, vector, tile)
+            emit_tile(product, bounds, tall, element, panel.vector, tile)
         with code.otherwise(branch):
-            emit_tile(product, bounds, low, element, vector, tile)
+            emit_tile(product, bounds, low, element, panel.vector, tile)
         return tile
-
-
-def depth_of(product: Product) -> Dim:
-    """The rows of a panel: whole blocks of as many as a vector has lanes."""
-    return ceildiv(product.k, constant(product.tiles.lanes)) * product.tiles.lanes
 
 
 class _Panels:
@@ -330,13 +316,11 @@ class _Panels:
 
     def __init__(self, attention: PackedAttention):
         self.attention = attention
-        self.keys = self._alloc(attention.scores, "packed_keys")
-        self.values = self._alloc(attention.totals, "packed_values")
+        self.keys = self._columns(attention.scores)
+        self.values = self._columns(attention.totals)
 
-    def _alloc(self, product: Product, name: str) -> SSAValue:
-        tiles = product.tiles
-        shape = [ceildiv(product.n, constant(tiles.width)), depth_of(product), tiles.width]
-        return product.code.alloc(shape, product.what.element, name)
+    def _columns(self, product: Product) -> PackedColumns:
+        return PackedColumns(product, ceildiv(product.n, constant(product.tiles.width)), product.k)
 
     def pack(self, batch: SSAValue) -> None:
         """Packs all panels of a batch."""
@@ -344,19 +328,7 @@ class _Panels:
         self._pack(self.attention.scores, mine, self.keys)
         self._pack(self.attention.totals, theirs, self.values)
 
-    def _pack(self, product: Product, spot: Spot, panels: SSAValue) -> None:
-        code, tiles = product.code, product.tiles
-        with code.loop(code.dim(ceildiv(product.n, constant(tiles.width))), "panel") as number:
-            panel = _Panel(product, self.attention.view(panels, number, [depth_of(product), tiles.width]))
-            panel.pack(spot, code.mul(number, tiles.width), code.index(0), code.dim(product.k))
-
-
-class _Panel(ColumnPanel):
-    """A panel in memory that is there."""
-
-    def __init__(self, product: Product, buffer: SSAValue):
-        self.product = product
-        self.code = product.code
-        self.tiles = product.tiles
-        self.buffer = buffer
-        self.offsets = None
+    def _pack(self, product: Product, spot: Spot, panels: PackedColumns) -> None:
+        code, width = product.code, product.tiles.width
+        with code.loop(code.dim(ceildiv(product.n, constant(width))), "panel") as number:
+            panels.panel(number).pack(spot, code.mul(number, width), code.index(0), code.dim(product.k))

@@ -18,16 +18,19 @@ from xdsl.dialects.builtin import (
     UnitAttr,
     VectorType,
     i1,
+    i32,
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from tir_dialect.dims import Dim, DimLike
+from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 
@@ -135,6 +138,13 @@ class Code:
         """New memory, aligned to a cache line."""
         return self.value(AllocBufferOp(BufferType(shape, dtype, scope=scope, align=64)), name)
 
+    def part(self, buffer: SSAValue, number: SSAValue, shape: Sequence[DimLike]) -> SSAValue:
+        """The part of a buffer with this number along its first dimension, as a buffer of this shape."""
+        kind, zero = SSAValue.get(buffer, type=BufferType).type, self.index(0)
+        ranges = [RegionAxis(zero, self.dim(length)) for length in shape]
+        part = BufferType(shape, kind.dtype, strides=kind.strides[1:], scope=kind.scope)
+        return self.value(MatchBufferOp(buffer, [RegionAxis(number), *ranges], part))
+
     def load(
         self, buffer: SSAValue, indices: Sequence[SSAValue], lanes: int | None = None, mask: SSAValue | None = None
     ) -> SSAValue:
@@ -188,12 +198,15 @@ class Code:
         kind: LoopKind = LoopKind.SERIAL,
         grain: int = 1,
         vectorize: bool = True,
+        unroll: int = 1,
     ) -> Generator[SSAValue]:
         """What happens for each value; gives the value. A thread of a parallel loop gets `grain` of them or more.
 
-        LLVM leaves the loop as it is if it is not to `vectorize`.
+        LLVM leaves the loop as it is if it is not to `vectorize`; a turn has `unroll` values.
         """
         annotations: dict[str, Attribute] = {"grain": IntegerAttr(grain, i64)} if grain > 1 else {}
+        if unroll > 1:
+            annotations["llvm.loop.unroll.count"] = IntegerAttr(unroll, i32)
         if not vectorize:
             annotations = {"llvm.loop.vectorize.enable": IntegerAttr(0, i1), "llvm.loop.unroll.disable": UnitAttr()}
         op = ForOp(upper, lower=lower, kind=kind, annotations=annotations or None, name_hint=name)

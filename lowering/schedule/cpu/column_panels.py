@@ -2,42 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, i64
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.transpose import is_power_of_two, transposed
-from tir_dialect.dims import constant
+
+
+def has_lines(product: Product) -> bool:
+    """Whether columns are lines of windows: evenly spaced along the last axis, but not from line to line."""
+    what = product.what
+    neighbours = any(product.is_contiguous(what.columns, axes) for axes in (what.column, what.reduced))
+    return not neighbours and len(what.column) > 1 and what.columns.is_linear
 
 
 class ColumnPanel:
-    """One panel `[depth, width]`; columns past the end hold anything.
+    """One panel `[depth, width]` of whole blocks of lanes; columns past the end hold anything.
 
     Where neighbouring columns are neighbours in memory, vectors are copied; where they are along the sums, blocks are
     transposed in registers; windows of a picture are copied in runs that end where a line of the output ends.
     """
 
-    def __init__(self, product: Product, depth: int):
+    def __init__(self, product: Product, buffer: SSAValue, offsets: SSAValue | None = None):
+        """A panel in a buffer; `offsets` say how far the elements of a sum are apart, if that is the same for all."""
         self.product = product
         self.code = product.code
         self.tiles = product.tiles
-        rounded = -(-depth // self.tiles.lanes) * self.tiles.lanes
-        self.buffer = self.code.alloc([rounded, self.tiles.width], product.what.element, "packed_columns")
-        self.offsets = self.code.alloc([rounded], i64, "offsets") if self._has_lines and self._is_one_load else None
-
-    @property
-    def _is_one_load(self) -> bool:
-        return len(self.product.what.columns.places) == 1
-
-    @property
-    def _has_lines(self) -> bool:
-        """Whether columns are lines of windows: evenly spaced along the last axis, but not from line to line."""
-        what = self.product.what
-        neighbours = any(self.product.is_contiguous(what.columns, axes) for axes in (what.column, what.reduced))
-        return not neighbours and len(what.column) > 1 and what.columns.is_linear
+        self.buffer = buffer
+        self.offsets = offsets
 
     def vector(self, depth: SSAValue, number: int) -> SSAValue:
         """A packed vector."""
@@ -50,7 +43,7 @@ class ColumnPanel:
             self._copy(spot, left, start, length)
         elif self.product.is_contiguous(what.columns, what.reduced) and is_power_of_two(self.tiles.lanes):
             self._transpose(spot, left, start, length)
-        elif self._has_lines:
+        elif has_lines(self.product):
             self._runs(spot, left, start, length)
         else:
             self._elements(spot, left, start, length)
@@ -136,18 +129,6 @@ class ColumnPanel:
                 along = {what.reduced: code.add(start, r)} if step is None else {}
                 part = self.product.vector(what.columns, {**here, **along}, (axis,), on, step)
                 code.store(part, self.buffer, [r, code.add(target, done)], code.leading(on, lanes))
-
-    # How far the elements of a sum are apart, which is the same for all columns.
-
-    def prepare(self, start: SSAValue, length: SSAValue) -> None:
-        """Computes the places along the sums once for all panels of a turn."""
-        what, code = self.product.what, self.code
-        if self.offsets is None:
-            return
-        with code.loop(length, "r") as r:
-            place = replace(what.columns.places[0], base=constant(0))
-            offset = self.product.offset(place, {what.reduced: code.add(start, r)})
-            code.store(code.value(arith.IndexCastOp(offset, i64)), self.offsets, [r])
 
     def _steps(self, r: SSAValue) -> SSAValue | None:
         if self.offsets is None:

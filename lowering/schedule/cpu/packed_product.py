@@ -1,8 +1,8 @@
 """Products from packed panels: a tile of the output in registers (Goto and van de Geijn, 2008).
 
-In turns along the sums, a block of rows is packed into the second-level cache; then threads take panels of columns,
-pack them into the first-level cache, and run the micro-kernel down the rows. Everything is in terms of symbols, so one
-artefact serves all sizes.
+In turns along the sums, and in sections of the columns, a block of rows is packed into the second-level cache; then
+threads take panels of columns, which the first block packs, and run the micro-kernel down the rows. What is used next
+is asked for meanwhile. Everything is in terms of symbols, so one artefact serves all sizes.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.column_panels import ColumnPanel
 from lowering.schedule.cpu.finish import Finish
 from lowering.schedule.cpu.given_panels import GivenPanel
+from lowering.schedule.cpu.packed_columns import PackedColumns, PackedPanel, Part
 from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.row_panels import RowPanels
 from lowering.schedule.cpu.tasks import shared_units
-from lowering.schedule.cpu.tile import Element, emit_tile, store_tile
+from lowering.schedule.cpu.tile import store_tile
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
+from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.loops import LoopKind
 
 PRODUCTS_PER_TASK = 1 << 19
@@ -28,6 +29,8 @@ WEIGHTS_PER_TASK = 1 << 17
 TASKS_PER_THREAD = 4
 """More tasks than threads, so that a thread that is late leaves work to the others."""
 STRIPS_PER_THREAD = 8
+PACKED_BYTES = 1 << 24
+"""Most memory for packed columns, which all blocks of rows use; less where half of the last cache is less."""
 
 
 class PackedProduct:
@@ -36,16 +39,31 @@ class PackedProduct:
     def __init__(self, product: Product):
         self.product = product
         self.code = product.code
-        self.tiles = product.tiles
+        self.tiles = tiles = product.tiles
         self.m, self.n, self.k = product.m, product.n, product.k
         self.threads = product.threads(PRODUCTS_PER_TASK)
-        if product.what.columns.panels:  # few rows wait for memory, which threads do side by side
+        self.given = product.what.columns.panels is not None
+        if self.given:  # few rows wait for memory, which threads do side by side
             least = product.threads(WEIGHTS_PER_TASK, self.n * product.rounds * self.k)
             self.threads = maximum(self.threads, least)
-        self.turns = maximum(ceildiv(self.k, constant(self.tiles.depth)), constant(1))
-        # All turns are about as long, and start at whole vectors.
+        self.turns = maximum(ceildiv(self.k, constant(tiles.depth)), constant(1))
+        # All turns are about as long, and start at whole vectors; blocks are about as large, and so are sections.
         self.step = 8 * ceildiv(ceildiv(self.k, self.turns), constant(8))
-        self.depth = self.step.constant_value or self.tiles.depth
+        self.blocks, self.strips = self._split(
+            ceildiv(self.m, constant(tiles.rows)), tiles.depth * tiles.height // tiles.rows
+        )
+        self.all_panels = ceildiv(self.n, constant(tiles.width)) * product.rounds
+        self.sections, self.panels = constant(1), self.all_panels
+        if not self.given:
+            room = min(PACKED_BYTES, product.kernel.target.l3_bytes // 2)
+            step_bytes = tiles.width * byte_size(product.what.element)
+            self.sections, self.panels = self._split(self.all_panels, room // step_bytes)
+
+    def _split(self, count: Dim, room: int) -> tuple[Dim, Dim]:
+        """In how many parts so many strips or panels are packed, and the size of a part; `room` steps have room."""
+        fitting = maximum(floordiv(constant(room), maximum(self.step, constant(1))), constant(1))
+        parts = ceildiv(count, fitting)
+        return parts, ceildiv(count, maximum(parts, constant(1)))
 
     @property
     def needs_partial_sums(self) -> bool:
@@ -55,29 +73,34 @@ class PackedProduct:
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
         code, tiles = self.code, self.tiles
-        rows = RowPanels(self.product, self.depth)
+        rows = RowPanels(self.product, self.strips, self.step.constant_value or tiles.depth)
+        panels, parts, _ = self._units()
+        columns = None if self.given else PackedColumns(self.product, panels * parts, self.step)
         k, m = code.dim(self.k, "k"), code.dim(self.m, "m")
         with (
             code.loop(code.dim(self.turns), "turn") as turn,
-            code.loop(code.dim(ceildiv(self.m, constant(tiles.height))), "block") as block,
+            code.loop(code.dim(self.sections), "section") as section,
+            code.loop(code.dim(self.blocks), "block") as block,
         ):
             start = code.mul(turn, code.dim(self.step))
             length = code.minimum(code.sub(k, start), code.dim(self.step))
-            top = code.mul(block, tiles.height)
-            here = code.minimum(code.sub(m, top), tiles.height)
-            strips = code.divide(code.add(here, tiles.rows - 1), tiles.rows)
+            height = code.dim(self.strips * tiles.rows)
+            top = code.mul(block, height)
+            part = Part(section, block, top, code.minimum(code.sub(m, top), height), start, length)
             if not rows.direct:
-                self._pack_rows(rows, spot, strips, top, start, length)
+                self._pack_rows(rows, spot, part)
             first, last = self._ends(turn)
-            self._tasks(rows, Finish(self.product, first, last), spot, top, here, start, length)
+            self._tasks(rows, columns, Finish(self.product, first, last), spot, part)
 
-    def _pack_rows(
-        self, rows: RowPanels, spot: Spot, strips: SSAValue, top: SSAValue, start: SSAValue, length: SSAValue
-    ) -> None:
+    def _pack_rows(self, rows: RowPanels, spot: Spot, part: Part) -> None:
         code = self.code
         kind = LoopKind.SERIAL if self.threads.constant_value == 1 else LoopKind.PARALLEL
-        with code.loop(strips, "strip", kind=kind, grain=STRIPS_PER_THREAD) as strip:
-            rows.pack(spot, strip, code.add(top, code.mul(strip, self.tiles.rows)), start, length)
+        with code.loop(self._count(part), "strip", kind=kind, grain=STRIPS_PER_THREAD) as strip:
+            rows.pack(spot, strip, code.add(part.top, code.mul(strip, self.tiles.rows)), part.start, part.length)
+
+    def _count(self, part: Part) -> SSAValue:
+        """How many strips a block has."""
+        return self.code.divide(self.code.add(part.count, self.tiles.rows - 1), self.tiles.rows)
 
     def _ends(self, turn: SSAValue) -> tuple[SSAValue | None, SSAValue | None]:
         if not self.needs_partial_sums:
@@ -88,64 +111,59 @@ class PackedProduct:
     # Tasks: ranges of units, each a panel of columns and a part of the strips.
 
     def _units(self) -> tuple[Dim, Dim, Dim]:
-        """How many panels there are, in how many parts each splits the strips, and how many strips a part has."""
-        tiles, product = self.tiles, self.product
-        panels = ceildiv(self.n, constant(tiles.width)) * product.rounds
-        strips = minimum(ceildiv(self.m, constant(tiles.rows)), constant(tiles.height // tiles.rows))
-        threads = self.threads
-        wanted = ceildiv(TASKS_PER_THREAD * (threads - 1), maximum(panels, constant(1)))
-        parts = maximum(minimum(wanted, floordiv(strips, constant(4))), constant(1))
-        return panels, parts, maximum(ceildiv(strips, parts), constant(1))
+        """How many panels a section has, in how many parts each splits the strips, and how many strips a part has."""
+        wanted = ceildiv(TASKS_PER_THREAD * (self.threads - 1), maximum(self.panels, constant(1)))
+        parts = maximum(minimum(wanted, floordiv(self.strips, constant(4))), constant(1))
+        return self.panels, parts, maximum(ceildiv(self.strips, parts), constant(1))
 
-    def _tasks(
-        self,
-        rows: RowPanels,
-        finish: Finish,
-        spot: Spot,
-        top: SSAValue,
-        count: SSAValue,
-        start: SSAValue,
-        length: SSAValue,
-    ) -> None:
+    def _tasks(self, rows: RowPanels, columns: PackedColumns | None, finish: Finish, spot: Spot, part: Part) -> None:
         code, threads = self.code, self.threads
         panels, parts, height = self._units()
-        units = panels * parts
-        tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
-        with shared_units(code, units, tasks) as (lower, upper):
-            panel = None if self.product.what.columns.panels else ColumnPanel(self.product, self.depth)
-            if panel is not None:
-                panel.prepare(start, length)
-            with code.loop(upper, "unit", lower=lower) as unit:
-                number, part = code.divide(unit, code.dim(parts)), code.remainder(unit, code.dim(parts))
-                here, left = self.product.panel_place(spot, number)
-                if panel is not None:
-                    panel.pack(here, left, start, length)
-                columns = GivenPanel(self.product, here, left, start) if panel is None else panel
-                first = code.mul(part, code.dim(height))
-                strips = code.divide(code.add(count, self.tiles.rows - 1), self.tiles.rows)
-                end = code.minimum(strips, code.add(first, code.dim(height)))
+        tasks = minimum(panels * parts, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
+        with shared_units(code, panels * parts, tasks) as (lower, upper):
+            if columns is not None:
+                columns.prepare(part.start, part.length)
+            before = code.mul(part.section, code.dim(panels))
+            there_are = code.mul(code.sub(code.dim(self.all_panels), before), code.dim(parts))
+            with code.loop(code.minimum(upper, there_are), "unit", lower=lower) as unit:
+                number, share = code.divide(unit, code.dim(parts)), code.remainder(unit, code.dim(parts))
+                here, left = self.product.panel_place(spot, code.add(before, number))
+                first = code.mul(share, code.dim(height))
+                end = code.minimum(self._count(part), code.add(first, code.dim(height)))
+                if columns is None:
+                    panel = GivenPanel(self.product, here, left, part.start)
+                else:
+                    # One block needs no panel again, so that all those of a task are at the same place.
+                    is_only = code.compare("eq", code.dim(self.blocks), 1)
+                    panel = PackedPanel(columns, code.select(is_only, lower, unit), here, left, part)
                 with code.loop(end, "strip", lower=first) as strip:
-                    done = code.mul(strip, self.tiles.rows)
-                    here_top = code.add(top, done)
-                    element = rows.reader(spot, strip, here_top, start)
-                    tile = self._tile(columns, element, strip, code.sub(count, done), length)
-                    store_tile(self.product, finish, tile, here, here_top, left)
+                    self._strip(rows, panel, finish, (spot, here, left), strip, part)
 
-    def _tile(
-        self, columns: ColumnPanel | GivenPanel, element: Element, strip: SSAValue, left: SSAValue, length: SSAValue
-    ) -> SSAValue:
-        """The tile of sums, by the smallest micro-kernel that has `left` rows."""
-        code = self.code
-        tile = code.alloc([self.tiles.rows, self.tiles.width], self.product.what.element, "tile")
+    def _strip(
+        self,
+        rows: RowPanels,
+        panel: PackedPanel | GivenPanel,
+        finish: Finish,
+        spots: tuple[Spot, Spot, SSAValue],
+        strip: SSAValue,
+        part: Part,
+    ) -> None:
+        """A tile, by the smallest micro-kernel that has all its rows."""
+        code, product = self.code, self.product
+        spot, here, left = spots
+        done = code.mul(strip, self.tiles.rows)
+        top = code.add(part.top, done)
+        element = rows.reader(spot, strip, top, part.start)
+        tile = code.alloc([self.tiles.rows, self.tiles.width], product.what.element, "tile")
+
+        if isinstance(panel, PackedPanel):
+            panel.ask_output(strip)
 
         def emit(height: int) -> None:
-            if isinstance(columns, GivenPanel):
-                columns.tile(length, height, element, tile, strip)
-            else:
-                emit_tile(self.product, (code.index(0), length), height, element, columns.vector, tile)
+            panel.tile(part.length, height, element, tile, strip)
 
-        self._smallest(left, self.product.heights, emit)
-        return tile
+        self._smallest(code.sub(part.count, done), product.heights, emit)
+        store_tile(product, finish, tile, here, top, left)
 
     def _smallest(self, left: SSAValue, heights: Sequence[int], emit: Callable[[int], None]) -> None:
         """The smallest micro-kernel that has `left` rows."""

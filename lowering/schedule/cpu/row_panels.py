@@ -7,7 +7,7 @@ from collections.abc import Callable
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.product import Product, Spot
-from tir_dialect.dims import Dim, ceildiv, constant, minimum
+from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 
 WAY_BYTES = 4096
@@ -22,7 +22,8 @@ class RowPanels:
     of two apart, so that the cache keeps them all. A row past the last one is the last one again.
     """
 
-    def __init__(self, product: Product, depth: int):
+    def __init__(self, product: Product, strips: Dim, depth: int):
+        """Room for so many strips, none of which is longer than `depth`."""
         self.product = product
         self.code = product.code
         self.tiles = product.tiles
@@ -35,7 +36,7 @@ class RowPanels:
         wide = -(-self.tiles.rows // self.tiles.lanes) * self.tiles.lanes
         shape = [depth, wide] if self.transposed else [self.tiles.rows, pitch]
         if not self.direct:
-            self.buffer = self.code.alloc([self.strips(product.m), *shape], what.element, "packed_rows")
+            self.buffer = self.code.alloc([strips, *shape], what.element, "packed_rows")
 
     @property
     def _is_well_spaced(self) -> bool:
@@ -44,10 +45,6 @@ class RowPanels:
         step = what.rows.stride(what.row[-1]) if what.row else None
         bytes_ = byte_size(what.element) * (step or 0)
         return rows is not None and step is not None and bytes_ % WAY_BYTES != 0
-
-    def strips(self, rows: Dim) -> Dim:
-        """How many strips so many rows take, at most those that are packed at once."""
-        return minimum(ceildiv(rows, constant(self.tiles.rows)), constant(self.tiles.height // self.tiles.rows))
 
     def reader(
         self, spot: Spot, strip: SSAValue, top: SSAValue, start: SSAValue

@@ -18,10 +18,12 @@ class Tiling:
     heights: tuple[int, ...]
     """Rows of the tile, and of the smaller tiles for the last rows, in falling order."""
     depth: int
-    """Most products of a sum that are made at once: so long are packed panels."""
+    """Most products of a sum that are made at once: so long are packed panels, which stay in the second-level cache."""
     height: int
-    """Rows that are packed at once, a multiple of those of the tile: they stay in the second-level cache."""
+    """Rows of this depth that are packed at once, a multiple of those of the tile: they stay in the same cache."""
 
+    steps: int = 1
+    """Steps along the sums in a turn of the micro-kernel's loop."""
     low: tuple[int, ...] = ()
     """Still smaller tiles, where there is no other way for few rows."""
 
@@ -41,7 +43,8 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Ti
 
     No more than `longest` products are added at once.
 
-    With 32 registers of 512 bits that is 14 x 2 vectors; with 32 of 128 bits (NEON) 8 x 3, with 16 registers 6 x 2.
+    With 32 registers of 512 bits that is 14 x 2 vectors, and two steps share what is no arithmetic; with 32 of 128 bits
+    (NEON) 8 x 3, with 16 registers 6 x 2.
     """
     lanes = target.lanes(8 * element_bytes)
     if target.vector_registers < 32:
@@ -50,11 +53,13 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Ti
         vectors, heights = 2, (14, 8)
     else:
         vectors, heights = 3, (8, 4)
-    row_bytes = vectors * lanes * element_bytes
-    depth = min(longest or MOST_DEPTH, MOST_DEPTH, max(64, target.l1_bytes * 2 // 3 // row_bytes // 8 * 8))
-    packed = max(1, target.l2_bytes // 2 // (depth * element_bytes * heights[0]))
+    room = max(target.l1_bytes * 2 // 3, target.l2_bytes // PANELS)
+    depth = max(64, room // (vectors * lanes * element_bytes) // 8 * 8)
+    depth = min(longest or depth, depth)
+    packed = max(1, target.l2_bytes // BLOCKS // (depth * element_bytes * heights[0]))
     low = tuple(height for height in (4, 1) if height < heights[-1])
-    return Tiling(lanes, vectors, heights, depth, heights[0] * packed, low)
+    steps = 2 if target.vector_bits >= 512 else 1
+    return Tiling(lanes, vectors, heights, depth, heights[0] * packed, steps, low)
 
 
 def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | None, longest: int | None) -> Tiling:
@@ -67,5 +72,8 @@ def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | 
     return replace(tiles, depth=depth, height=tiles.rows * packed)
 
 
-MOST_DEPTH = 384
-"""More depth means fewer additions to memory, but these are rare enough then."""
+PANELS, BLOCKS = 32, 6
+"""A panel of columns, and the packed rows, take such parts of the second-level cache, or a panel most of the first.
+
+Longer sums go to memory and back less often, but what is used next, and the output, need room beside them.
+"""
