@@ -44,7 +44,7 @@ def _number(reader: ExpressionReader, node: ast.expr) -> float:
 def read_index_map(reader: ExpressionReader, node: ast.expr) -> AffineMap:
     """The map that a lambda of indices describes, alone or in `T.index_map`."""
     if isinstance(node, ast.Call) and reader.aliases.name_in("tir", node.func) == "index_map":
-        node = Arguments(reader.source, node, "T.index_map", "mapping inverse_index_map").require("mapping")
+        node = Arguments(reader.source, node, "T.index_map", "mapping inverse_index_map index_dtype").require("mapping")
     if not isinstance(node, ast.Lambda) or not _has_plain_parameters(node.args):
         reader.fail(node, "expected an index map such as lambda i, j: (j, i)")
     indices = [f"index${place}" for place in range(len(node.args.args))]

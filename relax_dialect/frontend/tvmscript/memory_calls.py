@@ -11,7 +11,10 @@ from xdsl.ir import Attribute
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.scope import FunctionRef
+from relax_dialect.frontend.tvmscript.static import describe
 from relax_dialect.frontend.tvmscript.view_calls import view_as
+from relax_dialect.inference import DEFAULT_PROVER
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, StorageTensorOp
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import Dim, product, symbol
@@ -91,6 +94,10 @@ def _view(reader: ExpressionReader, node: ast.Call) -> object:
     if shape_node is None:
         return value
     target = reader.shape(shape_node, reader.value(shape_node))
+    if not isinstance(target, Expr) and info.known_dims is not None:
+        counts = product(target), product(info.known_dims)
+        if DEFAULT_PROVER.equal(*counts) is False:
+            return view_as(reader, node, value, TensorType(target, dtype), offset)
     return reader.emit(node, lambda: function_of(operator_classes()["relax.reshape"])(value, target))
 
 
@@ -98,6 +105,19 @@ def _given(given: Arguments, name: str) -> ast.expr | None:
     """An argument that is not `None`."""
     node = given.get(name)
     return None if isinstance(node, ast.Constant) and node.value is None else node
+
+
+def _call_tir_dyn(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.vm.call_tir_dyn(f, (x, y, R.shape([n])))`: a PrimFunc with its results among the arguments, sizes last."""
+    given = Arguments(reader.source, node, "R.vm.call_tir_dyn", "func args")
+    callee, args = reader.value(given.require("func")), given.require("args")
+    if not isinstance(callee, FunctionRef):
+        reader.fail(node, f"R.vm.call_tir_dyn expected a PrimFunc of the module, got {describe(callee)}")
+    arguments = [reader.expr(args, each) for each in reader.fields(args, reader.value(args))]
+    last = arguments[-1].type if arguments else None
+    if isinstance(last, ShapeType) and last.known_dims is not None:
+        arguments[-1:] = [reader.expr(args, dim) for dim in last.known_dims]
+    return reader.program.call(reader, node, callee.name, arguments)
 
 
 MEMORY_FORMS: Mapping[str, Form] = {
@@ -112,4 +132,5 @@ MEMORY_FORMS: Mapping[str, Form] = {
     "memory.kill_storage": _kill,
     "memory.kill_tensor": _kill,
     "vm.kill_object": _kill,
+    "vm.call_tir_dyn": _call_tir_dyn,
 }

@@ -103,9 +103,8 @@ CALLS = {
     "R.builtin.stop_lift_params(R.exp(x))": "exp [n, 4] f32",
     "R.emit(R.exp(x))": "exp [n, 4] f32",
     "R.layout_transform(x, index_map=lambda i, j: (j // 3, i, j % 3), pad_value=None)": "map_indices [2, n, 3] f32",
-    "R.layout_transform(k, T.index_map(lambda i, j: i * T.int64(4) + j), pad_value=T.int32(1), axis_separators=[])": (
-        "map_indices [4 * n] i32"
-    ),
+    "R.layout_transform(k, T.index_map(lambda i, j: i * T.int64(4) + j, index_dtype='int32'), pad_value=T.int32(1), "
+    "axis_separators=[])": "map_indices [4 * n] i32",
     "R.linear(x, R.permute_dims(R.stack((v, v), axis=1)), None)": "matmul [n, 2] f32",
 }
 

@@ -213,3 +213,27 @@ CALLED_BEFORE = """
 def test_functions_may_stand_below_their_calls():
     result = run_everywhere(module_of(CALLED_BEFORE), "relax", [A1])
     np.testing.assert_array_equal(result, A1 * 2 + 2 * np.arange(8, dtype=np.float32))
+
+
+LOWERED = """
+    @I.ir_module
+    class M:
+        @T.prim_func(private=True)
+        def scale(x: T.handle, y: T.handle, n: T.int64):
+            m = T.int64()
+            A = T.match_buffer(x, (m,), "float32")
+            B = T.match_buffer(y, (m,), "float32")
+            for i in range(m):
+                B[i] = A[i] * T.Cast("float32", n)
+
+        @R.function(pure=False)
+        def main(x: R.Tensor(("m",), "float32")):
+            m = T.int64()
+            y = R.builtin.alloc_tensor(R.shape([m]), dtype="float32", runtime_device_index=0)
+            R.vm.call_tir_dyn(M.scale, (x, y, R.shape([m + 1])))
+            return y
+    """
+
+
+def test_lowered_calls_have_sizes_behind_the_tensors():
+    np.testing.assert_array_equal(run_everywhere(module_of(LOWERED), "main", [A1]), A1 * 9)

@@ -91,9 +91,9 @@ def f(x: R.Tensor(("n", 4), "int32")):
         t = R.memory.view(x, (5,), relative_byte_offset=R.prim_value(12))
         f = R.memory.view(x, dtype="float32")
         R.output(h, t, f)
-    return (h, t, f, R.memory.view(x, R.shape([4 * n])))
+    return (h, t, f, R.memory.view(x, R.shape([4 * n])), R.memory.view(R.flip(R.const([1, 2, 3]), 0), (2,)))
 """
-    expected = X.view(np.int16), X.reshape(-1)[3:8], X.view(np.float32), X.reshape(-1)
+    expected = X.view(np.int16), X.reshape(-1)[3:8], X.view(np.float32), X.reshape(-1), np.array([3, 2], np.int32)
     results: Any = run_everywhere(parse(text), "f", [X])
     for got, want in zip(results, expected, strict=True):
         np.testing.assert_array_equal(got, want)
