@@ -7,11 +7,13 @@ import inspect
 from tir_dialect.schedule import Schedule
 
 GROUPS = {
-    "Finding blocks and loops": "get_block get_blocks get_loops get_child_blocks get_producers get_consumers get_output_blocks",
+    "Finding blocks and loops": "get_block get_blocks get_loops get_child_blocks",
+    "Finding blocks by what they use": "get_producers get_consumers get_output_blocks",
     "Loops": "split fuse reorder reorder_block_iter_var tile add_unit_loop loop_partition merge",
     "Kinds of loops, notes": "parallel vectorize unroll bind annotate unannotate",
     "Where something is computed": "compute_inline reverse_compute_inline compute_at reverse_compute_at",
-    "Copies and memory": "cache_read cache_write reindex reindex_cache_read reindex_cache_write set_scope storage_align transform_layout pad_einsum",
+    "Copies and memory": "cache_read cache_write reindex reindex_cache_read reindex_cache_write",
+    "Layouts and scopes": "set_scope storage_align transform_layout transform_block_layout pad_einsum",
     "Reductions": "decompose_reduction rfactor",
     "Blocks of blocks": "blockize tensorize",
     "Choices at random": "sample_categorical sample_perfect_tile sample_compute_location",

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
-from tir_dialect.schedule.accesses import read_buffers, written_buffers
+from tir_dialect.schedule.accesses import Access, Axis, read_buffers, written_buffers
+from tir_dialect.schedule.boxes import box_in, is_dense
 from tir_dialect.schedule.edits import statements
 from tir_dialect.schedule.handles import is_inside
 from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions
@@ -96,3 +98,16 @@ def iterator_extent(self: ScheduleState, block: BlockOp, number: int) -> Dim:
     if extent is None:
         raise self.error(f'an extent of block "{block.block_name.data}" is not an expression of sizes')
     return extent
+
+
+def reaches_all(self: ScheduleState, block: BlockOp, numbers: Sequence[int]) -> bool:
+    """Whether the loops around a block take these of its iterators together through all of their values."""
+    if not numbers:
+        return True
+    extents = [iterator_extent(self, block, number) for number in numbers]
+    axes = tuple(Axis(self.space.dim_of(block.iterators[number].binding)) for number in numbers)
+    # as if the iterators were the indices of a buffer
+    instances = [Access(block, block.bindings[0], True, axes)]
+    box = box_in(self, instances, None, extents)
+    everything = [AxisRange(constant(0), extent) for extent in extents]
+    return box == everything and is_dense(self, instances, None, box)

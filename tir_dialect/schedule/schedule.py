@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tir_dialect.schedule.primitives import (
+    block_layout,
     blockizing,
     caching,
     computing_at,
@@ -102,6 +103,7 @@ class Schedule(ScheduleState):
     rfactor = rfactor.rfactor
 
     transform_layout = layout.transform_layout
+    transform_block_layout = block_layout.transform_block_layout
     pad_einsum = padding.pad_einsum
     blockize = blockizing.blockize
     tensorize = tensorizing.tensorize

@@ -95,6 +95,12 @@ class ScheduleState:
         found = self._handles.setdefault(op, Block(op))
         return cast(Block, found)
 
+    def replaced(self, block: Block, op: BlockOp) -> None:
+        """Says that a handle stands for another op from now on."""
+        del self._handles[block.op]
+        block.op = op
+        self._handles[op] = block
+
     def block_named(self, name: str) -> Block:
         """The first block of that name; refuses if there is none, naming those there are."""
         blocks = blocks_in(self.func)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tir_dialect.schedule.support import elementwise, m, matmul, n, scheduled
+from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tests.tir_dialect.schedule.test_storage import allocations
 from tir_dialect import te
@@ -100,3 +100,31 @@ def test_layout_refuses_indices_from_memory():
     sch = Schedule(te.create_prim_func([a, at, c]))
     message = 'block "C" uses buffer "B" at indices that come from memory'
     refuses(sch, message, "transform_layout", sch.get_block("B"), 0, "(i, j) -> (j, i)")
+
+
+@pytest.mark.parametrize(
+    "index_map",
+    [
+        lambda i, j, r: (j, i, r),
+        lambda i, j, r: (i // 4, j, i % 4, r // 8, r % 8),
+        lambda i, j, r: (i * 6 + j, r),
+    ],
+)
+def test_other_iterators_for_a_block(index_map):
+    a, b = te.placeholder((10, k), "i32", "A"), te.placeholder((k, 6), "i32", "B")
+    r = te.reduce_axis(k, "r")
+    c = te.compute((10, 6), lambda i, j: te.sum(a[i, r] * b[r, j], r), name="C")
+
+    def transform(sch):
+        block = sch.get_block("C")
+        sch.transform_block_layout(block, index_map)
+        assert len(sch.get_loops(block)) == len(block.op.iterators)
+
+    scheduled(te.create_prim_func([a, b, c]), transform, [{"k": 5}, {"k": 16}, {"k": 0}])
+
+
+def test_other_iterators_refusals():
+    sch = Schedule(matmul())
+    refuses(sch, "mixes reduce and spatial iterators", "transform_block_layout", "C", lambda i, j, r: (i * k + r, j))
+    refuses(sch, "cannot be inverted", "transform_block_layout", "C", lambda i, j, r: (2 * i, j, r))
+    refuses(sch, "may send two elements to one", "transform_block_layout", "C", lambda i, j, r: (i, j))

@@ -17,15 +17,13 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.accesses import Access, Axis
-from tir_dialect.schedule.boxes import box_in, is_dense
 from tir_dialect.schedule.clones import Cloner, check_cloneable
 from tir_dialect.schedule.combiner import Combination, combination
 from tir_dialect.schedule.edits import nest_of, rebuild_block, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.monoid import check_monoid
-from tir_dialect.schedule.moves import iterator_extent, shape_of
+from tir_dialect.schedule.moves import iterator_extent, reaches_all, shape_of
 from tir_dialect.schedule.nests import insert_nest
 from tir_dialect.schedule.normalize import Less, conditions_of
 from tir_dialect.schedule.primitives.reductions import check_pure_loops, hoist_init
@@ -116,7 +114,7 @@ def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
             check_cloneable(self, block, index)
     check_no_branch(self, block)
     _check_result(self, block, parts)
-    _check_coverage(self, block, parts)
+    _check_coverage(self, block)
     outermost = next(op for op in enclosing_loops(block) if op in (loop.op, *rest))
     check_monoid(self, name, init, parts, commutes=loop.op is not outermost)
     return _Plan(block, init, loop.op, self.extent(loop.op), axis % (rank + 1), rest, parts)
@@ -136,15 +134,10 @@ def _check_result(self: ScheduleState, block: BlockOp, parts: Combination) -> No
             raise self.error(f'{describe(op)} uses the result of block "{block.block_name.data}" in its loops')
 
 
-def _check_coverage(self: ScheduleState, block: BlockOp, parts: Combination) -> None:
+def _check_coverage(self: ScheduleState, block: BlockOp) -> None:
     """Refuses loops that leave out values of the spatial iterators: the second step runs over all of them."""
     numbers = [number for number, it in enumerate(block.iterators) if it.kind is SPATIAL]
-    extents = [iterator_extent(self, block, number) for number in numbers]
-    axes = tuple(Axis(self.space.dim_of(block.iterators[number].binding)) for number in numbers)
-    instances = [Access(block, parts.stores[0].buffer, True, axes)]
-    box = box_in(self, instances, None, extents)
-    everything = [AxisRange(constant(0), extent) for extent in extents]
-    if box != everything or not is_dense(self, instances, None, box):
+    if not reaches_all(self, block, numbers):
         raise self.error(
             f'the loops do not reach all values of the spatial iterators of block "{block.block_name.data}"'
         )
