@@ -1,7 +1,8 @@
-"""`expose-prim-funcs`: PrimFuncs of a module without functions can be called."""
+"""`expose-prim-funcs`: PrimFuncs that functions call, or that stand alone, are kernels of their own."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -11,6 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.graph.prim_func_values import wrapper
 from relax_dialect.struct_info.symbols import fresh_name
+from relax_dialect.symbols import called_functions
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 
@@ -29,8 +31,8 @@ class ExposePrimFuncsPass(ModulePass):
     ```
 
     So a kernel alone can be built and called: its arguments are checked as those of any function, and it writes into
-    some of them. A module with functions stays as it is, since these say what can be called; hence idempotent. Refuses
-    nothing.
+    some of them. In a module with functions, which say what can be called, a private PrimFunc that one of them calls
+    becomes public, since only these have an entry of their own. Idempotent; refuses nothing.
     """
 
     name = "expose-prim-funcs"
@@ -39,6 +41,7 @@ class ExposePrimFuncsPass(ModulePass):
         """Renames the PrimFuncs, and their calls of each other."""
         funcs = [inner for inner in op.ops if isinstance(inner, PrimFuncOp)]
         if len(funcs) < len(op.body.block.ops):
+            _publish(op, {func.sym_name.data: func for func in funcs if func.is_private})
             return
         taken = {func.sym_name.data for func in funcs}
         renamed: dict[str, str] = {}
@@ -52,3 +55,13 @@ class ExposePrimFuncsPass(ModulePass):
         for call in [inner for inner in op.walk() if isinstance(inner, CallOp)]:
             if (name := renamed.get(call.callee.string_value())) is not None:
                 call.properties["callee"] = SymbolRefAttr(name)
+
+
+def _publish(module: ModuleOp, private: Mapping[str, PrimFuncOp]) -> None:
+    """Makes public what functions other than PrimFuncs call."""
+    callers = [func for func in module.ops if not isinstance(func, PrimFuncOp)] if private else []
+    for caller in callers:
+        for op in caller.walk():
+            for name in called_functions(op):
+                if name in private:
+                    private[name].properties.pop("sym_visibility", None)

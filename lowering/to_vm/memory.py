@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.diagnostics import fail
+from lowering.memory.lifetime import leaves
 from lowering.to_vm.checks import TypeChecks
 from lowering.to_vm.converter import Converter, converts
 from relax_dialect.ops.binding import MatchCastOp
@@ -105,12 +106,14 @@ def alloc_storage(converter: Converter, op: AllocStorageOp) -> None:
 
 @converts(StorageTensorOp)
 def storage_tensor(converter: Converter, op: StorageTensorOp) -> None:
-    """A tensor in an arena."""
+    """A tensor in an arena, or with memory of its own if somebody may keep it: the arena ends with the call."""
     result = op.result.type
-    dims = converter.sizes.values(known_dims(op, result))
+    dims, dtype = converter.sizes.values(known_dims(op, result)), known_dtype(op, result)
+    if leaves(op.result):
+        converter.set(op.result, converter.result(vm_memory.NewTensorOp(dims, dtype)))
+        return
     offset = converter.size(op.offset.data)
-    tensor = vm_memory.AllocTensorOp(converter.get(op.storage), offset, dims, known_dtype(op, result))
-    converter.set(op.result, converter.result(tensor))
+    converter.set(op.result, converter.result(vm_memory.AllocTensorOp(converter.get(op.storage), offset, dims, dtype)))
 
 
 @converts(CallKernelOp)

@@ -96,7 +96,9 @@ def _require_heads(inference: Inference, queries: Dim | None, keys: Dim | None) 
 
 def heads_of_queries(queries: Dim, keys: Dim) -> Dim:
     """How many heads of queries each head of keys and values serves; 0 without any of either."""
-    return queries // keys if (queries % keys).constant_value == 0 else queries // maximum(keys, 1)
+    if keys.constant_value == 0 or (queries % keys).constant_value != 0:
+        return queries // maximum(keys, 1)
+    return queries // keys
 
 
 def _require_mask(inference: Inference) -> None:

@@ -137,7 +137,8 @@ class AllocStorageOp(IRDLOperation):
 class StorageTensorOp(IRDLOperation):
     """A tensor at `offset` bytes in a storage.
 
-    It must not outlive the call: it is never returned, captured or passed on.
+    Tensors that overlap are not in use at the same time. The storage ends with the call: what is returned, captured or
+    passed on, so that somebody may keep it, gets memory of its own in the virtual machine.
 
     ```mlir
     %t = relax.storage_tensor %s at 64 * n : !relax.tensor<[n, 4], f32>

@@ -50,3 +50,21 @@ relax.func @main() -> !relax.tuple<> {
   %0 = relax.tuple()
   relax.return %0
 }
+
+// -----
+
+// What a function calls is public, what only PrimFuncs call stays private.
+// CHECK-LABEL: tir.prim_func private @inner(
+// CHECK:       tir.prim_func @outer(
+tir.prim_func private @inner(%X: !tir.buffer<[1], f32>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  tir.store %zero, %X[%c0]
+}
+tir.prim_func private @outer(%X: !tir.buffer<[1], f32>) {
+  tir.call @inner(%X)
+}
+relax.func @main() -> !relax.tensor<[1], f32> {
+  %0 = relax.call_tir @outer() : !relax.tensor<[1], f32>
+  relax.return %0
+}

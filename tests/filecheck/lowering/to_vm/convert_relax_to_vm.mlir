@@ -51,6 +51,20 @@ relax.func @branch(%c: !relax.object, %x: !relax.object) -> !relax.object force_
 
 // -----
 
+// A tensor in a storage that leaves the call has memory of its own.
+// CHECK-LABEL: vm.func @placed
+// CHECK: vm.alloc_tensor %{{.*}} at
+// CHECK: vm.new_tensor
+relax.func @placed() -> !relax.tensor<[4], f32> force_pure {
+  %s = relax.alloc_storage size 16
+  %a = relax.storage_tensor %s at 0 : !relax.tensor<[4], f32>
+  relax.kill %a
+  %b = relax.storage_tensor %s at 0 : !relax.tensor<[4], f32>
+  relax.return %b
+}
+
+// -----
+
 // What has no form in the machine is refused at the op.
 // CHECK: error: 'relax.exp' op
 // CHECK: in @operator
