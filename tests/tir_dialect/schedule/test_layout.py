@@ -49,6 +49,8 @@ def test_padding_of_a_layout_is_filled():
 
     scheduled(elementwise(), transform)
     sch = Schedule(elementwise())
+    message = "expected a number to pad with, got a function"
+    refuses(sch, message, "transform_layout", "B", "B", "(i, j) -> (j, i)", lambda i, j: i)
     sch.transform_layout("B", "B", "(i, j) -> (j, i)", pad_value=0)
     assert [block.name for block in sch.get_blocks()] == ["B", "C"]
 

@@ -61,6 +61,8 @@ def transform_layout(
         wanted = IndexMap.of(index_map, kind.rank)
     except ValueError as error:
         raise self.error(str(error)) from None
+    if callable(pad_value):
+        raise self.error("expected a number to pad with, got a function")
     self.record_as(index_map, wanted)
     shape = mapped_shape(self, wanted, kind.shape)
     accesses = [_access(self, use.operation, value) for use in value.uses]
