@@ -40,7 +40,8 @@ def evaluate(
     if any(each.size > MAX_EVALUATED for each in present):
         return None
     try:
-        made = rule(attributes, cast("Operands", operands))
+        with np.errstate(all="ignore"):
+            made = rule(attributes, cast("Operands", operands))
     except (_Open, ValueError, TypeError, IndexError, KeyError, ZeroDivisionError, OverflowError, MemoryError):
         return None
     results = list(made) if isinstance(made, list | tuple) else [_array(made)]
@@ -81,8 +82,7 @@ def _elementwise(native: Callable[..., Any], symbolic: Callable[..., Any] | None
 
     def rule(attributes: Attributes, operands: Operands) -> Array:
         if all(each.dtype != object for each in operands):
-            with np.errstate(all="ignore"):
-                return np.asarray(native(*operands))
+            return np.asarray(native(*operands))
         if symbolic is None:
             raise _Open
         return np.asarray(np.frompyfunc(symbolic, len(operands), 1)(*operands))
@@ -189,8 +189,7 @@ def _converted(x: Array, dtype: np.dtype[Any]) -> Array:
         if dtype.name not in ("int64", "int32"):
             raise _Open
         return x
-    with np.errstate(all="ignore"):
-        return x.astype(dtype)
+    return x.astype(dtype)
 
 
 # Shapes

@@ -13,7 +13,7 @@ from relax_dialect.builder import BlockBuilder, BuilderError
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx import functions
 from relax_dialect.frontend.onnx.attributes import attributes_of
-from relax_dialect.frontend.onnx.errors import NeedsControlFlow, Refusal, UnsupportedNode, UseFunction
+from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal, UnsupportedNode, UseFunction
 from relax_dialect.frontend.onnx.evaluate import evaluate
 from relax_dialect.frontend.onnx.legacy import MODERN, modernized
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
@@ -41,11 +41,23 @@ MALFORMED = (
 """What comes of nodes that cannot be: attributes of the wrong kind, operands of the wrong shape or number."""
 
 
+MAX_NODES = 1 << 16
+"""So many nodes may come of functions and loops that are written out: bodies within bodies could give any number."""
+
+
 @dataclass
 class Problems:
     """The nodes that could not be imported so far."""
 
     nodes: list[UnsupportedNode] = field(default_factory=list[UnsupportedNode])
+    imported: int = 0
+    """How many nodes of functions and inner graphs were imported."""
+
+    def count(self) -> None:
+        """One more of these; raises `OnnxImportError` if there are too many."""
+        self.imported += 1
+        if self.imported > MAX_NODES:
+            raise OnnxImportError(f"functions and loops of the model, written out, have more than {MAX_NODES} nodes")
 
     def add(self, node: NodeProto, reason: str) -> None:
         """Notes a node."""
@@ -67,6 +79,8 @@ class GraphImporter:
     in_dataflow: bool
     prefix: str = ""
     """What names of nodes begin with: the names of the nodes whose functions these are."""
+    is_inner: bool = False
+    """Whether this is no graph of its own, but the body of a node."""
 
     def within(
         self,
@@ -86,11 +100,14 @@ class GraphImporter:
             environment,
             self.in_dataflow,
             self.prefix if prefix is None else prefix,
+            is_inner=True,
         )
 
     def run(self, nodes: Iterable[NodeProto]) -> None:
         """Imports nodes."""
         for node in nodes:
+            if self.is_inner:
+                self.problems.count()
             self._node(node)
 
     def initialize(self, graph: GraphProto, *, named: bool = False) -> None:

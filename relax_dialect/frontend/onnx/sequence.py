@@ -17,6 +17,9 @@ from relax_dialect.frontend.onnx.values import Value
 from relax_dialect.inference import DEFAULT_PROVER
 from tir_dialect.dims import Dim, constant, floordiv, mod
 
+MAX_PARTS = 1 << 12
+"""A tensor is cut into at most so many parts of which the last is smaller."""
+
 
 def _list(node: Node) -> TensorList:
     found = node.value(0)
@@ -115,8 +118,8 @@ def split(node: Node) -> Result:
 def _sizes(total: Dim, size: Dim) -> Sequence[Dim]:
     """Equal sizes, and what is left."""
     whole, step = total.constant_value, size.constant_value
-    if whole is None or not step:
-        raise Refusal(f"the number of parts of {size} out of {total} is not known while importing")
+    if whole is None or not step or whole > step * MAX_PARTS:
+        raise Refusal(f"the number of parts of {size} out of {total} is not known while importing, or too large")
     return [constant(min(step, whole - at)) for at in range(0, whole, step)]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import AttributeProto, ModelProto, helper
 
-from relax_dialect.frontend.onnx import OnnxImportError, import_model
+from relax_dialect.frontend.onnx import OnnxImportError, graph, import_model
 from tests.relax_dialect.frontend.onnx.models import info, model, unknown
 
 X = np.ones((1, 2, 5, 5), np.float32)
@@ -108,4 +108,17 @@ def test_functions_without_end_are_refused():
     proto.opset_import.append(helper.make_opsetid("own", 1))
     proto.functions.append(body)
     with pytest.raises(OnnxImportError):
+        import_model(proto)
+
+
+def test_functions_that_double_are_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(graph, "MAX_NODES", 1000)
+    opsets = [helper.make_opsetid("own", 1), helper.make_opsetid("", 21)]
+    proto = model([helper.make_node("F30", ["x"], ["y"], domain="own")], [info("x", X)], unknown(["y"], 4))
+    proto.opset_import.append(opsets[0])
+    for at in range(31):
+        name, domain = (f"F{at - 1}", "own") if at else ("Neg", "")
+        nodes = [helper.make_node(name, [a], [b], domain=domain) for a, b in (("a", "c"), ("c", "b"))]
+        proto.functions.append(helper.make_function("own", f"F{at}", ["a"], ["b"], nodes, opsets))
+    with pytest.raises(OnnxImportError, match="more than 1000 nodes"):
         import_model(proto)
