@@ -12,7 +12,7 @@ def fast_math_flags(op: Operation) -> str:
     flags = op.properties.get("fastmathFlags")
     if not isinstance(flags, llvm.FastMathAttr) or not flags.data:
         return ""
-    return "fast " if len(flags.data) == len(llvm.FastMathAttr("fast").data) else " ".join(sorted(flags.data)) + " "
+    return "fast " if len(flags.data) == _ALL else " ".join(sorted(flags.data)) + " "
 
 
 def integer_flags(op: Operation) -> str:
@@ -26,5 +26,6 @@ def integer_flags(op: Operation) -> str:
     return next((word for name, word in _MARKS.items() if name in properties), "")
 
 
+_ALL = len(llvm.FastMathAttr("fast").data)
 _OVERFLOW = ("", "nsw ", "nuw ", "nuw nsw ")
 _MARKS = {"isExact": "exact ", "isDisjoint": "disjoint ", "nonNeg": "nneg "}

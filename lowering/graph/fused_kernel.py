@@ -70,16 +70,11 @@ class FusedKernel:
 
     def constants(self) -> tuple[Number | None, ...]:
         """Of each input that may be a constant in the code, its value."""
-        return tuple(number_of(value) if self._is_only_loaded(value) else None for value in self._inputs)
-
-    def _is_only_loaded(self, value: SSAValue) -> bool:
-        uses = (
-            param
-            for member in self._members
-            for argument, param in zip(member.call.arguments, member.func.params, strict=False)
-            if argument is value
-        )
-        return isinstance(value.type, TensorType) and all(map(is_only_loaded, uses))
+        loaded: dict[SSAValue, bool] = {}
+        for member in self._members:
+            for value, param in zip(member.call.arguments, member.func.params, strict=False):
+                loaded[value] = loaded.get(value, isinstance(value.type, TensorType)) and is_only_loaded(param)
+        return tuple(number_of(value) if loaded[value] else None for value in self._inputs)
 
     def refresh(self) -> None:
         """Sees what has taken the place of the inputs since."""

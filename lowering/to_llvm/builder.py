@@ -7,6 +7,7 @@ expressions come out as a person would write them.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import cast
@@ -15,8 +16,6 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
     UNKNOWN_LOC,
     AnyFloat,
-    DenseArrayBase,
-    DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
     IntegerType,
@@ -33,6 +32,7 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from lowering.to_llvm import llvm_ext
+from lowering.to_llvm.dense_constants import dense_floats, dense_integers
 from lowering.to_llvm.module_builder import ModuleBuilder
 from tir_dialect.ops.memory import i32_array, vector_of
 
@@ -43,7 +43,9 @@ CONTRACT = FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
 NO_SIGNED_WRAP = IntegerAttr(1, i32)
 _WRAPS = IntegerAttr(0, i32)
 _PREDICATES = {flag.value: IntegerAttr(flag.to_int(), i64) for flag in llvm.ALL_ICMP_FLAGS}
-_NO_BUNDLES = DenseArrayBase.from_list(i32, ())
+_NO_BUNDLES = i32_array()
+_ONE_INDEX = i32_array(llvm.GEP_USE_SSA_VAL)
+_UNORDERED = IntegerAttr(0, i64)
 
 
 class LLVMBuilder:
@@ -65,6 +67,9 @@ class LLVMBuilder:
         self._integer_constants: dict[tuple[int, Attribute], SSAValue] = {}
         self._indices: dict[int, SSAValue] = {}
         """The constants of i64, found without a look at the type."""
+        self._floats: dict[tuple[bytes, Attribute], SSAValue] = {}
+        """Scalars, and vectors of one number, by its bits: zeros of both signs are equal."""
+        self._numbers: dict[SSAValue, float] = {}
         self._computed: dict[tuple[object, ...], SSAValue] = {}
 
     def finish(self) -> Region:
@@ -167,11 +172,19 @@ class LLVMBuilder:
 
     def float(self, value: float, type_: Attribute) -> SSAValue:
         """A float, in all elements if the type is a vector."""
-        if is_vector(type_):
-            return self.elements([value] * lanes_of(type_), type_)
-        if not isinstance(type_, AnyFloat):
-            raise TypeError(f"expected a float type, got {type_}")
-        return self.constant(FloatAttr(value, type_), type_)
+        key = struct.pack("d", value), type_
+        found = self._floats.get(key)
+        if found is None:
+            if is_vector(type_):
+                found = self.elements([value] * lanes_of(type_), type_)
+            elif isinstance(type_, AnyFloat):
+                attribute = FloatAttr(value, type_)
+                found = self.constant(attribute, type_)
+                self._numbers[found] = attribute.value.data
+            else:
+                raise TypeError(f"expected a float type, got {type_}")
+            self._floats[key] = found
+        return found
 
     def false(self) -> SSAValue:
         """The constant false."""
@@ -183,7 +196,10 @@ class LLVMBuilder:
 
     def elements(self, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
         """A constant of a vector type."""
-        return self.constant(_dense(tuple(values), element_type(type_), lanes_of(type_)), type_)
+        element = element_type(type_)
+        if isinstance(element, AnyFloat):
+            return self.constant(dense_floats(values, element), type_)
+        return self.constant(dense_integers(cast("Sequence[int]", values), integer_type(element)), type_)
 
     def lane_numbers(self, lanes: int) -> SSAValue:
         """The vector 0, 1, ..., lanes - 1 of i64."""
@@ -195,7 +211,7 @@ class LLVMBuilder:
 
     def undefined(self, type_: Attribute) -> SSAValue:
         """A value that is never looked at."""
-        return self.make(llvm.UndefOp, (), type_)
+        return self.once(llvm.UndefOp, (), type_, {})
 
     # Index arithmetic: i64 (or vectors of it), no signed overflow.
 
@@ -264,7 +280,7 @@ class LLVMBuilder:
     def field(self, struct: SSAValue, type_: llvm.LLVMStructType, index: int) -> SSAValue:
         """The address of a field of a struct."""
         properties: dict[str, Attribute] = {
-            "rawConstantIndices": _FIELD_INDICES[index] if index < len(_FIELD_INDICES) else _field_index(index),
+            "rawConstantIndices": i32_array(0, index),
             "elem_type": type_,
             "noWrapFlags": _WRAPS,
             "inbounds": UnitAttr(),
@@ -310,12 +326,13 @@ class LLVMBuilder:
     def splat(self, value: SSAValue, lanes: int) -> SSAValue:
         """A vector with `value` in every element."""
         type_ = vector_of(value.type, lanes)
-        known = self._integers.get(value)
-        if known is not None:
-            return self.integer(known, type_)
-        first = self.make(llvm.InsertElementOp, (self.undefined(type_), value, self.integer(0)), type_)
-        mask = i32_array(*[0] * lanes)
-        return self.make(llvm.ShuffleVectorOp, (first, self.undefined(type_)), type_, {"mask": mask})
+        if (integer := self._integers.get(value)) is not None:
+            return self.integer(integer, type_)
+        if (number := self._numbers.get(value)) is not None:
+            return self.float(number, type_)
+        nothing = self.undefined(type_)
+        first = self.make(llvm.InsertElementOp, (nothing, value, self.integer(0)), type_)
+        return self.make(llvm.ShuffleVectorOp, (first, nothing), type_, {"mask": i32_array(*[0] * lanes)})
 
     def extract(self, vector: SSAValue, lane: int) -> SSAValue:
         """One element of a vector."""
@@ -325,29 +342,6 @@ class LLVMBuilder:
 @lru_cache(maxsize=64)
 def _alignment(size: int) -> IntegerAttr:
     return IntegerAttr(size, i64)
-
-
-@lru_cache(maxsize=1024)
-def _numbered(values: tuple[int, ...], element: IntegerType, lanes: int) -> DenseIntOrFPElementsAttr:
-    return DenseIntOrFPElementsAttr.from_list(VectorType(element, [lanes]), values)
-
-
-def _dense(values: tuple[int, ...] | tuple[float, ...], element: Attribute, lanes: int) -> DenseIntOrFPElementsAttr:
-    if isinstance(element, AnyFloat):
-        # Not remembered: zeros of both signs are equal.
-        return DenseIntOrFPElementsAttr.from_list(VectorType(element, [lanes]), [float(value) for value in values])
-    return _numbered(tuple(map(int, values)), integer_type(element), lanes)
-
-
-_ONE_INDEX = DenseArrayBase.from_list(i32, [llvm.GEP_USE_SSA_VAL])
-
-
-def _field_index(index: int) -> DenseArrayBase:
-    return DenseArrayBase.from_list(i32, [0, index])
-
-
-_FIELD_INDICES = tuple(map(_field_index, range(24)))
-_UNORDERED = IntegerAttr(0, i64)
 
 
 def element_type(type_: Attribute) -> Attribute:
@@ -381,6 +375,7 @@ def integer_type(type_: Attribute) -> IntegerType:
     return cast(IntegerType, type_)
 
 
+@lru_cache(maxsize=256)
 def type_suffix(type_: Attribute) -> str:
     """How the names of overloaded intrinsics spell a type."""
     lanes = lane_count(type_)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, f32, i8, i16, i32
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import VectorType, f32, i8, i16, i32
+from xdsl.ir import SSAValue
 
 from lowering.to_llvm.builder import LLVMBuilder, element_type, lane_count, lanes_of
 from lowering.to_llvm.floats import Floats
+from tir_dialect.ops.memory import i32_array, vector_of
 
 REGISTER = 16
 """So many f32 are in a register of 512 bits."""
@@ -104,5 +105,5 @@ def _joined(b: LLVMBuilder, low: SSAValue, high: SSAValue) -> SSAValue:
 
 
 def _shuffled(b: LLVMBuilder, low: SSAValue, high: SSAValue, order: Sequence[int]) -> SSAValue:
-    kind: Attribute = VectorType(element_type(low.type), [len(order)])
-    return b.make(llvm.ShuffleVectorOp, (low, high), kind, {"mask": DenseArrayBase.from_list(i32, list(order))})
+    kind = vector_of(element_type(low.type), len(order))
+    return b.make(llvm.ShuffleVectorOp, (low, high), kind, {"mask": i32_array(*order)})

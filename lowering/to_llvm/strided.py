@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, i1, i32
+from xdsl.dialects.builtin import VectorType, i1
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm import llvm_ext
@@ -19,6 +19,7 @@ from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.lane_values import Lanes
 from lowering.to_llvm.scalars import memory_type
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.memory import i32_array
 
 MOST_STEPS = 4
 """Beyond it there are as many loads and shuffles as a gather takes."""
@@ -69,4 +70,4 @@ def _shuffled(b: LLVMBuilder, left: SSAValue, right: SSAValue, order: Sequence[i
     """The elements of two vectors side by side that `order` numbers."""
     kind = VectorType(element_type(left.type), [len(order)])
     assert lanes_of(left.type) == lanes_of(right.type)
-    return b.make(llvm.ShuffleVectorOp, (left, right), kind, {"mask": DenseArrayBase.from_list(i32, list(order))})
+    return b.make(llvm.ShuffleVectorOp, (left, right), kind, {"mask": i32_array(*order)})
