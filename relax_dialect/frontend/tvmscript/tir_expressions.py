@@ -132,6 +132,14 @@ class TirExpressionReader(StaticReader):
             self.fail(node, "expected one of == != < <= > >=")
         return self.apply(node, name, left, right)
 
+    def comparison(self, node: ast.Compare) -> object:
+        if len(node.ops) == 1:
+            return super().comparison(node)
+        sides = [node.left, *node.comparators]
+        pairs = [ast.Compare(one, [op], [other]) for one, op, other in zip(sides, node.ops, sides[1:], strict=False)]
+        chain = ast.BoolOp(ast.And(), [ast.copy_location(pair, node) for pair in pairs])
+        return self.connective(ast.copy_location(chain, node))
+
     def connective(self, node: ast.BoolOp) -> object:
         combine = logical_and if isinstance(node.op, ast.And) else logical_or
         operands = [self.scalar_operand(each, self.value(each)) for each in node.values]

@@ -38,10 +38,19 @@ def jump_of(aliases: Aliases, statement: ast.AST) -> int | None:
             return BREAK
         case ast.Return():
             return RETURN
-        case ast.Expr(value=ast.Call(func=func)):
-            return _NAMES.get(aliases.name_in("tir", func) or "")
+        case ast.Expr(value=ast.Call() as call):
+            return _NAMES.get(aliases.name_in("tir", _evaluated(call).func) or "")
         case _:
             return None
+
+
+def _evaluated(call: ast.Call) -> ast.Call:
+    """The call in `T.evaluate(T.ret(x))`, or the call itself."""
+    match call:
+        case ast.Call(func=ast.Attribute(attr="evaluate"), args=[ast.Call() as inner]):
+            return inner
+        case _:
+            return call
 
 
 def jumps_of(aliases: Aliases, statements: Iterable[ast.stmt]) -> frozenset[int]:
@@ -61,8 +70,8 @@ def returned_value(statement: ast.AST) -> ast.expr | None:
     match statement:
         case ast.Return(value=value):
             found = value
-        case ast.Expr(value=ast.Call(args=[value, *_])):
-            found = value
+        case ast.Expr(value=ast.Call() as call):
+            found = next(iter(_evaluated(call).args), None)
         case _:
             found = None
     return None if isinstance(found, ast.Constant) and found.value is None else found

@@ -19,7 +19,7 @@ BODIES = {
                 continue
             B[i] = 2
             for j in T.serial(8):
-                if j == i:
+                if i <= j < i + 1:
                     continue
                 B[i] += A[j]
         """,
@@ -28,7 +28,7 @@ BODIES = {
             B[i] = i
             for j in range(8):
                 if A[j] > 3 and i < 6:
-                    T.break_loop()
+                    T.evaluate(T.break_loop())
                 B[i] = B[i] + 10
             if i == 6:
                 break
@@ -63,7 +63,7 @@ BODIES = {
 
 
 def python(body: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    text = body.replace("T.serial", "range").replace("T.break_loop()", "break")
+    text = body.replace("T.serial", "range").replace("T.evaluate(T.break_loop())", "break")
     scope: dict[str, object] = {}
     exec(f"def f(A, B):\n{indent(dedent(text), '    ')}", scope)
     run = scope["f"]
