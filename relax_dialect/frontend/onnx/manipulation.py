@@ -230,7 +230,12 @@ def expand(node: Node) -> Result:
         count = node.length(1)
         rank = max(count, len(old))
         full = node.te(lambda wanted: _expanded_shape(wanted, old, rank), node[1], name="expanded_shape")
-        return op.broadcast_to(node[0], node.run_time_dims(full, node.hinted_dims(rank)))
+        own = [constant(1)] * (rank - len(old)) + list(old)
+        hints = [
+            dim if dim.is_constant and dim.constant_value != 1 else hint
+            for dim, hint in zip(own, node.hinted_dims(rank), strict=True)
+        ]
+        return op.broadcast_to(node[0], node.run_time_dims(full, hints))
     if all(dim.constant_value == 1 for dim in wanted) and len(wanted) <= len(old):
         return node.value(0)
     rank = max(len(wanted), len(old))
