@@ -32,7 +32,7 @@ class Case:
 
     name: str
     text: str
-    """The program."""
+    """The program; that of the ONNX nodes if it is empty."""
     arrays: tuple[np.ndarray, ...]
     operations: float
     """Additions and multiplications of a call."""
@@ -62,7 +62,14 @@ def _compiled(text: str) -> Any:
 
 
 def _ours(case: Case) -> Call:
-    function, tensors = _compiled(case.text), [tvm_ffi.from_dlpack(array) for array in case.arrays]
+    if case.text:
+        function, arrays = _compiled(case.text), case.arrays
+    else:
+        from relax_dialect.frontend.onnx import import_model
+
+        function = VirtualMachine(build(import_model(_model(case))))["main"]
+        arrays = case.arrays[:1] if case.weights else case.arrays
+    tensors = [tvm_ffi.from_dlpack(array) for array in arrays]
     return lambda: function(*tensors)
 
 
@@ -83,39 +90,55 @@ def _torch(case: Case, threads: int) -> Call | None:
     return lambda: function(*tensors)
 
 
-def _onnxruntime(case: Case, threads: int) -> Call | None:
-    try:
-        import onnxruntime
-        from onnx import helper, numpy_helper
-    except ImportError:
-        return None
-    if case.onnx is None:
-        return None
-    names = [f"x{number}" for number in range(len(case.peer_arrays))]
+def _names(case: Case) -> list[str]:
+    return [f"x{number}" for number in range(len(case.peer_arrays))]
+
+
+def _model(case: Case) -> Any:
+    """The ONNX model of a case; sizes of inputs are symbols, but for channels that the weights know."""
+    from onnx import helper, numpy_helper
+
+    names, op = _names(case), case.onnx or ""
     constants = names[1:] if case.weights else []
     given = dict(zip(names, case.peer_arrays, strict=True))
     inputs = [
-        helper.make_tensor_value_info(name, 1, [f"{name}d{axis}" for axis in range(given[name].ndim)])
+        helper.make_tensor_value_info(
+            name,
+            1,
+            [size if constants and axis == 1 else f"{name}d{axis}" for axis, size in enumerate(given[name].shape)],
+        )
         for name in names
         if name not in constants
     ]
     first = names[: len(names) - len(case.following)]
-    nodes = [helper.make_node(case.onnx, first, ["y"], **case.attributes)]
+    nodes = [helper.make_node(op, first, ["y"], **case.attributes)]
     for number, attributes in enumerate(case.following):
         nodes[-1].output[0] = f"y{number}"
-        nodes.append(helper.make_node(case.onnx, [f"y{number}", names[len(first) + number]], ["y"], **attributes))
+        nodes.append(helper.make_node(op, [f"y{number}", names[len(first) + number]], ["y"], **attributes))
     graph = helper.make_graph(
         nodes,
         "case",
         inputs,
-        [helper.make_empty_tensor_value_info("y")],
+        [helper.make_tensor_value_info("y", 1, [f"y{axis}" for axis in range(given[names[0]].ndim)])],
         [numpy_helper.from_array(given[name], name) for name in constants],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def _onnxruntime(case: Case, threads: int) -> Call | None:
+    if case.onnx is None:
+        return None
+    try:
+        import onnxruntime
+
+        model = _model(case)
+    except ImportError:
+        return None
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-    feed = {name: array for name, array in given.items() if name not in constants}
+    given = dict(zip(_names(case), case.peer_arrays, strict=True))
+    feed = {each.name: given[each.name] for each in model.graph.input}
     return lambda: session.run(None, feed)
 
 

@@ -111,11 +111,54 @@ def back(first: Case, channels: int) -> Case:
     )
 
 
+def kind(op: str, name: str, shape: tuple[int, ...], kernel: tuple[int, ...], **attributes: list[int] | int) -> Case:
+    """A convolution of any kind as an ONNX model has it: all sizes of the data are symbols, the weights are known."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(each, np.float32) for each in (shape, kernel))
+    given = {"strides": [1] * (len(shape) - 2), "pads": [0] * (2 * len(shape) - 4), "group": 1, **attributes}
+    places = 1
+    for axis, (length, size) in enumerate(zip(shape[2:], kernel[2:], strict=True)):
+        strides, pads = np.array(given["strides"]), np.array(given["pads"]).reshape(2, -1)
+        moved = (length + int(pads[:, axis].sum()) - size) // int(strides[axis]) + 1
+        places *= length if op == "ConvTranspose" else moved
+    return Case(name, "", (x, w), 2.0 * places * w.size, onnx=op, attributes=given, weights=True)
+
+
+def kinds() -> list[Case]:
+    """Convolutions that are none of those networks."""
+    return [
+        kind("ConvTranspose", "transposed, 2 x 2, stride 2", (1, 128, 28, 28), (128, 64, 2, 2), strides=[2, 2]),
+        kind(
+            "ConvTranspose",
+            "transposed, 4 x 4, stride 2",
+            (1, 128, 28, 28),
+            (128, 64, 4, 4),
+            strides=[2, 2],
+            pads=[1] * 4,
+        ),
+        kind("ConvTranspose", "transposed, 3 x 3", (1, 64, 28, 28), (64, 64, 3, 3), pads=[1] * 4),
+        kind(
+            "ConvTranspose", "transposed, line of 16, stride 8", (1, 128, 100), (128, 64, 16), strides=[8], pads=[4] * 2
+        ),
+        kind(
+            "ConvTranspose", "transposed, 2 x 2 x 2, stride 2", (1, 32, 8, 14, 14), (32, 16, 2, 2, 2), strides=[2] * 3
+        ),
+        kind("Conv", "line of 3", (1, 128, 400), (128, 128, 3), pads=[1] * 2),
+        kind("Conv", "line of 9, stride 2", (1, 64, 1000), (64, 64, 9), pads=[4] * 2, strides=[2]),
+        kind("Conv", "3 x 3 x 3", (1, 16, 16, 28, 28), (32, 16, 3, 3, 3), pads=[1] * 6),
+        kind("Conv", "depthwise 7 x 7", (1, 96, 56, 56), (96, 1, 7, 7), pads=[3] * 4, group=96),
+        kind("Conv", "depthwise 31 x 31", (1, 64, 28, 28), (64, 1, 31, 31), pads=[15] * 4, group=64),
+        kind("Conv", "32 groups of 4 x 3 x 3", (1, 128, 28, 28), (128, 4, 3, 3), pads=[1] * 4, group=32),
+        kind("Conv", "16 x 16, stride 16", (1, 3, 224, 224), (192, 3, 16, 16), strides=[16, 16]),
+    ]
+
+
 def table(threads: int) -> None:
     """The tables for a number of threads."""
     run("convolution", "Convolutions of ResNet-50 in f32", [case(*sizes) for sizes in RESNET], threads)
     run("convolution", "Convolutions of MobileNet in f32", [case(*sizes) for sizes in MOBILENET], threads)
     chains = [back(case(*sizes), sizes[0]) for sizes in (*RESNET, *MOBILENET) if sizes[0] % BLOCK == 0]
+    run("convolution", "Other kinds of convolutions in f32", kinds(), threads)
     run("convolution", "Chains of two convolutions in f32", chains, threads)
 
 
