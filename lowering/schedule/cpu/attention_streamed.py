@@ -13,12 +13,15 @@ from lowering.schedule.cpu.epilogue import Epilogue
 from lowering.schedule.cpu.finish import Finish
 from lowering.schedule.cpu.kernel import Kernel
 from lowering.schedule.cpu.product import Product, Spot
-from lowering.schedule.cpu.streamed_product import GROUPS, MAX_ROWS, PRODUCTS_PER_TASK
+from lowering.schedule.cpu.streamed_product import MAX_ROWS, PRODUCTS_PER_TASK
 from lowering.schedule.cpu.tasks import shared_units
 from lowering.schedule.cpu.tile import emit_tile
 from lowering.schedule.cpu.tiling import Tiling, tiling
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
 from tir_dialect.dtypes import byte_size
+
+GROUPS = (4, 1)
+"""Rows that share a vector of values once it is loaded; four of them keep the multipliers busy."""
 
 
 class StreamedAttention(AttentionCode):

@@ -100,7 +100,7 @@ class PackedPanel:
             for line in lines:
                 code.prefetch(line.buffer, [code.add(line.first, code.mul(r, line.step))], 2)
 
-        emit_tile(self.product, (code.index(0), length), height, element, self.panel.vector, tile, ask)
+        emit_tile(self.product, (code.index(0), length), height, element, self.panel.vector, tile, ask, tiles.steps)
 
     def _source(self, vector: SSAValue) -> list[_Line]:
         """Where the next panel is packed from, if columns are side by side; one line once all panels are packed."""

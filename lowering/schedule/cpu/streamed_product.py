@@ -6,6 +6,9 @@ go through the first-level cache.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.finish import Finish
@@ -18,8 +21,8 @@ MAX_ROWS = 16
 """With more rows the packed columns are used often enough."""
 DEPTH = 32
 """Steps along the sums in a turn: as many lines of memory are read side by side."""
-GROUPS = (4, 1)
-"""Rows that share a vector of columns once it is loaded; four of them keep the multipliers busy."""
+GROUPS = (8, 4, 1)
+"""Rows that share a vector of columns once it is loaded, if half of the registers hold their sums."""
 PRODUCTS_PER_TASK = 1 << 17
 """Half a megabyte of columns: about what a core reads while another is woken."""
 
@@ -44,6 +47,8 @@ class StreamedProduct:
         self.code = product.code
         self.tiles = product.tiles
         self.turns = maximum(ceildiv(product.k, constant(DEPTH)), constant(1))
+        registers = product.kernel.target.vector_registers // 2
+        self.groups = [height for height in GROUPS if height * self.tiles.vectors <= registers]
 
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
@@ -69,7 +74,7 @@ class StreamedProduct:
     def _groups(self, finish: Finish, spot: Spot, left: SSAValue, bounds: tuple[SSAValue, SSAValue]) -> None:
         """All rows, in groups that share the columns once they are loaded."""
         done = constant(0)
-        for height in GROUPS:
+        for height in self.groups:
             end = floordiv(self.product.m, constant(height))
             lower = floordiv(done, constant(height))
             if (end - lower).constant_value != 0:
@@ -95,6 +100,8 @@ class StreamedProduct:
             here = {**spot, what.reduced: r, what.column: places[v]}
             return product.vector(what.columns, here, what.column, counts[v] if masked else None)
 
+        # One row does little but read, which is as fast without.
+        ask = partial(self._ask, spot, places) if height > 1 else None
         with code.loop(code.dim(end), "group", lower=code.dim(lower)) as group:
             top = code.mul(group, height)
             rows = [{**spot, what.row: code.add(top, i)} for i in range(height)]
@@ -103,7 +110,19 @@ class StreamedProduct:
                 return product.element(what.rows, {**rows[i], what.reduced: r})
 
             def emit(masked: bool, element: Element = element) -> None:
-                emit_tile(product, bounds, height, element, lambda r, v: vector(r, v, masked), tile)
+                emit_tile(
+                    product, bounds, height, element, lambda r, v: vector(r, v, masked), tile, ask, self.tiles.steps
+                )
 
             product.masked(counts[0], self.tiles.width, emit)
             store_rows(product, finish, tile, spot, (top, code.index(height)), left)
+
+    def _ask(self, spot: Spot, places: Sequence[SSAValue], r: SSAValue) -> None:
+        """Asks for a step of the next columns; the line of their first may be that of the last one here."""
+        code, product, what = self.code, self.product, self.product.what
+        for load, each in zip(what.columns.loads, what.columns.places, strict=True):
+            if load.buffer in product.kernel.flat:
+                for place in places:
+                    last = code.add(place, self.tiles.width + self.tiles.lanes - 1)
+                    index = product.offset(each, {**spot, what.reduced: r, what.column: last})
+                    code.prefetch(product.kernel.flat[load.buffer], [index], 1)

@@ -28,15 +28,16 @@ def emit_tile(
     vector: Callable[[SSAValue, int], SSAValue],
     tile: SSAValue,
     ask: Step | None = None,
+    steps: int = 1,
 ) -> None:
     """Sums of `height` rows into the buffer `tile`.
 
     `element(i, r)` gives an element of row `i`, `vector(r, v)` the columns that it is multiplied with. The sums are in
     a buffer that LLVM keeps in registers: every access to it has constant indices. `ask(r)` asks in advance for what
-    comes next.
+    comes next; a turn of the loop has so many `steps`.
     """
     sums = _Sums(product, height, 1)
-    with product.code.loop(bounds[1], "r", lower=bounds[0], unroll=product.tiles.steps if ask else 1) as r:
+    with product.code.loop(bounds[1], "r", lower=bounds[0], unroll=steps) as r:
         if ask is not None:
             ask(r)
         sums.add(0, r, element, vector)
