@@ -22,7 +22,6 @@ from tir_dialect.ops.memory import LoadOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import IteratorKind
 
-
 _PROVER = Prover()
 
 
