@@ -10,6 +10,7 @@ from xdsl.utils.hints import isa
 from lowering.stages import RELAX_CALLS, RELAX_CORE
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.gather import ScatterNDOp
+from relax_dialect.ops.index_maps import MapIndicesOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, FlattenOp, ReshapeOp, SqueezeOp
 from relax_dialect.ops.shapes import ShapeGetOp, ShapeOfOp, ShapeToTensorOp, SizeOp, TupleGetOp, TupleOp
 from relax_dialect.ops.values import OpaqueValue
@@ -56,6 +57,8 @@ def is_deferred(op: Operation) -> bool:
 
 def _needs_number(op: Operation) -> bool:
     """Whether the kernel of an op is made for a number where there is a dimension."""
+    if isinstance(op, MapIndicesOp):
+        return op.result.type.known_dims is None
     if not isinstance(op, ScatterNDOp):
         return False
     info: Attribute = op.indices.type
