@@ -100,6 +100,21 @@ class Inference:
             self.fail(f"operand #{index} expected a shape, got {operand}")
         return operand
 
+    def sizes(self, index: int) -> ShapeType:
+        """The type of operand `index`, a shape that a tensor is to have: a size that may be negative is checked at
+        run time, unless an operand has it already.
+        """
+        shape = self.shape(index)
+        operands = [info.dims or () for info in self.operand_types if isinstance(info, TensorType)]
+        there = {dim for dims in operands for dim in dims}
+        for dim in shape.dims or ():
+            if dim not in there:
+                self._require_size(dim)
+        return shape
+
+    def _require_size(self, dim: Dim | None) -> None:
+        self.require_at_most(ZERO, dim, "a size that is not negative")
+
     def prim(self, index: int) -> PrimType:
         """The type of operand `index`, which has to be a prim value."""
         operand = self.operand(index)
@@ -275,6 +290,12 @@ class Inference:
     def dim(self, name: str) -> Dim:
         """The property `name`, a dimension."""
         return self.require(name, DimAttr).data
+
+    def size(self, name: str) -> Dim:
+        """The property `name`, a size that a tensor is to have, as in `sizes`."""
+        found = self.dim(name)
+        self._require_size(found)
+        return found
 
     def flag(self, name: str) -> bool:
         """Whether the flag `name` is set."""

@@ -23,7 +23,8 @@ from relax_dialect.struct_info.types import TensorType
 
 @dataclass(frozen=True)
 class InsertGuardsPass(ModulePass):
-    """Puts a `relax.guard` on the first tensor operand of every op with an open question about its dimensions.
+    """Puts a `relax.guard` on the first tensor operand of every op with an open question about its dimensions, or on
+    what it makes if it has none.
 
     Before:
 
@@ -57,27 +58,42 @@ class InsertGuardsPass(ModulePass):
 
 def _guard(op: Operation, checks: Iterable[DimCheck]) -> None:
     index = next((i for i, operand in enumerate(op.operands) if isinstance(operand.type, TensorType)), None)
-    for check in checks if index is not None or isinstance(op, DestinationPassing) else ():
-        if index is None:
+    for check in checks:
+        if index is not None:
+            _guard_operand(op, index, check)
+        elif isinstance(op, DestinationPassing):
             sides = f"{check.left} and {check.right}"
             fail(op, f"has no tensor argument to check {check.message} with: {sides} may differ", _NO_TENSOR)
-        guard = GuardOp.of(op.operands[index], check)
-        if _is_guarded(op, index, guard):
-            guard.erase()
-            continue
-        inherit_location(op, guard)
-        guard.result.name_hint = op.operands[index].name_hint
-        Rewriter.insert_op(guard, InsertPoint.before(op))
-        op.operands[index] = guard.result
+        else:
+            _guard_results(op, check)
 
 
 _NO_TENSOR = "write the same dimension in both places"
 
 
-def _is_guarded(op: Operation, index: int, guard: GuardOp) -> bool:
+def _guard_operand(op: Operation, index: int, check: DimCheck) -> None:
     value = op.operands[index]
-    while isinstance(value.owner, GuardOp):
-        if value.owner.properties == guard.properties:
-            return True
-        value = value.owner.value
-    return False
+    while isinstance(maker := value.owner, GuardOp):
+        if maker.makes(check):
+            return
+        value = maker.value
+    guard = _insert(op, GuardOp.of(op.operands[index], check), InsertPoint.before(op))
+    op.operands[index] = guard.result
+
+
+def _guard_results(op: Operation, check: DimCheck) -> None:
+    """What is made of no tensor is checked before it is used."""
+    for result in op.results:
+        value, last = result, op
+        while isinstance(user := value.get_user_of_unique_use(), GuardOp) and not user.makes(check):
+            value, last = user.result, user
+        if not isinstance(user, GuardOp):
+            guard = _insert(op, GuardOp.of(value, check), InsertPoint.after(last))
+            value.replace_uses_with_if(guard.result, lambda use, guard=guard: use.operation is not guard)
+
+
+def _insert(op: Operation, guard: GuardOp, point: InsertPoint) -> GuardOp:
+    inherit_location(op, guard)
+    guard.result.name_hint = guard.value.name_hint
+    Rewriter.insert_op(guard, point)
+    return guard

@@ -47,7 +47,7 @@ class FullOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        return (TensorType(inference.shape(0).dims, _dtype_or(inference, _scalar_dtype(inference, 1))),)
+        return (TensorType(inference.sizes(0).dims, _dtype_or(inference, _scalar_dtype(inference, 1))),)
 
 
 def _scalar_dtype(inference: Inference, index: int) -> Attribute | None:
@@ -103,7 +103,7 @@ class FilledOp(Operator, ABC):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        return (TensorType(inference.shape(0).dims, inference.dtype("dtype")),)
+        return (TensorType(inference.sizes(0).dims, inference.dtype("dtype")),)
 
 
 @irdl_op_definition
@@ -267,7 +267,7 @@ class EyeOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        return (TensorType((inference.dim("rows"), inference.dim("columns")), inference.dtype("dtype")),)
+        return (TensorType((inference.size("rows"), inference.size("columns")), inference.dtype("dtype")),)
 
 
 @irdl_op_definition

@@ -258,5 +258,5 @@ class OneHotOp(Operator):
         if places.dims is None:
             return (TensorType(None, on.dtype, places.device),)
         axis = inference.axis(inference.integer("axis"), len(places.dims) + 1)  # C3
-        shape = (*places.dims[:axis], inference.dim("depth"), *places.dims[axis:])
+        shape = (*places.dims[:axis], inference.size("depth"), *places.dims[axis:])
         return (TensorType(shape, on.dtype, places.device),)

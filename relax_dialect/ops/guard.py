@@ -83,6 +83,11 @@ class GuardOp(IRDLOperation):
         """The guard that makes a check that inference could not decide."""
         return GuardOp(value, _RELATIONS[check.relation], DimAttr(check.left), DimAttr(check.right), check.message)
 
+    def makes(self, check: DimCheck) -> bool:
+        """Whether this is the guard of a check."""
+        wanted = (_RELATIONS[check.relation], check.left, check.right, check.message)
+        return wanted == (self.relation.data, self.lhs.data, self.rhs.data, self.message.data)
+
     def verify_(self) -> None:
         if self.result.type != self.value.type:
             raise VerifyException(

@@ -98,7 +98,7 @@ class Resize2dOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, size = require_rank(inference, 0, 4), inference.shape(1)  # C1
+        x, size = require_rank(inference, 0, 4), inference.sizes(1)  # C1
         if size.rank not in (2, None):
             inference.fail(f"operand #1 expected 2 dimensions, got {size}")  # C1
         layout = layout_of(inference, "layout", "NCHW")  # C2

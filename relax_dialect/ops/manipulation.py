@@ -49,7 +49,7 @@ class ReshapeOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterfa
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, shape = inference.tensor(0), inference.shape(1)
+        x, shape = inference.tensor(0), inference.sizes(1)
         old, new = x.known_dims, shape.known_dims
         if old is not None and new is not None:
             inference.require_equal(product(old), product(new), "equally many elements")  # C1
@@ -237,7 +237,7 @@ class BroadcastToOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, target = inference.tensor(0), inference.shape(1).dims
+        x, target = inference.tensor(0), inference.sizes(1).dims
         if x.dims is not None and target is not None:
             if len(x.dims) > len(target):
                 inference.fail(f"expected a shape of rank {len(x.dims)} or more, got rank {len(target)}")  # C1

@@ -106,4 +106,4 @@ class Resize1dOp(Operator):
             return (x,)
         axis = inference.axis(inference.integer("axis"), len(x.dims))  # C1
         inference.require_at_most(ONE, x.dims[axis], "an axis with at least one place")  # C3
-        return (x.with_shape((*x.dims[:axis], inference.dim("length"), *x.dims[axis + 1 :])),)
+        return (x.with_shape((*x.dims[:axis], inference.size("length"), *x.dims[axis + 1 :])),)

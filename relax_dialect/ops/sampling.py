@@ -115,7 +115,7 @@ class AffineGridOp(Operator):
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         batch, rows, columns = require_rank(inference, 0, 3)  # C1
         inference.require_domain(0, Domain.FLOAT)  # C1
-        size, theta = inference.shape(1), inference.tensor(0)
+        size, theta = inference.sizes(1), inference.tensor(0)
         count = size.rank if rows is None or rows.constant_value is None else rows.constant_value
         if count is None:
             return (theta.with_shape(None),)

@@ -59,4 +59,4 @@ class CosineWindowOp(Operator):
             inference.fail(f"dtype expected a floating-point dtype, got {dtype}")  # C1
         if len(inference.require("coefficients", DenseArrayBase)) == 0:
             inference.fail("expected at least one coefficient")  # C2
-        return (TensorType((inference.dim("length"),), dtype),)
+        return (TensorType((inference.size("length"),), dtype),)

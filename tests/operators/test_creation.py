@@ -43,6 +43,11 @@ PROGRAMS = Programs(
         "triu": ("%x: !relax.tensor<[_, n, m], i32>", "relax.triu %x k = -1"),
         "tril_symbolic": (f"{MATRIX}, %at: !relax.prim<i64, k>", "relax.tril %x k = k - n"),
         "eye": ("%x: !relax.tensor<[n], f32>", "relax.eye rows = n columns = 2 * n + 1 k = -1 dtype = f32"),
+        "eye_short": ("%x: !relax.tensor<[n], f32>", "relax.eye rows = 2 columns = n - 1 dtype = f32"),
+        "joined": (
+            "%x: !relax.tensor<[3], f32>, %count: !relax.prim<i64, k>",
+            "%v = relax.prim f32 0.5; %s = relax.shape [k - 1]; %0 = relax.full %s, %v; relax.concat %x, %0 axis = 0",
+        ),
         "eye_like": (MATRIX, "relax.eye_like %x k = 1 dtype = i1"),
     }
 )
@@ -111,3 +116,16 @@ def test_triangles(shape: tuple[int, int]):
 @pytest.mark.parametrize("size", [0, 1, 5])
 def test_eye(size: int):
     PROGRAMS.check("eye", [random("f32", size)], np.eye(size, 2 * size + 1, -1, np.float32))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sizes_are_not_negative(mode: str):
+    x = random("f32", 3)
+    joined, eye = (PROGRAMS.runners[mode](name) for name in ("joined", "eye_short"))
+    np.testing.assert_array_equal(joined(x, 2), [*x, np.float32(0.5)])
+    np.testing.assert_array_equal(eye(x), np.eye(2))
+    negative = r"a size that is not negative|dimension \d is -1"
+    with pytest.raises(ValueError, match=negative):
+        joined(x, 0)  # the kernel that joins them would write beyond its result
+    with pytest.raises(ValueError, match=negative):
+        eye(x[:0])

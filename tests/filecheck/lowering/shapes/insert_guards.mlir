@@ -26,3 +26,19 @@ relax.func @kernel[%m, %k](%x: !relax.tensor<[m], f32>, %z: !relax.tensor<[2 * k
   %1 = relax.call_tir @half(%z) : !relax.tensor<[k], f32>
   relax.return %0
 }
+
+// What is made of no tensor is checked before it is used; a size that a tensor has already is not negative.
+// CHECK-LABEL: relax.func @sizes
+// CHECK:         %0 = relax.zeros %shape dtype = f32
+// CHECK-NEXT:    %1 = relax.guard %0, at_most 0, n - 1, "a size that is not negative"
+// CHECK-NEXT:    %2 = relax.concat %1, %x
+// CHECK:         %3 = relax.full %same, %y
+// CHECK-NEXT:    relax.return %3
+relax.func @sizes[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[], f32>) -> !relax.tensor<[_], f32> {
+  %shape = relax.shape [n - 1]
+  %0 = relax.zeros %shape dtype = f32
+  %1 = relax.concat %0, %x axis = 0
+  %same = relax.shape [n]
+  %2 = relax.full %same, %y
+  relax.return %2
+}
