@@ -94,7 +94,6 @@ SIGNATURES: Mapping[str, str] = MappingProxyType(
 
 IGNORED: Mapping[str, Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {
-        "nn.batch_norm": {"momentum": (), "training": (False, 0)},
         "nn.group_norm": {"center": (True, 1), "scale": (True, 1)},
         "nn.instance_norm": {"center": (True, 1), "scale": (True, 1)},
         "unique": {"sorted": (True, 1)},

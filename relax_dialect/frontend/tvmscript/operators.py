@@ -15,7 +15,7 @@ from relax_dialect.builder.operator_functions import Kind, Parameter, function_o
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.names import suggestion
-from relax_dialect.frontend.tvmscript.operator_results import RESULTS
+from relax_dialect.frontend.tvmscript.operator_results import FUNCTIONS, RESULTS
 from relax_dialect.frontend.tvmscript.operator_table import IGNORED, OPERATOR_NAMES, REFUSED, SIGNATURES, SYNONYMS
 from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType, TupleType
 from tir_dialect.dims import Dim
@@ -54,7 +54,8 @@ def call_operator(reader: ExpressionReader, node: ast.Call, name: str) -> object
     for each in required:
         if each not in values:
             reader.fail(node, f"R.{name} expected the argument {each}")
-    result = reader.emit(node, lambda: _function_of(made)(**values))
+    make = FUNCTIONS.get(ours) or _function_of(made)
+    result = reader.emit(node, lambda: make(**values))
     adapt = RESULTS.get(ours)
     return result if adapt is None else reader.emit(node, lambda: adapt(result, values))
 
@@ -108,6 +109,8 @@ def _other(reader: ExpressionReader, node: ast.expr, name: str, argument: str) -
             return {"smallest": not value}
         case "nn.attention", "bias":
             return {} if value is None else {"bias": reader.expr(node, value)}
+        case "nn.batch_norm", _:
+            return {argument: value}
         case _:
             accepted = IGNORED.get(name, {}).get(argument, ())
             if accepted and value not in accepted:

@@ -1,4 +1,4 @@
-"""Operators of TVM's that are several of ours: regions and boxes, volumes, losses, shapes with open lengths."""
+"""Operators of TVM's that are several of ours: regions, boxes, volumes, statistics, losses, open lengths."""
 
 from textwrap import dedent
 from typing import Any
@@ -50,6 +50,27 @@ def test_volumes():
         coordinate_transformation_mode="asymmetric")"""
     result = result_of('x: R.Tensor((1, 2, 3, 2, 1), "float32")', body, x)
     np.testing.assert_array_equal(result, x[:, :, [0, 0, 1, 2]][:, :, :, [0]])
+
+
+def test_statistics_of_a_batch():
+    x = RNG.normal(size=(4, 3, 2)).astype(np.float32)
+    v = np.array([1, 2, 0.5], np.float32)
+    head = 'x: R.Tensor(("n", 3, 2), "float32"), v: R.Tensor((3,), "float32")'
+    normal, mean, variance = result_of(head, "R.nn.batch_norm(x, v, v, v, v, axis=1, momentum=0.25)", x, v)
+    means, variances = x.mean((0, 2)), x.var((0, 2))
+    expected = (x - means[:, None]) / np.sqrt(variances[:, None] + 1e-5) * v[:, None] + v[:, None]
+    np.testing.assert_allclose(normal, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose([mean, variance], [0.75 * v + 0.25 * means, 0.75 * v + 0.25 * variances], rtol=1e-5)
+
+
+def test_median():
+    x = RNG.integers(0, 9, size=(4, 3)).astype(np.int64)
+    head, body = 'x: R.Tensor(("n", 3), "int64")', "(R.median(x, axis=0), R.median(x), R.median(x, 1, True))"
+    (along, places), alone, (kept, _) = result_of(head, body, x)
+    np.testing.assert_array_equal(along, np.sort(x, 0)[1])
+    np.testing.assert_array_equal(np.take_along_axis(x, np.asarray(places)[None], 0)[0], along)
+    np.testing.assert_array_equal(alone, np.sort(x.ravel())[5])
+    np.testing.assert_array_equal(kept, np.median(x, 1, keepdims=True))
 
 
 def test_likelihood():
