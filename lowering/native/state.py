@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from lowering.diagnostics import fail
 from lowering.native.abi import (
     ANY,
     ANY_BYTES,
@@ -34,6 +35,7 @@ from lowering.native.values import Boxed, Number, Storage, Unboxed, Value
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.types import F64, TensorType
 
+_STAYS = "return tensors made in it, or use the bytecode"
 _KINDS: dict[Attribute, int] = {I64: INT, I1: BOOL, F64: FLOAT}
 
 
@@ -142,6 +144,9 @@ class FunctionState:
                 self.write_number(found.ssa, address)
                 return address
             case Unboxed() | Storage():
+                maker = value.owner
+                if isinstance(maker, Operation):
+                    fail(maker, f"makes a value of type {value.type}, which cannot leave its call", _STAYS)
                 raise ValueError(f"a value of type {value.type} cannot leave its call")
 
     def write_number(self, number: SSAValue, address: SSAValue) -> None:
