@@ -1,8 +1,12 @@
 """Tensors that a program places in storages by itself."""
 
 import numpy as np
+import pytest
 import tvm_ffi
 
+from lowering.diagnostics import InvalidModule
+from lowering.driver import build
+from lowering.parsing import parse_module
 from tests.support.programs import EXACT, run_everywhere
 
 PLACED = """
@@ -36,3 +40,14 @@ def test_what_leaves_the_call_outlives_the_storage():
     assert isinstance(result, tuple)
     np.testing.assert_array_equal(result[0], 8 * x)
     np.testing.assert_array_equal(result[1], 4 * x)
+
+
+def test_native_storages_stay_in_their_call():
+    text = """
+relax.func @main(%x: !relax.tensor<[3], f32>) -> !relax.object impure {
+  %s = relax.alloc_storage size 64
+  relax.return %s
+}
+"""
+    with pytest.raises(InvalidModule, match=r"type !vm.storage, which cannot leave its call"):
+        build(parse_module(text), mode="native")

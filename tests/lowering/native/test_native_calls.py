@@ -84,17 +84,6 @@ def test_kernel_with_another_number_of_arguments(native):
         native(text)
 
 
-def test_storages_stay_in_their_call(native):
-    text = """
-    vm.func @f() -> !vm.object {
-      %n = vm.const 64
-      %s = vm.alloc_storage %n
-      vm.ret %s
-    }"""
-    with pytest.raises(InvalidModule, match=r"type !vm.storage, which cannot leave its call"):
-        native(text)
-
-
 PACKED = """
 vm.func @call(%x : !vm.object) -> !vm.object {
   %a = vm.const 3
