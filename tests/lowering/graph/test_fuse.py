@@ -138,7 +138,7 @@ def test_fused_kernels_compile(head: str, body: str, count: int):
 
 
 @given(programs(ALL.without("unknown_rank")))
-@settings(max_examples=40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=24, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 def test_random_programs_stay(program: Program):
     module = program.module.clone()
     run_pipeline(module, PREPARE)

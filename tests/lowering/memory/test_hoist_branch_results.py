@@ -13,7 +13,7 @@ PREPARE = "lambda-lift,bind-unknown-dims,insert-guards,legalize-ops,to-non-dataf
 
 
 @given(programs(ALL.without("unknown_rank")))
-@settings(max_examples=20, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=12, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 def test_random_programs(program: Program):
     module = program.module.clone()
     run_pipeline(module, PREPARE)

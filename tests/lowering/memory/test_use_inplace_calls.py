@@ -21,7 +21,7 @@ def prepared(module: ModuleOp) -> ModuleOp:
 
 
 @given(programs(ALL.without("unknown_rank")))
-@settings(max_examples=30, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@settings(max_examples=18, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 def test_random_programs(program: Program):
     check_pass(prepared(program.module.clone()), "use-inplace-calls", [program.inputs], entry=program.entry)
 

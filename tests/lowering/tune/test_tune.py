@@ -73,7 +73,7 @@ def test_the_calls_of_a_program():
     assert all(each == tensor for call in calls for each in call.arguments if isinstance(each, tuple))
 
 
-@pytest.mark.parametrize("m", [1, 7, 33])
+@pytest.mark.parametrize("m", [7, 33])
 def test_whatever_is_tried_gives_the_same_values(m: int):
     target = Target.host()
     calls = record_calls(parse_module(SQUARE), "main", arrays(m))
