@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from random import Random
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from xdsl.ir import Operation
 
@@ -46,6 +46,24 @@ class ScheduleState:
         self._space: IndexSpace | None = None
         self._meant: dict[int, object] = {}
         self._decided: dict[str, object] = {}
+        self._twins: dict[Loop | Block, Loop | Block] = {}
+
+    def copy(self) -> Self:
+        """A schedule of a copy of the function as it is now; its trace goes on from what was done here.
+
+        Handles that this schedule has given stand for the same loops and blocks there.
+        """
+        func = self.func.clone()
+        twin = type(self)(func)
+        twin.random.setstate(self.random.getstate())
+        copies = dict(zip(self.func.walk(), func.walk(), strict=True))
+        for op, handle in self._handles.items():
+            if op in copies:
+                twin._twins[handle] = twin._handles[copies[op]] = type(handle)(cast(Any, copies[op]))
+        for handle, own in self._twins.items():
+            twin._twins[handle] = twin._twins.get(own, own)
+        twin.trace = self.trace.copy(twin._twins)
+        return twin
 
     @property
     def space(self) -> IndexSpace:
@@ -144,7 +162,8 @@ class ScheduleState:
             self._meant, self._decided = {}, {}
         self._running.append(name)
         try:
-            kwargs = {key: value for key, value in kwargs.items() if key not in SPELLING}
+            args = tuple(self._own(value) for value in args)
+            kwargs = {key: self._own(value) for key, value in kwargs.items() if key not in SPELLING}
             given, named = self._find_block(primitive, args, kwargs)
             handles = _handles_in((*given, *named.values()))
             for value in handles:
@@ -163,6 +182,15 @@ class ScheduleState:
             named = {key: meant.get(id(arg), arg) for key, arg in kwargs.items()}
             self.trace.record(name, given, named | self._decided, result)
         return result
+
+    def _own(self, value: Any) -> Any:
+        """An argument, with handles of the schedule that this one was copied from as its own."""
+        if isinstance(value, Loop | Block):
+            return self._twins.get(value, value)
+        if isinstance(value, list | tuple):
+            items = cast("list[Any] | tuple[Any, ...]", value)
+            return type(items)(map(self._own, items))
+        return value
 
     def _find_block(
         self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -63,6 +63,11 @@ class Trace:
         encoded = tuple(self._encode(arg) for arg in args)
         self.instructions.append(Instruction(primitive, encoded, named, self._encode(result)))
 
+    def copy(self, twins: Mapping[Handle, Handle]) -> Trace:
+        """The same calls, to be continued with other handles."""
+        numbers = {twins.get(handle, handle): ref for handle, ref in self._numbers.items()}
+        return Trace(list(self.instructions), numbers)
+
     def _encode(self, value: Value) -> Value:
         if isinstance(value, Block | Loop):
             if value not in self._numbers:

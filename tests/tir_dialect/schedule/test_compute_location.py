@@ -259,3 +259,32 @@ def test_the_place_in_a_loop():
     c = te.compute((n, m), lambda i, j: b[i, j] * 2, name="C")
     d = te.compute((n, m), lambda i, j: c[i, j] + 3, name="D")
     scheduled(te.create_prim_func([A, d]), transform)
+
+
+def in_blocks(halves):
+    """A buffer in blocks of four, and a consumer of its elements in a row, or in blocks of two."""
+    x = te.placeholder((n, 4), "i32", "X")
+    b = te.compute((n, 4), lambda i, j: x[i, j] + 1, name="B")
+    if halves:
+        c = te.compute((n * 2, 2), lambda v, w: b[(v * 2 + w) // 4, (v * 2 + w) % 4] * 2, name="C")
+    else:
+        c = te.compute((n * 4,), lambda v: b[v // 4, v % 4] * 2, name="C")
+    return te.create_prim_func([x, c], name="blocks")
+
+
+@pytest.mark.parametrize(("halves", "position", "extents"), [(False, 0, [4]), (False, 1, []), (True, 0, [2, 2])])
+def test_reverse_compute_at_of_quotients_and_remainders(halves, position, extents):
+    def transform(sch):
+        sch.reverse_compute_at(sch.get_block("C"), sch.get_loops(sch.get_block("B"))[position])
+
+    sch = scheduled(in_blocks(halves), transform, [{"n": 1}, {"n": 5}, {"n": 0}])
+    loops = sch.get_loops(sch.get_block("C"))[position + 1 :]
+    assert [sch.extent(loop.op).constant_value for loop in loops] == extents
+
+
+def test_reverse_compute_at_refuses_remainders_alone():
+    sch = Schedule(in_blocks(False))
+    i, j = sch.get_loops(sch.get_block("B"))
+    sch.reorder(j, i)
+    message = 'block "C" reads elements of buffer "B" that other iterations of loop "j" write'
+    refuses(sch, message, "reverse_compute_at", sch.get_block("C"), j)

@@ -113,3 +113,23 @@ def test_unknown_primitives_and_handles():
 def test_json_is_plain():
     data = json.loads(trace.save({"matmul": tiled().trace}))
     assert data["functions"]["matmul"][0] == {"call": "get_block", "args": ["C"], "outputs": {"b": 0}}
+
+
+def test_copies_go_their_own_way_with_the_same_handles():
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    i, j, r = sch.get_loops(block)
+    other = sch.copy()
+    outer, _ = other.split(i, [None, 4])
+    third = other.copy()
+    sch.parallel(j)
+    third.decompose_reduction(block, r)
+    third.parallel(outer)
+    assert sch.trace.as_python().splitlines()[2:] == ["sch.parallel(l2)"]
+    assert len(other.trace.instructions) == 3
+    check_same(matmul(), third.func, [{"n": 5, "m": 3, "k": 2}])
+    again = Schedule(matmul())
+    third.trace.replay(again)
+    assert str(again.func) == str(third.func)
+    with pytest.raises(ScheduleError, match="not in the function any more"):
+        third.unroll(i)

@@ -7,22 +7,20 @@ from collections.abc import Mapping, Sequence
 from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
-from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.accesses import Access, accesses_in, read_buffers, written_buffers
+from tir_dialect.schedule.available import available
 from tir_dialect.schedule.boxes import box_in, is_dense
 from tir_dialect.schedule.conflicts import conflicting_buffers
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.moves import (
     check_movable,
     comes_before,
-    iterator_extent,
     loops_without,
     place_in,
     shape_of,
@@ -51,7 +49,7 @@ def reverse_compute_at(
 
     Buffers that are then used in the loop only are allocated there. Loops of one iteration are left out unless
     `preserve_unit_loops`. The block comes to the end of the loop, or behind `index` ops of it; -2 is the first place
-    that there is.
+    that there is. It may read by quotients and remainders, `B[v // 4, v % 4]`, as layouts are changed.
 
     Refuses blocks whose inputs are not complete after an iteration, or are read at indices that need other iterations;
     inputs and outputs that others use in between; and loops that are not serial.
@@ -64,7 +62,7 @@ def reverse_compute_at(
     _check_complete(self, op, target, writes)
     _check_others(self, op, target, writes)
     _check_outside_values(self, op, target)
-    ranges = _available(self, op, target, writes)
+    ranges = available(self, op, _boxes(self, target, writes), loop.name)
     inputs = read_buffers(op)
     point = place_in(self, target, index, after=[access.op for found in writes.values() for access in found])
     move_with_new_loops(self, op, ranges, point, preserve_unit_loops=preserve_unit_loops)
@@ -152,29 +150,12 @@ def _check_outside_values(self: ScheduleState, block: BlockOp, target: ForOp) ->
             )
 
 
-def _available(self: ScheduleState, block: BlockOp, target: ForOp, writes: Writes) -> list[AxisRange]:
-    """The values of the block's iterators for which an iteration of the loop has produced the inputs."""
-    space, loop = IndexSpace(block), target.induction_var.name_hint
-    numbers = {space.variable(value).dim: number for number, value in enumerate(block.body.block.args)}
-    ranges: dict[int, AxisRange] = {}
-    for access in accesses_in(space, block):
-        if access.is_store or access.buffer not in writes:
-            continue
-        name, shape = access.buffer.name_hint, shape_of(access.buffer)
-        box = box_in(self, writes[access.buffer], target, shape)
-        if not is_dense(self, writes[access.buffer], target, box):
+def _boxes(self: ScheduleState, target: ForOp, writes: Writes) -> dict[SSAValue, list[AxisRange]]:
+    """What an iteration of the loop produces of each buffer; refuses a buffer of which it writes scattered elements."""
+    found: dict[SSAValue, list[AxisRange]] = {}
+    for buffer, accesses in writes.items():
+        found[buffer] = box_in(self, accesses, target, shape_of(buffer))
+        if not is_dense(self, accesses, target, found[buffer]):
+            loop, name = target.induction_var.name_hint, buffer.name_hint
             raise self.error(f'an iteration of loop "{loop}" writes scattered elements of buffer "{name}"')
-        for axis, produced, extent in zip(access.axes, box, shape, strict=True):
-            number = None if axis.low is None else numbers.get(axis.low)
-            spatial = number is not None and block.iterators[number].kind is IteratorKind.SPATIAL
-            if number is not None and spatial and ranges.setdefault(number, produced) == produced:
-                continue
-            if produced != AxisRange(constant(0), extent):
-                raise self.error(
-                    f'block "{block.block_name.data}" reads elements of buffer "{name}" that other iterations of '
-                    f'loop "{loop}" write'
-                )
-    return [
-        ranges.get(number, AxisRange(constant(0), iterator_extent(self, block, number)))
-        for number in range(len(block.iterators))
-    ]
+    return found
