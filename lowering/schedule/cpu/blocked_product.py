@@ -29,6 +29,8 @@ PRODUCTS_PER_TASK = 1 << 19
 TASKS_PER_THREAD = 4
 MOST_AHEAD = 16
 """More lines of a block at once are not asked for."""
+USUAL_TILES = 4
+"""Of a picture of unknown size there are at least so many."""
 
 
 def is_blocked(product: Product) -> bool:
@@ -227,7 +229,7 @@ class BlockedProduct:
             return None
         steps = extents[0] if self.turns is None else self.turns.steps
         known = (extent for axis in self.blocks.lines if (extent := what.stage.extents[axis]).is_constant)
-        tiles = product_of([ceildiv(self.line, constant(self.shape.pixels)), *known]).constant_value or 1
+        tiles = product_of([ceildiv(self.line, constant(self.shape.pixels)), *known]).constant_value or USUAL_TILES
         tiles = tiles if self.turns is None else min(tiles, self.turns.tiles)
         length = tile.weights.strides[self.blocks.reduced[0][-1]] * (steps or 0)
         runs = product_of(tile.extents[1:-1]) * (steps or 0) * tiles
