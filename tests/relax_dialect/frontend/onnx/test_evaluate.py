@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import i64
 
-from relax_dialect.frontend.onnx.evaluate import evaluate
+from relax_dialect.frontend.onnx.evaluation.evaluate import evaluate
 from tir_dialect.dims import Dim, floordiv, maximum, symbol
 
 N, M = symbol("n"), symbol("m")
