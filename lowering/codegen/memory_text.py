@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.codegen.llvm_types import mangled, vector_count, vector_element
 from lowering.codegen.module_text import Emit, FunctionText
-from lowering.to_llvm import llvm_ext
+from lowering.to_llvm import llvm_ext_memory
 
 
 def _alloca(text: FunctionText, op: Operation) -> None:
@@ -60,7 +60,7 @@ def _gep(text: FunctionText, op: Operation) -> None:
 
 
 def _masked_load(text: FunctionText, op: Operation) -> None:
-    load = cast(llvm_ext.MaskedLoadOp, op)
+    load = cast(llvm_ext_memory.MaskedLoadOp, op)
     type_name = text.types(load.res.type)
     types = [text.types(operand.type) for operand in op.operands]
     callee = text.module.declare(f"llvm.masked.load.{mangled(type_name)}.p0", type_name, types)
@@ -71,7 +71,7 @@ def _masked_load(text: FunctionText, op: Operation) -> None:
 
 def _masked_store(text: FunctionText, op: Operation) -> None:
     value, pointer, mask = op.operands
-    alignment = cast(llvm.MaskedStoreOp | llvm_ext.MaskedStoreOp, op).alignment.value.data
+    alignment = cast(llvm.MaskedStoreOp | llvm_ext_memory.MaskedStoreOp, op).alignment.value.data
     types = [text.types(operand.type) for operand in op.operands]
     callee = text.module.declare(f"llvm.masked.store.{mangled(types[0])}.p0", "void", types)
     operands = f"{text.typed(value)}, ptr align {alignment} {text.names[pointer]}, {text.typed(mask)}"
@@ -86,7 +86,7 @@ def _lane_pointers(text: FunctionText, pointer: SSAValue, offsets: SSAValue, ele
 
 
 def _gather(text: FunctionText, op: Operation) -> None:
-    gather = cast(llvm_ext.GatherOp, op)
+    gather = cast(llvm_ext_memory.GatherOp, op)
     type_name, mask_name = text.types(gather.res.type), text.types(gather.mask.type)
     pointers = _lane_pointers(text, gather.ptr, gather.offsets, vector_element(type_name))
     vector = f"<{vector_count(type_name)} x ptr>"
@@ -99,7 +99,7 @@ def _gather(text: FunctionText, op: Operation) -> None:
 
 
 def _scatter(text: FunctionText, op: Operation) -> None:
-    scatter = cast(llvm_ext.ScatterOp, op)
+    scatter = cast(llvm_ext_memory.ScatterOp, op)
     type_name, mask_name = text.types(scatter.value.type), text.types(scatter.mask.type)
     pointers = _lane_pointers(text, scatter.ptr, scatter.offsets, vector_element(type_name))
     vector = f"<{vector_count(type_name)} x ptr>"
@@ -110,7 +110,7 @@ def _scatter(text: FunctionText, op: Operation) -> None:
 
 
 def _atomic_rmw(text: FunctionText, op: Operation) -> None:
-    word = cast(llvm_ext.AtomicRMWOp, op).operation.data
+    word = cast(llvm_ext_memory.AtomicRMWOp, op).operation.data
     text.define(op.results[0], f"atomicrmw {word} {', '.join(map(text.typed, op.operands))} seq_cst")
 
 
@@ -120,9 +120,9 @@ MEMORY_EMITTERS: dict[type[Operation], Emit] = {
     llvm.LoadOp: _load,
     llvm.MaskedStoreOp: _masked_store,
     llvm.StoreOp: _store,
-    llvm_ext.AtomicRMWOp: _atomic_rmw,
-    llvm_ext.GatherOp: _gather,
-    llvm_ext.ScatterOp: _scatter,
-    llvm_ext.MaskedLoadOp: _masked_load,
-    llvm_ext.MaskedStoreOp: _masked_store,
+    llvm_ext_memory.AtomicRMWOp: _atomic_rmw,
+    llvm_ext_memory.GatherOp: _gather,
+    llvm_ext_memory.ScatterOp: _scatter,
+    llvm_ext_memory.MaskedLoadOp: _masked_load,
+    llvm_ext_memory.MaskedStoreOp: _masked_store,
 }

@@ -1,7 +1,6 @@
 """Lowerings of the arith dialect: a table from op to a function over builder, op and operands.
 
-Operands are all scalars or all vectors of one length; the functions make either. Integer division never traps:
-a divisor that is 0, or the pair that overflows, gives an unspecified number.
+Operands are all scalars or all vectors of one length; the functions make either.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.to_llvm.builder import CONTRACT, NO_FLAGS, LLVMBuilder, element_type, like
+from lowering.to_llvm import division
+from lowering.to_llvm.builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.to_llvm.scalars import (
     compute_type,
     convert_float,
@@ -31,9 +31,11 @@ from lowering.to_llvm.scalars import (
     to_integer,
     vector_constant,
 )
+from lowering.to_llvm.vector_types import element_type, like
 from tir_dialect.ops.lanes import CompareOp, SelectOp
 
 Lower = Callable[[LLVMBuilder, Operation, Sequence[SSAValue]], SSAValue]
+Combine = Callable[[LLVMBuilder, SSAValue, SSAValue], SSAValue]
 
 
 def fast_math(b: LLVMBuilder, op: Operation) -> llvm.FastMathAttr:
@@ -69,7 +71,7 @@ def _constant(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SS
 
 def _index_or_integer(
     kind: type[Operation],
-    index: Callable[[LLVMBuilder, SSAValue, SSAValue], SSAValue],
+    index: Combine,
     b: LLVMBuilder,
     op: Operation,
     operands: Sequence[SSAValue],
@@ -100,6 +102,11 @@ def _shift(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Seque
     return b.select(inside, shifted, b.integer(0, value.type))
 
 
+def _division(divide: Combine, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    lhs, rhs = operands
+    return divide(b, lhs, rhs)
+
+
 def _float(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     type_ = result_element(op)
     wide = [convert_float(b, operand, type_, compute_type(type_)) for operand in operands]
@@ -117,106 +124,6 @@ def _extremum(intrinsic: str, b: LLVMBuilder, op: Operation, operands: Sequence[
 
 def _integer_extremum(intrinsic: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     return b.overloaded(intrinsic, operands, operands[0].type)
-
-
-# Division.
-
-
-def safe_divisor(b: LLVMBuilder, divisor: SSAValue, signed: bool) -> SSAValue:
-    """The divisor, or 1 where dividing by it would trap."""
-    known = b.known_integer(divisor)
-    if known is not None and known != 0 and not (signed and known == -1):
-        return divisor
-    traps = b.compare("eq", divisor, b.integer(0, divisor.type))
-    if signed:
-        is_minus_one = b.compare("eq", divisor, b.integer(-1, divisor.type))
-        traps = b.make(llvm.OrOp, (traps, is_minus_one), traps.type)
-    return b.select(traps, b.integer(1, divisor.type), divisor)
-
-
-def _divided(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    """Signed division towards zero; by -1 it is negation, which does not trap."""
-    quotient = b.make(llvm.SDivOp, (lhs, safe_divisor(b, rhs, True)), lhs.type)
-    if b.known_integer(rhs) not in (None, -1):
-        return quotient
-    is_minus_one = b.compare("eq", rhs, b.integer(-1, rhs.type))
-    negated = b.wrapping(llvm.SubOp, b.integer(0, lhs.type), lhs)
-    return b.select(is_minus_one, negated, quotient)
-
-
-def _divsi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    return _divided(b, operands[0], operands[1])
-
-
-def _remsi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    """The remainder with the sign of the dividend; by -1 it is 0, as by 1."""
-    return b.make(llvm.SRemOp, (operands[0], safe_divisor(b, operands[1], True)), operands[0].type)
-
-
-def _unsigned(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    return b.make(kind, (operands[0], safe_divisor(b, operands[1], False)), operands[0].type)
-
-
-def floordiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    """Signed division rounded down."""
-    known = b.known_integer(rhs)
-    if known is not None and known > 0 and known & (known - 1) == 0:
-        return lhs if known == 1 else b.make(llvm.AShrOp, (lhs, b.integer(known.bit_length() - 1, lhs.type)), lhs.type)
-    quotient = _divided(b, lhs, rhs)
-    remainder = _remainder_of(b, lhs, rhs, quotient)
-    return b.make(llvm.AddOp, (quotient, _sign_extended(b, _signs_differ(b, remainder, rhs), lhs.type)), lhs.type)
-
-
-def mod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-    """What floor division leaves; it has the sign of the divisor."""
-    known = b.known_integer(rhs)
-    if known is not None and known > 0 and known & (known - 1) == 0:
-        return b.make(llvm.AndOp, (lhs, b.integer(known - 1, lhs.type)), lhs.type)
-    remainder = b.make(llvm.SRemOp, (lhs, safe_divisor(b, rhs, True)), lhs.type)
-    moved = b.make(llvm.AddOp, (remainder, rhs), lhs.type)
-    return b.select(_signs_differ(b, remainder, rhs), moved, remainder)
-
-
-def _floordivsi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    return floordiv(b, operands[0], operands[1])
-
-
-def _ceildivsi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    lhs, rhs = operands
-    quotient = _divided(b, lhs, rhs)
-    remainder = _remainder_of(b, lhs, rhs, quotient)
-    zero = b.integer(0, lhs.type)
-    same = b.compare("sge", b.make(llvm.XOrOp, (remainder, rhs), lhs.type), zero)
-    up = b.make(llvm.AndOp, (b.compare("ne", remainder, zero), same), same.type)
-    return b.make(llvm.SubOp, (quotient, _sign_extended(b, up, lhs.type)), lhs.type)
-
-
-def _ceildivui(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    lhs, rhs = operands
-    divisor = safe_divisor(b, rhs, False)
-    quotient = b.make(llvm.UDivOp, (lhs, divisor), lhs.type)
-    remainder = b.make(llvm.URemOp, (lhs, divisor), lhs.type)
-    up = b.compare("ne", remainder, b.integer(0, lhs.type))
-    return b.make(llvm.SubOp, (quotient, _sign_extended(b, up, lhs.type)), lhs.type)
-
-
-def _remainder_of(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, quotient: SSAValue) -> SSAValue:
-    return b.wrapping(llvm.SubOp, lhs, b.wrapping(llvm.MulOp, quotient, rhs))
-
-
-def _signs_differ(b: LLVMBuilder, remainder: SSAValue, divisor: SSAValue) -> SSAValue:
-    """Whether the remainder is not 0 and of the other sign than the divisor."""
-    zero = b.integer(0, remainder.type)
-    differ = b.compare("slt", b.make(llvm.XOrOp, (remainder, divisor), remainder.type), zero)
-    return b.make(llvm.AndOp, (b.compare("ne", remainder, zero), differ), differ.type)
-
-
-def _sign_extended(b: LLVMBuilder, condition: SSAValue, type_: Attribute) -> SSAValue:
-    """-1 where the condition holds, else 0."""
-    return b.make(llvm.SExtOp, (condition,), type_)
-
-
-# Comparisons and conversions.
 
 
 def _cmpi(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
@@ -298,6 +205,16 @@ _SHIFTS: dict[type[Operation], type[Operation]] = {
     arith.ShRSIOp: llvm.AShrOp,
 }
 
+_DIVISIONS: dict[type[Operation], Combine] = {
+    arith.DivSIOp: division.truncdiv,
+    arith.RemSIOp: division.truncmod,
+    arith.DivUIOp: division.unsigned_div,
+    arith.RemUIOp: division.unsigned_mod,
+    arith.FloorDivSIOp: division.floordiv,
+    arith.CeilDivSIOp: division.ceildiv,
+    arith.CeilDivUIOp: division.unsigned_ceildiv,
+}
+
 _FLOATS: dict[type[Operation], type[Operation]] = {
     arith.AddfOp: llvm.FAddOp,
     arith.SubfOp: llvm.FSubOp,
@@ -329,13 +246,7 @@ ARITH_LOWERINGS: dict[type[Operation], Lower] = {
     **{op: partial(_float, kind) for op, kind in _FLOATS.items()},
     **{op: partial(_extremum, name) for op, name in _FLOAT_EXTREMA.items()},
     **{op: partial(_integer_extremum, name) for op, name in _INTEGER_EXTREMA.items()},
-    arith.DivSIOp: _divsi,
-    arith.RemSIOp: _remsi,
-    arith.DivUIOp: partial(_unsigned, llvm.UDivOp),
-    arith.RemUIOp: partial(_unsigned, llvm.URemOp),
-    arith.FloorDivSIOp: _floordivsi,
-    arith.CeilDivSIOp: _ceildivsi,
-    arith.CeilDivUIOp: _ceildivui,
+    **{op: partial(_division, divide) for op, divide in _DIVISIONS.items()},
     arith.CmpiOp: _cmpi,
     arith.CmpfOp: _cmpf,
     arith.SelectOp: _select,

@@ -22,7 +22,6 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     StringAttr,
     UnitAttr,
-    VectorType,
     i1,
     i32,
     i64,
@@ -34,6 +33,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from lowering.to_llvm import llvm_ext
 from lowering.to_llvm.dense_constants import dense_floats, dense_integers
 from lowering.to_llvm.module_builder import ModuleBuilder
+from lowering.to_llvm.vector_types import element_type, integer_type, is_vector, lanes_of, like, type_suffix
 from tir_dialect.ops.memory import i32_array, vector_of
 
 POINTER = llvm.LLVMPointerType()
@@ -342,50 +342,6 @@ class LLVMBuilder:
 @lru_cache(maxsize=64)
 def _alignment(size: int) -> IntegerAttr:
     return IntegerAttr(size, i64)
-
-
-def element_type(type_: Attribute) -> Attribute:
-    """The type itself, or a vector's element type."""
-    # `isinstance`, not `isa`, which takes ten times as long and is asked for every op.
-    return cast(VectorType[Attribute], type_).element_type if isinstance(type_, VectorType) else type_
-
-
-def lane_count(type_: Attribute) -> int | None:
-    """The number of elements of a vector type; None for other types."""
-    return cast(VectorType[Attribute], type_).get_shape()[0] if isinstance(type_, VectorType) else None
-
-
-def lanes_of(type_: Attribute) -> int:
-    """The number of elements of a vector type; `TypeError` for other types."""
-    lanes = lane_count(type_)
-    if lanes is None:
-        raise TypeError(f"expected a vector type, got {type_}")
-    return lanes
-
-
-def is_vector(type_: Attribute) -> bool:
-    """Whether it is a vector type."""
-    return isinstance(type_, VectorType)
-
-
-def integer_type(type_: Attribute) -> IntegerType:
-    """The type itself; `TypeError` if it is no integer type."""
-    if not isinstance(type_, IntegerType):
-        raise TypeError(f"expected an integer type, got {type_}")
-    return cast(IntegerType, type_)
-
-
-@lru_cache(maxsize=256)
-def type_suffix(type_: Attribute) -> str:
-    """How the names of overloaded intrinsics spell a type."""
-    lanes = lane_count(type_)
-    return f"{'' if lanes is None else f'v{lanes}'}{element_type(type_)}"
-
-
-def like(shape: Attribute, element: Attribute) -> Attribute:
-    """`element`, or a vector of it with as many elements as `shape` has."""
-    lanes = lane_count(shape)
-    return element if lanes is None else vector_of(element, lanes)
 
 
 def _wrapped(value: int, type_: IntegerType) -> int:

@@ -12,8 +12,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, i1, i64
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.arith_ops import floordiv, mod
 from lowering.to_llvm.builder import LLVMBuilder
+from lowering.to_llvm.division import floordiv, mod
 from tir_dialect.dims import (
     Atom,
     BroadcastAtom,

@@ -8,7 +8,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.to_llvm.builder import NO_FLAGS, LLVMBuilder, like
+from lowering.to_llvm.builder import NO_FLAGS, LLVMBuilder
+from lowering.to_llvm.vector_types import like
 
 
 class Floats:

@@ -15,7 +15,8 @@ from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IndexType, VectorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 
-from lowering.to_llvm.builder import NO_SIGNED_WRAP, LLVMBuilder, element_type, is_vector
+from lowering.to_llvm.builder import NO_SIGNED_WRAP, LLVMBuilder
+from lowering.to_llvm.vector_types import element_type, is_vector
 
 
 @dataclass(frozen=True)

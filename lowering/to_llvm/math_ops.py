@@ -13,11 +13,12 @@ from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import Lower, fast_math, result_element
-from lowering.to_llvm.builder import CONTRACT, NO_FLAGS, LLVMBuilder, element_type, lane_count
+from lowering.to_llvm.builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.to_llvm.floats import Floats
 from lowering.to_llvm.math_expansion import EXPANSIONS
 from lowering.to_llvm.math_wide import WIDE_EXPANSIONS
 from lowering.to_llvm.scalars import convert_float, from_integer, math_type
+from lowering.to_llvm.vector_types import element_type, lane_count
 
 
 def _in_math_type(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:

@@ -12,9 +12,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import f64, i1, i64
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.builder import lane_count, like
 from lowering.to_llvm.floats import Floats
 from lowering.to_llvm.registers import has_registers
+from lowering.to_llvm.vector_types import lane_count, like
 
 HALF_PI = (1.570796251296997, 7.549790126404332e-08, -1.7151245100058819e-15)
 """Three f32 numbers whose sum is pi / 2."""

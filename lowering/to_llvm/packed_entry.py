@@ -20,7 +20,8 @@ from lowering.to_llvm.packed_arguments import ANY_BYTES, ArgumentReader, TensorA
 from lowering.to_llvm.packed_errors import PackedErrors
 from lowering.to_llvm.signature import KernelSignature
 from tir_dialect.dims import Check, CheckKind, Dim, MatchError, Solution, solve, symbol
-from tir_dialect.types import BufferType, Interval
+from tir_dialect.symbols import Interval
+from tir_dialect.types import BufferType
 from vm_dialect import messages
 
 

@@ -28,7 +28,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.to_llvm import llvm_ext
-from lowering.to_llvm.builder import LLVMBuilder, element_type, integer_type, is_vector, like, type_suffix
+from lowering.to_llvm.builder import LLVMBuilder
+from lowering.to_llvm.vector_types import element_type, integer_type, is_vector, like, type_suffix
 
 F32_DIGITS = 24
 """Integers of so many bits are `f32` numbers."""

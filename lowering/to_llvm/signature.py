@@ -12,7 +12,8 @@ from tir_dialect.dims import Bounds, Dim
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import StoreOp
-from tir_dialect.types import BufferType, Interval
+from tir_dialect.symbols import Interval
+from tir_dialect.types import BufferType
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,13 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import VectorType, i1
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm import llvm_ext
+from lowering.to_llvm import llvm_ext_memory
 from lowering.to_llvm.addresses import address_at
-from lowering.to_llvm.builder import LLVMBuilder, element_type, lanes_of
+from lowering.to_llvm.builder import LLVMBuilder
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.lane_values import Lanes
 from lowering.to_llvm.scalars import memory_type
+from lowering.to_llvm.vector_types import element_type, lanes_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import i32_array
 
@@ -63,7 +64,7 @@ def _load(e: Emitter, buffer: Buffer, start: SSAValue, lanes: Lanes, places: dic
         return b.load(address, vector, alignment)
     nothing = b.integer(0, VectorType(i1, [lanes.count]))
     mask = _shuffled(b, lanes.mask, nothing, [places.get(place, lanes.count) for place in range(lanes.count)])
-    return b.insert(llvm_ext.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
+    return b.insert(llvm_ext_memory.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
 
 
 def _shuffled(b: LLVMBuilder, left: SSAValue, right: SSAValue, order: Sequence[int]) -> SSAValue:

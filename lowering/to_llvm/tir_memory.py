@@ -14,13 +14,14 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i32
 from xdsl.ir import Operation, SSAValue
 
-from lowering.to_llvm import lane_values, llvm_ext
+from lowering.to_llvm import lane_values, llvm_ext_memory
 from lowering.to_llvm.addresses import address_at, element_offset
-from lowering.to_llvm.builder import LLVMBuilder, lanes_of
+from lowering.to_llvm.builder import LLVMBuilder
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp
 from lowering.to_llvm.scalars import from_memory, memory_type, to_memory
 from lowering.to_llvm.strided import load_strided, suits_strided
+from lowering.to_llvm.vector_types import lanes_of
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, i32_array, vector_of
@@ -124,12 +125,12 @@ def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> 
             value = b.load(address, vector, alignment)
         else:
             mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
-            value = b.insert(llvm_ext.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
+            value = b.insert(llvm_ext_memory.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
         return value if step == 1 else _reversed(b, value)
     if isinstance(offset, Ramp) and step is not None and suits_strided(e, buffer, step, lanes):
         return load_strided(e, buffer, offset.base, step, lanes)
     offsets = lane_values.as_vector(b, offset, lanes.count)
-    gather = llvm_ext.GatherOp(buffer.pointer, offsets, _mask(b, lanes), b.zero(vector), alignment)
+    gather = llvm_ext_memory.GatherOp(buffer.pointer, offsets, _mask(b, lanes), b.zero(vector), alignment)
     return b.insert(gather).results[0]
 
 
@@ -144,10 +145,10 @@ def _store_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes, va
             b.store(stored, address, alignment)
         else:
             mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
-            b.insert(llvm_ext.MaskedStoreOp(stored, address, mask, alignment))
+            b.insert(llvm_ext_memory.MaskedStoreOp(stored, address, mask, alignment))
         return
     offsets = lane_values.as_vector(b, offset, lanes.count)
-    b.insert(llvm_ext.ScatterOp(value, buffer.pointer, offsets, _mask(b, lanes), alignment))
+    b.insert(llvm_ext_memory.ScatterOp(value, buffer.pointer, offsets, _mask(b, lanes), alignment))
 
 
 def _mask(b: LLVMBuilder, lanes: Lanes) -> SSAValue:

@@ -10,11 +10,11 @@ from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
-from lowering.to_llvm.builder import element_type, lane_count
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.lane_values import Ramp, as_vector, compare, index_rule, is_varying
 from lowering.to_llvm.math_ops import MATH_LOWERINGS
 from lowering.to_llvm.register_ops import REGISTER_LOWERINGS
+from lowering.to_llvm.vector_types import element_type, lane_count
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 
 SCALAR_LOWERINGS = {**ARITH_LOWERINGS, **LANE_LOWERINGS, **MATH_LOWERINGS, **REGISTER_LOWERINGS}

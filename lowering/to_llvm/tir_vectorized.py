@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from lowering.to_llvm.builder import is_vector
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.lane_values import Lanes, Ramp
 from lowering.to_llvm.math_ops import NOT_VECTORIZED
 from lowering.to_llvm.tir_loops import emit_loop, lower_serial, trip_count
 from lowering.to_llvm.tir_scalars import SCALAR_LOWERINGS
+from lowering.to_llvm.vector_types import is_vector
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import Dim, SymbolAtom, symbol

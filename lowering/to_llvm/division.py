@@ -1,0 +1,100 @@
+"""Integer division and remainders, of scalars or of vectors of one length.
+
+Division never traps: a divisor that is 0, or the pair that overflows, gives an unspecified number.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import llvm
+from xdsl.ir import Attribute, SSAValue
+
+from lowering.to_llvm.builder import LLVMBuilder
+
+
+def truncdiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """Signed division towards zero; by -1 it is negation, which does not trap."""
+    quotient = b.make(llvm.SDivOp, (lhs, _safe_divisor(b, rhs, signed=True)), lhs.type)
+    if b.known_integer(rhs) not in (None, -1):
+        return quotient
+    is_minus_one = b.compare("eq", rhs, b.integer(-1, rhs.type))
+    negated = b.wrapping(llvm.SubOp, b.integer(0, lhs.type), lhs)
+    return b.select(is_minus_one, negated, quotient)
+
+
+def truncmod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """The remainder with the sign of the dividend; by -1 it is 0, as by 1."""
+    return b.make(llvm.SRemOp, (lhs, _safe_divisor(b, rhs, signed=True)), lhs.type)
+
+
+def floordiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """Signed division rounded down."""
+    known = b.known_integer(rhs)
+    if known is not None and known > 0 and known & (known - 1) == 0:
+        return lhs if known == 1 else b.make(llvm.AShrOp, (lhs, b.integer(known.bit_length() - 1, lhs.type)), lhs.type)
+    quotient = truncdiv(b, lhs, rhs)
+    down = _signs_differ(b, _remainder_of(b, lhs, rhs, quotient), rhs)
+    return b.make(llvm.AddOp, (quotient, _sign_extended(b, down, lhs.type)), lhs.type)
+
+
+def mod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """What floor division leaves; it has the sign of the divisor."""
+    known = b.known_integer(rhs)
+    if known is not None and known > 0 and known & (known - 1) == 0:
+        return b.make(llvm.AndOp, (lhs, b.integer(known - 1, lhs.type)), lhs.type)
+    remainder = truncmod(b, lhs, rhs)
+    moved = b.make(llvm.AddOp, (remainder, rhs), lhs.type)
+    return b.select(_signs_differ(b, remainder, rhs), moved, remainder)
+
+
+def ceildiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """Signed division rounded up."""
+    quotient = truncdiv(b, lhs, rhs)
+    remainder = _remainder_of(b, lhs, rhs, quotient)
+    zero = b.integer(0, lhs.type)
+    same = b.compare("sge", b.make(llvm.XOrOp, (remainder, rhs), lhs.type), zero)
+    up = b.make(llvm.AndOp, (b.compare("ne", remainder, zero), same), same.type)
+    return b.make(llvm.SubOp, (quotient, _sign_extended(b, up, lhs.type)), lhs.type)
+
+
+def unsigned_div(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """Unsigned division rounded down."""
+    return b.make(llvm.UDivOp, (lhs, _safe_divisor(b, rhs, signed=False)), lhs.type)
+
+
+def unsigned_mod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """What unsigned division leaves."""
+    return b.make(llvm.URemOp, (lhs, _safe_divisor(b, rhs, signed=False)), lhs.type)
+
+
+def unsigned_ceildiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    """Unsigned division rounded up."""
+    up = b.compare("ne", unsigned_mod(b, lhs, rhs), b.integer(0, lhs.type))
+    return b.make(llvm.SubOp, (unsigned_div(b, lhs, rhs), _sign_extended(b, up, lhs.type)), lhs.type)
+
+
+def _safe_divisor(b: LLVMBuilder, divisor: SSAValue, *, signed: bool) -> SSAValue:
+    """The divisor, or 1 where dividing by it would trap."""
+    known = b.known_integer(divisor)
+    if known is not None and known != 0 and not (signed and known == -1):
+        return divisor
+    traps = b.compare("eq", divisor, b.integer(0, divisor.type))
+    if signed:
+        is_minus_one = b.compare("eq", divisor, b.integer(-1, divisor.type))
+        traps = b.make(llvm.OrOp, (traps, is_minus_one), traps.type)
+    return b.select(traps, b.integer(1, divisor.type), divisor)
+
+
+def _remainder_of(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, quotient: SSAValue) -> SSAValue:
+    return b.wrapping(llvm.SubOp, lhs, b.wrapping(llvm.MulOp, quotient, rhs))
+
+
+def _signs_differ(b: LLVMBuilder, remainder: SSAValue, divisor: SSAValue) -> SSAValue:
+    """Whether the remainder is not 0 and of the other sign than the divisor."""
+    zero = b.integer(0, remainder.type)
+    differ = b.compare("slt", b.make(llvm.XOrOp, (remainder, divisor), remainder.type), zero)
+    return b.make(llvm.AndOp, (b.compare("ne", remainder, zero), differ), differ.type)
+
+
+def _sign_extended(b: LLVMBuilder, condition: SSAValue, type_: Attribute) -> SSAValue:
+    """-1 where the condition holds, else 0."""
+    return b.make(llvm.SExtOp, (condition,), type_)
