@@ -152,6 +152,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     if arguments[:1] == ["--worker"]:
         print(json.dumps(worker(arguments[1], arguments[2] == "1")))
         return
+    if unknown := [name for name in arguments if name not in PROGRAMS]:
+        raise SystemExit(f"no program {', '.join(unknown)}, there are {', '.join(PROGRAMS)}")
     print("\n## Builds: seconds of the processor / of the clock\n")
     print("| | cold | kernels cached | again | of which ONNX import | Python packages |")
     print("|---|---|---|---|---|---|")
