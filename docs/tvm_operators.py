@@ -19,7 +19,8 @@ nn.layer_norm nn.leakyrelu nn.log_softmax nn.max_pool1d nn.max_pool2d nn.max_poo
 nn.relu nn.rms_norm nn.selu nn.silu nn.softmax nn.softplus nonzero not_equal one_hot ones ones_like outer permute_dims
 power print prod quantize repeat reshape right_shift round rsqrt scatter_elements scatter_nd shape_of shape_to_tensor
 sigmoid sign sin sinh size slice_scatter sort split sqrt square squeeze stack std strided_slice subtract sum take tan
-tanh tensor_to_shape tile topk tril triu trunc unique variance vision.roi_align where zeros zeros_like
+tanh tensor_to_shape tile topk tril triu trunc unique variance vision.get_valid_counts vision.roi_align where
+zeros zeros_like
 """
 SAME = tuple(_SAME.split())
 """Operators that have the same name, without `relax.`."""
@@ -84,9 +85,8 @@ OTHERS = {
     "reverse_sequence": "`relax.reverse_sequence`",
     "to_vdevice": _PLACEMENT,
     "vision.all_class_non_max_suppression": "`relax.vision.non_max_suppression`, which goes through all classes",
-    "vision.get_valid_counts": "- one step of one family of detectors; written with `relax.greater`",
-    "vision.multibox_transform_loc": "- one step of one family of detectors; written with `relax.exp`",
-    "vision.non_max_suppression": "`relax.vision.non_max_suppression`, as ONNX defines it",
+    "vision.multibox_transform_loc": "`relax.exp` and arithmetic, as the TVMScript reader writes it",
+    "vision.non_max_suppression": "`relax.vision.box_nms`; `relax.vision.non_max_suppression` is ONNX's",
     "vision.roi_pool": "`relax.vision.roi_pool`",
     "vm.alloc_storage": "`vm.alloc_storage`",
     "vm.alloc_tensor": "`vm.alloc_tensor`",

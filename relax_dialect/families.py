@@ -11,6 +11,7 @@ OPERATORS: tuple[str, ...] = (
     "creation",
     "datatype",
     "deformable",
+    "detection",
     "gather",
     "image",
     "index_maps",

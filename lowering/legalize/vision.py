@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from operator import add
 from typing import TypeAlias
 
 from lowering.legalize.context import legalizes, sizes
@@ -39,7 +40,7 @@ def count_boxes(kernel: Kernel, op: NonMaxSuppressionOp) -> Sequence[te.Tensor]:
                 b.store(taken, (), te.logical_and(lane.key(rank) > least[()], room))
                 with b.if_(taken[()]), b.for_range(first[()], total[0], "before") as before:
                     other = _corners(b, boxes, batch, found[before, 2], center)
-                    part = _overlap(box, other)
+                    part = overlap(box, other)
                     b.store(taken, (), te.logical_and(taken[()], te.logical_not(part > widen(iou[()]))))
                 with b.if_(taken[()]):
                     for at, value in enumerate((te.cast(batch, "i64"), te.cast(kind, "i64"), place)):
@@ -60,12 +61,15 @@ def non_max_suppression(kernel: Kernel, op: NonMaxSuppressionOp) -> te.Tensor:
 def _corners(b: te.ExternBuilder, boxes: te.Tensor, batch: te.Expr, place: te.Expr, center: bool) -> Box:
     """The least and greatest coordinates of a box."""
     p, q, r, s = (b.let(widen(boxes[batch, place, at]), "side") for at in range(4))
-    if center:
-        return q - s / 2, p - r / 2, q + s / 2, p + r / 2
+    return (q - s / 2, p - r / 2, q + s / 2, p + r / 2) if center else box_between(p, q, r, s)
+
+
+def box_between(p: te.Expr, q: te.Expr, r: te.Expr, s: te.Expr) -> Box:
+    """The least and greatest coordinates of the box with the corners `p, q` and `r, s`."""
     return te.minimum(p, r), te.minimum(q, s), te.maximum(p, r), te.maximum(q, s)
 
 
-def _overlap(one: Box, other: Box) -> te.Expr:
+def overlap(one: Box, other: Box) -> te.Expr:
     """The part of the union of two boxes that they share; 0 where one is empty."""
     height = te.minimum(one[2], other[2]) - te.maximum(one[0], other[0])
     width = te.minimum(one[3], other[3]) - te.maximum(one[1], other[1])
@@ -79,15 +83,14 @@ def _overlap(one: Box, other: Box) -> te.Expr:
 def roi_align(kernel: Kernel, op: ROIAlignOp) -> te.Tensor:
     """Points of a grid in each part of each region."""
     x, rois, batches = (kernel.tensor(operand) for operand in op.operands)
-    shape, wide, greatest = kernel.shape(op.result), wide_dtype(x.dtype), op.mode.data == "max"
-
-    def joined(one: te.Expr, other: te.Expr) -> te.Expr:
-        return te.maximum(one, other) if greatest else one + other
+    shape, wide, mode = kernel.shape(op.result), wide_dtype(x.dtype), op.mode.data
+    join_points = add if mode == "avg" else te.maximum
+    join_parts = te.maximum if mode == "max" else add
 
     def body(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         with b.block("roi_align", *axes(shape)) as (region, channel, i, j):
             total = b.alloc((), wide, "total")
-            b.store(total, (), te.min_value(wide) if greatest else te.const(0.0, wide))
+            b.store(total, (), te.const(0.0, wide) if mode == "avg" else te.min_value(wide))
             batch = clamped(te.cast(batches[region], "index"), x.shape[0])
             top, rows = _grid(b, op, rois, region, 1, i, shape[2])
             left, columns = _grid(b, op, rois, region, 0, j, shape[3])
@@ -95,11 +98,11 @@ def roi_align(kernel: Kernel, op: ROIAlignOp) -> te.Tensor:
                 y = b.let(_at(top, row, rows), "y")
                 across = b.let(_at(left, column, columns), "x")
                 parts = _neighbours(b, x, (batch, channel), y, across)
-                b.store(total, (), joined(total[()], reduce(joined, parts)))
+                b.store(total, (), join_points(total[()], reduce(join_parts, parts)))
             points = rows * columns
             none = te.logical_or(rows <= 0, columns <= 0)
-            mean = total[()] if greatest else total[()] / te.cast(te.maximum(points, 1), wide)
-            b.store(outs[0], (region, channel, i, j), te.select(none, te.const(0.0, wide), mean))
+            joined = total[()] / te.cast(te.maximum(points, 1), wide) if mode == "avg" else total[()]
+            b.store(outs[0], (region, channel, i, j), te.select(none, te.const(0.0, wide), joined))
 
     (result,) = te.extern([(shape, wide)], list(dict.fromkeys((x, rois, batches))), body, name="roi_align")
     return narrowed(result, x.dtype)
@@ -110,9 +113,9 @@ def _grid(
 ) -> tuple[tuple[te.Expr, te.Expr], te.Expr]:
     """Where a part of a region begins, its length, and how many points it has."""
     start, end = (widen(rois[region, axis + corner]) for corner in (0, 2))
-    scale, aligned = number(op.spatial_scale.value.data, start), op.aligned is not None
-    start, end = (each * scale - 0.5 if aligned else each * scale for each in (start, end))
-    length = end - start if aligned else te.maximum(end - start, 1)
+    scale, offset = number(op.spatial_scale.value.data, start), op.offset.value.data
+    start, end = (each * scale - offset if offset else each * scale for each in (start, end))
+    length = end - start if op.aligned is not None else te.maximum(end - start, 1)
     part = b.let(length / te.cast(te.cast(count, "index"), length.dtype), "part")
     ratio = op.sampling_ratio.value.data
     points = te.const(ratio, "i64") if ratio else te.cast(te.ceil(part), "i64")

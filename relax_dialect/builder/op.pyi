@@ -598,6 +598,27 @@ class nn:
 
 class vision:
     @staticmethod
+    def box_nms(
+        x: Operand,
+        count: Operand,
+        indices: Operand,
+        *,
+        max_output_size: int = ...,
+        iou_threshold: float = ...,
+        force_suppress: bool = ...,
+        top_k: int = ...,
+        coord_start: int = ...,
+        score_index: int = ...,
+        id_index: int = ...,
+        invalid_to_bottom: bool = ...,
+        soft_nms_sigma: float = ...,
+        score_threshold: float = ...,
+    ) -> builtins.tuple[Expr, ...]: ...
+    @staticmethod
+    def get_valid_counts(
+        x: Operand, *, score_threshold: float = ..., id_index: int = ..., score_index: int = ...
+    ) -> builtins.tuple[Expr, ...]: ...
+    @staticmethod
     def non_max_suppression(
         boxes: Operand, scores: Operand, max: Operand, iou: Operand, least: Operand, *, center_point_box: bool = ...
     ) -> Expr: ...
@@ -613,6 +634,7 @@ class vision:
         spatial_scale: float = ...,
         mode: str = ...,
         aligned: bool = ...,
+        offset: float = ...,
     ) -> Expr: ...
     @staticmethod
     def roi_pool(

@@ -53,8 +53,8 @@ def roi_align(op: ROIAlignOp, x: Array, rois: Array, batches: Array) -> Array:
     height, width = op.height.value.data, op.width.value.data
     data, result = wide(x), np.zeros((len(rois), x.shape[1], height, width), wide(x).dtype)
     for number, batch in enumerate(batches):
-        image, moved = data[int(batch)], 0.0 if op.aligned is None else 0.5
-        corner = wide(rois[number]) * data.dtype.type(op.spatial_scale.value.data) - data.dtype.type(moved)
+        image, scale = data[int(batch)], data.dtype.type(op.spatial_scale.value.data)
+        corner = wide(rois[number]) * scale - data.dtype.type(op.offset.value.data)
         rows = _points(corner[1], corner[3], height, op)
         columns = _points(corner[0], corner[2], width, op)
         for i, j in product(range(height), range(width)):
@@ -62,7 +62,8 @@ def roi_align(op: ROIAlignOp, x: Array, rois: Array, batches: Array) -> Array:
             if op.mode.data == "avg":
                 result[number, :, i, j] = sum((p.sum(0) for p in points), np.zeros(x.shape[1])) / max(len(points), 1)
             elif points:
-                result[number, :, i, j] = np.max([p.max(0) for p in points], axis=0)
+                each = [p.max(0) if op.mode.data == "max" else p.sum(0) for p in points]
+                result[number, :, i, j] = np.max(each, axis=0)
     return result.astype(x.dtype)
 
 

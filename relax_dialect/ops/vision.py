@@ -14,7 +14,7 @@ from relax_dialect.ops.windows import require_rank
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, constant
 
-ROI_MODES = ("avg", "max")
+ROI_MODES = ("avg", "max", "max_point")
 
 
 @irdl_op_definition
@@ -91,15 +91,16 @@ class ROIAlignOp(Operator):
     ```
 
     The data has the dimensions batch, channel, row, column; a region is `x, y, x, y` of two corners, which are
-    multiplied by `spatial_scale`, and `batches` says which image it is of. Each place of the result is the mean, or
-    with mode `max` the greatest weighted element, of `sampling_ratio` by `sampling_ratio` points, of as many as there
-    are elements if that is 0. Without `aligned` places are not moved by half an element, and regions are at least 1
-    wide. Mirrors ONNX `RoiAlign`.
+    multiplied by `spatial_scale` and moved back by `offset`, and `batches` says which image it is of. Regions are at
+    least 1 wide if they are not `aligned`. In each place of the result `sampling_ratio` by `sampling_ratio` points are
+    interpolated, as many as there are elements if that is 0. The result is their mean, with mode `max_point` the
+    greatest, with `max` the greatest of all their weighted elements. Mirrors ONNX `RoiAlign`, where `half_pixel` is
+    `aligned offset = 0.5`, and TVM `relax.vision.roi_align`, whose `max` is `max_point`.
 
     C1: the data has rank 4, regions rank 2 and four numbers each, one batch index for each.
     C2: data and regions are of one floating-point dtype, batch indices integers.
     C3: height and width are at least 1, the sampling ratio at least 0.
-    C4: the mode is `avg` or `max`.
+    C4: the mode is `avg`, `max` or `max_point`.
     """
 
     name = "relax.vision.roi_align"
@@ -110,6 +111,7 @@ class ROIAlignOp(Operator):
     spatial_scale = prop_def(FloatAttr[Float64Type], default_value=number(1.0))
     mode = prop_def(StringAttr, default_value=StringAttr("avg"))
     aligned = opt_prop_def(UnitAttr)
+    offset = prop_def(FloatAttr[Float64Type], default_value=number(0.0))
     x = operand_def(TensorType)
     rois = operand_def(TensorType)
     batches = operand_def(TensorType)
@@ -127,6 +129,7 @@ class ROIAlignOp(Operator):
         spatial_scale: float = 1.0,
         mode: str = "avg",
         aligned: bool = False,
+        offset: float = 0.0,
     ):
         properties = {
             "height": integer(height),
@@ -135,6 +138,7 @@ class ROIAlignOp(Operator):
             "spatial_scale": number(spatial_scale),
             "mode": StringAttr(mode),
             "aligned": flag(aligned),
+            "offset": number(offset),
         }
         super().__init__([x, rois, batches], properties)
 
@@ -147,7 +151,7 @@ class ROIAlignOp(Operator):
                 f"expected a size of at least 1 and a ratio of at least 0, got {height}, {width}, {ratio}"
             )  # C3
         if inference.string("mode") not in ROI_MODES:
-            inference.fail(f"mode expected avg or max, got {inference.string('mode')}")  # C4
+            inference.fail(f"mode expected {', '.join(ROI_MODES)}, got {inference.string('mode')}")  # C4
         return (inference.tensor(0).with_shape((count, x[1], constant(height), constant(width))),)
 
 

@@ -16,8 +16,9 @@ PROGRAMS = Programs(
         "nms": (f"{BOXES}, {LIMITS}", NMS),
         "nms_center": (f"{BOXES}, {LIMITS}", f"{NMS} center_point_box"),
         "align": (IMAGE, f"{ALIGN} spatial_scale = 0.5 sampling_ratio = 2"),
-        "align_free": (IMAGE, f"{ALIGN} aligned"),
-        "align_max": (IMAGE, f'{ALIGN} mode = "max" aligned sampling_ratio = 3'),
+        "align_free": (IMAGE, f"{ALIGN} aligned offset = 0.5"),
+        "align_max": (IMAGE, f'{ALIGN} mode = "max" aligned offset = 0.5 sampling_ratio = 3'),
+        "align_point": (IMAGE, f'{ALIGN} mode = "max_point" aligned sampling_ratio = 2'),
         "pool": (IMAGE, "relax.vision.roi_pool %x, %rois, %at height = 3 width = 2 spatial_scale = 0.5"),
         "align_f16": (HALF, f"{ALIGN} sampling_ratio = 1"),
     }
@@ -79,10 +80,13 @@ def _sample(image: np.ndarray, y: float, x: float) -> list[np.ndarray]:
     return [*upper, at[:, bottom, left] * dy * (1 - dx), at[:, bottom, right] * dy * dx]
 
 
-def _align(x: np.ndarray, rois: np.ndarray, at: np.ndarray, ratio: int, scale: float, mode: str, aligned: bool):
+def _align(
+    x: np.ndarray, rois: np.ndarray, at: np.ndarray, ratio: int, scale: float, mode: str, aligned: bool, offset: float
+):
+    join = {"avg": lambda p: p.sum(1).mean(0), "max": lambda p: p.max((0, 1)), "max_point": lambda p: p.sum(1).max(0)}
     result = np.zeros((len(rois), x.shape[1], 3, 2))
     for r, roi in enumerate(rois.astype(np.float64)):
-        x1, y1, x2, y2 = roi * scale - (0.5 if aligned else 0)
+        x1, y1, x2, y2 = roi * scale - offset
         height, width = (y2 - y1, x2 - x1) if aligned else (max(y2 - y1, 1), max(x2 - x1, 1))
         rows, columns = (ratio, ratio) if ratio else (int(np.ceil(height / 3)), int(np.ceil(width / 2)))
         for i in range(3):
@@ -95,8 +99,7 @@ def _align(x: np.ndarray, rois: np.ndarray, at: np.ndarray, ratio: int, scale: f
                     for q in range(columns)
                 ]
                 if points:
-                    flat = np.array(points)
-                    result[r, :, i, j] = flat.sum(1).mean(0) if mode == "avg" else flat.max((0, 1))
+                    result[r, :, i, j] = join[mode](np.array(points))
     return result.astype(x.dtype)
 
 
@@ -106,11 +109,12 @@ def test_roi_align(count: int, shape: tuple[int, ...]):
     low = random("f32", count, 2, seed=1, low=-2, high=4)
     rois = np.concatenate([low, low + random("f32", count, 2, seed=2, low=0.5, high=6)], 1)
     near = Tolerance(1e-4, 1e-5)
-    PROGRAMS.check("align", [x, rois, at], _align(x, rois, at, 2, 0.5, "avg", False), near)
-    PROGRAMS.check("align_free", [x, rois, at], _align(x, rois, at, 0, 1.0, "avg", True), near)
-    PROGRAMS.check("align_max", [x, rois, at], _align(x, rois, at, 3, 1.0, "max", True), near)
+    PROGRAMS.check("align", [x, rois, at], _align(x, rois, at, 2, 0.5, "avg", False, 0), near)
+    PROGRAMS.check("align_free", [x, rois, at], _align(x, rois, at, 0, 1.0, "avg", True, 0.5), near)
+    PROGRAMS.check("align_max", [x, rois, at], _align(x, rois, at, 3, 1.0, "max", True, 0.5), near)
+    PROGRAMS.check("align_point", [x, rois, at], _align(x, rois, at, 2, 1.0, "max_point", True, 0), near)
     half = [x.astype(np.float16), rois.astype(np.float16), at]
-    PROGRAMS.check("align_f16", half, _align(*half, 1, 1.0, "avg", False), Tolerance(2e-3, 2e-3))
+    PROGRAMS.check("align_f16", half, _align(*half, 1, 1.0, "avg", False, 0), Tolerance(2e-3, 2e-3))
 
 
 def _pool(x: np.ndarray, rois: np.ndarray, at: np.ndarray) -> np.ndarray:

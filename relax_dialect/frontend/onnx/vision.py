@@ -43,6 +43,7 @@ def roi_align(node: Node) -> Result:
         spatial_scale=node.number("spatial_scale", 1.0),
         mode=node.text("mode", "avg"),
         aligned=aligned,
+        offset=0.5 if aligned else 0.0,
     )
 
 

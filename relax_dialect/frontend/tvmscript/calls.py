@@ -10,6 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.box_calls import BOX_FORMS
 from relax_dialect.frontend.tvmscript.image_calls import IMAGE_FORMS
 from relax_dialect.frontend.tvmscript.layout_calls import LAYOUT_FORMS
 from relax_dialect.frontend.tvmscript.loss_calls import LOSS_FORMS
@@ -218,6 +219,7 @@ def _emit_te(reader: ExpressionReader, node: ast.Call) -> object:
 
 
 FORMS: Mapping[str, Form] = {
+    **BOX_FORMS,
     **IMAGE_FORMS,
     **LAYOUT_FORMS,
     **LOSS_FORMS,

@@ -1,4 +1,4 @@
-"""Object detection and volumes: operators of TVM's that are several of ours."""
+"""Regions of images, and volumes: operators of TVM's that are several of ours."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from xdsl.dialects.builtin import i64
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.box_calls import option
 from relax_dialect.frontend.tvmscript.evaluator import items_of
-from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, constant, product
+from tir_dialect.dims import Dim
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
@@ -23,20 +23,10 @@ _VOLUMES = (
     "data size roi layout method coordinate_transformation_mode rounding_method cubic_alpha cubic_exclude "
     "extrapolation_value out_dtype"
 )
-_BOXES = "boxes scores max_output_boxes_per_class iou_threshold score_threshold output_format"
 
 
 def _op(name: str) -> Callable[..., Any]:
     return function_of(operator_classes()[f"relax.{name}"])
-
-
-def _option(reader: ExpressionReader, given: Arguments, name: str, default: Any) -> Any:
-    """What is known of an argument when the text is read; the default where it is left out or `None`."""
-    node = given.get(name)
-    value = None if node is None else reader.value(node)
-    if node is not None and isinstance(value, Expr):
-        value = reader.known(node, value)
-    return default if value is None else value
 
 
 def _size(reader: ExpressionReader, given: Arguments, name: str, count: int) -> Sequence[Any]:
@@ -58,10 +48,11 @@ def _roi_align(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.vision.roi_align(x, rois, pooled_size, ...)`, where a region begins with the number of its image."""
     names = f"{_REGIONS} sample_ratio aligned layout mode"
     given = Arguments(reader.source, node, "R.vision.roi_align", names)
+    mode = option(reader, given, "mode", "avg")
     options = {
-        "sampling_ratio": max(_option(reader, given, "sample_ratio", -1), 0),
-        "aligned": bool(_option(reader, given, "aligned", False)),
-        "mode": _option(reader, given, "mode", "avg"),
+        "sampling_ratio": max(option(reader, given, "sample_ratio", -1), 0),
+        "aligned": bool(option(reader, given, "aligned", False)),
+        "mode": "max_point" if mode == "max" else mode,
     }
     return _pooled(reader, node, given, "vision.roi_align", options)
 
@@ -76,7 +67,7 @@ def _pooled(
 ) -> object:
     x, rois = reader.read(given.require("data")), reader.read(given.require("rois"))
     height, width = _size(reader, given, "pooled_size", 2)
-    scale, layout = _option(reader, given, "spatial_scale", 1.0), _option(reader, given, "layout", "NCHW")
+    scale, layout = option(reader, given, "spatial_scale", 1.0), option(reader, given, "layout", "NCHW")
     if layout not in ("NCHW", "NHWC"):
         reader.fail(given.get("layout") or node, f"expected the layout NCHW or NHWC, got {layout}")
 
@@ -90,50 +81,23 @@ def _pooled(
     return reader.emit(node, build)
 
 
-# Boxes
-
-
-def _all_class_nms(reader: ExpressionReader, node: ast.Call) -> object:
-    """The boxes that are taken, filled up with zeros to as many as there can be, and how many they are."""
-    given = Arguments(reader.source, node, "R.vision.all_class_non_max_suppression", _BOXES)
-    if _option(reader, given, "output_format", "onnx") != "onnx":
-        reader.fail(given.require("output_format"), 'R.vision.all_class_non_max_suppression is taken as "onnx" only')
-    boxes, scores = reader.read(given.require("boxes")), reader.read(given.require("scores"))
-    limits = [reader.read(given.require(name)) for name in _BOXES.split()[2:5]]
-    info = scores.type
-    if not isinstance(info, TensorType) or info.known_dims is None:
-        reader.fail(node, f"expected scores of known shape, got {info}")
-    most = product(info.known_dims)
-    count = reader.builder.fresh_symbol("taken")
-
-    def build() -> tuple[Expr, Expr]:
-        scalars = [_op("reshape")(limit, []) for limit in limits]
-        found = _op("vision.non_max_suppression")(boxes, scores, *scalars)
-        taken = reader.builder.match_cast(found, TensorType((count, constant(3)), i64))
-        filled = _op("concat")([taken, _op("zeros")([most, 3], i64)], 0)
-        number = _op("strided_slice")(_op("shape_to_tensor")(_op("shape_of")(taken)), [0], [0], [1])
-        return _op("strided_slice")(filled, [0], [0], [most]), number
-
-    return reader.emit(node, build)
-
-
 # Volumes
 
 
 def _resize3d(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.image.resize3d`: one axis after the other."""
     given = Arguments(reader.source, node, "R.image.resize3d", _VOLUMES)
-    lengths, layout = _size(reader, given, "size", 3), _option(reader, given, "layout", "NCDHW")
+    lengths, layout = _size(reader, given, "size", 3), option(reader, given, "layout", "NCDHW")
     if not isinstance(layout, str) or sorted(layout) != sorted("NCDHW"):
         reader.fail(given.get("layout") or node, f"expected a layout of N, C, D, H and W, got {layout}")
-    coordinates = _option(reader, given, "coordinate_transformation_mode", "half_pixel")
+    coordinates = option(reader, given, "coordinate_transformation_mode", "half_pixel")
     rounding = "round" if coordinates == "align_corners" else "floor"
     options = {
-        "method": _option(reader, given, "method", "linear"),
+        "method": option(reader, given, "method", "linear"),
         "coordinates": coordinates,
-        "rounding": _option(reader, given, "rounding_method", "") or rounding,
-        "cubic_alpha": float(_option(reader, given, "cubic_alpha", -0.75)),
-        "exclude_outside": bool(_option(reader, given, "cubic_exclude", 0)),
+        "rounding": option(reader, given, "rounding_method", "") or rounding,
+        "cubic_alpha": float(option(reader, given, "cubic_alpha", -0.75)),
+        "exclude_outside": bool(option(reader, given, "cubic_exclude", 0)),
     }
     result = reader.read(given.require("data"))
     for letter, length in zip("DHW", lengths, strict=True):
@@ -151,6 +115,5 @@ def _resize3d(reader: ExpressionReader, node: ast.Call) -> object:
 VISION_FORMS: Mapping[str, Callable[[ExpressionReader, ast.Call], object]] = {
     "vision.roi_align": _roi_align,
     "vision.roi_pool": _roi_pool,
-    "vision.all_class_non_max_suppression": _all_class_nms,
     "image.resize3d": _resize3d,
 }

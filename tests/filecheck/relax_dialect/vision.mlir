@@ -19,7 +19,7 @@ relax.func @boxes[%b, %n, %c](%x: !relax.tensor<[b, n, 4], f32>, %s: !relax.tens
 // One size for all regions.
 // CHECK-LABEL: relax.func @regions[
 // CHECK-NEXT:      %0 = relax.vision.roi_align %x, %rois, %at height = 7 width = 5
-// CHECK-NEXT:      %1 = relax.vision.roi_align %x, %rois, %at height = 7 width = 5 sampling_ratio = 2 spatial_scale = 0.0625 mode = "max" aligned
+// CHECK-NEXT:      %1 = relax.vision.roi_align %x, %rois, %at height = 7 width = 5 sampling_ratio = 2 spatial_scale = 0.0625 mode = "max_point" aligned offset = 0.5
 // CHECK-NEXT:      %2 = relax.vision.roi_pool %x, %rois, %at height = 7 width = 5 spatial_scale = 0.5
 // CHECK-NEXT:      relax.return %x
 // TYPES-LABEL: sym_name = "regions"
@@ -28,7 +28,7 @@ relax.func @boxes[%b, %n, %c](%x: !relax.tensor<[b, n, 4], f32>, %s: !relax.tens
 // TYPES: "relax.vision.roi_pool"{{.*}} -> !relax.tensor<[r, c, 7, 5], f32>
 relax.func @regions[%b, %c, %h, %w, %r](%x: !relax.tensor<[b, c, h, w], f32>, %rois: !relax.tensor<[r, 4], f32>, %at: !relax.tensor<[r], i64>) -> !relax.object {
   %0 = relax.vision.roi_align %x, %rois, %at height = 7 width = 5
-  %1 = relax.vision.roi_align %x, %rois, %at height = 7 width = 5 sampling_ratio = 2 spatial_scale = 0.0625 mode = "max" aligned
+  %1 = relax.vision.roi_align %x, %rois, %at height = 7 width = 5 sampling_ratio = 2 spatial_scale = 0.0625 mode = "max_point" aligned offset = 0.5
   %2 = relax.vision.roi_pool %x, %rois, %at height = 7 width = 5 spatial_scale = 0.5
   relax.return %x
 }

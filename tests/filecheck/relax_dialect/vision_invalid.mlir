@@ -64,7 +64,7 @@ relax.func @vision_roi_align_c3[%b, %c, %h, %w, %r](%x: !relax.tensor<[b, c, h, 
 
 // -----
 
-// CHECK: 'relax.vision.roi_align' op mode expected avg or max, got mean
+// CHECK: 'relax.vision.roi_align' op mode expected avg, max, max_point, got mean
 relax.func @vision_roi_align_c4[%b, %c, %h, %w, %r](%x: !relax.tensor<[b, c, h, w], f32>, %rois: !relax.tensor<[r, 4], f32>, %at: !relax.tensor<[r], i64>) -> !relax.object {
   %0 = relax.vision.roi_align %x, %rois, %at height = 1 width = 5 mode = "mean"
   relax.return %x

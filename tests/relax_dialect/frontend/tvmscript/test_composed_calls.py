@@ -1,4 +1,4 @@
-"""Operators of TVM's that are several of ours: regions, boxes, volumes, statistics, losses, open lengths."""
+"""Operators of TVM's that are several of ours: regions, volumes, statistics, losses, open lengths."""
 
 from textwrap import dedent
 from typing import Any
@@ -29,19 +29,8 @@ def test_regions():
         for i, columns, w in ((1, (0, 3), 3), (0, (2, 4), 2))
     ]
     np.testing.assert_array_equal(np.asarray(pooled)[:, 0], expected)
-    middle = [x[i, 0, 1, c] for i, c in ((1, 2), (0, 3))]
-    np.testing.assert_allclose(np.asarray(aligned)[:, 0, 0, 0], middle, rtol=1e-6)
-
-
-def test_boxes_of_all_classes():
-    boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]], np.float32)
-    scores = np.array([[[0.9, 0.8, 0.7], [0.1, 0.95, 0.2]]], np.float32)
-    head = 'b: R.Tensor((1, 3, 4), "float32"), s: R.Tensor((1, 2, 3), "float32")'
-    body = """R.vision.all_class_non_max_suppression(
-        b, s, R.const(2, "int64"), R.const([0.5], "float32"), R.const(0.3, "float32"), "onnx")"""
-    taken, count = result_of(head, body, boxes, scores)
-    np.testing.assert_array_equal(count, [3])
-    np.testing.assert_array_equal(taken, [[0, 0, 0], [0, 0, 2], [0, 1, 1], *[[0, 0, 0]] * 3])
+    middle = [x[i, 0, 1:3, c : c + 2].mean() for i, c in ((1, 2), (0, 3))]
+    np.testing.assert_allclose(np.asarray(aligned)[:, 0, 0, 0], middle, rtol=1e-5)
 
 
 def test_volumes():
