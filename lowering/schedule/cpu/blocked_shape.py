@@ -19,8 +19,10 @@ MOST_BLOCKS = 3
 """Weights of more blocks at once were slower with every height."""
 GAIN = 0.02
 """Tiles of one more height have to save so much of the time,"""
-FEW = 3
+FEW = 4
 """if there are so many already."""
+SHORT = (1, 4)
+"""Heights for lines shorter than the usual ones."""
 USUAL_SIDES = (8, 10, 13, 16, 20, 26, 32, 40, 52, 64, 80, 128, *2 * (7, 14, 28, 56, 112))
 """Of pictures within networks, where nothing is known: those made of a picture of 224 are twice as frequent."""
 
@@ -64,8 +66,9 @@ def _one_height(times: Mapping[int, Sequence[float]]) -> tuple[tuple[int, ...], 
 
 
 def _few_heights(times: Mapping[int, Sequence[float]]) -> tuple[tuple[int, ...], float]:
-    """A single pixel, and each height that gains enough beside the ones before; and the time with the best of them."""
-    heights, best = [1], times[1]
+    """Those for short lines, and each that gains enough beside the ones before; and the time with the best of them."""
+    heights = [height for height in SHORT if height in times]
+    best = [min(each) for each in zip(*(times[height] for height in heights), strict=True)]
     while True:
         height, found = min(
             ((height, [*map(min, best, more)]) for height, more in times.items()), key=lambda pair: sum(pair[1])
