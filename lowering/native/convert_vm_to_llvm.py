@@ -18,9 +18,9 @@ from lowering.native.function import lower_function
 from lowering.native.globals import ModuleGlobals
 from lowering.native.kernels import Kernel, known_kernels
 from lowering.native.lifecycle import lifecycle_functions
-from lowering.native.module_facts import module_facts
+from lowering.native.module_facts import closure_targets, module_facts
 from tir_dialect.ops.function import PrimFuncOp
-from vm_dialect.ops.calls import CallKernelOp, MakeClosureOp
+from vm_dialect.ops.calls import CallKernelOp
 from vm_dialect.ops.constants import ConstantSymbolOp
 from vm_dialect.ops.structure import FuncOp
 
@@ -84,15 +84,11 @@ def lower_functions(
     functions = [func for func in module.ops if isinstance(func, FuncOp)]
     facts = module_facts(module, {**(kernels or {}), **known_kernels(module.ops, symbols or {})})
     shared = ModuleGlobals()
-    bodies = [lower_function(func, shared, facts) for func in functions]
-    targets = {
-        op.callee.root_reference.data for func in functions for op in func.walk() if isinstance(op, MakeClosureOp)
-    }
-    entries = [
-        packed_entry(func, shared, func.sym_name.data in facts.tail_targets)
-        for func in functions
-        if func.is_public or func.sym_name.data in targets
-    ]
+    checks = [rest.check for rest in facts.deferred.values() if rest.check is not None]
+    bodies = [lower_function(func, shared, facts) for func in (*functions, *checks)]
+    targets = set(closure_targets(functions))
+    entered = [func for func in functions if func.is_public or func.sym_name.data in targets]
+    entries = [packed_entry(func, shared, facts) for func in (*entered, *checks)]
     public = [func.sym_name.data for func in functions if func.is_public]
     entries += lifecycle_functions(shared, public, bool(facts.guarded))
     here = (op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp))

@@ -21,28 +21,31 @@ from lowering.native.abi import (
 from lowering.native.emitter import Emitter
 from lowering.native.errors import raise_error
 from lowering.native.globals import ModuleGlobals
+from lowering.native.module_facts import ModuleFacts
 from lowering.native.runtime_text import format_string
 from lowering.native.symbols import ENTRY_PREFIX
 from vm_dialect import messages
 from vm_dialect.ops.structure import FuncOp
 
 
-def packed_entry(func: FuncOp, shared: ModuleGlobals, by_value: bool) -> llvm.FuncOp:
+def packed_entry(func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> llvm.FuncOp:
     """`int f(void* self, const TVMFFIAny* args, int32_t n, TVMFFIAny* ret)`: checks the number of arguments and calls.
 
     Arguments stay where the caller has them, unless some are rvalue references or raw strings: then all are copied. In
-    a shared library the first call of any function prepares the module.
+    a shared library the first call of any function prepares the module. A call that the function leaves to its caller
+    is finished here, unless a closure is that.
     """
-    return _Entry(func, shared, by_value).build()
+    return _Entry(func, shared, facts).build()
 
 
 class _Entry:
     """The state of making one entry."""
 
-    def __init__(self, func: FuncOp, shared: ModuleGlobals, by_value: bool) -> None:
+    def __init__(self, func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> None:
         self.func = func
         self.shared = shared
-        self.by_value = by_value
+        self.by_value = func.sym_name.data in facts.by_value
+        self.is_deferring = func.sym_name.data in facts.deferring
         linkage = llvm.LinkageAttr("external" if func.is_public else "internal")
         self.function = llvm.FuncOp(ENTRY_PREFIX + func.sym_name.data, PACKED, linkage)
         self.function.location = func.location
@@ -110,7 +113,11 @@ class _Entry:
             operands += self._operand(address, kind)
         convention = llvm.CallingConventionAttr("tailcc" if self.by_value else "ccc")
         name = BODY_PREFIX + self.func.sym_name.data
-        return emit.value(llvm.CallOp(name, *operands, return_type=I32, calling_convention=convention))
+        status = emit.value(llvm.CallOp(name, *operands, return_type=I32, calling_convention=convention))
+        if not self.is_deferring:
+            return status
+        finish = self.shared.runtime("vmrt_finish_entry")
+        return emit.value(llvm.CallOp(finish, emit.arguments[0], status, emit.arguments[3], return_type=I32))
 
     def _operand(self, address: SSAValue, kind: Attribute) -> list[SSAValue]:
         emit = self.emit

@@ -1,8 +1,9 @@
 """Lowers one `vm.func` to an LLVM function that only native code calls.
 
 It takes the address of the slot for its result, then the parameters: numbers in registers, everything else as the
-address of a `TVMFFIAny` that the caller keeps. It returns a status, 0 or -1 with an error raised. All ways out lead
-through one block, which empties the frame and gives the arenas back.
+address of a `TVMFFIAny` that the caller keeps. It returns a status, 0 or -1 with an error raised, or 1 if it leaves a
+call to its caller (`runtime/deferred.ll`). All ways out but calls in tail position lead through one block, which
+empties the frame and gives the arenas back.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def lower_function(func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> l
             LOWERINGS[type(op)](state, op)
             for result in op.results:
                 state.name_register(result)
+            if state.facts.is_last(op):
+                break
     _leave(state)
     state.frame.finish()
     state.emit.branch(body)

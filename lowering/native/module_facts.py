@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
+from lowering.native.deferral import Rest, rests_of_calls
 from lowering.native.kernels import Kernel
-from vm_dialect.ops.calls import CallClosureOp, CallOp
+from vm_dialect.ops.calls import CallClosureOp, CallOp, MakeClosureOp
 from vm_dialect.ops.structure import FuncOp, ReturnOp
 
 
@@ -26,11 +27,25 @@ class ModuleFacts:
     tail_calls: frozenset[CallOp]
     """Calls in tail position that close a cycle: they reuse the caller's stack frame."""
 
-    tail_targets: frozenset[str]
-    """Functions that such calls name; they take objects by value, since the frame that held them is gone."""
+    by_value: frozenset[str]
+    """Functions that make such calls or are called so; they take objects by value: the frame that held them is gone."""
+
+    deferred: Mapping[CallClosureOp, Rest]
+    """Calls of function values in tail position that may close a cycle: they are left to the caller of the function."""
+
+    deferring: frozenset[str]
+    """Functions that such a call ends, also through calls in tail position; who calls them finishes what they left."""
 
     guarded: frozenset[str]
     """Functions that may be inside themselves: through calls that are no tail calls, or through closures."""
+
+    def is_last(self, op: Operation) -> bool:
+        """Whether nothing is left to do in the function when `op` runs."""
+        return op in self.tail_calls or op in self.deferred
+
+
+_ANY_CLOSURE = ""
+"""Stands for the function behind a function value, among names of functions."""
 
 
 def module_facts(module: ModuleOp, kernels: Mapping[str, Kernel]) -> ModuleFacts:
@@ -38,22 +53,41 @@ def module_facts(module: ModuleOp, kernels: Mapping[str, Kernel]) -> ModuleFacts
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     calls = {func.sym_name.data: _calls(func) for func in functions}
     tails = {name: [call for call in found if is_in_tail_position(call)] for name, found in calls.items()}
-    tail_component = _components({name: [_callee(call) for call in found] for name, found in tails.items()})
-    tail_calls = {
-        call for name, found in tails.items() for call in found if _in_cycle(name, _callee(call), tail_component)
+    rests = {func.sym_name.data: rests_of_calls(func) for func in functions}
+    tail_edges = {
+        name: [*map(_callee, found), *([_ANY_CLOSURE] if rests[name] else [])] for name, found in tails.items()
     }
+    tail_component = _components({**tail_edges, _ANY_CLOSURE: closure_targets(functions)})
+    tail_calls = {
+        name: [call for call in found if _in_cycle(name, _callee(call), tail_component)]
+        for name, found in tails.items()
+    }
+    deferring = {name for name in calls if _in_cycle(name, _ANY_CLOSURE, tail_component)}
     component = _components({name: [_callee(call) for call in found] for name, found in calls.items()})
     guarded = {
         name
         for name, found in calls.items()
         for call in found
-        if call not in tail_calls and _in_cycle(name, _callee(call), component)
+        if call not in tail_calls[name] and _in_cycle(name, _callee(call), component)
     }
     guarded |= {func.sym_name.data for func in functions if any(isinstance(op, CallClosureOp) for op in func.walk())}
-    parameters = {func.sym_name.data: func.function_type.inputs.data for func in functions}
     return ModuleFacts(
-        parameters, kernels, frozenset(tail_calls), frozenset(map(_callee, tail_calls)), frozenset(guarded)
+        parameters={func.sym_name.data: func.function_type.inputs.data for func in functions},
+        kernels=kernels,
+        tail_calls=frozenset(call for found in tail_calls.values() for call in found),
+        by_value=frozenset(
+            end for name, found in tail_calls.items() for call in found for end in (name, _callee(call))
+        ),
+        deferred={call: rest for name in deferring for call, rest in rests[name].items()},
+        deferring=frozenset(deferring),
+        guarded=frozenset(guarded),
     )
+
+
+def closure_targets(functions: Iterable[FuncOp]) -> list[str]:
+    """The functions that function values are made of, each once, in order."""
+    made = (op for func in functions for op in func.walk() if isinstance(op, MakeClosureOp))
+    return list(dict.fromkeys(op.callee.root_reference.data for op in made))
 
 
 def is_in_tail_position(call: CallOp) -> bool:

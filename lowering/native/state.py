@@ -48,7 +48,7 @@ class FunctionState:
         self.shared = shared
         self.facts = facts
         self.plan: FunctionPlan = plan_function(func)
-        self.by_value = self.name in facts.tail_targets
+        self.by_value = self.name in facts.by_value
         """Whether objects are passed to this function by value, and belong to it."""
         self.function = body_function(func, self.by_value)
         self.function.location = func.location

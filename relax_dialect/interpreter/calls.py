@@ -42,7 +42,7 @@ def _call(
     arguments = frame.get_all(operands)
     if isinstance(function, Function):
         if frame.interpreter.remember(op, lambda: is_returned(op, op.result)):
-            return TailCall(function, arguments)
+            return TailCall(function, arguments, frame.expectation(op.result, what))
         # Not through `__call__`: calls of plain functions need no C stack.
         result = function.run(arguments)
     else:

@@ -55,6 +55,22 @@ def _has_dims(actual: Sequence[int], dims: Dims, symbols: Mapping[str, int]) -> 
 
 
 @dataclass(frozen=True)
+class Expectation:
+    """A type that a value has to have, with the values of its symbols; equal ones check the same."""
+
+    type: StructInfo
+    what: str
+    """What errors call the value."""
+    symbols: tuple[tuple[str, int], ...]
+
+    def check(self, value: Value) -> None:
+        """Raises `TypeError` or `ValueError` unless the value has the type."""
+        symbols = dict(self.symbols)
+        if not has_type(value, self.type, symbols):
+            Contract([self.type], [self.what]).meet([value], symbols)
+
+
+@dataclass(frozen=True)
 class Contract:
     """Types that values have to have, and the symbols that they bind: analysed once, used for every call."""
 

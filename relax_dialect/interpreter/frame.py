@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from relax_dialect.interpreter.conform import Contract, has_type
+from relax_dialect.interpreter.conform import Contract, Expectation, has_type
 from relax_dialect.interpreter.runtime_values import Value
-from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.base import StructInfo, as_struct_infos
+from relax_dialect.struct_info.symbols import free_symbols
 
 if TYPE_CHECKING:
     from relax_dialect.interpreter.functions import TailCall
@@ -84,6 +85,12 @@ class Frame:
         """Raises `TypeError` or `ValueError` unless a value has a type whose symbols are in scope."""
         if isinstance(info, StructInfo) and not has_type(value, info, self.symbols):
             Contract([info], [f"{self.function}: {what}"]).meet([value], self.symbols)
+
+    def expectation(self, result: SSAValue, what: str) -> Expectation:
+        """What `set_checked` would check, for when the frame is gone."""
+        (info,) = as_struct_infos((result.type,))
+        symbols = tuple((name, self.symbols[name]) for name in sorted(free_symbols(info)))
+        return Expectation(info, f"{self.function}: {what}", symbols)
 
     def bind(self, key: Operation, contract: Callable[[], Contract], values: Sequence[Value]) -> Mapping[str, int]:
         """Checks values against the contract of an op, made once, and brings the symbols that they bind into scope."""

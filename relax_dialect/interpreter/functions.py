@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from relax_dialect.interpreter.conform import Contract
+from relax_dialect.interpreter.conform import Contract, Expectation
 from relax_dialect.interpreter.frame import Frame
 from relax_dialect.interpreter.runtime_values import Value, from_python
 from relax_dialect.ops.structure import ClosureOp, FuncOp
@@ -22,6 +22,8 @@ class TailCall:
 
     function: Function
     arguments: Sequence[Value]
+    expected: Expectation
+    """What the caller, which is gone by then, says of the result."""
 
 
 @dataclass(eq=False)
@@ -56,13 +58,18 @@ class Function:
         """
         self.interpreter.push(self.name)
         function: Function = self
+        expectations: dict[Expectation, None] = {}
         while True:
             frame = function.enter((*function.captured, *arguments))
             result = frame.run_block(function.op.body.block)
             if not isinstance(result, TailCall):
-                self.interpreter.pop()
-                return result
+                break
             function, arguments = result.function, result.arguments
+            expectations[result.expected] = None
+        for expected in reversed(expectations):
+            expected.check(result)
+        self.interpreter.pop()
+        return result
 
     def enter(self, arguments: Sequence[Value]) -> Frame:
         """A frame with the arguments, which are checked against the signature."""

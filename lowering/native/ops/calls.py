@@ -11,7 +11,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from lowering.diagnostics import fail
-from lowering.native.abi import ANY_BYTES, BODY_PREFIX, F64, I1, I16, I32, I64, PAYLOAD
+from lowering.native.abi import ANY_BYTES, BODY_PREFIX, F64, I1, I16, I32, I64, PAYLOAD, PTR
+from lowering.native.deferral import Rest
 from lowering.native.plan import is_number
 from lowering.native.state import FunctionState
 from lowering.native.symbols import ENTRY_PREFIX
@@ -23,7 +24,7 @@ from vm_dialect.types import TensorType
 def lower_call(state: FunctionState, op: CallOp) -> None:
     """A direct call; objects are borrowed by the callee, or moved if it takes them by value."""
     callee = op.callee.root_reference.data
-    if callee in state.facts.tail_targets:
+    if callee in state.facts.by_value:
         _call_by_value(state, op, callee)
         return
     arguments = [
@@ -31,8 +32,18 @@ def lower_call(state: FunctionState, op: CallOp) -> None:
         for cell, (value, kind) in enumerate(zip(op.arguments, _parameters(state, callee), strict=True))
     ]
     target = _result_address(state, op.result)
-    state.check(state.emit.status(BODY_PREFIX + callee, [target, *arguments]))
+    _enter(state, callee, [target, *arguments], "ccc")
     _bind_result(state, op.result, target)
+
+
+def _enter(state: FunctionState, callee: str, arguments: Sequence[SSAValue], convention: str) -> None:
+    """The call itself, and what the function leaves to its caller."""
+    emit = state.emit
+    kind = llvm.CallingConventionAttr(convention)
+    status = emit.value(llvm.CallOp(BODY_PREFIX + callee, *arguments, return_type=I32, calling_convention=kind))
+    if callee in state.facts.deferring:
+        status = state.runtime_value("vmrt_finish", [status, arguments[0]], I32)
+    state.check(emit.compare("ne", status, emit.integer(0, I32)))
 
 
 def _parameters(state: FunctionState, callee: str) -> Sequence[Attribute]:
@@ -52,15 +63,16 @@ def _call_by_value(state: FunctionState, op: CallOp, callee: str) -> None:
         state.call("vmrt_assign", [place, state.any_at(value, index)])
         arguments += [emit.load(place, I64), emit.load(place, I64, PAYLOAD)]
         emit.store(emit.integer(0), place)
-    name = BODY_PREFIX + callee
     if op in state.facts.tail_calls:
         state.give_back()
-        call = llvm.CallOp(name, emit.arguments[0], *arguments, return_type=I32, calling_convention=_TAIL)
+        call = llvm.CallOp(
+            BODY_PREFIX + callee, emit.arguments[0], *arguments, return_type=I32, calling_convention=_TAIL
+        )
         call.TailCallKind = llvm.TailCallKindAttr(llvm.TailCallKind.MUST_TAIL)
         emit.return_(emit.value(call))
         return
     target = _result_address(state, op.result)
-    state.check(emit.status(name, [target, *arguments], "tailcc"))
+    _enter(state, callee, [target, *arguments], "tailcc")
     _bind_result(state, op.result, target)
 
 
@@ -127,8 +139,27 @@ def lower_call_packed(state: FunctionState, op: CallPackedOp) -> None:
 
 
 def lower_call_closure(state: FunctionState, op: CallClosureOp) -> None:
-    """A call through tvm-ffi of a value."""
+    """A call through tvm-ffi of a value, here or by whoever called this function."""
+    rest = state.facts.deferred.get(op)
+    if rest is not None:
+        _defer(state, op, rest)
+        return
     _call_function(state, state.any_at(op.closure, len(op.arguments)), op.arguments, op.result)
+
+
+def _defer(state: FunctionState, op: CallClosureOp, rest: Rest) -> None:
+    """Leaves the frame, and the call to the caller."""
+    emit = state.emit
+    check = (
+        emit.value(llvm.ZeroOp.create(result_types=[PTR]))
+        if rest.check is None
+        else emit.address(ENTRY_PREFIX + rest.check.sym_name.data)
+    )
+    values = state.cell_array([op.closure, *op.arguments, *rest.captured])
+    count, captured = emit.integer(len(op.arguments)), emit.integer(len(rest.captured))
+    state.call("vmrt_defer", [emit.arguments[0], values, count, check, captured])
+    state.give_back()
+    emit.return_(emit.integer(1, I32))
 
 
 def _call_function(state: FunctionState, callee: SSAValue, values: Sequence[SSAValue], result: SSAValue | None) -> None:

@@ -8,11 +8,9 @@ from typing import Any
 from xdsl.ir import Block, Operation, SSAValue
 
 from lowering.native.abi import ANY_BYTES
-from lowering.native.module_facts import is_in_tail_position
 from lowering.native.plan import is_number
 from lowering.native.state import FunctionState
 from lowering.native.values import Boxed, Number
-from vm_dialect.ops.calls import CallOp
 from vm_dialect.ops.structure import GotoOp, IfOp, ReturnOp
 
 
@@ -64,13 +62,9 @@ def _move_objects(state: FunctionState, moves: Sequence[tuple[SSAValue, SSAValue
 
 def lower_return(state: FunctionState, op: ReturnOp) -> None:
     """Moves or copies the value to the caller's slot."""
-    emit = state.emit
-    previous = op.prev_op
-    if isinstance(previous, CallOp) and previous in state.facts.tail_calls and is_in_tail_position(previous):
-        return
     if op.value is not None:
         _return_value(state, op.value)
-    emit.branch(state.exit, emit.integer(-1))
+    state.emit.branch(state.exit, state.emit.integer(-1))
 
 
 def _return_value(state: FunctionState, value: SSAValue) -> None:

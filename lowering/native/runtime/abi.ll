@@ -6,7 +6,8 @@
 ;   DLTensor      { ptr data, {i32, i32} device, i32 ndim, {i8, i8, i16} dtype, ptr shape, ptr strides, i64 byte_offset }
 ;   Shape         TVMFFIObject, { ptr data, i64 size }
 ;   Array         TVMFFIObject, { ptr data, i64 size, i64 capacity, ptr data_deleter }
-; Every function returns 0, or -1 after it has raised a tvm-ffi error, unless its comment says otherwise.
+; Every function returns 0, or -1 after it has raised a tvm-ffi error, unless its comment says otherwise. Functions of programs
+; may return 1, too: see deferred.ll.
 
 %any = type { i32, i32, i64 }
 %dltensor = type { ptr, i64, i32, i32, ptr, ptr, i64 }
@@ -17,6 +18,7 @@ declare void @free(ptr)
 declare i32 @posix_memalign(ptr, i64, i64)
 declare i64 @strlen(ptr)
 declare i32 @strcmp(ptr, ptr)
+declare i32 @memcmp(ptr, ptr, i64)
 declare i32 @snprintf(ptr, i64, ptr, ...)
 declare i32 @vsnprintf(ptr, i64, ptr, ptr)
 declare i64 @pthread_self()

@@ -28,7 +28,8 @@ wrong:
   ret i32 -1
 }
 
-; A closure's block: { ptr entry, ptr module, i64 count, i64 unused }, then `count` captured values.
+; A closure's block: { ptr entry, ptr module, i64 count, ptr handle }, then `count` captured values. The handle is that of the
+; function object that has the block.
 ;
 ; Puts into the slot `to` a function that calls the packed entry `target` with `captured` before its own arguments.
 define i32 @vmrt_make_closure(ptr %to, ptr %target, ptr %captured, i64 %count) {
@@ -76,6 +77,9 @@ create:
   br i1 %failed, label %undo, label %finish
 
 finish:
+  %object = load ptr, ptr %handle
+  %own.handle = getelementptr inbounds i8, ptr %block, i64 24
+  store ptr %object, ptr %own.handle
   call void @vmrt_move(ptr %to, ptr %made)
   ret i32 0
 
@@ -88,11 +92,15 @@ exhausted:
   ret i32 -1
 }
 
-; The packed entry of a closure.
+; The packed entry of a closure. It says so to the target, which may then leave a call to it (see deferred.ll); who runs deferred
+; calls himself, and has called this closure by its handle, gets it from here in turn.
 define i32 @vmrt_enter_closure(ptr %self, ptr %args, i32 %count, ptr %result) {
+entry:
   %target = load ptr, ptr %self
   %captured.at = getelementptr inbounds i8, ptr %self, i64 16
   %captured = load i64, ptr %captured.at
+  %handle.at = getelementptr inbounds i8, ptr %self, i64 24
+  %handle = load ptr, ptr %handle.at
   %values = getelementptr inbounds i8, ptr %self, i64 32
   %count64 = zext i32 %count to i64
   %total = add i64 %captured, %count64
@@ -103,7 +111,15 @@ define i32 @vmrt_enter_closure(ptr %self, ptr %args, i32 %count, ptr %result) {
   %args.bytes = shl i64 %count64, 4
   call void @llvm.memcpy.p0.p0.i64(ptr %rest, ptr %args, i64 %args.bytes, i1 false)
   %total32 = trunc i64 %total to i32
-  %status = call i32 %target(ptr null, ptr %all, i32 %total32, ptr %result)
+  %is.awaited = call i1 @vmrt_take_awaited(ptr %handle)
+  %status = call i32 %target(ptr @vmrt_enter_closure, ptr %all, i32 %total32, ptr %result)
+  br i1 %is.awaited, label %done, label %finish
+
+finish:
+  %finished = call i32 @vmrt_finish(i32 %status, ptr %result)
+  ret i32 %finished
+
+done:
   ret i32 %status
 }
 

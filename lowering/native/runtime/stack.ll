@@ -1,5 +1,6 @@
-; The guard against recursion that is too deep. Each thread has a block { ptr limit, i64 depth }: the lowest address of
-; its stack that a function may start at, and how many guarded calls are inside each other.
+; The guard against recursion that is too deep. Each thread has a block { ptr limit, i64 depth, ptr awaited }: the lowest address
+; of its stack that a function may start at, how many guarded calls are inside each other, and the handle of the closure that
+; a deferred call is about to enter.
 
 @vmrt_stack_key = internal global i32 -1
 
@@ -68,7 +69,7 @@ fail:
   ret i32 -1
 
 exhausted:
-  call void @vmrt_fail_memory(i64 16)
+  call void @vmrt_fail_memory(i64 24)
   ret i32 -1
 }
 
@@ -83,6 +84,41 @@ define void @vmrt_stack_leave() {
   ret void
 }
 
+; Says that the closure with this handle is called next. The thread has its block: only guarded functions defer calls.
+define void @vmrt_await(ptr %handle) {
+  %key = load i32, ptr @vmrt_stack_key
+  %thread = call ptr @pthread_getspecific(i32 %key)
+  %awaited.at = getelementptr inbounds i8, ptr %thread, i64 16
+  store ptr %handle, ptr %awaited.at
+  ret void
+}
+
+; Whether the closure with this handle is the one of which `vmrt_await` was told; it is expected once.
+define i1 @vmrt_take_awaited(ptr %handle) {
+entry:
+  %key = load i32, ptr @vmrt_stack_key
+  %unused = icmp eq i32 %key, -1
+  br i1 %unused, label %no, label %find
+
+find:
+  %thread = call ptr @pthread_getspecific(i32 %key)
+  %is.new = icmp eq ptr %thread, null
+  br i1 %is.new, label %no, label %compare
+
+compare:
+  %awaited.at = getelementptr inbounds i8, ptr %thread, i64 16
+  %awaited = load ptr, ptr %awaited.at
+  %same = icmp eq ptr %awaited, %handle
+  br i1 %same, label %take, label %no
+
+take:
+  store ptr null, ptr %awaited.at
+  ret i1 true
+
+no:
+  ret i1 false
+}
+
 ; A block for this thread, or null. A quarter of the stack, 256 KiB at most, is kept free below the limit, for kernels,
 ; packed functions and error handling. The limit is 0, which refuses nothing, if the system does not tell it.
 define ptr @vmrt_stack_measure() noinline cold {
@@ -90,14 +126,16 @@ entry:
   %attributes = alloca [128 x i8], align 16
   %low = alloca i64
   %size = alloca i64
-  %block = call ptr @malloc(i64 16)
+  %block = call ptr @malloc(i64 24)
   %no.memory = icmp eq ptr %block, null
   br i1 %no.memory, label %done, label %ask
 
 ask:
   %depth.at = getelementptr inbounds i8, ptr %block, i64 8
+  %awaited.at = getelementptr inbounds i8, ptr %block, i64 16
   store i64 0, ptr %block
   store i64 0, ptr %depth.at
+  store ptr null, ptr %awaited.at
   %thread = call i64 @pthread_self()
   %status = call i32 @pthread_getattr_np(i64 %thread, ptr %attributes)
   %failed = icmp ne i32 %status, 0

@@ -99,6 +99,36 @@ vm.func private @swap(%n : i64, %a : !vm.object, %b : !vm.object) -> !vm.object 
 
 // -----
 
+// A call of a function value in tail position is left to the caller, with a function that checks the result; the frame is gone.
+// CHECK-LABEL: llvm.func internal @vm.again
+// CHECK:         %[[CHECK:.+]] = llvm.mlir.addressof @__tvm_ffi_again.result0
+// CHECK:         llvm.call @vmrt_defer(%ret, %{{.*}}, %{{.*}}, %[[CHECK]], %{{.*}})
+// CHECK:         llvm.call @vmrt_stack_leave
+// CHECK-NEXT:    llvm.return
+// CHECK-NOT:     llvm.call @vmrt_call
+// CHECK-LABEL: llvm.func internal @vm.main
+// CHECK:         %[[LEFT:.+]] = llvm.call @vm.again
+// CHECK-NEXT:    %[[STATUS:.+]] = llvm.call @vmrt_finish(%[[LEFT]], %{{.*}})
+// CHECK-NEXT:    llvm.icmp "ne" %[[STATUS]]
+// CHECK-LABEL: llvm.func internal @vm.again.result0(%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: !llvm.ptr) -> i32
+// CHECK:         llvm.icmp "eq"
+vm.func private @again(%self : !vm.object) -> i64 {
+  %n = vm.check_int %self as "again: argument #0 (self)"
+  %r = vm.call_closure %self(%self) : !vm.object
+  %i = vm.check_int %r as "again: result of a closure"
+  %same = vm.int eq %n, %i
+  vm.assert %same, "again: expected {}"(%n)
+  vm.ret %i
+}
+vm.func private @main() -> i64 {
+  %again = vm.make_closure @again()
+  %r = vm.call @again(%again) : i64
+  %two = vm.int add %r, %r
+  vm.ret %two
+}
+
+// -----
+
 // A call in tail position that closes a cycle leaves the frame before: recursion without a stack, and without a guard.
 // CHECK-LABEL: llvm.func internal tailcc @vm.loop(%ret: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64) -> i32
 // CHECK-NOT:     vmrt_stack_enter
