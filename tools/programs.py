@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
+from lowering.weight_files import load_weights
 from tools.failures import ToolError
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class BuildOptions:
     """As `Target.parse` reads it; this machine if `None`."""
     opt_level: int = 3
     cache: bool = True
+    weights: str | None = None
+    """The file with the weights that the text of the module names; not for `build`, which takes them by name."""
 
 
 @dataclass(frozen=True)
@@ -49,16 +52,19 @@ class Program:
     """Calls the function once and tells where the time went; only bytecode can be watched."""
 
 
-def read_module(path: str) -> ModuleOp:
-    """The module in a file, not yet verified; `ToolError` for a file of another kind."""
+def read_module(path: str, weights: str | None = None) -> ModuleOp:
+    """The module in a file, not yet verified, with weights from another; `ToolError` for a file of another kind."""
     if Path(path).suffix not in MODULE_SUFFIXES:
         raise ToolError(f"expected a file that ends in {' or '.join(MODULE_SUFFIXES)}, got {path}")
     if Path(path).suffix == ".onnx":
-        return _import_model(path)
-    return parse_module(Path(path).read_text(encoding="utf-8"), path)
+        return read_onnx(path)
+    module = parse_module(Path(path).read_text(encoding="utf-8"), path)
+    if weights is not None:
+        load_weights(module, weights)
+    return module
 
 
-def _import_model(path: str) -> ModuleOp:
+def read_onnx(path: str) -> ModuleOp:
     """An ONNX model as a module; `ToolError` if it cannot be imported, or the package `onnx` is missing."""
     from relax_dialect.frontend.onnx import OnnxImportError, import_model
 
@@ -85,17 +91,17 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
         from vm_dialect import Executable
 
         return _compiled(Executable.load(path), entry, "loaded", started)
-    module = read_module(path)
+    module = read_module(path, options.weights)
     if options.mode == "interpret":
         return _interpreted(module, entry, started)
     return _compiled(build_executable(module, options), entry, f"{options.mode}, built", started)
 
 
-def memory_text(path: str) -> str:
+def memory_text(path: str, weights: str | None = None) -> str:
     """How much memory each function of the module in a file takes; `ToolError` for an executable."""
     from lowering.memory.report import memory_report
 
-    module = read_module(path)
+    module = read_module(path, weights)
     verify_module(module)
     return memory_report(module).as_text()
 

@@ -16,9 +16,12 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from lowering.debug import Debug, debug_level
 from lowering.parsing import LocatedParser
 from lowering.pipelines import expand
+from lowering.weight_files import load_weights, save_weights
+from tools.arguments import add_save_weights_option, add_weights_option
 from tools.failures import ToolError, bad_options, pass_failure, run_tool, unknown_pass
 from tools.monitor import PassMonitor, print_module
 from tools.pass_help import describe_pass, list_passes
+from tools.programs import read_onnx
 
 _REPRODUCER_HEADER = re.compile(r"// relax-opt -p (?P<pipeline>.*)")
 
@@ -36,13 +39,18 @@ class RelaxOptMain(xDSLOptMain):
     """Lines of the file before the chunk that is being read."""
 
     def register_all_frontends(self) -> None:
-        """MLIR text, whose ops get their line and column."""
+        """MLIR text, whose ops get their line and column, and ONNX models."""
 
         def parse_mlir(stream: IO[bytes]) -> ModuleOp:
             parser = LocatedParser(self.ctx, stream.read(), self.get_input_name(), self.line_offset)
             return parser.parse_module(not self.args.no_implicit_module)
 
+        def parse_onnx(stream: IO[bytes]) -> ModuleOp:
+            # Tensors in other files are found beside the model, so its path is wanted, not its bytes.
+            return read_onnx(self.get_input_name())
+
         self.available_frontends["mlir"] = parse_mlir
+        self.available_frontends["onnx"] = parse_onnx
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """The arguments of `xdsl-opt`, and ours."""
@@ -69,7 +77,8 @@ class RelaxOptMain(xDSLOptMain):
         arg_parser.add_argument(
             "--run-reproducer", action="store_true", help="take the pipeline from the first line of the input"
         )
-
+        add_weights_option(arg_parser)
+        add_save_weights_option(arg_parser)
         arg_parser.add_argument(
             "--explain-pass",
             metavar="PASS",
@@ -83,6 +92,8 @@ class RelaxOptMain(xDSLOptMain):
         if (name := self.args.explain_pass) is not None:
             print(describe_pass(name) if name else list_passes())
             return
+        if self.args.split_input_file and self.args.save_weights is not None:
+            raise ToolError("--save-weights writes the weights of one module; leave out --split-input-file")
         super().run()
 
     def setup_pipeline(self) -> None:
@@ -104,7 +115,10 @@ class RelaxOptMain(xDSLOptMain):
                 raise ToolError("a reproducer's first line is '// relax-opt -p <pipeline>'")
             self.line_offset += 1
             self.pipeline = self._parse_pipeline(match["pipeline"])
-        return super().parse_chunk(chunk, file_extension, start_offset)
+        module = super().parse_chunk(chunk, file_extension, start_offset)
+        if module is not None and self.args.weights is not None:
+            load_weights(module, self.args.weights)
+        return module
 
     def apply_passes(self, prog: ModuleOp) -> None:
         """Runs the pipeline; a failure is turned into text and, if asked for, into files."""
@@ -122,6 +136,8 @@ class RelaxOptMain(xDSLOptMain):
         finally:
             if self.args.time_passes:
                 print(self.monitor.timing_table(), file=sys.stderr)
+        if self.args.save_weights is not None:
+            save_weights(prog, self.args.save_weights)
 
     def _parse_pipeline(self, text: str) -> PassPipeline:
         passes: list[ModulePass] = []

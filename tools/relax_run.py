@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from xdsl.dialects.builtin import ModuleOp
+
 from tools.arguments import add_build_options, build_options
 from tools.failures import ToolError, run_tool, with_traceback
 from tools.programs import MODES, load_packed_functions, load_program, memory_text, read_module
@@ -128,7 +130,8 @@ def _run(argv: Sequence[str] | None) -> None:
     load_packed_functions(args.load)
     inputs = _arguments(args.inputs or (), args.seed)
     if args.tune:
-        _tune(args.file, args.entry, [as_argument(value.value) for value in inputs], args.tune)
+        module = read_module(args.file, args.weights)
+        _tune(module, args.entry, [as_argument(value.value) for value in inputs], args.tune)
     program = load_program(args.file, args.entry, build_options(args, mode))
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
@@ -144,7 +147,7 @@ def _run(argv: Sequence[str] | None) -> None:
         print(f"  {value.source}  {describe(value.value)}")
     print(f"  time  {_timing(seconds)}")
     if args.report_memory:
-        print(memory_text(args.file))
+        print(memory_text(args.file, args.weights))
     if args.output_dir is not None:
         for path in write_results(outputs, args.output_dir):
             print(f"  wrote {path}")
@@ -152,10 +155,9 @@ def _run(argv: Sequence[str] | None) -> None:
         print(_call(program.profile, arguments).as_text())
 
 
-def _tune(path: str, entry: str, arguments: Sequence[object], trials: int) -> None:
+def _tune(module: ModuleOp, entry: str, arguments: Sequence[object], trials: int) -> None:
     from lowering.tune import tune
 
-    module = read_module(path)
     report = _call(lambda *given: tune(module, given, entry=entry, trials=trials), arguments)
     print(report.as_text())
 

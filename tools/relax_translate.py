@@ -1,5 +1,5 @@
 """`relax-translate`: from a module to what other programs read (LLVM IR, assembly, objects, libraries, bytecode), and
-from TVMScript to a module.
+from ONNX or TVMScript to a module.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from lowering.verify.module import verify_module
-from tools.arguments import add_build_options, build_options
+from lowering.weight_files import save_weights
+from tools.arguments import add_build_options, add_save_weights_option, build_options
 from tools.failures import ToolError, run_tool
-from tools.programs import BuildOptions, build_executable, read_module, target_of
+from tools.programs import BuildOptions, build_executable, read_module, read_onnx, target_of
 
 Emitter = Callable[[ModuleOp, BuildOptions], str | bytes]
 
@@ -93,7 +94,7 @@ EMITTERS: Mapping[str, Emitter] = {
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="relax-translate", description=__doc__)
-    parser.add_argument("file", help="a module (.mlir), or a TVMScript file (.py)")
+    parser.add_argument("file", help="a module (.mlir), an ONNX model (.onnx) or a TVMScript file (.py)")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--emit",
@@ -101,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         help="optimised LLVM IR or assembly; an object file; an executable of the bytecode machine, or its listing; "
         "a shared library that tvm_ffi.load_module opens",
     )
+    what.add_argument("--import-onnx", action="store_true", help="the module of an ONNX model")
     what.add_argument(
         "--import-tvmscript", action="store_true", help="the module of a TVMScript file (.py), which is not executed"
     )
@@ -108,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         "--mlir-to-llvmir", action="store_true", help="LLVM IR of a module of the llvm dialect, as it stands"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="where to write (default: stdout, for text)")
+    add_save_weights_option(parser)
     add_build_options(parser)
     return parser
 
@@ -115,10 +118,16 @@ def _parser() -> argparse.ArgumentParser:
 def _translate(argv: Sequence[str] | None) -> None:
     args = _parser().parse_args(argv)
     options = build_options(args, "native" if args.emit == "library" else "bytecode")
-    if args.import_tvmscript:
-        _write_text(_imported(args.file), args.output)
+    if args.import_onnx or args.import_tvmscript:
+        module = read_onnx(args.file) if args.import_onnx else _read_tvmscript(args.file)
+        verify_module(module)
+        _write_text(str(module), args.output)
+        if args.save_weights is not None:
+            save_weights(module, args.save_weights)
         return
-    module = read_module(args.file)
+    if args.save_weights is not None:
+        raise ToolError("--save-weights goes with an import; what is emitted has its weights in it")
+    module = read_module(args.file, options.weights)
     if args.emit == "library":
         build_executable(module, options).export_library(_required_output(args.output, "library"))
         return
@@ -129,13 +138,11 @@ def _translate(argv: Sequence[str] | None) -> None:
         _write_text(contents, args.output)
 
 
-def _imported(path: str) -> str:
-    """The text of the module that a TVMScript file describes."""
+def _read_tvmscript(path: str) -> ModuleOp:
+    """The module that a TVMScript file describes."""
     from relax_dialect.frontend.tvmscript import parse
 
-    module = parse(Path(path).read_text(encoding="utf-8"), filename=path)
-    verify_module(module)
-    return str(module)
+    return parse(Path(path).read_text(encoding="utf-8"), filename=path)
 
 
 def _write_text(contents: str, path: str | None) -> None:

@@ -92,7 +92,9 @@ class ConstantPool:
             return from_numpy(kept.array)
         elements = self.tensors.get(name if kept is None else kept.weight_name)
         if elements is None:
-            raise DiagnosticException(f"'{user.name}' op constant @{name} has no elements: pass them when emitting")
+            raise DiagnosticException(
+                f"'{user.name}' op constant @{name} has no elements; give them to build as `weights`, or with --weights"
+            )
         tensor = elements if isinstance(elements, tvm_ffi.Tensor) else from_numpy(elements)
         if declared is not None:
             expected = f"{declared.tensor_type.element_type}{list(declared.tensor_type.get_shape())}"

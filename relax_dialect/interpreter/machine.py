@@ -68,7 +68,7 @@ class Interpreter:
     def weight(self, name: str) -> Value:
         """A constant that is kept outside; `KeyError` if it was not given."""
         if name not in self._weights:
-            raise KeyError(f"the weight {name} was not given to the interpreter")
+            raise KeyError(f"the elements of weight {name} were not given to the interpreter")
         return from_python(self._weights[name])
 
     def remember(self, op: Operation, make: Callable[[], T], what: str = "") -> T:

@@ -1,0 +1,94 @@
+"""A module as text and a file of weights: out of a model, through passes, and back into a run."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from safetensors.numpy import save_file
+
+from lowering.parsing import parse_module
+from lowering.weight_files import WeightFileError, load_weights, save_weights
+from relax_dialect.builder import BlockBuilder
+from tools.relax_opt import main as optimize
+from tools.relax_run import main as run
+from tools.relax_translate import main as translate
+
+WEIGHT = np.random.default_rng(5).standard_normal((300, 300), dtype=np.float32)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 300])  # noqa: E731
+    node = helper.make_node("MatMul", ["x", "fc"], ["y"])
+    graph = helper.make_graph([node], "g", [value("x")], [value("y")], [numpy_helper.from_array(WEIGHT, "fc")])
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    return str(tmp_path / "m.onnx")
+
+
+@pytest.fixture
+def text(model: str, tmp_path: Path) -> tuple[str, str]:
+    """The files of the imported text and of its weights."""
+    module, weights = str(tmp_path / "m.mlir"), str(tmp_path / "m.safetensors")
+    assert translate([model, "--import-onnx", "-o", module, "--save-weights", weights]) == 0
+    return module, weights
+
+
+@pytest.mark.parametrize("mode", ["native", "interpret"])
+def test_text_and_weights_are_the_model(mode: str, text: tuple[str, str], tmp_path: Path):
+    module, weights = text
+    x = np.eye(3, 300, dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    arguments = ["--input", str(tmp_path / "x.npy"), "--mode", mode, "--output-dir", str(tmp_path / "out")]
+    assert run([module, "--weights", weights, *arguments]) == 0
+    (written,) = (tmp_path / "out").iterdir()
+    np.testing.assert_allclose(np.load(written), WEIGHT[:3], rtol=1e-6)
+
+
+def test_passes_write_the_weights_that_they_make(model: str, text: tuple[str, str], tmp_path: Path):
+    module, weights = text
+    packed = [str(tmp_path / "v.mlir"), str(tmp_path / "v.safetensors")]
+    for source in ([model], [module, "--weights", weights]):
+        assert optimize([*source, "-p", "relax-to-vm", "-o", packed[0], "--save-weights", packed[1]]) == 0
+        assert "fc.panels" in Path(packed[0]).read_text()
+        assert run([packed[0], "--weights", packed[1], "--random", "f32[2,300]"]) == 0
+
+
+def test_what_does_not_fit_is_refused(text: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    module, weights = text
+    asked = Path(module).read_text()
+    with pytest.raises(WeightFileError, match="has no weight 'other'"):
+        load_weights(parse_module(asked.replace('"fc"', '"other"')), weights)
+    with pytest.raises(WeightFileError, match=r"'fc' expected .*<\[20, 80\], f32>, got .*<\[300, 300\], f32>"):
+        load_weights(parse_module('%0 = relax.constant "fc" : !relax.tensor<[20, 80], f32>'), weights)
+    (tmp_path / "broken").write_bytes(b"\x10\0\0\0\0\0\0\0no header")
+    for path in (tmp_path / "broken", tmp_path / "absent"):
+        with pytest.raises(WeightFileError, match="cannot read weights from"):
+            load_weights(parse_module(asked), path)
+    assert optimize([module, "--save-weights", str(tmp_path / "w")]) == 1
+    assert "the elements of weight 'fc' are not here" in capsys.readouterr().err
+    assert run([module, "--random", "f32[2,300]"]) == 1
+    assert "--weights" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.int8, np.bool_])
+def test_dtypes_are_kept(dtype: type, tmp_path: Path):
+    weight = np.arange(2000).reshape(40, 50).astype(dtype)
+    bb = BlockBuilder()
+    with bb.function("main", {}):
+        bb.emit_func_output(bb.const(weight, name="w"))
+    module = bb.get()
+    assert save_weights(module, tmp_path / "w") == 1
+    read = parse_module(str(module))
+    load_weights(read, tmp_path / "w")
+    assert save_weights(read, tmp_path / "again") == 1
+    assert (tmp_path / "w").read_bytes() == (tmp_path / "again").read_bytes()
+
+
+def test_dtypes_that_there_are_not(tmp_path: Path):
+    save_file({"w": np.ones((2, 2), ml_dtypes.float8_e4m3fn)}, tmp_path / "w")
+    module = parse_module('%0 = relax.constant "w" : !relax.tensor<[2, 2], f32>')
+    with pytest.raises(WeightFileError, match="'w' has the dtype F8_E4M3, which is not read from a file"):
+        load_weights(module, tmp_path / "w")
