@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
@@ -54,33 +54,32 @@ def module_facts(module: ModuleOp, kernels: Mapping[str, Kernel]) -> ModuleFacts
     calls = {func.sym_name.data: _calls(func) for func in functions}
     tails = {name: [call for call in found if is_in_tail_position(call)] for name, found in calls.items()}
     rests = {func.sym_name.data: rests_of_calls(func) for func in functions}
-    tail_edges = {
-        name: [*map(_callee, found), *([_ANY_CLOSURE] if rests[name] else [])] for name, found in tails.items()
-    }
-    tail_component = _components({**tail_edges, _ANY_CLOSURE: closure_targets(functions)})
+    edges = {name: [*map(_callee, found), *([_ANY_CLOSURE] if rests[name] else [])] for name, found in tails.items()}
+    component = _components({**edges, _ANY_CLOSURE: closure_targets(functions)})
     tail_calls = {
-        name: [call for call in found if _in_cycle(name, _callee(call), tail_component)]
-        for name, found in tails.items()
+        call: name for name, found in tails.items() for call in found if _in_cycle(name, _callee(call), component)
     }
-    deferring = {name for name in calls if _in_cycle(name, _ANY_CLOSURE, tail_component)}
-    component = _components({name: [_callee(call) for call in found] for name, found in calls.items()})
-    guarded = {
-        name
-        for name, found in calls.items()
-        for call in found
-        if call not in tail_calls[name] and _in_cycle(name, _callee(call), component)
-    }
-    guarded |= {func.sym_name.data for func in functions if any(isinstance(op, CallClosureOp) for op in func.walk())}
+    deferring = [name for name in calls if _in_cycle(name, _ANY_CLOSURE, component)]
     return ModuleFacts(
         parameters={func.sym_name.data: func.function_type.inputs.data for func in functions},
         kernels=kernels,
-        tail_calls=frozenset(call for found in tail_calls.values() for call in found),
-        by_value=frozenset(
-            end for name, found in tail_calls.items() for call in found for end in (name, _callee(call))
-        ),
+        tail_calls=frozenset(tail_calls),
+        by_value=frozenset(end for call, name in tail_calls.items() for end in (name, _callee(call))),
         deferred={call: rest for name in deferring for call, rest in rests[name].items()},
         deferring=frozenset(deferring),
-        guarded=frozenset(guarded),
+        guarded=_guarded(calls, tail_calls)
+        | {func.sym_name.data for func in functions if any(isinstance(op, CallClosureOp) for op in func.walk())},
+    )
+
+
+def _guarded(calls: Mapping[str, Sequence[CallOp]], tail_calls: Collection[CallOp]) -> frozenset[str]:
+    """Functions that may be inside themselves through a call by name."""
+    component = _components({name: [_callee(call) for call in found] for name, found in calls.items()})
+    return frozenset(
+        name
+        for name, found in calls.items()
+        for call in found
+        if call not in tail_calls and _in_cycle(name, _callee(call), component)
     )
 
 
