@@ -12,9 +12,9 @@ GROUPS = {
     "Loops": "split fuse reorder reorder_block_iter_var tile add_unit_loop loop_partition merge",
     "Kinds of loops, notes": "parallel vectorize unroll bind annotate unannotate",
     "Where something is computed": "compute_inline reverse_compute_inline compute_at reverse_compute_at",
-    "Copies and memory": "cache_read cache_write reindex reindex_cache_read reindex_cache_write",
-    "Layouts and scopes": "set_scope storage_align transform_layout transform_block_layout pad_einsum",
-    "Reductions": "decompose_reduction rfactor",
+    "Copies and memory": "cache_read cache_write cache_inplace reindex reindex_cache_read reindex_cache_write",
+    "Layouts and scopes": "set_scope storage_align transform_layout transform_block_layout pad_einsum decompose_padding",
+    "Reductions": "decompose_reduction rfactor fuse_reduction_epilogue",
     "Blocks of blocks": "blockize tensorize",
     "Choices at random": "sample_categorical sample_perfect_tile sample_compute_location",
 }

@@ -22,7 +22,8 @@ from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.view import ViewOp
-from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr, SymbolAttr
+from tir_dialect.symbols import SymbolAttr
+from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr
 from tir_dialect.weights import WeightAttr
 
 

@@ -1,9 +1,8 @@
-"""Types and attributes of the tir dialect: buffers, symbols, loop and iterator kinds."""
+"""Types and attributes of the tir dialect: buffers, loop and iterator kinds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, StringAttr
 from xdsl.dialects.utils import EnumAttribute
@@ -15,13 +14,11 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim_list
-from tir_dialect.dims import Dim, DimLike, constant, is_symbol_name, to_dim
+from tir_dialect.dims import Dim, DimLike, constant, to_dim
 from tir_dialect.dtypes import ElementType, byte_size, is_dtype, scalar_type
 
 GLOBAL_SCOPE = "global"
 """The scope of buffers that say nothing else: ordinary memory."""
-
-Interval: TypeAlias = tuple[int, int | None]
 
 
 class LoopKind(StrEnum):
@@ -64,63 +61,6 @@ class IteratorKindAttr(EnumAttribute[IteratorKind], SpacedOpaqueSyntaxAttribute)
     """The kind of a block iterator: `#tir<iterator_kind reduce>`."""
 
     name = "tir.iterator_kind"
-
-
-@irdl_attr_definition
-class SymbolAttr(ParametrizedAttribute):
-    """`#tir.symbol<n in [1, 2048]>`: a symbol that a prim_func binds, with its inclusive bounds.
-
-    Without bounds the value is any integer >= 0; `[1, _]` has no upper bound.
-    """
-
-    name = "tir.symbol"
-
-    symbol: StringAttr
-    lower_attr: IntAttr
-    upper_attr: IntAttr | NoneAttr
-
-    def __init__(self, symbol: str, lower: int = 0, upper: int | None = None):
-        super().__init__(StringAttr(symbol), IntAttr(lower), NoneAttr() if upper is None else IntAttr(upper))
-
-    @property
-    def interval(self) -> Interval:
-        """Least and greatest value, both inclusive; `None` is unbounded."""
-        return self.lower_attr.data, self.upper_attr.data if isinstance(self.upper_attr, IntAttr) else None
-
-    def verify(self) -> None:
-        if not is_symbol_name(self.symbol.data):
-            raise VerifyException(f"'{self.symbol.data}' cannot name a symbol")
-        lower, upper = self.interval
-        if lower < 0 or (upper is not None and upper < lower):
-            raise VerifyException(f"symbol {self.symbol.data} has empty or negative bounds [{lower}, {upper}]")
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        with parser.in_angle_brackets():
-            return parse_symbol(parser, parser.parse_identifier(" as a symbol")).parameters
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(self.symbol.data)
-            print_bounds(printer, self)
-
-
-def parse_symbol(parser: AttrParser, name: str) -> SymbolAttr:
-    """Parses the bounds of a symbol, `in [1, 2048]`, if there are any."""
-    if parser.parse_optional_keyword("in") is None:
-        return SymbolAttr(name)
-    with parser.in_square_brackets():
-        lower = parser.parse_integer(allow_boolean=False)
-        parser.parse_punctuation(",")
-        upper = None if parser.parse_optional_keyword("_") else parser.parse_integer(allow_boolean=False)
-    return SymbolAttr(name, lower, upper)
-
-
-def print_bounds(printer: Printer, symbol: SymbolAttr) -> None:
-    """Prints ` in [1, 2048]`, or nothing if the symbol is any integer >= 0."""
-    lower, upper = symbol.interval
-    if (lower, upper) != (0, None):
-        printer.print_string(f" in [{lower}, {'_' if upper is None else upper}]")
 
 
 def row_major_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -208,6 +148,11 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     def has_default_strides(self) -> bool:
         """Whether the elements lie in row-major order without gaps."""
         return isinstance(self.strides_attr, NoneAttr)
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether it has default strides and starts at the base address: its elements are a block of memory."""
+        return self.has_default_strides and not self.offset.terms
 
     @property
     def offset(self) -> Dim:

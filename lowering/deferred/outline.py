@@ -23,7 +23,7 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import iter_bare_symbols, iter_symbols
 from relax_dialect.struct_info.types import ObjectType, TupleType
 from tir_dialect.dims import symbol
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 RUN = "vm.builtin.run_deferred"
 """The function that is called with the text and the arguments."""

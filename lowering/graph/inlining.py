@@ -25,7 +25,7 @@ from relax_dialect.struct_info.symbols import fresh_name, substitute
 from relax_dialect.struct_info.types import TupleType
 from relax_dialect.traits import ControlFlow
 from tir_dialect.dims import CheckKind, Dim, symbol
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 OpT = TypeVar("OpT", bound=Operation)
 

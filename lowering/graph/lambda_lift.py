@@ -23,7 +23,7 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols
 from relax_dialect.symbols import symbol_name
 from tir_dialect.dims import symbol
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 
 @dataclass(frozen=True)

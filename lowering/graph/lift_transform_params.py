@@ -29,7 +29,7 @@ from relax_dialect.struct_info.symbols import free_symbols, iter_bare_symbols
 from relax_dialect.struct_info.types import TupleType
 from relax_dialect.symbols import find_function
 from relax_dialect.traits import impurity_of
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import substitute, substitute_shape
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 
 def bindings(op: Operation) -> Iterator[str]:

@@ -30,7 +30,7 @@ from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import iter_symbols, substitute
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.dims import Dim, symbol
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,12 @@ from relax_dialect.builder.errors import BuilderError
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.scopes import Scope
 from relax_dialect.ops.control_flow import IfOp, YieldOp
-from relax_dialect.ops.loops import ForOp, LoopOp, WhileOp
+from relax_dialect.ops.loop_header import LoopOp
+from relax_dialect.ops.loops import ForOp, WhileOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.name_hints import as_name_hint
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 if TYPE_CHECKING:
     from relax_dialect.builder.block_builder import BlockBuilder

@@ -22,7 +22,7 @@ from relax_dialect.struct_info.erase import erase_to_scope
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType
 from tir_dialect.name_hints import as_name_hint
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 if TYPE_CHECKING:
     from relax_dialect.builder.block_builder import BlockBuilder

@@ -13,7 +13,7 @@ from relax_dialect.struct_info.symbols import iter_symbols
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import DimLike
 from tir_dialect.dtypes import parse_dtype
-from tir_dialect.types import Interval, SymbolAttr
+from tir_dialect.symbols import Interval, SymbolAttr
 
 DTypeLike: TypeAlias = str | Attribute
 """An element type, or its name: `"f32"`, `"float32"`."""

@@ -29,7 +29,7 @@ from relax_dialect.traits import AliasesOperand
 from relax_dialect.witness_effects import CheckedWitness
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.syntax import parse_defined_operand
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 
 @irdl_op_definition

@@ -42,7 +42,7 @@ from relax_dialect.struct_info.types import PrimType
 from relax_dialect.traits import ControlFlow, Loop
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.syntax import parse_defined_operand
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 
 class LoopOp(IRDLOperation, BindsBlockSymbols, ABC):

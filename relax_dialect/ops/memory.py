@@ -34,7 +34,7 @@ from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, Ten
 from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim, print_dim_list
 from tir_dialect.dims import Dim
 from tir_dialect.ops.syntax import parse_defined_operand
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 
 def _verify_allocatable(op: Operation, tensor: TensorType) -> None:

@@ -41,7 +41,7 @@ from relax_dialect.symbols import called_functions
 from relax_dialect.verifiers import Violation, Violations, purity_violations, recursion_violations, unsolvable
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.syntax import parse_defined_operand
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 
 class _FuncCallable(CallableOpInterface):

@@ -13,7 +13,7 @@ from relax_dialect.struct_info.match import Match, match_types
 from relax_dialect.struct_info.subtype import Verdict
 from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bare_symbols, substitute
 from tir_dialect.dims import Prover, symbol
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 DeriveFunction: TypeAlias = Callable[[Sequence[StructInfo]], StructInfo]
 """From the types of the arguments to the type of the result."""

@@ -16,7 +16,7 @@ from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import fresh_name, iter_symbols, substitute
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Bounds, Check, Dim, MatchError, Prover, Solution, solve, symbol
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 
 @dataclass(frozen=True)

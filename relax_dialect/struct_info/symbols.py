@@ -11,7 +11,7 @@ from relax_dialect.struct_info.base import Shape, StructInfo, shape_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import Dim, symbol
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 StructInfoT = TypeVar("StructInfoT", bound=StructInfo)
 

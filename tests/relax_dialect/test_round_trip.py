@@ -26,7 +26,7 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import ObjectType, TensorType
 from tests.support.struct_info import SYMBOLS, context, shapes
 from tir_dialect.dims import symbol
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 Make = Callable[[SSAValue, SSAValue], Operation]
 

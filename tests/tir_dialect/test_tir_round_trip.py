@@ -20,7 +20,8 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.scalars import DimOp
-from tir_dialect.types import BufferType, IteratorKind, LoopKind, SymbolAttr
+from tir_dialect.symbols import SymbolAttr
+from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
 KINDS = [LoopKind.SERIAL, LoopKind.SERIAL, LoopKind.PARALLEL, LoopKind.UNROLLED]
 

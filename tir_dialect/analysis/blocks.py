@@ -11,7 +11,7 @@ from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import is_inside, root_buffer
 from tir_dialect.ops.blocks import BlockIterator, BlockOp
-from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.view import ViewOp
@@ -80,7 +80,7 @@ def _is_unit(iterator: BlockIterator) -> bool:
 
 def _view_offsets(buffer: SSAValue) -> Iterator[SSAValue]:
     """Where the views are that `buffer` goes through."""
-    while isinstance(buffer.owner, MatchBufferOp | FlattenOp | ViewOp):
+    while isinstance(buffer.owner, BufferViewOp):
         if isinstance(buffer.owner, MatchBufferOp):
             yield from buffer.owner.lower
         elif isinstance(buffer.owner, ViewOp) and buffer.owner.start is not None:

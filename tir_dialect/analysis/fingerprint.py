@@ -12,7 +12,8 @@ from xdsl.utils.hints import isa
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.types import BufferType, SymbolAttr
+from tir_dialect.symbols import SymbolAttr
+from tir_dialect.types import BufferType
 
 Numbers: TypeAlias = dict[SSAValue | Block, int]
 

@@ -14,12 +14,11 @@ from tir_dialect.analysis.index_space import IndexSpace, Variable
 from tir_dialect.analysis.structure import is_inside
 from tir_dialect.dims import Dim, constant, maximum, minimum
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
-from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
-from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import BufferType
 
 
@@ -114,7 +113,7 @@ class _RegionFinder:
         loops: Sequence[Variable] = (),
     ) -> None:
         """Adds a region of `buffer`, or of the buffer that it is a view of, to those that were found."""
-        while isinstance(buffer.owner, MatchBufferOp | FlattenOp | ViewOp):
+        while isinstance(buffer.owner, BufferViewOp):
             view = buffer.owner
             is_part = isinstance(view, MatchBufferOp)
             axes = self._through_view(view, axes, loops) if is_part else _whole(view.buffer_type)

@@ -8,11 +8,9 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.ops.view import ViewOp
 
 
 def ancestors(op: Operation) -> Iterator[Operation]:
@@ -71,7 +69,7 @@ def block_of(value: SSAValue) -> BlockOp | None:
 
 def root_buffer(buffer: SSAValue) -> SSAValue:
     """The parameter or allocation behind a chain of views."""
-    while isinstance(buffer.owner, MatchBufferOp | FlattenOp | ViewOp):
+    while isinstance(buffer.owner, BufferViewOp):
         buffer = buffer.owner.buffer
     return buffer
 

@@ -1,11 +1,11 @@
-"""The text of buffer accesses: elements `%A[%i, %j]` and regions `%A[%i, %lo to %hi]`."""
+"""The text of buffers and accesses: types, elements `%A[%i, %j]` and regions `%A[%i, %lo to %hi]`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -20,6 +20,24 @@ def parse_buffer(parser: Parser) -> SSAValue[BufferType]:
     if not isinstance(value.type, BufferType):
         parser.raise_error(f"expected a buffer, got a value of type {value.type}", start, parser.pos)
     return SSAValue.get(value, type=BufferType)
+
+
+def parse_buffer_type(parser: Parser) -> tuple[BufferType, dict[str, Attribute]]:
+    """Parses the end of an op that gives a buffer: attributes if there are any, and `: !tir.buffer<[n], f32>`."""
+    attributes = parser.parse_optional_attr_dict()
+    parser.parse_punctuation(":")
+    start = parser.pos
+    type = parser.parse_type()
+    if not isinstance(type, BufferType):
+        parser.raise_error(f"expected a buffer type, got {type}", start, parser.pos)
+    return type, attributes
+
+
+def print_buffer_type(printer: Printer, type: Attribute, attributes: Mapping[str, Attribute]) -> None:
+    """Prints attributes if there are any, and ` : !tir.buffer<[n], f32>`."""
+    printer.print_op_attributes(attributes)
+    printer.print_string(" : ")
+    printer.print_attribute(type)
 
 
 def parse_access(parser: Parser) -> tuple[SSAValue[BufferType], list[SSAValue]]:

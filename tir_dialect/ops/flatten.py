@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import product
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.accesses import parse_buffer
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.types import BufferType
 
 
@@ -20,7 +20,7 @@ def flat_type(buffer: BufferType) -> BufferType:
 
 
 @irdl_op_definition
-class FlattenOp(IRDLOperation):
+class FlattenOp(BufferViewOp):
     """A view of a buffer with one dimension: its elements in row-major order, which is how they lie in memory.
 
     ```mlir
@@ -35,32 +35,13 @@ class FlattenOp(IRDLOperation):
 
     name = "tir.flatten"
 
-    buffer = operand_def(BufferType)
-    view = result_def(BufferType)
-
-    traits = traits_def(NoMemoryEffect())
-
     def __init__(self, buffer: SSAValue | Operation):
         buffer = SSAValue.get(buffer, type=BufferType)
         super().__init__(operands=[buffer], result_types=[flat_type(buffer.type)])
 
-    @property
-    def buffer_type(self) -> BufferType:
-        """The type of the buffer."""
-        return SSAValue.get(self.buffer, type=BufferType).type
-
-    @property
-    def view_type(self) -> BufferType:
-        """The type of the view."""
-        return SSAValue.get(self.view, type=BufferType).type
-
     @classmethod
     def parse(cls, parser: Parser) -> FlattenOp:
-        start = parser.pos
-        buffer = parse_defined_operand(parser)
-        if not isinstance(buffer.type, BufferType):
-            parser.raise_error(f"expected a buffer, got {buffer.type}", start, parser.pos)
-        op = cls(buffer)
+        op = cls(parse_buffer(parser))
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
@@ -71,7 +52,7 @@ class FlattenOp(IRDLOperation):
 
     def verify_(self) -> None:
         source = self.buffer_type
-        if not source.has_default_strides or source.offset.terms:
+        if not source.is_compact:
             raise VerifyException(f"'tir.flatten' op expected a buffer without gaps, got {source}")  # C1
         if self.view_type != flat_type(source):
             raise VerifyException(

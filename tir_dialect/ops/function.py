@@ -15,7 +15,8 @@ from xdsl.utils.exceptions import VerifyException
 from tir_dialect.dims import Bounds, is_symbol_name
 from tir_dialect.dtypes import is_dtype, scalar_type
 from tir_dialect.name_hints import as_name_hint
-from tir_dialect.types import BufferType, SymbolAttr, parse_symbol, print_bounds
+from tir_dialect.symbols import SymbolAttr, parse_symbol, print_bounds
+from tir_dialect.types import BufferType
 
 
 class _PrimFuncCallable(CallableOpInterface):

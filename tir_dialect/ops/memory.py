@@ -25,7 +25,7 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.ops.accesses import parse_access, print_access
+from tir_dialect.ops.accesses import parse_access, parse_buffer_type, print_access, print_buffer_type
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
 from tir_dialect.ops.effects import AllocatesResults
 from tir_dialect.ops.syntax import parse_defined_operand
@@ -291,18 +291,11 @@ class AllocBufferOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> AllocBufferOp:
         annotations = parse_annotations(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        type = parser.parse_type()
-        if not isinstance(type, BufferType):
-            parser.raise_error(f"expected a buffer type, got {type}", start, parser.pos)
+        type, attributes = parse_buffer_type(parser)
         op = cls(type, annotations=None if annotations is None else annotations.data)
         op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
         print_annotations(printer, self.annotations)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.buffer.type)
+        print_buffer_type(printer, self.buffer.type, self.attributes)

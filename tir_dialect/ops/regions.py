@@ -13,18 +13,24 @@ from xdsl.irdl import (
     irdl_op_definition,
     operand_def,
     prop_def,
-    result_def,
     traits_def,
     var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import HasParent, NoMemoryEffect
+from xdsl.traits import HasParent
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import Dim
-from tir_dialect.ops.accesses import RegionAxis, parse_buffer_region, print_buffer_region
+from tir_dialect.ops.accesses import (
+    RegionAxis,
+    parse_buffer_region,
+    parse_buffer_type,
+    print_buffer_region,
+    print_buffer_type,
+)
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.effects import Declares
 from tir_dialect.types import BufferType
 
@@ -81,7 +87,7 @@ def _ranges(axes: Sequence[RegionAxis]) -> DenseArrayBase:
 
 
 @irdl_op_definition
-class MatchBufferOp(RegionOp):
+class MatchBufferOp(RegionOp, BufferViewOp):
     """A view of a region: a buffer with the same memory, in which a dimension with a point is dropped.
 
     ```mlir
@@ -98,27 +104,13 @@ class MatchBufferOp(RegionOp):
 
     name = "tir.match_buffer"
 
-    view = result_def(BufferType)
-
-    traits = traits_def(NoMemoryEffect())
-
     def __init__(self, buffer: SSAValue | Operation, axes: Sequence[RegionAxis], type: BufferType):
         super().__init__(operands=_operands(buffer, axes), properties={"is_range": _ranges(axes)}, result_types=[type])
-
-    @property
-    def view_type(self) -> BufferType:
-        """The type of the view."""
-        return SSAValue.get(self.view, type=BufferType).type
 
     @classmethod
     def parse(cls, parser: Parser) -> MatchBufferOp:
         buffer, axes = parse_buffer_region(parser)
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        start = parser.pos
-        type = parser.parse_type()
-        if not isinstance(type, BufferType):
-            parser.raise_error(f"expected a buffer type, got {type}", start, parser.pos)
+        type, attributes = parse_buffer_type(parser)
         op = cls(buffer, axes, type)
         op.attributes |= attributes
         return op
@@ -126,9 +118,7 @@ class MatchBufferOp(RegionOp):
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         print_buffer_region(printer, self.buffer, self.axes)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.view.type)
+        print_buffer_type(printer, self.view.type, self.attributes)
 
     def verify_(self) -> None:
         self.verify_region()

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operand_def, result_def, traits_def
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import NoMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import Dim, Prover, product
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.accesses import parse_buffer, parse_buffer_type, print_buffer_type
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import BufferType
 
 
 @irdl_op_definition
-class ViewOp(IRDLOperation):
+class ViewOp(BufferViewOp):
     """A buffer over memory that another buffer has: the bytes are read and written as elements of the view's dtype.
 
     ```mlir
@@ -34,35 +35,18 @@ class ViewOp(IRDLOperation):
 
     name = "tir.view"
 
+    # again, to come first
     buffer = operand_def(BufferType)
     start = opt_operand_def(IndexType)
-    view = result_def(BufferType)
-
-    traits = traits_def(NoMemoryEffect())
 
     def __init__(self, buffer: SSAValue | Operation, type: BufferType, start: SSAValue | Operation | None = None):
         super().__init__(operands=[buffer, start], result_types=[type])
 
-    @property
-    def buffer_type(self) -> BufferType:
-        """The type of the buffer."""
-        return SSAValue.get(self.buffer, type=BufferType).type
-
-    @property
-    def view_type(self) -> BufferType:
-        """The type of the view."""
-        return SSAValue.get(self.view, type=BufferType).type
-
     @classmethod
     def parse(cls, parser: Parser) -> ViewOp:
-        buffer = parse_defined_operand(parser)
+        buffer = parse_buffer(parser)
         start = parse_defined_operand(parser) if parser.parse_optional_keyword("at") is not None else None
-        attributes = parser.parse_optional_attr_dict()
-        parser.parse_punctuation(":")
-        position = parser.pos
-        type = parser.parse_type()
-        if not isinstance(type, BufferType):
-            parser.raise_error(f"expected a buffer type, got {type}", position, parser.pos)
+        type, attributes = parse_buffer_type(parser)
         op = cls(buffer, type, start)
         op.attributes |= attributes
         return op
@@ -73,14 +57,12 @@ class ViewOp(IRDLOperation):
         if self.start is not None:
             printer.print_string(" at ")
             printer.print_ssa_value(self.start)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.view.type)
+        print_buffer_type(printer, self.view.type, self.attributes)
 
     def verify_(self) -> None:
         source, view = self.buffer_type, self.view_type
         for kind in (source, view):
-            if not kind.has_default_strides or kind.offset.terms:
+            if not kind.is_compact:
                 raise VerifyException(f"'tir.view' op expected a buffer without gaps, got {kind}")  # C1
         if source.scope != view.scope:
             raise VerifyException(f"'tir.view' op expected one scope, got {source} and {view}")  # C2

@@ -12,11 +12,10 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
-from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, RegionOp, WritesOp
-from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import BufferType
 
 _ONE = constant(1)
@@ -90,8 +89,8 @@ def _region(space: IndexSpace, op: RegionOp) -> list[Axis]:
 
 
 def _through_views(space: IndexSpace, op: Operation, buffer: SSAValue, is_store: bool, axes: list[Axis]) -> Access:
-    while isinstance(buffer.owner, MatchBufferOp | FlattenOp | ViewOp):
-        if isinstance(buffer.owner, FlattenOp | ViewOp):
+    while isinstance(buffer.owner, BufferViewOp):
+        if not isinstance(buffer.owner, MatchBufferOp):
             buffer, axes = buffer.owner.buffer, [Axis(None)] * buffer.owner.buffer_type.rank
             continue
         inner = iter(axes)

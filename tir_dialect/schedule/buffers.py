@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from tir_dialect.analysis.regions import block_regions
 from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.buffer_views import BufferViewOp
+from tir_dialect.ops.calls import ForeignCallOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
-from tir_dialect.ops.view import ViewOp
+from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import BufferType
 
@@ -81,10 +81,16 @@ def redirect(self: ScheduleState, block: BlockOp, source: SSAValue, target: SSAV
                 op.operands[number] = target
 
 
-def check_plain_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> None:
-    """Refuses a block that uses a buffer otherwise than by loads and stores, which regions may sum up."""
+def check_plain_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue, *, calls: bool = False) -> None:
+    """Refuses a block that uses a buffer otherwise than by loads and stores, which regions may sum up.
+
+    With `calls`, a buffer without gaps may be passed to foreign functions.
+    """
+    plain: tuple[type[Operation], ...] = (LoadOp, StoreOp, ReadsOp, WritesOp)
+    if calls and isinstance(buffer.type, BufferType) and buffer.type.is_compact:
+        plain = (*plain, ForeignCallOp)
     for op in block.body.walk():
-        if buffer in op.operands and not isinstance(op, LoadOp | StoreOp | ReadsOp | WritesOp):
+        if buffer in op.operands and not isinstance(op, plain):
             raise self.error(
                 f'block "{block.block_name.data}" uses buffer "{buffer.name_hint}" in \'{op.name}\', '
                 "expected loads and stores only"
@@ -95,5 +101,5 @@ def retype(value: SSAValue, kind: BufferType) -> None:
     """Gives a buffer another type, and views of it the same scope."""
     new = Rewriter.replace_value_with_new_type(value, kind)
     for use in list(new.uses):
-        if isinstance(use.operation, MatchBufferOp | FlattenOp | ViewOp):
+        if isinstance(use.operation, BufferViewOp):
             retype(use.operation.view, use.operation.view_type.with_(scope=kind.scope))

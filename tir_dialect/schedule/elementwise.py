@@ -29,8 +29,8 @@ class ElementBlock:
         return [op for op in self.op.body.walk() if isinstance(op, LoadOp)]
 
 
-def element_block(self: ScheduleState, block: BlockOp) -> ElementBlock:
-    """The block as one that stores one element; refuses any other."""
+def element_block(self: ScheduleState, block: BlockOp, *, conditional: bool = False) -> ElementBlock:
+    """The block as one that stores one element; refuses any other, and one with a condition unless `conditional`."""
     name = block.block_name.data
     for iterator in block.iterators:
         if iterator.kind is not IteratorKind.SPATIAL:
@@ -38,7 +38,7 @@ def element_block(self: ScheduleState, block: BlockOp) -> ElementBlock:
                 f'block "{name}" has the {iterator.kind.value} iterator "{iterator.value.name_hint}", '
                 "expected spatial iterators only"
             )
-    if block.condition is not None:
+    if block.condition is not None and not conditional:
         raise self.error(f'block "{name}" has a condition, expected one that runs for all iterations')
     last = block.body.block.last_op
     others = [op for op in block.body.block.ops if op is not last]

@@ -15,8 +15,6 @@ from tir_dialect.schedule.edits import blocks_in, rebuild_block, set_condition
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState
 
-_SLT = 2
-
 
 @dataclass(frozen=True)
 class Less:
@@ -28,8 +26,13 @@ class Less:
 
 def conditions_of(space: IndexSpace, block: BlockOp) -> list[Less | SSAValue]:
     """The conditions that together are the condition of a block; a value is one that is no comparison of dimensions."""
+    return [] if block.condition is None else conjuncts(space, block.condition)
+
+
+def conjuncts(space: IndexSpace, condition: SSAValue) -> list[Less | SSAValue]:
+    """The conditions that all hold where one does; a value is one that is no comparison of dimensions."""
     found: list[Less | SSAValue] = []
-    pending = [] if block.condition is None else [block.condition]
+    pending = [condition]
     while pending:
         value = pending.pop()
         owner = value.owner
@@ -43,9 +46,19 @@ def conditions_of(space: IndexSpace, block: BlockOp) -> list[Less | SSAValue]:
 
 def _less(space: IndexSpace, op: arith.CmpiOp) -> Less | None:
     lhs, rhs = space.dim_of(op.lhs), space.dim_of(op.rhs)
-    if op.predicate.value.data != _SLT or lhs is None or rhs is None:
+    if lhs is None or rhs is None:
         return None
-    return Less(lhs, rhs)
+    match arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]:
+        case "slt":
+            return Less(lhs, rhs)
+        case "sgt":
+            return Less(rhs, lhs)
+        case "sle":
+            return Less(lhs, rhs + 1)
+        case "sge":
+            return Less(rhs - 1, lhs)
+        case _:
+            return None
 
 
 def simplify_bindings(self: ScheduleState, root: Operation) -> None:

@@ -9,6 +9,8 @@ from tir_dialect.schedule.primitives import (
     blockizing,
     caching,
     computing_at,
+    decomposing_padding,
+    epilogue,
     fusing,
     inlining,
     kinds,
@@ -93,6 +95,7 @@ class Schedule(ScheduleState):
 
     cache_read = caching.cache_read
     cache_write = caching.cache_write
+    cache_inplace = caching.cache_inplace
     reindex = reindexing.reindex
     reindex_cache_read = reindexing.reindex_cache_read
     reindex_cache_write = reindexing.reindex_cache_write
@@ -101,10 +104,12 @@ class Schedule(ScheduleState):
 
     decompose_reduction = reductions.decompose_reduction
     rfactor = rfactor.rfactor
+    fuse_reduction_epilogue = epilogue.fuse_reduction_epilogue
 
     transform_layout = layout.transform_layout
     transform_block_layout = block_layout.transform_block_layout
     pad_einsum = padding.pad_einsum
+    decompose_padding = decomposing_padding.decompose_padding
     blockize = blockizing.blockize
     tensorize = tensorizing.tensorize
 

@@ -13,6 +13,7 @@ from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.scalars import DimOp
+from tir_dialect.symbols import SymbolAttr
 from tir_dialect.te.compute import Compute
 from tir_dialect.te.emit.blocks import emit_compute
 from tir_dialect.te.emit.casts import value_type
@@ -22,7 +23,7 @@ from tir_dialect.te.expr import Expr
 from tir_dialect.te.graph import Source, inputs_of, scalars_of, sources_of, symbols_of
 from tir_dialect.te.nodes import Param
 from tir_dialect.te.tensor import Tensor
-from tir_dialect.types import BufferType, SymbolAttr
+from tir_dialect.types import BufferType
 
 
 def create_prim_func(

@@ -19,7 +19,7 @@ from relax_dialect.frontend.tvmscript.types import TypeReader
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.symbols import iter_symbols
 from relax_dialect.struct_info.types import ObjectType, PrimType
-from tir_dialect.types import Interval
+from tir_dialect.symbols import Interval
 
 FORCE_PURE = ("relax.force_pure", "force_pure")
 _BOUNDS = ("tir_var_upper_bound", "tir_var_lower_bound")

@@ -34,7 +34,8 @@ from tir_dialect.dims import Dim
 from tir_dialect.dtypes import lookup, scalar_type
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.types import BufferType, SymbolAttr
+from tir_dialect.symbols import SymbolAttr
+from tir_dialect.types import BufferType
 
 _NO_ALIAS = ("tir.noalias", "tirx.noalias")
 _FOR_OTHERS = ("global_symbol", "target", "tir.is_entry_func", "tirx.is_entry_func", "calling_conv")

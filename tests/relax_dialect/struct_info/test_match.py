@@ -10,7 +10,7 @@ from relax_dialect.struct_info.subtype import Verdict
 from relax_dialect.struct_info.types import TensorType
 from tests.support.struct_info import func, info
 from tir_dialect.dims import Prover, constant, symbol
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 
 def match(declared: str, actual: str, *symbols: str | SymbolAttr, prover: Prover | None = None) -> Match:

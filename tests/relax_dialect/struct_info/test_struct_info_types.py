@@ -11,7 +11,7 @@ from relax_dialect.struct_info.symbols import free_symbols, fresh_name, iter_bar
 from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType
 from tests.support.struct_info import func, info, infos, valuations
 from tir_dialect.dims import symbol, to_dim
-from tir_dialect.types import SymbolAttr
+from tir_dialect.symbols import SymbolAttr
 
 TEXTS = (
     "object",

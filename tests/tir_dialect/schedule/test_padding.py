@@ -1,4 +1,4 @@
-"""reindex and pad_einsum."""
+"""reindex, pad_einsum and decompose_padding."""
 
 from __future__ import annotations
 
@@ -132,3 +132,57 @@ def test_copies_at_the_indices_that_a_map_gives():
 
     sizes = [{"n": 3, "m": 5, "k": 7}, {"n": 1, "m": 16, "k": 2}]
     scheduled(matmul(m=(1, 16)), transform, sizes)
+
+
+def padded(otherwise=lambda i, j: 7):
+    """A copy between borders, and a stencil over it."""
+
+    def element(i, j):
+        inside = (i >= 1) & (i < n + 1) & (j >= 2) & (j <= m + 1)
+        return te.if_then_else(inside, A[i - 1, j - 2], otherwise(i, j))
+
+    p = te.compute((n + 2, m + 3), element, name="P")
+    c = te.compute((n, m), lambda i, j: p[i, j] + p[i + 2, j + 3], name="C")
+    return te.create_prim_func([A, c], name="padded")
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_decompose_padding(position):
+    def transform(sch):
+        block = sch.get_block("P")
+        made = sch.decompose_padding(block, sch.get_loops(block)[position])
+        assert made.name == "P_pad_const"
+
+    sch = scheduled(padded(), transform)
+    assert (sch.get_block("P").op.condition is None) == (position == 0)
+
+
+def test_decompose_padding_of_a_tile():
+    def transform(sch):
+        i, j = sch.get_loops(sch.get_block("C"))
+        outer = sch.tile(i, j, [2, 4])[1]
+        block = sch.get_block("P")
+        sch.compute_at(block, outer)
+        sch.decompose_padding(block, sch.get_loops(block)[2])
+        sch.vectorize(sch.get_loops("P_pad_const")[-1])
+
+    scheduled(
+        padded(lambda i, j: te.cast(i + 2 * j, "i32")),
+        transform,
+        [{"n": 3, "m": 5}, {"n": 4, "m": 4}, {"n": 0, "m": 1}],
+    )
+
+
+def test_decompose_padding_refusals():
+    sch = Schedule(elementwise())
+    refuses(
+        sch, 'block "B" does not choose what it stores by a condition', "decompose_padding", "B", sch.get_loops("B")[0]
+    )
+    sch = Schedule(padded(lambda i, j: A[0, 0]))
+    refuses(sch, "the padding of block \"P\" comes from 'tir.load'", "decompose_padding", "P", sch.get_loops("P")[0])
+    sch = Schedule(padded())
+    message = 'loop "i" is not around block "P"'
+    refuses(sch, message, "decompose_padding", "P", sch.get_loops("C")[0])
+    sch.compute_at("P", sch.get_loops("C")[0])
+    message = 'buffer "P" is allocated in loop "i"'
+    refuses(sch, message, "decompose_padding", "P", sch.get_loops("P")[0])

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from tests.tir_dialect.schedule import support
 from tests.tir_dialect.schedule.test_compute_location import blur, matmul_with_epilogue, softmax
-from tests.tir_dialect.schedule.test_padding import convolution
+from tests.tir_dialect.schedule.test_padding import convolution, padded
+from tests.tir_dialect.schedule.test_reductions import product_with_epilogue
 from tests.tir_dialect.schedule.test_rfactor import arg_maximum
 from tir_dialect.schedule import Schedule, ScheduleError
 
@@ -20,6 +21,8 @@ PROGRAMS = {
     "blur": blur,
     "softmax": softmax,
     "convolution": convolution,
+    "padded": padded,
+    "product": product_with_epilogue,
     "arg_maximum": arg_maximum,
 }
 SIZES = (
@@ -52,6 +55,9 @@ PRIMITIVES = (
     "transform_layout",
     "reindex",
     "pad_einsum",
+    "decompose_padding",
+    "fuse_reduction_epilogue",
+    "cache_inplace",
     "blockize",
     "set_scope",
     "storage_align",
@@ -93,6 +99,9 @@ def step(draw, sch):
             draw(st.sampled_from(["(i, j) -> (j, i)", "(i, j) -> (floordiv(i, 2), j, mod(i, 2))", "(i) -> (2 * i)"])),
         ),
         "reindex": lambda: (block, number, draw(st.sampled_from(["read", "write"]))),
+        "decompose_padding": lambda: (block, loop),
+        "fuse_reduction_epilogue": lambda: (block, other),
+        "cache_inplace": lambda: (block, number),
         "pad_einsum": lambda: (block, [2] * len(block.op.iterators)),
         "set_scope": lambda: (block, number, "local"),
         "storage_align": lambda: (block, number, 0, 8),

@@ -1,4 +1,4 @@
-"""decompose_reduction."""
+"""decompose_reduction and fuse_reduction_epilogue."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.tir_dialect.schedule.support import elementwise, m, matmul, n, row_sum, run, scheduled
+from tests.tir_dialect.schedule.support import NOT_EMPTY, elementwise, k, m, matmul, n, row_sum, run, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
 from tir_dialect.schedule import Schedule
@@ -97,3 +97,44 @@ def test_updates_may_not_run_more_often():
 
 def test_row_sums():
     scheduled(row_sum(), lambda sch: sch.decompose_reduction(sch.get_block("B"), sch.get_loops(sch.get_block("B"))[0]))
+
+
+def product_with_epilogue(epilogue=lambda t, c, i, j: t[i, j] + c[j] * 2, reducer=te.sum, turned=False):
+    """A product whose result is combined with a row."""
+    a, b, c = te.placeholder((n, k), "i32", "A"), te.placeholder((k, m), "i32", "B"), te.placeholder((m,), "i32", "c")
+    r = te.reduce_axis(k, "r")
+    t = te.compute((n, m), lambda i, j: reducer(a[i, r] * b[r, j], r), name="T")
+    if turned:
+        d = te.compute((m, n), lambda j, i: epilogue(t, c, i, j), name="D")
+    else:
+        d = te.compute((n, m), lambda i, j: epilogue(t, c, i, j), name="D")
+    return te.create_prim_func([a, b, c, d], name="product")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_fuse_reduction_epilogue(turned):
+    def transform(sch):
+        i, _, r = sch.get_loops("T")
+        _, inner = sch.split(i, [None, 4])
+        sch.reorder(r, inner)
+        sch.fuse_reduction_epilogue("T", "D")
+        sch.decompose_reduction("T", r)
+
+    sch = scheduled(product_with_epilogue(turned=turned), transform)
+    assert [block.name for block in sch.get_blocks()] == ["T_init", "T"]
+
+
+def test_fuse_reduction_epilogue_of_a_maximum():
+    func = product_with_epilogue(lambda t, c, i, j: te.maximum(c[j], t[i, j]), te.max)
+    scheduled(func, lambda sch: sch.fuse_reduction_epilogue(sch.get_block("T"), sch.get_block("D")), NOT_EMPTY)
+
+
+def test_fuse_reduction_epilogue_refusals():
+    clipped = Schedule(product_with_epilogue(lambda t, c, i, j: te.maximum(t[i, j], 0)))
+    message = "expected block \"D\" to combine the result by 'arith.addi' with another value, got 'arith.maxsi'"
+    refuses(clipped, message, "fuse_reduction_epilogue", "T", "D")
+    twice = Schedule(product_with_epilogue(lambda t, c, i, j: t[i, j] + t[i, j] * c[j]))
+    refuses(twice, 'block "D" uses the result in what it combines it with', "fuse_reduction_epilogue", "T", "D")
+    sch = Schedule(product_with_epilogue())
+    sch.cache_read("D", "T")
+    refuses(sch, 'block "T_global" uses buffer "T", too', "fuse_reduction_epilogue", "T", "D")

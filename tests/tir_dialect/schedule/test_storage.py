@@ -223,3 +223,41 @@ tir.prim_func @parts(%A: !tir.buffer<[8], i32>) {
 def test_a_copy_behind_a_block_holds_all_that_is_written_back():
     refuses(Schedule(parse_prim_func(UPDATE)), 'updates buffer "A" without an init', "cache_write", "update", 0)
     refuses(Schedule(parse_prim_func(PARTS)), 'block "outer" writes scattered elements', "cache_write", "outer", 0)
+
+
+TWICE = """
+tir.prim_func @twice[%n](%A: !tir.buffer<[n, 3], i32>, %C: !tir.buffer<[n, 3], i32>) {
+  %c3 = arith.constant 3 : index
+  tir.for (%i) in (%n) {
+    tir.for (%j) in (%c3) {
+      tir.block "B" (%vi = spatial %i in %n, %vj = spatial %j in %c3) {
+        %a = tir.load %A[%vi, %vj]
+        %b = arith.addi %a, %a : i32
+        tir.store %b, %A[%vi, %vj]
+      }
+    }
+    tir.for (%k) in (%c3) {
+      tir.block "C" (%vi = spatial %i in %n, %vj = spatial %k in %c3) {
+        %a = tir.load %A[%vi, %vj]
+        tir.store %a, %C[%vi, %vj]
+      }
+    }
+  }
+}
+"""
+
+
+def test_cache_inplace():
+    def transform(sch):
+        there, back = sch.cache_inplace(sch.get_block("B"), "A", "local")
+        assert [sch.extent(loop.op).constant_value for loop in sch.get_loops(there)[1:]] == [1, 3]
+        sch.vectorize(sch.get_loops(back)[-1])
+
+    sch = scheduled(parse_prim_func(TWICE), transform, [{"n": 4}, {"n": 0}])
+    assert list(allocations(sch)) == ["A_local"]
+
+
+def test_cache_inplace_refusals():
+    sch = Schedule(parse_prim_func(TWICE))
+    message = 'block "C" does not write buffer "A", use cache_read'
+    refuses(sch, message, "cache_inplace", sch.get_block("C"), 0)

@@ -13,7 +13,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.schedule.accesses import Access, accesses_in
+from tir_dialect.schedule.accesses import Access, accesses_in, written_buffers
 from tir_dialect.schedule.boxes import box_in, clipped, is_dense
 from tir_dialect.schedule.buffers import Which, check_plain_uses, read_buffer, redirect, written_buffer
 from tir_dialect.schedule.edits import nest_of, scope_of, unique_block_name
@@ -135,6 +135,43 @@ def cache_write(self: ScheduleState, block: Block, write_buffer_index: Which, st
     box = clipped(self.space.prover, box, shape_of(target))
     copy = copy_block(self, unique_block_name(self.func, name), cache, target, box, InsertPoint.after(place))
     return self.block(copy)
+
+
+@primitive
+def cache_inplace(
+    self: ScheduleState, block: Block, read_buffer_index: Which, storage_scope: str = "global"
+) -> tuple[Block, Block]:
+    """Copies a buffer that a block reads and writes, lets the block work on the copy, and copies that back behind it.
+
+    rewrite:
+        for i: A[i] = f(A[i])
+        -> for x: A_local[x] = A[x]
+           for i: A_local[i] = f(A_local[i])
+           for x: A[x] = A_local[x]
+
+    The copies are made as far outside as nobody else uses the buffer. Gives the blocks that copy it there and back.
+
+    Refuses a buffer that the block only reads, that others use in the innermost loop, and one of which the block uses
+    a view.
+    """
+    op = block.op
+    buffer = read_buffer(self, op, read_buffer_index)
+    if buffer not in written_buffers(op):
+        raise self.error(f'block "{block.name}" does not write buffer "{buffer.name_hint}", use cache_read')
+    check_plain_uses(self, op, buffer, calls=True)
+    place = _unshared(self, op, buffer)
+    loop = _loop_around(place)
+    box = whole(buffer)
+    if loop is not None:
+        uses = [access for access in accesses_in(self.space, op) if access.buffer is buffer]
+        box = clipped(self.space.prover, box_in(self, uses, loop, shape_of(buffer)), shape_of(buffer))
+    name = f"{buffer.name_hint or 'buffer'}_{storage_scope}"
+    points = InsertPoint.before(place), InsertPoint.after(place)
+    cache = allocate_like(self, buffer, name, storage_scope, points[0])
+    there = copy_block(self, unique_block_name(self.func, name), buffer, cache, box, points[0])
+    back = copy_block(self, unique_block_name(self.func, name), cache, buffer, box, points[1])
+    redirect(self, op, buffer, cache)
+    return self.block(there), self.block(back)
 
 
 def _own_stores(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> list[Access]:

@@ -73,7 +73,7 @@ def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
     producer = enclosing_block(store)
     if producer is None:
         raise self.error(f'buffer "{allocation.buffer.name_hint}" is not written by a block')
-    _check_moved_up(self, consumer, producer, allocation.buffer)
+    check_moved_up(self, consumer, producer, allocation.buffer)
     values = _values_at(self, block.op, loads[0], store, allocation)
     known: dict[SSAValue, SSAValue] = {load.result: store.value for load in loads}
     point = _where_it_runs(self, block.op, values, store)
@@ -258,7 +258,7 @@ def _where_it_runs(
     return InsertPoint.at_end(branch.then_body.block)
 
 
-def _check_moved_up(self: ScheduleState, consumer: ElementBlock, producer: BlockOp, between: SSAValue) -> None:
+def check_moved_up(self: ScheduleState, consumer: ElementBlock, producer: BlockOp, between: SSAValue) -> None:
     """Refuses if what the consumer reads or writes is touched between the producer and the consumer."""
     inputs = {load.buffer for load in consumer.loads} - {between}
     name = consumer.op.block_name.data

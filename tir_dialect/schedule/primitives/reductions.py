@@ -41,7 +41,7 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     """
     if block.op.init is None:
         raise self.error(f'block "{block.name}" has no init')
-    _chain(self, block.op, loop.op)
+    loops_from(self, block.op, loop.op)
     drives = check_pure_loops(self, block.op)
     _check_loops(self, block.op, loop.op, drives)
     _check_result(self, block.op, loop.op)
@@ -56,11 +56,12 @@ def hoist_init(self: ScheduleState, block: BlockOp, loop: ForOp, conditions: Seq
     Each loop must drive iterators of one kind.
     """
     drives = check_pure_loops(self, block)
-    copied = [op for op in _chain(self, block, loop) if IteratorKind.SPATIAL in drives.get(op.induction_var, set())]
+    copied = [op for op in loops_from(self, block, loop) if IteratorKind.SPATIAL in drives.get(op.induction_var, set())]
     return nest_init(self, self.space, block, copied, InsertPoint.before(loop), conditions)
 
 
-def _chain(self: ScheduleState, block: BlockOp, loop: ForOp) -> list[ForOp]:
+def loops_from(self: ScheduleState, block: BlockOp, loop: ForOp) -> list[ForOp]:
+    """A loop and those inside of it around a block, outermost first; refuses a loop that is not around the block."""
     loops = enclosing_loops(block)
     if loop not in loops:
         name = loop.induction_var.name_hint
@@ -127,10 +128,10 @@ def _spatial_conditions(
     return found
 
 
-def _init_block(self: ScheduleState, block: BlockOp, init: InitOp) -> BlockOp:
+def _init_block(self: ScheduleState, block: BlockOp, init: InitOp, suffix: str) -> BlockOp:
     """A block with the spatial iterators and the init of a reduction, which loses it; not yet in the function."""
     spatial = [it for it in block.iterators if it.kind is IteratorKind.SPATIAL]
-    name = unique_block_name(self.func, f"{block.block_name.data}_init")
+    name = unique_block_name(self.func, f"{block.block_name.data}_{suffix}")
     hints = [it.value.name_hint for it in spatial]
     made = BlockOp(name, [(it.kind, it.extent, it.extent) for it in spatial], name_hints=hints)
     made.location = block.location
@@ -150,9 +151,10 @@ def nest_init(
     copied: Sequence[ForOp],
     point: InsertPoint,
     conditions: Sequence[Less],
+    suffix: str = "init",
 ) -> BlockOp:
     """Moves the init of a block into a block at `point`, in copies of the loops that drive its spatial iterators."""
-    made = _init_block(self, block, block.init or InitOp())
+    made = _init_block(self, block, block.init or InitOp(), suffix)
     symbols: dict[str, Dim] = {}
     place = point
     for old in copied:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from tir_dialect.dims import Dim, ceildiv, constant
-from tir_dialect.ops.flatten import FlattenOp
-from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.ops.view import ViewOp
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.schedule.buffers import Which, any_buffer, retype
 from tir_dialect.schedule.elementwise import own_allocation
 from tir_dialect.schedule.handles import Block
@@ -49,7 +47,7 @@ def storage_align(
         raise self.error(f"expected an axis of 0 to {kind.rank - 2}, got {axis}")
     if factor < 1 or not 0 <= offset < factor:
         raise self.error(f"expected a factor of at least 1 and an offset below it, got {factor} and {offset}")
-    if any(isinstance(use.operation, MatchBufferOp | FlattenOp | ViewOp) for use in value.uses):
+    if any(isinstance(use.operation, BufferViewOp) for use in value.uses):
         raise self.error(f'buffer "{value.name_hint}" has views, align it before they are made')
     _set_strides(value, kind, _aligned(kind, position, factor, offset))
 

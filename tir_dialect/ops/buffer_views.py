@@ -1,0 +1,30 @@
+"""What ops that see the memory of a buffer in another way have in common."""
+
+from __future__ import annotations
+
+from abc import ABC
+
+from xdsl.ir import SSAValue
+from xdsl.irdl import IRDLOperation, operand_def, result_def, traits_def
+from xdsl.traits import NoMemoryEffect
+
+from tir_dialect.types import BufferType
+
+
+class BufferViewOp(IRDLOperation, ABC):
+    """A buffer, `view`, over memory that belongs to another one, `buffer`."""
+
+    buffer = operand_def(BufferType)
+    view = result_def(BufferType)
+
+    traits = traits_def(NoMemoryEffect())
+
+    @property
+    def buffer_type(self) -> BufferType:
+        """The type of the buffer."""
+        return SSAValue.get(self.buffer, type=BufferType).type
+
+    @property
+    def view_type(self) -> BufferType:
+        """The type of the view."""
+        return SSAValue.get(self.view, type=BufferType).type
