@@ -33,6 +33,7 @@ class FullOp(Operator):
     Without `dtype` it is the value's.
 
     C1: the value is a prim or a tensor of rank 0.
+    C2: no size is negative.
     """
 
     name = "relax.full"
@@ -47,7 +48,8 @@ class FullOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        return (TensorType(inference.sizes(0).dims, _dtype_or(inference, _scalar_dtype(inference, 1))),)
+        dtype = _dtype_or(inference, _scalar_dtype(inference, 1))
+        return (TensorType(inference.sizes(0).dims, dtype),)  # C2
 
 
 def _scalar_dtype(inference: Inference, index: int) -> Attribute | None:
@@ -90,7 +92,10 @@ class FullLikeOp(Operator):
 
 
 class FilledOp(Operator, ABC):
-    """A tensor of one constant: `%0 = relax.zeros %shape dtype = f32`."""
+    """A tensor of one constant: `%0 = relax.zeros %shape dtype = f32`.
+
+    C1: no size is negative.
+    """
 
     VALUE: ClassVar[int]
 
@@ -103,7 +108,7 @@ class FilledOp(Operator, ABC):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        return (TensorType(inference.sizes(0).dims, inference.dtype("dtype")),)
+        return (TensorType(inference.sizes(0).dims, inference.dtype("dtype")),)  # C1
 
 
 @irdl_op_definition
@@ -252,6 +257,8 @@ class EyeOp(Operator):
     ```mlir
     %0 = relax.eye rows = n columns = m k = 1 dtype = f32
     ```
+
+    C1: neither number is negative.
     """
 
     name = "relax.eye"
@@ -267,7 +274,7 @@ class EyeOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        return (TensorType((inference.size("rows"), inference.size("columns")), inference.dtype("dtype")),)
+        return (TensorType((inference.size("rows"), inference.size("columns")), inference.dtype("dtype")),)  # C1
 
 
 @irdl_op_definition

@@ -108,6 +108,7 @@ class Col2ImOp(Operator):
     C1: the data has rank 3 and a numeric dtype.
     C2: there is one window size, stride and dilation of at least 1 per dimension of the size, and two paddings.
     C3: channels are whole, and there are as many columns as windows.
+    C4: no size is negative.
     """
 
     name = "relax.nn.col2im"
@@ -144,7 +145,7 @@ class Col2ImOp(Operator):
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         batch, channels, columns = require_rank(inference, 0, 3)  # C1
         inference.require_domain(0, Domain.NUMERIC)  # C1
-        window, size = inference.integers("window"), inference.sizes(1)
+        window, size = inference.integers("window"), inference.sizes(1)  # C4
         windows = require_windows(inference, len(window))  # C2
         if not window or min(window) < 1 or size.rank not in (len(window), None):
             inference.fail(f"expected a window size of at least 1 per dimension, got {list(window)} and {size}")  # C2

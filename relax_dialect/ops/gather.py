@@ -228,6 +228,7 @@ class OneHotOp(Operator):
     C1: the indices are integers.
     C2: `on` and `off` are scalars of one dtype.
     C3: the axis is within the result's rank.
+    C4: the depth is not negative.
     """
 
     name = "relax.one_hot"
@@ -258,5 +259,5 @@ class OneHotOp(Operator):
         if places.dims is None:
             return (TensorType(None, on.dtype, places.device),)
         axis = inference.axis(inference.integer("axis"), len(places.dims) + 1)  # C3
-        shape = (*places.dims[:axis], inference.size("depth"), *places.dims[axis:])
+        shape = (*places.dims[:axis], inference.size("depth"), *places.dims[axis:])  # C4
         return (TensorType(shape, on.dtype, places.device),)

@@ -46,6 +46,7 @@ class Resize2dOp(Operator):
     C3: method, coordinates and rounding are known ones.
     C4: a region of interest has four numbers.
     C5: the images have at least one row and one column.
+    C6: no size is negative.
     """
 
     name = "relax.image.resize2d"
@@ -98,7 +99,7 @@ class Resize2dOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, size = require_rank(inference, 0, 4), inference.sizes(1)  # C1
+        x, size = require_rank(inference, 0, 4), inference.sizes(1)  # C1, C6
         if size.rank not in (2, None):
             inference.fail(f"operand #1 expected 2 dimensions, got {size}")  # C1
         layout = layout_of(inference, "layout", "NCHW")  # C2

@@ -34,6 +34,7 @@ class ReshapeOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterfa
     ```
 
     C1: both shapes have equally many elements.
+    C2: no size is negative.
     """
 
     name = "relax.reshape"
@@ -49,7 +50,7 @@ class ReshapeOp(Operator, HasFolderInterface, HasCanonicalizationPatternsInterfa
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, shape = inference.tensor(0), inference.sizes(1)
+        x, shape = inference.tensor(0), inference.sizes(1)  # C2
         old, new = x.known_dims, shape.known_dims
         if old is not None and new is not None:
             inference.require_equal(product(old), product(new), "equally many elements")  # C1
@@ -224,6 +225,7 @@ class BroadcastToOp(Operator):
 
     C1: the rank does not shrink.
     C2: each dimension is 1 or the one of the shape.
+    C3: no size is negative.
     """
 
     name = "relax.broadcast_to"
@@ -237,7 +239,7 @@ class BroadcastToOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        x, target = inference.tensor(0), inference.sizes(1).dims
+        x, target = inference.tensor(0), inference.sizes(1).dims  # C3
         if x.dims is not None and target is not None:
             if len(x.dims) > len(target):
                 inference.fail(f"expected a shape of rank {len(x.dims)} or more, got rank {len(target)}")  # C1

@@ -36,6 +36,7 @@ class Resize1dOp(Operator):
     C3: there is at least one place.
     C4: a scale is positive.
     C5: a region of interest has two numbers.
+    C6: the length is not negative.
     """
 
     name = "relax.image.resize1d"
@@ -106,4 +107,4 @@ class Resize1dOp(Operator):
             return (x,)
         axis = inference.axis(inference.integer("axis"), len(x.dims))  # C1
         inference.require_at_most(ONE, x.dims[axis], "an axis with at least one place")  # C3
-        return (x.with_shape((*x.dims[:axis], inference.size("length"), *x.dims[axis + 1 :])),)
+        return (x.with_shape((*x.dims[:axis], inference.size("length"), *x.dims[axis + 1 :])),)  # C6

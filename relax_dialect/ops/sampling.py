@@ -99,6 +99,7 @@ class AffineGridOp(Operator):
 
     C1: `theta` has rank 3, two rows and three columns or three and four, and a floating-point dtype.
     C2: the size has a dimension for each row.
+    C3: no size is negative.
     """
 
     name = "relax.image.affine_grid"
@@ -115,7 +116,7 @@ class AffineGridOp(Operator):
     def infer(cls, inference: Inference) -> tuple[TensorType]:
         batch, rows, columns = require_rank(inference, 0, 3)  # C1
         inference.require_domain(0, Domain.FLOAT)  # C1
-        size, theta = inference.sizes(1), inference.tensor(0)
+        size, theta = inference.sizes(1), inference.tensor(0)  # C3
         count = size.rank if rows is None or rows.constant_value is None else rows.constant_value
         if count is None:
             return (theta.with_shape(None),)

@@ -31,6 +31,7 @@ class CosineWindowOp(Operator):
 
     C1: the dtype is a floating-point one.
     C2: there is at least one coefficient.
+    C3: the length is not negative.
     """
 
     name = "relax.cosine_window"
@@ -59,4 +60,4 @@ class CosineWindowOp(Operator):
             inference.fail(f"dtype expected a floating-point dtype, got {dtype}")  # C1
         if len(inference.require("coefficients", DenseArrayBase)) == 0:
             inference.fail("expected at least one coefficient")  # C2
-        return (TensorType((inference.size("length"),), dtype),)
+        return (TensorType((inference.size("length"),), dtype),)  # C3

@@ -8,6 +8,15 @@ relax.func @full_c1[%n](%s: !relax.shape<[n]>, %x: !relax.tensor<[n], f32>) -> !
 
 // -----
 
+// CHECK: 'relax.full' op expected a size that is not negative, got 0 and -1
+relax.func @full_c2[%n](%v: !relax.prim<f32>) -> !relax.object {
+  %s = relax.shape [n, -1]
+  %0 = relax.full %s, %v
+  relax.return %0
+}
+
+// -----
+
 // CHECK: 'relax.full_like' op operand #1 expected a prim or a tensor of rank 0, got !relax.tensor<[n], f32>
 relax.func @full_like_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %0 = relax.full_like %x, %x
@@ -20,6 +29,15 @@ relax.func @full_like_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
 relax.func @zeros[%n](%s: !relax.shape<[n]>) -> !relax.object {
   %0 = relax.zeros %s dtype = !relax.object
   relax.return %s
+}
+
+// -----
+
+// CHECK: 'relax.zeros' op expected a size that is not negative, got 0 and -n - 1
+relax.func @zeros_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %s = relax.shape [-n - 1]
+  %0 = relax.zeros %s dtype = f32
+  relax.return %0
 }
 
 // -----
@@ -60,4 +78,12 @@ relax.func @eye_like_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
 relax.func @eye[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %0 = relax.eye rows = n dtype = f32
   relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.eye' op expected a size that is not negative, got 0 and -2
+relax.func @eye_c1() -> !relax.object {
+  %0 = relax.eye rows = 3 columns = -2 dtype = f32
+  relax.return %0
 }

@@ -85,3 +85,12 @@ relax.func @nn_col2im_c3[%n](%x: !relax.tensor<[n, 2, 9], f32>, %s: !relax.shape
   %0 = relax.nn.col2im %x, %s window = [2, 1]
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.nn.col2im' op expected a size that is not negative, got 0 and -3
+relax.func @nn_col2im_c4[%n](%x: !relax.tensor<[n, 2, 9], f32>) -> !relax.object {
+  %s = relax.shape [-3, 4]
+  %0 = relax.nn.col2im %x, %s window = [2, 1]
+  relax.return %0
+}

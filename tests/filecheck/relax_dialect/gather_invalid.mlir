@@ -152,6 +152,14 @@ relax.func @one_hot_c3[%n](%x: !relax.tensor<[n], i64>, %p: !relax.prim<f32>) ->
 
 // -----
 
+// CHECK: 'relax.one_hot' op expected a size that is not negative, got 0 and -1
+relax.func @one_hot_c4[%n](%x: !relax.tensor<[n], i64>, %p: !relax.prim<f32>) -> !relax.object {
+  %0 = relax.one_hot %x, %p, %p depth = -1
+  relax.return %0
+}
+
+// -----
+
 // CHECK: 'relax.gather_elements' op expected indices within the tensor along the other axes, got 5 and 4
 relax.func @gather_elements_c3[%n](%x: !relax.tensor<[n, 4], f32>, %i: !relax.tensor<[2, 5], i64>) -> !relax.object {
   %0 = relax.gather_elements %x, %i

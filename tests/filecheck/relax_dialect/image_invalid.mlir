@@ -45,3 +45,12 @@ relax.func @image_resize2d_c5[%n](%x: !relax.tensor<[n, 3, 0, 4], f32>, %s: !rel
   %0 = relax.image.resize2d %x, %s
   relax.return %0
 }
+
+// -----
+
+// CHECK: 'relax.image.resize2d' op expected a size that is not negative, got 0 and -8
+relax.func @image_resize2d_c6[%n](%x: !relax.tensor<[n, 3, 4, 4], f32>) -> !relax.object {
+  %s = relax.shape [8, -8]
+  %0 = relax.image.resize2d %x, %s
+  relax.return %0
+}

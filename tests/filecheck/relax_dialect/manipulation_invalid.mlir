@@ -16,6 +16,15 @@ relax.func @reshape[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
 
 // -----
 
+// CHECK: 'relax.reshape' op expected a size that is not negative, got 0 and -1
+relax.func @reshape_c2[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %s = relax.shape [-1, -n]
+  %0 = relax.reshape %x, %s
+  relax.return %0
+}
+
+// -----
+
 // CHECK: 'relax.permute_dims' op expected each axis once, got [0, 0]
 relax.func @permute_dims_c1[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
   %0 = relax.permute_dims %x axes = [0, 0]
@@ -84,6 +93,15 @@ relax.func @broadcast_to_c2[%n](%x: !relax.tensor<[n, 4], f32>, %s: !relax.shape
 relax.func @broadcast_to_c2[%n](%x: !relax.tensor<[n, 4], f32>, %s: !relax.shape<[n, 1]>) -> !relax.object {
   %0 = relax.broadcast_to %x, %s
   relax.return %x
+}
+
+// -----
+
+// CHECK: 'relax.broadcast_to' op expected a size that is not negative, got 0 and -1
+relax.func @broadcast_to_c3(%x: !relax.tensor<[1], f32>) -> !relax.object {
+  %s = relax.shape [-1]
+  %0 = relax.broadcast_to %x, %s
+  relax.return %0
 }
 
 // -----

@@ -45,3 +45,11 @@ relax.func @image_resize1d_c5[%n, %m](%x: !relax.tensor<[n, m], f32>) -> !relax.
   %0 = relax.image.resize1d %x length = 5 roi = [1.0]
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.image.resize1d' op expected a size that is not negative, got 0 and -n - 1
+relax.func @image_resize1d_c6[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
+  %0 = relax.image.resize1d %x length = -n - 1 axis = 0
+  relax.return %0
+}

@@ -69,3 +69,12 @@ relax.func @image_affine_grid_c2[%n, %h, %w](%x: !relax.tensor<[n, 3, 4], f32>, 
   %0 = relax.image.affine_grid %x, %s
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.image.affine_grid' op expected a size that is not negative, got 0 and -4
+relax.func @image_affine_grid_c3[%n](%x: !relax.tensor<[n, 2, 3], f32>) -> !relax.object {
+  %s = relax.shape [4, -4]
+  %0 = relax.image.affine_grid %x, %s
+  relax.return %0
+}
