@@ -22,9 +22,9 @@ from relax_dialect.ops.indexing import DynamicStridedSliceOp, StridedSliceOp
 from relax_dialect.ops.shapes import ShapeOp, ShapeToTensorOp
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
-from relax_dialect.shape_elements import Elements
-from relax_dialect.shape_rules import RULES
-from relax_dialect.shape_values import ShapeValues
+from relax_dialect.shape_values.elements import Elements
+from relax_dialect.shape_values.evaluation import ShapeValues
+from relax_dialect.shape_values.rules import RULES
 from relax_dialect.struct_info.match import Mismatch
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim

@@ -10,7 +10,8 @@ from xdsl.utils.exceptions import VerifyException
 from lowering.diagnostics import Finding
 from lowering.graph.result_types import ResultTypes
 from relax_dialect.ops.control_flow import visible_yields
-from relax_dialect.ops.loops import ForOp, LoopOp, final_types
+from relax_dialect.ops.loop_header import LoopOp, final_types
+from relax_dialect.ops.loops import ForOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.scope import symbols_witnessed
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos

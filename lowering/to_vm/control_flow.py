@@ -11,7 +11,8 @@ from lowering.to_vm.checks import TypeChecks
 from lowering.to_vm.converter import Converter, converts
 from lowering.to_vm.types import vm_type
 from relax_dialect.ops.control_flow import IfOp, YieldOp
-from relax_dialect.ops.loops import ForOp, LoopOp, WhileOp
+from relax_dialect.ops.loop_header import LoopOp
+from relax_dialect.ops.loops import ForOp, WhileOp
 from relax_dialect.ops.structure import ReturnOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import as_struct_infos

@@ -10,7 +10,8 @@ from relax_dialect.interpreter.conform import Contract
 from relax_dialect.interpreter.control_flow import truth
 from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.runtime_values import Value
-from relax_dialect.ops.loops import ForOp, LoopOp, WhileOp
+from relax_dialect.ops.loop_header import LoopOp
+from relax_dialect.ops.loops import ForOp, WhileOp
 from relax_dialect.struct_info.base import as_struct_infos
 
 

@@ -6,7 +6,7 @@ import pytest
 from lowering.parsing import parse_module
 from relax_dialect.interpreter import run
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.shape_values import ShapeValues
+from relax_dialect.shape_values.evaluation import ShapeValues
 from tests.support.programs import check_pass
 
 SIZES = {"n": 5, "m": 3}

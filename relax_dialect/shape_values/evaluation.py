@@ -12,8 +12,8 @@ from typing import cast
 from xdsl.dialects.builtin import Float32Type, Float64Type
 from xdsl.ir import OpResult, SSAValue
 
-from relax_dialect.shape_elements import MOST_ELEMENTS, Elements, array_of
-from relax_dialect.shape_rules import RULES
+from relax_dialect.shape_values.elements import MOST_ELEMENTS, Elements, array_of
+from relax_dialect.shape_values.rules import RULES
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import is_bool, is_integer

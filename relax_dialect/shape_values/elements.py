@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation
 
+from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 
 Elements: TypeAlias = NDArray[Any]
@@ -39,3 +40,10 @@ def array_of(values: Sequence[Dim | None]) -> Elements:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
+
+
+def static_shape(info: TensorType) -> list[int] | None:
+    """The dimensions of a type, if all are constants."""
+    sizes = [dim.constant_value for dim in info.known_dims or ()]
+    known = [size for size in sizes if size is not None]
+    return known if info.known_dims is not None and len(known) == len(sizes) else None

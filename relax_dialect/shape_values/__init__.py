@@ -1,0 +1,1 @@
+"""What small integer tensors hold, as dimensions: exporters compute shapes by them."""

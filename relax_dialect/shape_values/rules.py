@@ -1,0 +1,8 @@
+"""The table of what ops do to the elements of shapes, with the rules of all families in it."""
+
+from __future__ import annotations
+
+from relax_dialect.shape_values import computing, moving, places, sources
+from relax_dialect.shape_values.elements import RULES
+
+__all__ = ["RULES", "computing", "moving", "places", "sources"]
