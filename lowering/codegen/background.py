@@ -15,9 +15,9 @@ from lowering.debug import Debug, debug_level
 
 T = TypeVar("T")
 
-SWITCH_SECONDS = 5e-4
-"""How long the interpreter stays with one thread. LLVM is called in many short steps, each of which waits this long to
-come back; by default ten times as long."""
+SWITCH_SECONDS = 5e-5
+"""How long the interpreter stays with one thread. LLVM is called in some seventy steps for a kernel, each of which
+waits this long to come back; by default a hundred times as long."""
 
 COLLECTION_THRESHOLDS = (50_000, 20, 100)
 """Collections of garbage are rarer while a program is compiled: almost everything that is made then is still in use."""

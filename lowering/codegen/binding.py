@@ -65,6 +65,18 @@ class FunctionPasses(Protocol):
         """Rewrites the function in place."""
         ...
 
+    def add_loop_unroll_pass(self) -> None:
+        """Several turns of a loop at once, as hints and the processor's tables say."""
+        ...
+
+    def add_instruction_combine_pass(self) -> None:
+        """Simpler instructions in the place of several."""
+        ...
+
+    def add_simplify_cfg_pass(self) -> None:
+        """Fewer blocks."""
+        ...
+
 
 class PassBuilder(Protocol):
     """Makes LLVM's standard pipelines."""
@@ -130,6 +142,10 @@ class Binding(Protocol):
 
     def create_pipeline_tuning_options(self, speed_level: int) -> TuningOptions:
         """Options for `-O<speed_level>`."""
+        ...
+
+    def create_new_function_pass_manager(self) -> FunctionPasses:
+        """A list of passes that is empty."""
         ...
 
     def create_pass_builder(self, machine: TargetMachine, options: TuningOptions) -> PassBuilder:
