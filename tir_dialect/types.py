@@ -20,6 +20,9 @@ from tir_dialect.dtypes import ElementType, byte_size, is_dtype, scalar_type
 GLOBAL_SCOPE = "global"
 """The scope of buffers that say nothing else: ordinary memory."""
 
+SCOPES = (GLOBAL_SCOPE, "local")
+"""The kinds of memory that processors have; what is local lives in registers or on the stack if its size is known."""
+
 
 class LoopKind(StrEnum):
     """How the iterations of a `tir.for` run."""
@@ -161,7 +164,7 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def scope(self) -> str:
-        """The kind of memory: `global`, `local` or a name that lowerings know."""
+        """The kind of memory: one of `SCOPES`, or a name that means something to others."""
         return self.scope_attr.data
 
     @property

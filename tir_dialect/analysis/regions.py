@@ -49,12 +49,13 @@ class BlockRegions:
     """What a block touches, one region per buffer, in order of first access.
 
     The ends are expressions over the symbols of the function and those that stand for the iterators of the block, and
-    of blocks around it; `iterators` has the symbol of each iterator of the block.
+    of blocks around it; `iterators` has the symbol of each iterator of the block, and `space` knows all of them.
     """
 
     reads: tuple[Region, ...]
     writes: tuple[Region, ...]
     iterators: Mapping[BlockArgument, Dim]
+    space: IndexSpace
 
 
 def block_regions(block: BlockOp) -> BlockRegions:
@@ -72,7 +73,7 @@ def block_regions(block: BlockOp) -> BlockRegions:
         reads = tuple(region for region in reads if region.buffer not in updated)
     declared_reads = finder.declared(ReadsOp)
     declared_writes = finder.declared(WritesOp)
-    return BlockRegions(declared_reads or reads, declared_writes or writes, iterators)
+    return BlockRegions(declared_reads or reads, declared_writes or writes, iterators, finder.space)
 
 
 class _RegionFinder:

@@ -15,7 +15,7 @@ from tir_dialect.ops.calls import ForeignCallOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.types import BufferType
+from tir_dialect.types import SCOPES, BufferType
 
 Which: TypeAlias = "int | str | tuple[str, int]"
 """A buffer of a block by its number among those that it reads or writes, by its name, or by `("read", 0)`."""
@@ -97,9 +97,16 @@ def check_plain_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue, *, c
             )
 
 
-def retype(value: SSAValue, kind: BufferType) -> None:
-    """Gives a buffer another type, and views of it the same scope."""
+def check_scope(self: ScheduleState, scope: str) -> None:
+    """Refuses a kind of memory that there is not."""
+    if scope not in SCOPES:
+        raise self.error(f'expected a scope of {", ".join(SCOPES)}, got "{scope}"')
+
+
+def retype(value: SSAValue, kind: BufferType) -> SSAValue:
+    """Gives a buffer another type, and views of it the same scope; the value that it is now."""
     new = Rewriter.replace_value_with_new_type(value, kind)
     for use in list(new.uses):
         if isinstance(use.operation, BufferViewOp):
             retype(use.operation.view, use.operation.view_type.with_(scope=kind.scope))
+    return new

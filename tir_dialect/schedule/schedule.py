@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tir_dialect.schedule.primitives import (
     block_layout,
     blockizing,
+    buffer_access,
     caching,
     computing_at,
     decomposing_padding,
@@ -31,13 +32,12 @@ from tir_dialect.schedule.primitives import (
 from tir_dialect.schedule.state import ScheduleState
 
 ELSEWHERE = {
-    "annotate_buffer_access": "regions are inferred; tir.reads and tir.writes say them where they cannot be",
     "cache_index": "equal indices are computed once when the function is lowered",
     "enter_postproc": "tuning has no second phase",
     "get_sref": "handles have the operation as op",
     "read_at": "use cache_read and compute_at",
     "set_axis_separator": "memory has one dimension",
-    "unsafe_hide_buffer_access": "regions are inferred; tir.reads and tir.writes say them where they cannot be",
+    "unsafe_hide_buffer_access": "use annotate_buffer_access, which checks what can be checked",
     "unsafe_set_dtype": "it would change results; cast in the expression that the function is made of",
     "work_on": "a schedule has one function",
     "write_at": "use cache_write and reverse_compute_at",
@@ -99,6 +99,7 @@ class Schedule(ScheduleState):
     reindex = reindexing.reindex
     reindex_cache_read = reindexing.reindex_cache_read
     reindex_cache_write = reindexing.reindex_cache_write
+    annotate_buffer_access = buffer_access.annotate_buffer_access
     set_scope = storage.set_scope
     storage_align = storage.storage_align
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, scheduled
+from tests.support.tir import parse_prim_func
+from tests.tir_dialect.schedule.support import check_valid, elementwise, k, m, matmul, n, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tests.tir_dialect.schedule.test_storage import allocations
 from tir_dialect import te
+from tir_dialect.interpreter import run_prim_func
 from tir_dialect.schedule import Schedule
 from tir_dialect.schedule.index_map import IndexMap
 
@@ -85,14 +88,36 @@ def test_simple_indices_stay_simple():
 
 def test_layout_refusals():
     sch = Schedule(elementwise())
-    b, c = sch.get_block("B"), sch.get_block("C")
-    refuses(sch, 'buffer "C" is a parameter or a view', "transform_layout", c, 0, "(i, j) -> (j, i)")
+    b = sch.get_block("B")
     refuses(sch, "expected an index map of 2 indices, got (i) -> (i)", "transform_layout", b, 0, "(i) -> (i)")
     refuses(sch, "may send two elements to one", "transform_layout", b, 0, "(i, j) -> (i)")
     refuses(sch, "may send two elements to one", "transform_layout", b, 0, "(i, j) -> (i + j)")
     refuses(sch, 'uses "q", which is no symbol', "transform_layout", b, 0, "(i, j) -> (i, j + q)")
     refuses(sch, "is not known to be at least 0", "transform_layout", b, 0, "(i, j) -> (i, j - 1)")
     refuses(sch, "expected an index map such as", "transform_layout", b, 0, "(i, j)")
+
+
+def test_layouts_of_parameters():
+    func = elementwise()
+    sch = Schedule(func.clone())
+    sch.transform_layout("B", "A", "(i, j) -> (j, i)")
+    sch.transform_layout("C", "C", "(i, j) -> (floordiv(j, 4), i, mod(j, 4))", pad_value=9)
+    check_valid(sch.func)
+    a = np.arange(15, dtype=np.int32).reshape(3, 5)
+    want, got = np.empty((3, 5), np.int32), np.empty((2, 3, 4), np.int32)
+    run_prim_func(func, [a, want])
+    run_prim_func(sch.func, [np.ascontiguousarray(a.T), got])
+    flat = got.transpose(1, 0, 2).reshape(3, 8)
+    np.testing.assert_array_equal(flat, np.pad(want, ((0, 0), (0, 3)), constant_values=9))
+
+
+def test_layouts_of_parameters_that_callers_know():
+    callee = parse_prim_func(
+        f"{elementwise()!s}\ntir.prim_func @caller[%n, %m](%A: !tir.buffer<[n, m], i32>, %C: !tir.buffer<[n, m], i32>) {{"
+        "  tir.call @elementwise[%n, %m](%A, %C) }"
+    )
+    message = "buffer \"A\" is a parameter, and 'tir.call' calls the function"
+    refuses(Schedule(callee), message, "transform_layout", "B", "A", "(i, j) -> (j, i)")
 
 
 def test_layout_refuses_indices_from_memory():

@@ -129,8 +129,8 @@ def test_cache_read_of_a_buffer_that_changes():
 def test_set_scope():
     sch = scheduled(elementwise(), lambda sch: sch.set_scope(sch.get_block("B"), 0, "local"))
     assert allocations(sch) == {"B": '!tir.buffer<[n, m], i32, scope = "local">'}
-    sch = scheduled(elementwise(), lambda sch: sch.set_scope(sch.get_block("C"), "B", "shared"))
-    assert allocations(sch) == {"B": '!tir.buffer<[n, m], i32, scope = "shared">'}
+    sch = scheduled(elementwise(), lambda sch: sch.set_scope(sch.get_block("C"), "B", "local"))
+    assert allocations(sch) == {"B": '!tir.buffer<[n, m], i32, scope = "local">'}
     refuses(sch, 'buffer "C" is a parameter or a view', "set_scope", sch.get_block("C"), 0, "local")
 
 
@@ -255,6 +255,13 @@ def test_cache_inplace():
 
     sch = scheduled(parse_prim_func(TWICE), transform, [{"n": 4}, {"n": 0}])
     assert list(allocations(sch)) == ["A_local"]
+
+
+def test_scopes_are_those_that_there_are():
+    sch = Schedule(matmul())
+    message = 'expected a scope of global, local, got "shared"'
+    for primitive in ("cache_read", "cache_write", "set_scope"):
+        refuses(sch, message, primitive, "C", 0, "shared")
 
 
 def test_cache_inplace_refusals():

@@ -15,7 +15,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.schedule.accesses import Access, accesses_in, written_buffers
 from tir_dialect.schedule.boxes import box_in, clipped, is_dense
-from tir_dialect.schedule.buffers import Which, check_plain_uses, read_buffer, redirect, written_buffer
+from tir_dialect.schedule.buffers import Which, check_plain_uses, check_scope, read_buffer, redirect, written_buffer
 from tir_dialect.schedule.edits import nest_of, scope_of, unique_block_name
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.moves import shape_of
@@ -47,6 +47,7 @@ def cache_read(
     Refuses a buffer that the block itself writes, that changes before other consumers have read the copy, and one that
     a block sees as a whole.
     """
+    check_scope(self, storage_scope)
     others = [self.block_named(each) if isinstance(each, str) else each for each in consumer_blocks]
     readers = list(dict.fromkeys((block.op, *(other.op for other in others))))
     source = read_buffer(self, block.op, read_buffer_index)
@@ -116,6 +117,7 @@ def cache_write(self: ScheduleState, block: Block, write_buffer_index: Which, st
     Refuses a buffer that others write, that the block updates without having started it, or of which it writes
     scattered elements.
     """
+    check_scope(self, storage_scope)
     op = block.op
     target = written_buffer(self, op, write_buffer_index)
     check_plain_uses(self, op, target)
@@ -154,6 +156,7 @@ def cache_inplace(
     Refuses a buffer that the block only reads, that others use in the innermost loop, and one of which the block uses
     a view.
     """
+    check_scope(self, storage_scope)
     op = block.op
     buffer = read_buffer(self, op, read_buffer_index)
     if buffer not in written_buffers(op):

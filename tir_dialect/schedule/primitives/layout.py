@@ -1,10 +1,11 @@
-"""The order in which the elements of allocated buffers are stored."""
+"""The order in which the elements of buffers are stored."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
@@ -42,21 +43,21 @@ def transform_layout(
     index_map: IndexMapLike,
     pad_value: float | None = None,
 ) -> None:
-    """Stores element `[i, j]` of an allocated buffer at the indices that a map gives, in all accesses.
+    """Stores element `[i, j]` of a buffer at the indices that a map gives, in all accesses.
 
     rewrite:
         B = alloc [n, m];                B[i, j] = ...; ... = B[i, j]
         -> B = alloc [ceildiv(n, 4), m, 4];  B[i // 4, j, i % 4] = ...; ... = B[i // 4, j, i % 4]
 
     The map is text, `"(i, j) -> (floordiv(i, 4), j, mod(i, 4))"`, or a function of dimensions. Elements that it leaves
-    free are filled with `pad_value`, or are not defined.
+    free are filled with `pad_value`, or are not defined. Of a parameter this is another function, which takes the
+    elements in the new order; what is free of one that is only read is the caller's.
 
-    Refuses parameters, maps that send two elements to one place, and accesses by vectors, views, calls, or at indices
-    that come from memory.
+    Refuses parameters of functions that others in the module call, a `pad_value` for those that are read and written,
+    maps that send two elements to one place, and accesses by vectors, views, calls, or at indices from memory.
     """
     value = any_buffer(self, block.op, buffer)
-    allocation = own_allocation(self, value)
-    kind = allocation.buffer_type
+    kind = _layout_of(self, value)
     try:
         wanted = IndexMap.of(index_map, kind.rank)
     except ValueError as error:
@@ -66,11 +67,37 @@ def transform_layout(
     self.record_as(index_map, wanted)
     shape = mapped_shape(self, wanted, kind.shape)
     accesses = [_access(self, use.operation, value) for use in value.uses]
-    retype(allocation.buffer, BufferType(shape, kind.dtype, scope=kind.scope, align=kind.align))
+    fills = pad_value is not None and self.space.prover.equal(product(shape), product(kind.shape)) is not True
+    if fills and not isinstance(value.owner, AllocBufferOp):
+        fills = _is_output(self, value)
+    value = retype(value, BufferType(shape, kind.dtype, scope=kind.scope, align=kind.align))
     for access in accesses:
         _rewrite(self, access, wanted)
-    if pad_value is not None and self.space.prover.equal(product(shape), product(kind.shape)) is not True:
-        _fill(self, allocation, pad_value)
+    if pad_value is not None and fills:
+        _fill(self, value, pad_value)
+
+
+def _layout_of(self: ScheduleState, buffer: SSAValue) -> BufferType:
+    """The type of an allocated buffer, or of a parameter of a function that nobody else calls; refuses others."""
+    if buffer.owner is not self.func.body.block:
+        return own_allocation(self, buffer).buffer_type
+    module, name = self.func.parent_op(), self.func.sym_name.data
+    for op in () if module is None else module.walk():
+        if any(_names(attribute, name) for attribute in op.properties.values()) and op is not self.func:
+            raise self.error(f"buffer \"{buffer.name_hint}\" is a parameter, and '{op.name}' calls the function")
+    return SSAValue.get(buffer, type=BufferType).type
+
+
+def _names(attribute: Attribute, name: str) -> bool:
+    return isinstance(attribute, SymbolRefAttr) and attribute.root_reference.data == name
+
+
+def _is_output(self: ScheduleState, buffer: SSAValue) -> bool:
+    """Whether a parameter is written; refuses one that is read, too."""
+    written = any(isinstance(use.operation, StoreOp) for use in buffer.uses)
+    if written and any(isinstance(use.operation, LoadOp) for use in buffer.uses):
+        raise self.error(f'buffer "{buffer.name_hint}" is a parameter that is read and written, so it cannot be filled')
+    return written
 
 
 def _access(self: ScheduleState, op: object, buffer: SSAValue) -> _Access:
@@ -96,10 +123,10 @@ def _rewrite(self: ScheduleState, access: _Access, index_map: IndexMap) -> None:
     Rewriter.replace_op(op, new)
 
 
-def _fill(self: ScheduleState, allocation: AllocBufferOp, number: float) -> None:
-    """Stores a number to all elements of a buffer where it is allocated."""
-    kind, buffer = allocation.buffer_type, allocation.buffer
-    first = allocation.next_op
+def _fill(self: ScheduleState, buffer: SSAValue, number: float) -> None:
+    """Stores a number to all elements of a buffer where it is allocated, or at the start of the function."""
+    kind = SSAValue.get(buffer, type=BufferType).type
+    first = buffer.owner.next_op if isinstance(buffer.owner, Operation) else self.func.body.block.first_op
     while isinstance(first, AllocBufferOp) or (first is not None and is_index_op(first)):
         first = first.next_op
     if first is None:
@@ -117,4 +144,4 @@ def _fill(self: ScheduleState, allocation: AllocBufferOp, number: float) -> None
         return op.results[0]
 
     body.add_op(StoreOp(emit_constant(insert, number, lookup(kind.dtype).type), buffer, body.args))
-    insert_nest(self, block, whole(buffer), hints, point, allocation.location)
+    insert_nest(self, block, whole(buffer), hints, point)

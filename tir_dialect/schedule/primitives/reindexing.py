@@ -15,7 +15,7 @@ from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.schedule.buffers import Which, access_of, check_plain_uses, read_buffer, written_buffer
+from tir_dialect.schedule.buffers import Which, access_of, check_plain_uses, check_scope, read_buffer, written_buffer
 from tir_dialect.schedule.clones import Cloner, check_cloneable
 from tir_dialect.schedule.edits import nest_of, unique_block_name
 from tir_dialect.schedule.handles import Block, is_inside
@@ -82,6 +82,7 @@ def reindex_cache_read(
 
     Refuses what `reindex` refuses, and maps that use other iterators than the access, or send two elements to one.
     """
+    check_scope(self, storage_scope)
     return _copy(self, block, read_buffer_index, True, lambda use: _mapped(self, use, index_map, storage_scope))
 
 
@@ -98,6 +99,7 @@ def reindex_cache_write(
 
     Refuses what `reindex` refuses, and maps that use other iterators than the access, or send two elements to one.
     """
+    check_scope(self, storage_scope)
     return _copy(self, block, write_buffer_index, False, lambda use: _mapped(self, use, index_map, storage_scope))
 
 
