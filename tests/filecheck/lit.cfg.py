@@ -2,10 +2,12 @@ import os
 import sys
 from pathlib import Path
 
-import lit.formats
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.support.forked_tools import ForkedTools
 
 config.name = "xdsl-relax"
-config.test_format = lit.formats.ShTest(execute_external=False)
+config.test_format = ForkedTools("relax-opt", "relax-translate", "filecheck")
 config.suffixes = [".mlir", ".py.test"]
 config.test_source_root = os.path.dirname(__file__)
 config.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -1,0 +1,120 @@
+"""A lit format that starts nothing anew for our tools: they run in a fork of lit, which has loaded them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache, reduce
+from importlib.metadata import entry_points
+from tempfile import TemporaryFile
+from typing import Any
+
+from lit import Test, TestRunner
+from lit.formats import ShTest
+from lit.ShUtil import Pipeline, ShParser
+
+from lowering.registry import dialect_factories, pass_factories
+
+Pipe = Sequence[Sequence[str]]
+"""Commands, each of which reads what the one before writes."""
+
+
+class ForkedTools(ShTest):
+    """RUN lines that are pipes of the named console scripts run in one fork for each test.
+
+    Those of other tests go to the shell of lit, and so does a test that fails in the fork: what a test says is what
+    the shell makes of it, and how it failed is reported as always.
+    """
+
+    def __init__(self, *tools: str):
+        super().__init__()
+        self._tools = tools
+        _load(tools)
+
+    def execute(self, test: Any, lit_config: Any) -> Any:
+        pipes = _pipes(test)
+        ours = pipes and all(command[0] in self._tools for pipe in pipes for command in pipe)
+        if ours and not lit_config.noExecute and _pass_in_a_fork(pipes, test):
+            return Test.Result(Test.PASS)
+        return super().execute(test, lit_config)
+
+
+def _load(tools: Sequence[str]) -> None:
+    """Loads all that the tools may import later, so that it is in every fork."""
+    for load in (*dialect_factories().values(), *pass_factories().values()):
+        load()
+    for tool in tools:
+        _entry(tool)
+    gc.collect()
+    gc.freeze()
+
+
+@cache
+def _entry(tool: str) -> Callable[[], object]:
+    """The function of a console script."""
+    (script,) = entry_points(group="console_scripts", name=tool)
+    return script.load()
+
+
+def _pipes(test: Any) -> Sequence[Pipe]:
+    """The RUN lines; none if one of them is more than a pipe of plain commands."""
+    script = TestRunner.parseIntegratedTestScript(test)
+    if isinstance(script, Test.Result):
+        return ()
+    substitutions = TestRunner.getDefaultSubstitutions(test, *TestRunner.getTempPaths(test))
+    lines = TestRunner.applySubstitutions(script, substitutions, recursion_limit=test.config.recursiveExpansionLimit)
+    parsed = [ShParser(re.fullmatch(TestRunner.kPdbgRegex, line)[2], pipefail=True).parse() for line in lines]
+    return [[command.args for command in line.commands] for line in parsed] if all(map(_is_plain, parsed)) else ()
+
+
+def _is_plain(line: Any) -> bool:
+    """Whether a line has no operators, redirections or patterns."""
+    return isinstance(line, Pipeline) and all(
+        not command.redirects and all(isinstance(arg, str) for arg in command.args) for command in line.commands
+    )
+
+
+def _pass_in_a_fork(pipes: Sequence[Pipe], test: Any) -> bool:
+    """Whether all of the pipes succeed within the time for a test, where and with the environment that lit says."""
+    if (child := os.fork()) != 0:
+        return os.waitpid(child, 0)[1] == 0
+    failed = 1
+    try:
+        signal.alarm(test.config.maxIndividualTestTime)
+        os.chdir(os.path.dirname(test.getExecPath()))
+        os.environ.clear()
+        os.environ.update(test.config.environment)
+        with open(os.devnull, "w") as sys.stderr:
+            os.dup2(sys.stderr.fileno(), 2)
+            for pipe in pipes:
+                reduce(_output, pipe, b"")
+        failed = 0
+    finally:
+        os._exit(failed)
+
+
+def _output(given: bytes, command: Sequence[str]) -> bytes:
+    """What a command writes when it reads `given`; exits with its status if it fails."""
+    with TemporaryFile() as stdin, TemporaryFile() as stdout:
+        stdin.write(given)
+        stdin.seek(0)
+        os.dup2(stdin.fileno(), 0)
+        os.dup2(stdout.fileno(), 1)
+        with open(0, closefd=False) as sys.stdin, open(1, "w", closefd=False) as sys.stdout:
+            _run(command)
+        stdout.seek(0)
+        return stdout.read()
+
+
+def _run(command: Sequence[str]) -> None:
+    """Does what the console script does, and exits only to say that it failed."""
+    sys.argv = list(command)
+    try:
+        sys.exit(_entry(command[0])())
+    except SystemExit as end:
+        if end.code:
+            raise
