@@ -15,11 +15,11 @@ from xdsl.ir import SSAValue
 from lowering.codegen.background import Background, few_collections
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.elf import object_symbols
-from lowering.codegen.kernels import KernelOptions, Kernels, compile_prim_funcs
+from lowering.codegen.kernels import KernelOptions, KernelPlan, Kernels, plan_kernels
 from lowering.deferred.options import set_options
 from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.locations import names, place
-from lowering.native.objects import function_object, runtime_object, wrapper_object
+from lowering.native.objects import Making, function_code, runtime_object, wrapper_code
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.to_vm.allocate_registers import AllocateRegistersPass
 from lowering.verify.module import verify_program
@@ -70,10 +70,11 @@ def compile_program(
         (RelaxToVMPass if options.opt_level else RelaxToVMPlainPass).run(Context(), lowered, target)
         set_options(lowered, target, options.opt_level)
         constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
-        kernels = compile_prim_funcs(
-            lowered, target, cache=cache, options=options, progress=progress, background=background
-        )
-        made = _Build(lowered, kernels, weights, runtime)
+        plan = plan_kernels(lowered, target, cache, options)
+        # Before the kernels, so that LLVM's thread always has work while these are prepared.
+        functions = background.submit(_functions(lowered, mode, plan))
+        kernels = plan.start(background, progress=progress)
+        made = _Build(lowered, kernels, weights, functions, runtime)
         return Program(made.native() if mode == "native" else made.bytecode(), constants)
 
 
@@ -84,6 +85,10 @@ class _Build:
     module: ModuleOp
     kernels: Kernels
     weights: Mapping[str, tvm_ffi.Tensor]
+
+    functions: Future[bytes]
+    """The module's functions, or wrappers of the kernels."""
+
     runtime: Future[bytes]
     """The run-time support, which every program needs once."""
 
@@ -91,16 +96,11 @@ class _Build:
     def target(self) -> Target:
         return self.kernels.target
 
-    @property
-    def cache(self) -> CodeCache:
-        return self.kernels.cache
-
     def native(self) -> Executable:
         """Functions and kernels as machine code."""
         builder = ExecBuilder()
         builder.set_metadata(self._metadata("native"))
-        functions = function_object(self.module, self.target, self.kernels.symbols, self.cache)
-        for item in self._objects([*self.kernels.objects.values(), functions]):
+        for item in self._objects():
             builder.add_native_object(item)
         constants = {op.sym_name.data: op for op in self.module.ops if isinstance(op, ConstantSymbolOp)}
         pool = ConstantPool(builder, constants, self.weights)
@@ -113,10 +113,7 @@ class _Build:
 
     def bytecode(self) -> Executable:
         """Functions as instructions, kernels as machine code behind wrappers that check their arguments."""
-        native: list[NativeObject] = []
-        if self.kernels.symbols:
-            wrappers = wrapper_object(_kernels(self.module), self.target, self.kernels.symbols, self.cache)
-            native = self._objects([*self.kernels.objects.values(), wrappers])
+        native = self._objects() if self.kernels.symbols else []
         AllocateRegistersPass().apply(Context(), self.module)
         return emit_executable(
             self.module,
@@ -126,9 +123,9 @@ class _Build:
             describe=_describe,
         )
 
-    def _objects(self, objects: list[bytes]) -> list[NativeObject]:
-        """Objects that are linked with each other and with the run-time support."""
-        code = [*objects, self.runtime.result()]
+    def _objects(self) -> list[NativeObject]:
+        """Kernels, functions and the run-time support, which are linked with each other."""
+        code = [*self.kernels.objects.values(), self.functions.result(), self.runtime.result()]
         return [NativeObject(self.target.code_key(), "elf", data, tuple(object_symbols(data).defined)) for data in code]
 
     def _metadata(self, mode: Mode) -> Metadata:
@@ -137,6 +134,13 @@ class _Build:
             for kernel in _kernels(self.module)
         )
         return Metadata(mode, self.target.code_key() if mode == "native" or signatures else "", signatures)
+
+
+def _functions(module: ModuleOp, mode: Mode, plan: KernelPlan) -> Making:
+    """The functions of a module as machine code; in `bytecode`, what calls its kernels."""
+    if mode == "native":
+        return function_code(module, plan.target, plan.symbols, plan.cache)
+    return wrapper_code(_kernels(module), plan.target, plan.symbols, plan.cache)
 
 
 def _kernels(module: ModuleOp) -> Iterator[PrimFuncOp]:

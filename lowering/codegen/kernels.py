@@ -120,6 +120,36 @@ class Kernels:
         return data
 
 
+@dataclass(frozen=True)
+class KernelPlan:
+    """The prim_funcs of a module whose code has a name, and is still to be made."""
+
+    symbols: Mapping[str, str]
+    """Symbol in the object file of each public prim_func; equal functions share one."""
+
+    signatures: Mapping[str, KernelSignature]
+    target: Target
+    cache: CodeCache
+    kernels: Mapping[str, _Kernel]
+    """What is compiled, by symbol."""
+
+    def start(
+        self, background: Background, *, extern: Mapping[str, int] | None = None, progress: TextIO | None = None
+    ) -> Kernels:
+        """Lowers every kernel, while LLVM is at work on those before it; it may be afterwards too.
+
+        `progress`, a terminal, gets a bar if that takes long. Raises `PassFailedException` at an op that has no
+        lowering.
+        """
+        pending: dict[str, Future[bytes]] = {}
+        bar = ProgressBar(progress, "kernels")
+        for number, (symbol, kernel) in enumerate(self.kernels.items()):
+            bar.show(number, len(self.kernels), kernel.group[0].sym_name.data)
+            pending[symbol] = kernel.start(background)
+        bar.close()
+        return Kernels(self.symbols, pending, self.signatures, self.target, self.cache, extern or {})
+
+
 def compile_prim_funcs(
     module: ModuleOp,
     target: Target | None = None,
@@ -127,53 +157,36 @@ def compile_prim_funcs(
     cache: CodeCache | None = None,
     options: KernelOptions = DEFAULT_OPTIONS,
     extern: Mapping[str, int] | None = None,
-    progress: TextIO | None = None,
-    background: Background | None = None,
 ) -> Kernels:
     """Compile every public prim_func of a module, which is left as it is, for the host or another target.
 
-    `progress`, a terminal, gets a bar if that takes long. With a `background`, LLVM may still be at work afterwards.
-
     Raises `PassFailedException` at an op that has no lowering, and `CodegenError` if LLVM rejects the code.
     """
-    target = target or Target.host()
-    cache = cache or default_cache()
-    if background is not None:
-        return _compile_all(module, target, cache, options, extern or {}, progress, background)
-    with Background() as own:
-        kernels = _compile_all(module, target, cache, options, extern or {}, progress, own)
+    plan = plan_kernels(module, target or Target.host(), cache or default_cache(), options)
+    with Background() as background:
+        kernels = plan.start(background, extern=extern)
         for data in kernels.pending.values():
             data.result()
         return kernels
 
 
-def _compile_all(
-    module: ModuleOp,
-    target: Target,
-    cache: CodeCache,
-    options: KernelOptions,
-    extern: Mapping[str, int],
-    progress: TextIO | None,
-    background: Background,
-) -> Kernels:
+def plan_kernels(module: ModuleOp, target: Target, cache: CodeCache, options: KernelOptions) -> KernelPlan:
+    """Finds the public prim_funcs of a module and what their code will be called."""
     fingerprint = Fingerprint()
     salt = f"{_salt(target)} {options.key()}"
     symbols: dict[str, str] = {}
-    pending: dict[str, Future[bytes]] = {}
+    kernels: dict[str, _Kernel] = {}
     choose = _choices(target, options)
-    groups, bar = list(kernel_groups(module)), ProgressBar(progress, "kernels")
-    for number, group in enumerate(groups):
-        bar.show(number, len(groups), group[0].sym_name.data)
+    groups = list(kernel_groups(module))
+    for group in groups:
         choice = choose(group)
         parts = [salt, *(fingerprint(op, ("sym_name",) if op is group[0] else ()) for op in group)]
         key = cache_key(parts if choice is None else [*parts, choice.text()])
         symbol = symbols[group[0].sym_name.data] = f"relax_{key[:32]}"
-        if symbol not in pending:
-            make = _Kernel(cache, key, group, symbol, target, replace(options, choice=choice))
-            pending[symbol] = make.start(background)
-    bar.close()
+        if symbol not in kernels:
+            kernels[symbol] = _Kernel(cache, key, group, symbol, target, replace(options, choice=choice))
     signatures = {group[0].sym_name.data: kernel_signature(group[0]) for group in groups}
-    return Kernels(symbols, pending, signatures, target, cache, extern)
+    return KernelPlan(symbols, signatures, target, cache, kernels)
 
 
 def _choices(target: Target, options: KernelOptions) -> Callable[[Sequence[PrimFuncOp]], Choice | None]:

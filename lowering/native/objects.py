@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -22,30 +23,34 @@ FUNCTION_OPTIONS = CompileOptions(opt_level=2)
 """Functions of the virtual machine are calls and checks: loops are in the kernels."""
 
 
-def function_object(
+Making: TypeAlias = Callable[[], bytes]
+"""What lets LLVM make an object, on any thread; raises `CodegenError` if LLVM rejects the code."""
+
+
+def function_code(
     module: ModuleOp, target: Target, symbols: Mapping[str, str] | None = None, cache: CodeCache | None = None
-) -> bytes:
-    """The object of the functions of a vm module, which is left as it is, for `load_functions`.
+) -> Making:
+    """Lowers the functions of a vm module, which is left as it is, to an object for `load_functions`.
 
     `symbols` has the names of kernels in their objects; the module may hold the prim_funcs, which tell the types of
     scalars. Raises `InvalidModule` as `convert-vm-to-llvm` does.
     """
     text = llvm_text(ModuleOp(lower_functions(module, symbols)))
-    return _compiled(text, target, FUNCTION_OPTIONS, cache)
+    return lambda: _compiled(text, target, FUNCTION_OPTIONS, cache)
 
 
-def wrapper_object(
+def wrapper_code(
     prim_funcs: Iterable[PrimFuncOp],
     target: Target,
     symbols: Mapping[str, str] | None = None,
     cache: CodeCache | None = None,
-) -> bytes:
-    """The object of functions through which public kernels are called with sizes, tensors and scalars."""
+) -> Making:
+    """An object of functions through which public kernels are called with sizes, tensors and scalars."""
     functions = list(prim_funcs)
     wrappers = kernel_wrappers(functions)
     kernels = known_kernels(functions, symbols or {})
     text = llvm_text(ModuleOp(lower_functions(wrappers, kernels=kernels)))
-    return _compiled(text, target, CompileOptions(opt_level=1), cache)
+    return lambda: _compiled(text, target, CompileOptions(opt_level=1), cache)
 
 
 def runtime_object(target: Target, cache: CodeCache | None = None) -> bytes:

@@ -19,7 +19,7 @@ from lowering.codegen.loader import load_objects
 from lowering.native.abi import RUNTIME
 from lowering.native.compatibility import runs_on
 from lowering.native.loading import load_executable, load_functions
-from lowering.native.objects import function_object, runtime_object, wrapper_object
+from lowering.native.objects import function_code, runtime_object, wrapper_code
 from lowering.native.runtime_text import TEXTS, format_string, runtime_text
 from lowering.parsing import parse_module
 from tir_dialect.ops.function import PrimFuncOp
@@ -61,7 +61,7 @@ def kernels():
 def wrapped(kernels):
     functions = [op for op in parse_module(KERNELS).ops if isinstance(op, PrimFuncOp)]
     target = Target.host()
-    objects = [wrapper_object(functions, target, kernels.symbols), runtime_object(target), *kernels.objects.values()]
+    objects = [wrapper_code(functions, target, kernels.symbols)(), runtime_object(target), *kernels.objects.values()]
     return load_functions(load_objects(objects), {})
 
 
@@ -124,7 +124,7 @@ vm.func @main(%o : !vm.object) -> !vm.object attributes {arg_names = ["x"]} {
 @pytest.fixture
 def executable(kernels) -> Executable:
     target = Target.host()
-    code = function_object(parse_module(KERNELS + FUNCTIONS), target, kernels.symbols)
+    code = function_code(parse_module(KERNELS + FUNCTIONS), target, kernels.symbols)()
     builder = ExecBuilder()
     builder.set_metadata(Metadata(mode="native"))
     for data in (code, runtime_object(target), *kernels.objects.values()):
@@ -171,7 +171,7 @@ def test_a_shared_library_that_lacks_something(kernels, tmp_path):
     }"""
     builder = ExecBuilder()
     builder.set_metadata(Metadata(mode="native"))
-    for data in (function_object(parse_module(text), Target.host()), runtime_object(Target.host())):
+    for data in (function_code(parse_module(text), Target.host())(), runtime_object(Target.host())):
         builder.add_native_object(NativeObject(Target.host().code_key(), "elf", data, ("__tvm_ffi_main",)))
     builder.declare_function("main", FunctionKind.NATIVE, [])
     builder.get().export_library(tmp_path / "m.so")
