@@ -21,6 +21,7 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import has_no_effects
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
@@ -127,7 +128,7 @@ def _collect(ops: Iterable[Operation], program: Program) -> bool:
             if block is None:
                 return False
             program.nests.append((op, block))
-        elif op.regions or not has_no_effects(op) or isinstance(op, LoadOp):
+        elif op.regions or not has_no_effects(op) or isinstance(op, LoadOp | BufferViewOp):
             return False
         else:
             program.header.append(op)

@@ -185,3 +185,19 @@ tir.prim_func @chosen[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<
     }
   }
 }
+
+// What sees the memory of another buffer is left to its own loops: accesses of both may meet.
+// CHECK-LABEL: tir.prim_func @views
+tir.prim_func @views[%n, %m](%A: !tir.buffer<[n, m], f32>, %C: !tir.buffer<[n, m], f32>) {
+  // CHECK: tir.for (%i) in (%k) {
+  // CHECK-NEXT: tir.block "copy"
+  %F = tir.flatten %A
+  %G = tir.view %C : !tir.buffer<[n * m], f32>
+  %k = tir.dim n * m
+  tir.for (%i) in (%k) {
+    tir.block "copy" (%v = spatial %i in %k) {
+      %a = tir.load %F[%v]
+      tir.store %a, %G[%v]
+    }
+  }
+}
