@@ -36,3 +36,49 @@ def test_floats_that_are_no_numbers(target: str):
     x = np.array([np.nan, np.inf, -np.inf, -0.0, 1e30, 65519, 65520, 1e-8], np.float32)
     with np.errstate(all="ignore"):
         PROGRAMS.check(f"f32_{target}", [x], x.astype(DTYPES[target]))
+
+
+BYTES = {
+    ("f32", "i32"): "[n]",
+    ("f32", "ui8"): "[2, 2 * n]",
+    ("i8", "f64"): "[floordiv(n, 8)]",
+    ("i64", "i1"): "[8 * n]",
+    ("i1", "bf16"): "[floordiv(n, 2)]",
+    ("f16", "f16"): "[n - 1]",
+}
+VIEWS = Programs(
+    {
+        f"{source}_{target}": (
+            f"%x: !relax.tensor<[n], {source}>",
+            f"%s = relax.shape {shape}; relax.reinterpret %x, %s dtype = {target}",
+        )
+        for (source, target), shape in BYTES.items()
+    }
+    | {
+        "rest": (
+            "%x: !relax.tensor<[n, 3], i32>, %k: !relax.prim<i64, m>",
+            "%s = relax.shape [m]; relax.reinterpret %x, %s dtype = i16 offset = 12 * n - 2 * m",
+        ),
+        "bytes_of": (
+            "%x: !relax.tensor<*, _>",
+            "%s = relax.shape [4]; relax.reinterpret %x, %s dtype = ui8 offset = 4",
+        ),
+    }
+)
+
+
+@pytest.mark.parametrize("pair", BYTES)
+def test_bytes(pair: tuple[str, str]):
+    source, target = pair
+    x = np.random.default_rng(2).integers(0, 2 if source == "i1" else 64, 8 * DTYPES[source]().itemsize, np.uint8)
+    x = x.view(DTYPES[source])
+    seen = x[:-1] if source == target else x.view(np.uint8) != 0 if target == "i1" else x.view(DTYPES[target])
+    VIEWS.check("_".join(pair), [x], seen.reshape(2, -1) if target == "ui8" else seen)
+
+
+def test_bytes_of_the_end():
+    x = random("i32", 4, 3, low=-100000, high=100000)
+    for count in (0, 1, 7):
+        VIEWS.check("rest", [x, count], x.view(np.int16).ravel()[24 - count :])
+    VIEWS.check("bytes_of", [x], x.ravel().view(np.uint8)[4:8])
+    VIEWS.check("bytes_of", [x.astype(np.float64)], x.astype(np.float64).ravel().view(np.uint8)[4:8])

@@ -7,6 +7,7 @@ import ast
 from xdsl.ir import OpResult, SSAValue
 
 from relax_dialect.builder.expr import Expr
+from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.calls import call_match_shape
 from relax_dialect.frontend.tvmscript.declarations import declarations
 from relax_dialect.frontend.tvmscript.evaluator import items_of
@@ -14,6 +15,7 @@ from relax_dialect.frontend.tvmscript.expressions import ExpressionReader, Shape
 from relax_dialect.frontend.tvmscript.scope import ModuleRef, Unbound
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from tir_dialect.dims import constant
 from tir_dialect.name_hints import as_name_hint
 
 
@@ -34,7 +36,33 @@ class BindingReader(ExpressionReader):
         if self._is_module_alias(node.value):
             self._bind(target, ModuleRef())
             return
+        if self._binds_some(target, node.value):
+            return
         self._bind(target, self.value(node.value))
+
+    def _binds_some(self, target: ast.expr, value: ast.expr) -> bool:
+        """Binds `n, x = T.int64(), f(x)`: dimensions and values side by side; whether it was that."""
+        if not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
+            return False
+        pairs = list(zip(target.elts, value.elts, strict=False))
+        declared = [declarations(self.aliases, *pair) for pair in pairs]
+        if not any(declared) or len(target.elts) != len(value.elts):
+            return False
+        values = [None if found else self.value(each) for found, each in zip(declared, value.elts, strict=True)]
+        for found, (place, _), each in zip(declared, pairs, values, strict=True):
+            if found:
+                self._declare(place, found[0][1])
+            else:
+                self._bind(place, each)
+        return True
+
+    def _condition(self, node: ast.expr) -> Expr:
+        """A truth value; a tensor of one element stands for that."""
+        value = self.read(node)
+        dims = value.type.known_dims if isinstance(value.type, TensorType) else None
+        if not dims or any(dim != constant(1) for dim in dims):
+            return value
+        return self.emit(node, lambda: function_of(operator_classes()["relax.reshape"])(value, []))
 
     def _match_shape_targets(self, target: ast.expr, value: ast.expr) -> list[ast.expr] | None:
         """The names in `n, m = R.match_shape(x.shape)`, the form of the first texts; else `None`."""

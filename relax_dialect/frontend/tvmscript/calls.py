@@ -15,12 +15,14 @@ from relax_dialect.frontend.tvmscript.image_calls import IMAGE_FORMS
 from relax_dialect.frontend.tvmscript.layout_calls import LAYOUT_FORMS
 from relax_dialect.frontend.tvmscript.loss_calls import LOSS_FORMS
 from relax_dialect.frontend.tvmscript.memory_calls import MEMORY_FORMS
+from relax_dialect.frontend.tvmscript.python_calls import PYTHON_FORMS
+from relax_dialect.frontend.tvmscript.reduction_calls import REDUCTION_FORMS
 from relax_dialect.frontend.tvmscript.scope import FunctionRef
 from relax_dialect.frontend.tvmscript.static import describe
 from relax_dialect.frontend.tvmscript.tir_calls import call_dps_packed, call_tir, call_tir_inplace
 from relax_dialect.frontend.tvmscript.values import VALUE_FORMS
 from relax_dialect.frontend.tvmscript.vision_calls import VISION_FORMS
-from relax_dialect.frontend.tvmscript.vm_builtins import VM_BUILTINS
+from relax_dialect.frontend.tvmscript.vm_builtins import VM_BUILTINS, Builtin
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.refine import refine
@@ -42,6 +44,8 @@ def call_function(reader: ExpressionReader, node: ast.Call) -> object:
         return reader.emit(node, lambda: value.astype(reader.dtype(target)))
     callee = reader.value(node.func)
     arguments = [reader.read(each) for each in Arguments(reader.source, node, "the call", "*arguments").rest]
+    if isinstance(callee, Builtin):
+        return reader.emit(node, lambda: callee.call(*arguments))
     if isinstance(callee, FunctionRef):
         return reader.program.call(reader, node, callee.name, arguments)
     if isinstance(callee, Expr) and isinstance(callee.type, FuncType):
@@ -112,12 +116,13 @@ def _builtin_with_ctx(reader: ExpressionReader, node: ast.Call) -> object:
     return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=info))
 
 
-def _invoke(reader: ExpressionReader, node: ast.Call) -> object:
-    """`R.invoke_closure(f, (x,), ty_args=...)`."""
-    given = Arguments(reader.source, node, "R.invoke_closure", "closure args ty_args", _TYPES)
+def _invoke(reader: ExpressionReader, node: ast.Call, *, pure: bool) -> object:
+    """`R.invoke_closure(f, (x,), ty_args=...)`, or `R.invoke_pure_closure`."""
+    name = "R.invoke_pure_closure" if pure else "R.invoke_closure"
+    given = Arguments(reader.source, node, name, "closure args ty_args", _TYPES)
     function, args = reader.read(given.require("closure")), given.require("args")
     if not isinstance(function.type, FuncType):
-        function = reader.refine(node, function, FuncType(None))
+        function = reader.refine(node, function, FuncType(None, pure=pure))
     arguments = [reader.expr(args, each) for each in reader.fields(args, reader.value(args))]
     result = reader.emit(node, lambda: function(*arguments))
     return _refined(reader, node, result, _result_type(reader, given) or ObjectType())
@@ -206,7 +211,10 @@ def _effect(reader: ExpressionReader, node: ast.Call, name: str, arguments: Sequ
 
 def _extern_func(reader: ExpressionReader, node: ast.Call) -> object:
     given = Arguments(reader.source, node, "R.ExternFunc", "global_symbol ty")
-    name, info = reader.text(given.require("global_symbol")), reader.types.optional(given.get("ty"))
+    name = reader.text(given.require("global_symbol"))
+    if name in VM_BUILTINS:
+        return Builtin(VM_BUILTINS[name])
+    info = reader.types.optional(given.get("ty"))
     if info is not None and not isinstance(info, FuncType):
         raise VerifyException(f"expected the type of a function, got {info}")
     return reader.emit(node, lambda: reader.builder.extern_func(name, info))
@@ -226,6 +234,8 @@ FORMS: Mapping[str, Form] = {
     **VISION_FORMS,
     **VALUE_FORMS,
     **MEMORY_FORMS,
+    **PYTHON_FORMS,
+    **REDUCTION_FORMS,
     "call_tir": call_tir,
     "call_tir_inplace": call_tir_inplace,
     "call_tir_with_grad": call_tir,
@@ -236,8 +246,8 @@ FORMS: Mapping[str, Form] = {
     "call_inplace_packed": lambda reader, node: _packed(reader, node, "R.call_inplace_packed"),
     "call_py_func": lambda reader, node: _packed(reader, node, "R.call_py_func"),
     "call_builtin_with_ctx": _builtin_with_ctx,
-    "invoke_closure": _invoke,
-    "invoke_pure_closure": _invoke,
+    "invoke_closure": lambda reader, node: _invoke(reader, node, pure=False),
+    "invoke_pure_closure": lambda reader, node: _invoke(reader, node, pure=True),
     "make_closure": _make_closure,
     "match_cast": _match_cast,
     "match_shape": _match_shape,

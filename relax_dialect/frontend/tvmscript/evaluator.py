@@ -70,6 +70,9 @@ DIM_FUNCTIONS: Mapping[str, Callable[[Dim, Dim], Dim]] = {
 }
 """Functions of `T` on dimensions, which are never negative: there, truncation is rounding down."""
 
+VALUE_AT: Mapping[str, int] = {"meta_var": 0, "const": 0, "IntImm": 1, "FloatImm": 1}
+"""Functions of which the text means one argument: what keeps TVM from making a variable, numbers of a dtype."""
+
 
 class StaticError(ValueError):
     """Arithmetic that has no result; the caller adds the place."""

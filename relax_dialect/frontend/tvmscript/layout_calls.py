@@ -42,20 +42,21 @@ def _number(reader: ExpressionReader, node: ast.expr) -> float:
 
 
 def read_index_map(reader: ExpressionReader, node: ast.expr) -> AffineMap:
-    """The map that a lambda of indices describes, alone or in `T.index_map`."""
+    """The map that a lambda of indices describes, alone or in `T.index_map`, there or by its name."""
     if isinstance(node, ast.Call) and reader.aliases.name_in("tir", node.func) == "index_map":
         node = Arguments(reader.source, node, "T.index_map", "mapping inverse_index_map index_dtype").require("mapping")
-    if not isinstance(node, ast.Lambda) or not _has_plain_parameters(node.args):
+    found = reader.program.plain.get(node.id) if isinstance(node, ast.Name) else node
+    if not isinstance(found, ast.Lambda) or not _has_plain_parameters(found.args):
         reader.fail(node, "expected an index map such as lambda i, j: (j, i)")
-    indices = [f"index${place}" for place in range(len(node.args.args))]
+    node, indices = found.body, [f"index${place}" for place in range(len(found.args.args))]
     static = StaticReader(reader.source, reader.aliases, reader.scope)
     with reader.scope.inner():
-        for parameter, index in zip(node.args.args, indices, strict=True):
+        for parameter, index in zip(found.args.args, indices, strict=True):
             reader.scope.bind(parameter.arg, symbol(index))
-        value = static.value(node.body)
-    outputs = [static.to_dim(node.body, each) for each in items_of(value) or (value,)]
+        value = static.value(node)
+    outputs = [static.to_dim(node, each) for each in items_of(value) or (value,)]
     places = {index: AffineExpr.dimension(place) for place, index in enumerate(indices)}
-    return AffineMap(len(indices), 0, tuple(_affine(reader, node.body, each, places) for each in outputs))
+    return AffineMap(len(indices), 0, tuple(_affine(reader, node, each, places) for each in outputs))
 
 
 def _has_plain_parameters(parameters: ast.arguments) -> bool:

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from xdsl.ir import Attribute
 
 from relax_dialect.builder.expr import Expr
-from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.scope import FunctionRef
 from relax_dialect.frontend.tvmscript.static import describe
-from relax_dialect.frontend.tvmscript.view_calls import view_as
-from relax_dialect.inference import DEFAULT_PROVER
+from relax_dialect.frontend.tvmscript.vm_builtins import view
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, StorageTensorOp
 from relax_dialect.struct_info.types import ShapeType, TensorType
-from tir_dialect.dims import Dim, product, symbol
+from tir_dialect.dims import Dim, constant, product, symbol
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
@@ -79,32 +77,25 @@ def _kill(reader: ExpressionReader, node: ast.Call) -> object:
 
 
 def _view(reader: ExpressionReader, node: ast.Call) -> object:
-    """`R.memory.view(x, shape, dtype, offset)`: a reshape where it shows all elements as they are."""
+    """`R.memory.view(x, shape, dtype, offset)`: a reshape where it shows all elements as they are, else a copy."""
     given = Arguments(reader.source, node, "R.memory.view", "data shape dtype relative_byte_offset")
     value = reader.read(given.require("data"))
-    info = value.type if isinstance(value.type, TensorType) else TensorType(None, None)
-    shape_node, dtype_node, offset_node = (_given(given, name) for name in ("shape", "dtype", "relative_byte_offset"))
-    dtype = info.dtype if dtype_node is None else _dtype(reader, dtype_node)
-    offset = 0 if offset_node is None else reader.dim(offset_node).constant_value
-    if offset is None:
-        reader.fail(offset_node or node, "expected an offset that is known when the text is read")
-    if dtype != info.dtype or offset:
-        dims = info.dims if shape_node is None else _dims(reader, shape_node)
-        return view_as(reader, node, value, TensorType(dims, dtype), offset)
-    if shape_node is None:
-        return value
-    target = reader.shape(shape_node, reader.value(shape_node))
-    if not isinstance(target, Expr) and info.known_dims is not None:
-        counts = product(target), product(info.known_dims)
-        if DEFAULT_PROVER.equal(*counts) is False:
-            return view_as(reader, node, value, TensorType(target, dtype), offset)
-    return reader.emit(node, lambda: function_of(operator_classes()["relax.reshape"])(value, target))
+    value = reader.refine(node, value, TensorType(None, None))
+    shape_node, dtype_node, offset_node = (_given(reader, given, name) for name in _VIEWED)
+    dtype = None if dtype_node is None else _dtype(reader, dtype_node)
+    offset = constant(0) if offset_node is None else reader.dim(offset_node)
+    shape = value if shape_node is None else reader.shape(shape_node, reader.value(shape_node))
+    return reader.emit(node, lambda: view(value, shape, dtype, offset))
 
 
-def _given(given: Arguments, name: str) -> ast.expr | None:
-    """An argument that is not `None`."""
+_VIEWED = ("shape", "dtype", "relative_byte_offset")
+
+
+def _given(reader: ExpressionReader, given: Arguments, name: str) -> ast.expr | None:
+    """An argument that is not `None`; nor the empty tuple, which stands for it once the call has all arguments."""
     node = given.get(name)
-    return None if isinstance(node, ast.Constant) and node.value is None else node
+    is_empty = isinstance(node, ast.Call) and not node.args and reader.aliases.name_in("relax", node.func) == "tuple"
+    return None if is_empty or (isinstance(node, ast.Constant) and node.value is None) else node
 
 
 def _call_tir_dyn(reader: ExpressionReader, node: ast.Call) -> object:

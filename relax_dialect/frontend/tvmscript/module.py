@@ -57,7 +57,7 @@ class Contents:
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
     modules: list[ast.ClassDef] = field(default_factory=list[ast.ClassDef])
     attributes: dict[str, object] = field(default_factory=dict[str, object])
-    plain: dict[str, ast.FunctionDef] = field(default_factory=dict[str, ast.FunctionDef])
+    plain: dict[str, ast.FunctionDef | ast.Lambda] = field(default_factory=dict[str, ast.FunctionDef | ast.Lambda])
 
 
 class ModuleReader:
@@ -147,6 +147,8 @@ class ModuleReader:
         if found := declarations(self._aliases, target, value):
             for place, name, _ in found:
                 self._static.declare(place, name)
+        elif isinstance(target, ast.Name) and isinstance(value, ast.Lambda):
+            self._contents.plain[target.id] = value
         elif isinstance(target, ast.Name):
             try:
                 self._constants.bind(target.id, self._static.value(value))
@@ -189,7 +191,8 @@ class ModuleReader:
 
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}
-        impure = impure_functions(self._aliases, nodes)
+        kernels = [name for name, func in program.prim.items() if func.result is None]
+        impure = impure_functions(self._aliases, nodes, kernels)
         for name, node in nodes.items():
             options = self._contents.functions[name].options
             pure = options.get("pure", name not in impure)

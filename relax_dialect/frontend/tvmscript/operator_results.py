@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import i1, i32, i64
+from xdsl.ir import Attribute
 
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
@@ -79,7 +80,50 @@ def _middle(x: Expr, length: Dim, axis: int) -> tuple[Expr, Expr]:
     return _op("gather_elements")(x, places, axis=axis), places
 
 
-FUNCTIONS: Mapping[str, Callable[..., object]] = {"median": _median, "nn.batch_norm": _batch_norm}
+def _of_truth(name: str) -> Callable[..., object]:
+    """A sum or product, also of truth values: those are counted, and what comes out is a truth value again."""
+
+    def make(x: Expr, *, dtype: Attribute | None = None, **rest: Any) -> object:
+        given = {} if dtype is None else {"dtype": dtype}
+        if not isinstance(x.type, TensorType) or x.type.dtype != i1:
+            return _op(name)(x, **rest, **given)
+        counted = _op(name)(_op("astype")(x, dtype or i32), **rest)
+        return counted if dtype is not None else _op("astype")(counted, i1)
+
+    return make
+
+
+def _squeeze(x: Expr, axes: Sequence[int] | None = None) -> Expr:
+    """Dimensions that are known not to be 1 stay, as in PyTorch."""
+    dims = x.type.dims if isinstance(x.type, TensorType) else None
+    if axes is None or dims is None:
+        return _op("squeeze")(x, axes)
+    ones = [axis for axis in axes if not -len(dims) <= axis < len(dims) or _may_be_one(dims[axis])]
+    return _op("squeeze")(x, ones) if ones or not axes else x
+
+
+def _may_be_one(dim: Dim | None) -> bool:
+    return dim is None or dim.constant_value in (None, 1)
+
+
+def _adaptive_pool(name: str) -> Callable[..., object]:
+    """Without a size of its own the result has the data's: each window is one element."""
+
+    def make(x: Expr, output_size: Sequence[int] | None = None, **rest: Any) -> object:
+        return x if output_size is None else _op(name)(x, output_size, **rest)
+
+    return make
+
+
+_ADAPTIVE = [f"nn.adaptive_avg_pool{count}d" for count in (1, 2, 3)]
+
+FUNCTIONS: Mapping[str, Callable[..., object]] = {
+    "median": _median,
+    "nn.batch_norm": _batch_norm,
+    "squeeze": _squeeze,
+    **{name: _of_truth(name) for name in ("cumprod", "cumsum", "prod", "sum")},
+    **{name: _adaptive_pool(name) for name in _ADAPTIVE},
+}
 """What stands for an operator that takes other arguments than ours."""
 
 RESULTS: Mapping[str, Adapter] = {

@@ -68,6 +68,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 _POOL = "x pool_size strides padding dilation ceil_mode count_include_pad layout out_layout"
 
+_ADAPTIVE = "x output_size=None layout out_layout"
+
 SIGNATURES: Mapping[str, str] = MappingProxyType(
     {
         "argsort": "x axis descending dtype=i32",
@@ -76,6 +78,9 @@ SIGNATURES: Mapping[str, str] = MappingProxyType(
         "image.resize2d": "x size roi layout method coordinates rounding cubic_alpha=-0.75 cubic_exclude "
         "extrapolation_value out_dtype",
         "index_put": "x indices values accumulate",
+        "nn.adaptive_avg_pool1d": _ADAPTIVE,
+        "nn.adaptive_avg_pool2d": _ADAPTIVE,
+        "nn.adaptive_avg_pool3d": _ADAPTIVE,
         "nn.attention": "q k v bias scale causal_mask window_size",
         "nn.attention_bias": "q k v bias scale causal_mask window_size",
         "nn.avg_pool1d": _POOL.replace("count_include_pad", "count_include_pad=True"),
@@ -96,7 +101,7 @@ IGNORED: Mapping[str, Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {
         "nn.group_norm": {"center": (True, 1), "scale": (True, 1)},
         "nn.instance_norm": {"center": (True, 1), "scale": (True, 1)},
-        "unique": {"sorted": (True, 1)},
+        "unique": {"sorted": ()},
     }
 )
 """Arguments of TVM's that we have not, with the values that mean what we do; any value if there are none."""

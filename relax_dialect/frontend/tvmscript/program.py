@@ -94,8 +94,9 @@ class Program:
         self.type_params: Mapping[int, str] = {}
         self.findings = Findings()
         """What is wrong in the text."""
-        self.plain: Mapping[str, ast.FunctionDef] = {}
-        """Functions without a decorator, which only `R.emit_te` reads."""
+        self._rotations: dict[tuple[str, int], str] = {}
+        self.plain: Mapping[str, ast.FunctionDef | ast.Lambda] = {}
+        """Functions without a decorator, which are read where they are applied: index maps, tensor expressions."""
 
     def __contains__(self, name: object) -> bool:
         return name in self.relax or name in self.prim
@@ -131,9 +132,25 @@ class Program:
         return reader.emit(node, lambda: self._builder.call(name, *arguments))
 
     def closure(self, reader: ExpressionReader, node: ast.AST, name: str, captured: Sequence[Expr]) -> Expr:
-        """A relax function as a value, its first parameters bound."""
+        """A relax function as a value, its last parameters bound."""
         self._require_relax(reader, node, name, "a PrimFunc is no value")
-        return reader.emit(node, lambda: self._builder.make_closure(name, *captured))
+        return reader.emit(node, lambda: self._builder.make_closure(self._rotated(name, len(captured)), *captured))
+
+    def _rotated(self, name: str, count: int) -> str:
+        """A function with the last parameters of another first: ours are bound from the front, TVM's from the back."""
+        callee = self._builder.functions.value_type(name)
+        types = list(callee.params)
+        rest = len(types) - count
+        if count == 0 or rest <= 0:
+            return name
+        if (name, count) not in self._rotations:
+            params = {f"p{at % len(types)}": types[at % len(types)] for at in range(rest, rest + len(types))}
+            made = self._builder.get_unique_name(f"{name}_of_last")
+            with self._builder.function(made, params, ret=callee.ret, private=True, pure=callee.pure) as function:
+                values = function.params[count:] + function.params[:count]
+                self._builder.emit_func_output(self._builder.call(name, *values))
+            self._rotations[name, count] = made
+        return self._rotations[name, count]
 
     def function_value(self, reader: ExpressionReader, node: ast.AST, name: str) -> Expr:
         """A relax function as a value."""

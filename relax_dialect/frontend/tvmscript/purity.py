@@ -6,7 +6,7 @@ Only what the text shows is asked; the verifier has the last word.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from relax_dialect.frontend.tvmscript.names import Aliases, dotted
 
@@ -75,15 +75,18 @@ def impure_calls(aliases: Aliases, node: ast.FunctionDef) -> bool:
     return calls.impure
 
 
-def impure_functions(aliases: Aliases, functions: Mapping[str, ast.FunctionDef]) -> set[str]:
-    """The functions that have effects, by themselves or through others; those that declare it are the caller's."""
+def impure_functions(aliases: Aliases, functions: Mapping[str, ast.FunctionDef], kernels: Collection[str]) -> set[str]:
+    """The functions that have effects, by themselves or through others; those that declare it are the caller's.
+
+    `kernels` are PrimFuncs, whose call by name writes memory.
+    """
     callers: dict[str, list[str]] = {}
     pending: list[str] = []
     for name, node in functions.items():
         calls = _Calls(aliases, node)
         for statement in node.body:
             calls.visit(statement)
-        if calls.impure or _takes_impure_functions(node, calls.callees):
+        if calls.impure or not calls.callees.isdisjoint(kernels) or _takes_impure_functions(node, calls.callees):
             pending.append(name)
         for callee in calls.callees & functions.keys():
             callers.setdefault(callee, []).append(name)

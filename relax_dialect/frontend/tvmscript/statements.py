@@ -177,7 +177,7 @@ class StatementReader(BindingReader):
     def _branch(self, node: ast.If, whole: Sequence[ast.stmt]) -> None:
         if self.in_dataflow:
             self.fail(node, "a dataflow region has no branches; end it before the if")
-        condition = self.read(node.test)
+        condition = self._condition(node.test)
         bound = bound_names(node.body), bound_names(node.orelse)
         used = self._used_outside(whole, node)
         shared = [name for name in bound[0] if name in bound[1] and (name in used or name == bound[0][-1])]
@@ -209,7 +209,7 @@ class StatementReader(BindingReader):
 
     def _returning_branch(self, node: ast.If, rest: Sequence[ast.stmt], whole: Sequence[ast.stmt]) -> Expr:
         """An `if` that ends the function, with what follows it as part of the branch that does not return."""
-        condition = self.read(node.test)
+        condition = self._condition(node.test)
         arms = [*node.body], [*node.orelse]
         for arm in arms:
             if not any(isinstance(each, ast.Return) or (isinstance(each, ast.If) and returns(each)) for each in arm):

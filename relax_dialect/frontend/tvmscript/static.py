@@ -180,8 +180,11 @@ class StaticReader:
         self.fail(node, "`and` and `or` are not taken here; on tensors use R.logical_and, R.logical_or")
 
     def call(self, node: ast.Call) -> object:
-        """A call: of a dtype on a number, or of a function on dimensions."""
+        """A call: of a dtype on a number, of a function on dimensions, or of what Python alone sees."""
         name = self.aliases.name_in("tir", node.func)
+        place = evaluator.VALUE_AT.get(name or self.aliases.name_in("ir", node.func) or "")
+        if place is not None and place < len(node.args):
+            return self.value(node.args[place])
         if isinstance(node.func, ast.Name) and node.func.id not in self.scope:
             name = node.func.id if node.func.id in evaluator.DIM_FUNCTIONS else name
         if name is None or node.keywords:

@@ -39,6 +39,8 @@ def emit_te(reader: ExpressionReader, node: ast.Call) -> object:
     keywords = [each for each in node.keywords if each.arg not in _HINTS]
     if name is not None:
         rest = [rest[place] for place in _TOPI_ORDER[name]] if len(rest) == len(_TOPI_ORDER.get(name, ())) else rest
+        if name == "trilu":
+            name, rest, keywords = _triangle(reader, node, rest, keywords)
         return call_operator(reader, ast.copy_location(ast.Call(function, rest, keywords), node), name)
     definition = _definition(reader, function)
     arguments = [reader.value(each) for each in rest]
@@ -47,6 +49,16 @@ def emit_te(reader: ExpressionReader, node: ast.Call) -> object:
     expressions = TensorExpressionReader(reader.source, reader.aliases, _constants(reader))
     callee = expressions.function(definition)
     return reader.emit(node, lambda: reader.builder.emit_te(callee, *arguments, name_hint=hint, **named))
+
+
+def _triangle(
+    reader: ExpressionReader, node: ast.Call, rest: list[ast.expr], keywords: list[ast.keyword]
+) -> tuple[str, list[ast.expr], list[ast.keyword]]:
+    """`topi.trilu(x, k, upper)` as an operator."""
+    call = ast.copy_location(ast.Call(node.func, rest, keywords), node)
+    given = Arguments(reader.source, call, "topi.trilu", "data k upper")
+    name = "triu" if reader.value(given.require("upper")) else "tril"
+    return name, [given.require("data"), given.require("k")], []
 
 
 def _definition(reader: ExpressionReader, node: ast.expr) -> ast.Lambda | ast.FunctionDef:

@@ -26,7 +26,15 @@ from tir_dialect.types import BufferType
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
 
-_OUT = {"out_ty": "out", "out_sinfo": "out", "output_shape": "out", "output_dtype": "dtype", "gvar": "func"}
+_OUT = {
+    "out_ty": "out",
+    "ty_args": "out",
+    "sinfo_args": "out",
+    "out_sinfo": "out",
+    "output_shape": "out",
+    "output_dtype": "dtype",
+    "gvar": "func",
+}
 _PARAMETERS = "func args out tir_vars dtype te_grad_name te_grad_kwargs"
 
 
@@ -51,7 +59,7 @@ class DestinationCall:
         if self._is_swapped(value, out_node):
             args_node, out_node = out_node, args_node
             value = reader.value(args_node)
-        self.arguments = [reader.value(args_node)] if isinstance(value, Expr) else list(reader.fields(args_node, value))
+        self.arguments = list(reader.fields(args_node, value))
         self._args_node = args_node
         self.shape: Expr | None = None
         self.several = False
@@ -77,8 +85,8 @@ class DestinationCall:
 
     def _results(self, node: ast.expr) -> list[TensorType]:
         if self._is_type(node):
-            self.several = isinstance(node, ast.List)
             infos = self.reader.types.several(node)
+            self.several = isinstance(node, ast.List) and len(infos) != 1
             return [self._tensor(node, info) for info in infos]
         if isinstance(node, ast.List | ast.Tuple) and node.elts and isinstance(node.elts[0], ast.Tuple | ast.List):
             self.several = True

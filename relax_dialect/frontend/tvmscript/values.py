@@ -67,8 +67,11 @@ def _shape(reader: ExpressionReader, node: ast.Call) -> object:
 
 
 def _tuple(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.tuple(x, y)`, or `R.Tuple([x, y])`, as Python makes it."""
     fields = Arguments(reader.source, node, "R.tuple", "*fields").rest
-    return tuple(reader.value(each) for each in fields)
+    if len(fields) == 1 and isinstance(fields[0], ast.List):
+        fields = fields[0].elts
+    return reader.elements(fields)
 
 
 def _prim_value(reader: ExpressionReader, node: ast.Call) -> object:

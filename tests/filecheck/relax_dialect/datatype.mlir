@@ -17,3 +17,21 @@ relax.func @astype[%n](%x: !relax.tensor<[n, _], f32>, %u: !relax.tensor<*, _>) 
   %2 = relax.astype %u dtype = ui8
   relax.return %0
 }
+
+// Of unknown bytes, of a known shape.
+// CHECK-LABEL: relax.func @reinterpret[
+// CHECK-NEXT:      %s = relax.shape [4, n]
+// CHECK-NEXT:      %0 = relax.reinterpret %x, %s dtype = i8
+// CHECK-NEXT:      %1 = relax.reinterpret %x, %s offset = 4 * n
+// CHECK-NEXT:      %2 = relax.reinterpret %u, %s dtype = f16
+// TYPES-LABEL: sym_name = "reinterpret"
+// TYPES: "relax.reinterpret"{{.*}} -> !relax.tensor<[4, n], i8>
+// TYPES: "relax.reinterpret"{{.*}} -> !relax.tensor<[4, n], f32>
+// TYPES: "relax.reinterpret"{{.*}} -> !relax.tensor<[4, n], f16>
+relax.func @reinterpret[%n](%x: !relax.tensor<[9, n], f32>, %u: !relax.tensor<*, _>) -> !relax.object {
+  %s = relax.shape [4, n]
+  %0 = relax.reinterpret %x, %s dtype = i8
+  %1 = relax.reinterpret %x, %s offset = 4 * n
+  %2 = relax.reinterpret %u, %s dtype = f16
+  relax.return %0
+}
