@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import DecodeError, EncodeError, Message
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
@@ -27,6 +27,9 @@ MAX_CHECKED_ELEMENTS = 1 << 10
 
 MAX_CHECKED_BYTES = 1 << 30
 """Models that are larger even so are not handed to it at all."""
+
+CHECK_ERRORS = (onnx.checker.ValidationError, onnx.defs.SchemaError, EncodeError, RuntimeError, ValueError)
+"""What the checker of the onnx package raises: errors of its own, of serialization, and of the C++ library."""
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
@@ -92,11 +95,14 @@ def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     _check_versions(model)
     try:
         bare = _without_elements(model.proto)
-        if bare.ByteSize() <= MAX_CHECKED_BYTES:
-            check = cast("Callable[[ModelProto], None]", onnx.checker.check_model)
+    except UnicodeDecodeError as error:
+        raise OnnxImportError(f"the model is malformed: a name is no text: {error}") from error
+    if bare.ByteSize() <= MAX_CHECKED_BYTES:
+        check = cast("Callable[[ModelProto], None]", onnx.checker.check_model)
+        try:
             check(bare)
-    except Exception as error:
-        raise OnnxImportError(f"the model is malformed: {str(error).strip()}") from error
+        except CHECK_ERRORS as error:
+            raise OnnxImportError(f"the model is malformed: {str(error).strip()}") from error
     return model
 
 
