@@ -58,11 +58,46 @@ def _create_view(value: Expr, shape: Expr, dtype: Expr, offset: Expr) -> Expr:
     return view(value, shape, owner.value, place.value)
 
 
+def _to_device(value: Expr, kind: Expr, number: Expr) -> Expr:
+    """The same value, which is on the CPU already."""
+    if (_known(kind, "the kind of a device"), _known(number, "the number of a device")) != (_CPU, 0):
+        raise ValueError("the CPU is the only device: expected R.prim_value(1), R.prim_value(0)")
+    return value
+
+
+def _known(value: Expr, what: str) -> int:
+    """A number that the text says."""
+    number = value.type.value if isinstance(value.type, PrimType) else None
+    if number is None or number.constant_value is None:
+        raise ValueError(f"{what} has to be known when the text is read, got {value.type}")
+    return number.constant_value
+
+
+def _tuple_get_item(fields: Expr, index: Expr) -> Expr:
+    return fields[_known(index, "the index of a field")]
+
+
+def _tuple_reset_item(fields: Expr, index: Expr) -> Expr:
+    """The tuple with null in a place; TVM's function changes the one that it gets."""
+    place = _known(index, "the index of a field")
+    kept = [_operator("relax.null")() if number == place else field for number, field in enumerate(fields)]
+    return _operator("relax.tuple")(*kept)
+
+
+_CPU = 1
+"""DLPack's number of the kind of device."""
+
 VM_BUILTINS: Mapping[str, Callable[..., Any]] = {
     "runtime.TVMTensorCreateView": _create_view,
     "vm.builtin.copy": _copy,
+    "vm.builtin.ensure_zero_offset": _copy,
+    "vm.builtin.make_tuple": _operator("relax.tuple"),
+    "vm.builtin.null_value": _operator("relax.null"),
     "vm.builtin.reshape": _operator("relax.reshape"),
     "vm.builtin.shape_of": _operator("relax.shape_of"),
     "vm.builtin.tensor_to_shape": _operator("relax.tensor_to_shape"),
+    "vm.builtin.to_device": _to_device,
+    "vm.builtin.tuple_getitem": _tuple_get_item,
+    "vm.builtin.tuple_reset_item": _tuple_reset_item,
 }
 """What `R.call_packed("<name>", ...)` or a call of `R.ExternFunc("<name>")` emits in place of the call."""

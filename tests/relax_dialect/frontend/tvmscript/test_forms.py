@@ -303,11 +303,38 @@ def test_functions_of_the_run_time_library_are_operators():
             a = R.call_packed("vm.builtin.copy", x, ty_args=(R.Tensor(("n", 4), "float32")))
             b = R.call_packed("vm.builtin.reshape", a, R.shape([8]), ty_args=[R.Tensor((8,), "float32")])
             k = R.call_pure_packed("vm.builtin.tensor_to_shape", s, ty_args=(R.Shape(ndim=3),))
-            return R.reshape(b, k), R.call_packed("vm.builtin.shape_of", a, ty_args=R.Shape(ndim=2))
+            t = R.call_packed("vm.builtin.tuple_reset_item", (a, s), R.prim_value(1), ty_args=(R.Object,))
+            c = R.call_packed("vm.builtin.tuple_getitem", t, R.prim_value(0), ty_args=(R.Tensor(("n", 4), "float32")))
+            d = R.call_packed("vm.builtin.to_device", c, R.prim_value(1), R.prim_value(0), ty_args=(R.Object,))
+            return R.reshape(b, k), R.call_packed("vm.builtin.shape_of", a, ty_args=R.Shape(ndim=2)), t, d
         """,
         X,
         np.array([2, 2, 2], np.int64),
     )
     assert isinstance(result, tuple)
     np.testing.assert_array_equal(result[0], X.reshape(2, 2, 2))
+    np.testing.assert_array_equal(result[2][0], X)
+    assert result[2][1] is None
+    np.testing.assert_array_equal(result[3], X)
     assert tuple(result[1]) == (2, 4)
+
+
+def test_storages_count_elements_of_their_dtype():
+    text = """
+        @I.ir_module
+        class M:
+            @T.prim_func
+            def double(x: T.Buffer((2, 4), "float32"), y: T.Buffer((2, 4), "float32")):
+                for i, j in T.grid(2, 4):
+                    y[i, j] = x[i, j] * T.float32(2)
+
+            @R.function(pure=False)
+            def f(x: R.Tensor((2, 4), "float32")):
+                storage = R.vm.alloc_storage(R.shape([2 * 4]), runtime_device_index=0, dtype="float32")
+                y = R.vm.alloc_tensor(storage, offset=0, shape=R.shape([2, 4]), dtype="float32")
+                _ = M.double(x, y)
+                return y
+        """
+    np.testing.assert_array_equal(result_of(text, X), 2 * X)
+    with pytest.raises(TVMScriptError, match="expected a storage of 32 bytes, got 8"):
+        parse(dedent(text.replace('runtime_device_index=0, dtype="float32"', "runtime_device_index=0")))
