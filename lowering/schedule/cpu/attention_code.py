@@ -303,7 +303,7 @@ class PackedAttention(AttentionCode):
         code, tiles = self.code, self.tiles
         tile = code.alloc([tiles.rows, tiles.width], product.what.element, "tile")
         bounds = code.index(0), length
-        tall, low = tiles.heights
+        tall, low, *_ = tiles.heights
         with code.when(code.compare("sgt", left, low)) as branch:
             emit_tile(product, bounds, tall, element, panel.vector, tile)
         with code.otherwise(branch):

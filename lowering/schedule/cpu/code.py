@@ -123,6 +123,10 @@ class Code:
         """A comparison of indices: `slt`, `eq`, ..."""
         return self.value(arith.CmpiOp(a, self._operand(b), predicate))
 
+    def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Whether one of two conditions holds."""
+        return self.value(arith.OrIOp(a, b))
+
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         """`a` if a condition holds, else `b`."""
         return self.value(arith.SelectOp(condition, a, b))

@@ -22,7 +22,7 @@ from lowering.schedule.cpu.line_product import LineProduct, is_line_product
 from lowering.schedule.cpu.packed_product import PackedProduct
 from lowering.schedule.cpu.product import Product
 from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
-from lowering.schedule.cpu.streamed_product import MAX_ROWS, StreamedProduct, can_stream, partial_sums
+from lowering.schedule.cpu.streamed_product import StreamedProduct, can_stream, partial_sums
 from lowering.schedule.cpu.tiled import with_tiles
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -135,7 +135,7 @@ def _makes_partial_sums(product: Product) -> bool:
 
 
 def emit_product(product: Product) -> None:
-    """The code of one contraction, with its epilogue, by the way that suits the number of rows."""
+    """The code of one contraction, with its epilogue, by the way that suits the number of rows and columns."""
     if is_blocked(product):
         BlockedProduct(product).emit()
         return
@@ -151,10 +151,10 @@ def emit_product(product: Product) -> None:
     with product.batches() as spot:
         if few is None:
             PackedProduct(product).emit(spot)
-        elif product.m.constant_value is not None:
+        elif (is_best := few.is_best) is None:
             few.emit(spot)
         else:
-            with code.when(code.compare("sle", code.dim(product.m, "m"), MAX_ROWS)) as branch:
+            with code.when(is_best) as branch:
                 few.emit(spot)
             with code.otherwise(branch):
                 PackedProduct(product).emit(spot)

@@ -34,6 +34,12 @@ class DotProduct:
         self.lanes = product.tiles.lanes
         self.finish = Finish(product, None, None)
 
+    @property
+    def is_best(self) -> SSAValue | None:
+        """Whether there are few rows; `None` if that is known."""
+        m = self.product.m
+        return None if m.constant_value is not None else self.code.compare("sle", self.code.dim(m, "m"), MAX_ROWS)
+
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
         code, product = self.code, self.product

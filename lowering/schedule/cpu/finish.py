@@ -6,6 +6,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.contraction import is_chain
 from lowering.schedule.cpu.epilogue import Step
 from lowering.schedule.cpu.explicit import Explicit, Lanes
 from lowering.schedule.cpu.product import Product, Spot
@@ -27,6 +28,12 @@ class Finish:
         """A vector of sums; `count` lanes or more are on."""
         lanes = self.product.tiles.lanes
         self.product.masked(count, lanes, lambda masked: self.store_lanes(sums, spot, count if masked else None))
+
+    def ask(self, spot: Spot) -> None:
+        """Asks for the sums at a place that earlier turns left, where rows are evenly spaced."""
+        what, sums = self.product.what, self.product.kernel.flat.get(self.product.what.store.buffer)
+        if sums is not None and is_chain([what.output], what.stage.extents, what.row):
+            self.code.prefetch(sums, [self._index(spot)], 2)
 
     def store_lanes(self, sums: SSAValue, spot: Spot, on: SSAValue | None) -> None:
         """All lanes of a vector of sums, or those that are on."""

@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.column_panels import ColumnPanel, has_lines
-from lowering.schedule.cpu.contraction import is_chain
 from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.tile import Element, emit_tile
 from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.ops.memory import LoadOp
 
 
 @dataclass(frozen=True)
@@ -60,73 +60,70 @@ class PackedColumns:
         return ColumnPanel(self.product, buffer, self.offsets)
 
 
-@dataclass(frozen=True)
-class _Line:
-    """Lines of memory, one for each step along the sums."""
-
-    buffer: SSAValue
-    first: SSAValue
-    step: SSAValue
-
-
 class PackedPanel:
     """One of the panels, while strips of rows use it.
 
-    Meanwhile the next one is brought to the second-level cache, a line in each step, for one vector of columns in each
-    strip: while panels are packed, that is where its columns are; later, the packed panel.
+    Columns that lie side by side are packed while the first strip is multiplied with them, which hides how long they
+    take to come.
     """
 
     def __init__(self, columns: PackedColumns, number: SSAValue, spot: Spot, left: SSAValue, part: Part):
         """Panel `number`, which the first block of rows packs; its first column is `left`."""
-        self.columns = columns
         self.product = columns.product
         self.code = columns.code
         self.tiles = columns.tiles
-        self.number, self.spot, self.left, self.part = number, spot, left, part
+        self.spot, self.left, self.part = spot, left, part
         self.panel = columns.panel(number)
-        self.is_packed = self.code.compare("ne", part.block, 0)
-        with self.code.when(self.code.compare("eq", part.block, 0)):
-            self.panel.pack(spot, left, part.start, part.length)
+        if not self.is_packed_by_tile:
+            with self.code.when(self.code.compare("eq", part.block, 0)):
+                self.panel.pack(spot, left, part.start, part.length)
+
+    @property
+    def is_packed_by_tile(self) -> bool:
+        """Whether the first strip packs the panel: it has all rows of a tile, since few rows are not packed for."""
+        columns, kernel = self.product.what.columns, self.product.kernel
+        load = columns.value.owner
+        is_plain = isinstance(load, LoadOp) and load.buffer in kernel.flat
+        return is_plain and self.product.is_contiguous(columns, self.product.what.column)
 
     def tile(self, length: SSAValue, height: int, element: Element, tile: SSAValue, strip: SSAValue) -> None:
         """Sums of `height` rows into the buffer `tile`."""
         code, tiles = self.code, self.tiles
-        vector = code.remainder(strip, tiles.vectors)
-        lines, following, place = self._source(vector), code.add(self.number, 1), code.mul(vector, tiles.lanes)
-        moves = code.select(self.is_packed, code.index(1), code.index(0))  # else one line is asked for again and again
 
         def ask(r: SSAValue) -> None:
-            code.prefetch(self.columns.buffer, [following, code.mul(r, moves), place], 2)
-            for line in lines:
-                code.prefetch(line.buffer, [code.add(line.first, code.mul(r, line.step))], 2)
-
-        emit_tile(self.product, (code.index(0), length), height, element, self.panel.vector, tile, ask, tiles.steps)
-
-    def _source(self, vector: SSAValue) -> list[_Line]:
-        """Where the next panel is packed from, if columns are side by side; one line once all panels are packed."""
-        code, product, what, tiles = self.code, self.product, self.product.what, self.tiles
-        if not product.is_contiguous(what.columns, what.column):
-            return []
-        # The line of the first column may be that of the last one before, so the last ones are asked for.
-        left = code.add(self.left, code.sub(code.mul(code.add(vector, tiles.vectors + 1), tiles.lanes), 1))
-        places = [{**self.spot, what.column: left, what.reduced: code.add(self.part.start, r)} for r in (0, 1)]
-        lines: list[_Line] = []
-        for load, place in zip(what.columns.loads, what.columns.places, strict=True):
-            if load.buffer in product.kernel.flat:
-                first, second = (product.offset(place, at) for at in places)
-                step = code.select(self.is_packed, code.index(0), code.sub(second, first))
-                lines.append(_Line(product.kernel.flat[load.buffer], first, step))
-        return lines
-
-    def ask_output(self, strip: SSAValue) -> None:
-        """Asks for the lines of the output that the next strip adds to, where its rows are evenly spaced."""
-        code, product, what, tiles = self.code, self.product, self.product.what, self.tiles
-        sums = product.kernel.flat.get(what.store.buffer)
-        if sums is None or not is_chain([what.output], what.stage.extents, what.row):
-            return
-        top = code.add(self.part.top, code.mul(code.add(strip, 1), tiles.rows))
-        with code.loop(code.index(tiles.rows), "ahead") as i:
-            place = {**self.spot, what.row: code.add(top, i)}
             for v in range(tiles.vectors):
-                column = code.add(self.left, (v + 1) * tiles.lanes - 1)
-                code.prefetch(sums, [product.offset(what.output, {**place, what.column: column})], 2)
+                code.prefetch(self.panel.buffer, [code.add(r, NEAR), code.index(v * tiles.lanes)], 1)
+
+        steps = tiles.steps if height == tiles.rows else 1
+        emit_tile(self.product, (code.index(0), length), height, element, self.panel.vector, tile, ask, steps)
+
+    def packing_tile(self, height: int, element: Element, tile: SSAValue) -> None:
+        """The same, from columns that are not packed yet, which this does."""
+        code, product, what, tiles = self.code, self.product, self.product.what, self.tiles
+        places = [code.add(self.left, v * tiles.lanes) for v in range(tiles.vectors)]
+        counts = [code.sub(code.dim(product.n), place) for place in places]
+
+        def emit(masked: bool) -> None:
+            def vector(r: SSAValue, v: int) -> SSAValue:
+                place = {**self.spot, what.reduced: code.add(self.part.start, r), what.column: places[v]}
+                value = product.vector(what.columns, place, what.column, counts[v] if masked else None)
+                code.store(value, self.panel.buffer, [r, code.index(v * tiles.lanes)])
+                return value
+
+            emit_tile(product, (code.index(0), self.part.length), height, element, vector, tile, self._ask)
+
+        product.masked(counts[0], tiles.width, emit)
+
+    def _ask(self, r: SSAValue) -> None:
+        """Asks for the columns of a later step; the line of the first may be that of the last one before."""
+        code, product, what, tiles = self.code, self.product, self.product.what, self.tiles
+        (load,), (place,) = what.columns.loads, what.columns.places
+        later = {**self.spot, what.reduced: code.add(self.part.start, code.add(r, FAR))}
+        for v in range(tiles.vectors):
+            last = code.add(self.left, (v + 1) * tiles.lanes - 1)
+            code.prefetch(product.kernel.flat[load.buffer], [product.offset(place, {**later, what.column: last})], 2)
+
+
+NEAR, FAR = 24, 32
+"""Steps along the sums from the one that is made to the one that is asked for: from the second-level cache, and from
+further away."""

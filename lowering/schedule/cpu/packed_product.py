@@ -1,8 +1,8 @@
 """Products from packed panels: a tile of the output in registers (Goto and van de Geijn, 2008).
 
 In turns along the sums, and in sections of the columns, a block of rows is packed into the second-level cache; then
-threads take panels of columns, which the first block packs, and run the micro-kernel down the rows. What is used next
-is asked for meanwhile. Everything is in terms of symbols, so one artefact serves all sizes.
+threads take panels of columns, and run the micro-kernel down the rows. The first tile of a panel packs it. What is
+used next is asked for meanwhile. Everything is in terms of symbols, so one artefact serves all sizes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class PackedProduct:
         """The product at one place of the batch axes."""
         code, tiles = self.code, self.tiles
         rows = RowPanels(self.product, self.strips, self.step.constant_value or tiles.depth)
-        panels, parts, _ = self._units()
+        panels, parts = self._units()
         columns = None if self.given else PackedColumns(self.product, panels * parts, self.step)
         k, m = code.dim(self.k, "k"), code.dim(self.m, "m")
         with (
@@ -110,26 +110,27 @@ class PackedProduct:
 
     # Tasks: ranges of units, each a panel of columns and a part of the strips.
 
-    def _units(self) -> tuple[Dim, Dim, Dim]:
-        """How many panels a section has, in how many parts each splits the strips, and how many strips a part has."""
+    def _units(self) -> tuple[Dim, Dim]:
+        """How many panels a section has, and in how many parts each splits the strips: four or more, or all."""
         wanted = ceildiv(TASKS_PER_THREAD * (self.threads - 1), maximum(self.panels, constant(1)))
-        parts = maximum(minimum(wanted, floordiv(self.strips, constant(4))), constant(1))
-        return self.panels, parts, maximum(ceildiv(self.strips, parts), constant(1))
+        return self.panels, maximum(minimum(wanted, floordiv(self.strips, constant(4))), constant(1))
 
     def _tasks(self, rows: RowPanels, columns: PackedColumns | None, finish: Finish, spot: Spot, part: Part) -> None:
         code, threads = self.code, self.threads
-        panels, parts, height = self._units()
+        panels, parts = self._units()
         tasks = minimum(panels * parts, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         with shared_units(code, panels * parts, tasks) as (lower, upper):
             if columns is not None:
                 columns.prepare(part.start, part.length)
             before = code.mul(part.section, code.dim(panels))
             there_are = code.mul(code.sub(code.dim(self.all_panels), before), code.dim(parts))
+            strips = self._count(part)
             with code.loop(code.minimum(upper, there_are), "unit", lower=lower) as unit:
                 number, share = code.divide(unit, code.dim(parts)), code.remainder(unit, code.dim(parts))
                 here, left = self.product.panel_place(spot, code.add(before, number))
-                first = code.mul(share, code.dim(height))
-                end = code.minimum(self._count(part), code.add(first, code.dim(height)))
+                first, end = (
+                    code.divide(code.mul(each, strips), code.dim(parts)) for each in (share, code.add(share, 1))
+                )
                 if columns is None:
                     panel = GivenPanel(self.product, here, left, part.start)
                 else:
@@ -137,7 +138,8 @@ class PackedProduct:
                     is_only = code.compare("eq", code.dim(self.blocks), 1)
                     panel = PackedPanel(columns, code.select(is_only, lower, unit), here, left, part)
                 with code.loop(end, "strip", lower=first) as strip:
-                    self._strip(rows, panel, finish, (spot, here, left), strip, part)
+                    begins = code.compare("eq", code.add(part.block, strip), first)
+                    self._strip(rows, panel, finish, (spot, here, left), strip, begins, part)
 
     def _strip(
         self,
@@ -146,6 +148,7 @@ class PackedProduct:
         finish: Finish,
         spots: tuple[Spot, Spot, SSAValue],
         strip: SSAValue,
+        begins: SSAValue,
         part: Part,
     ) -> None:
         """A tile, by the smallest micro-kernel that has all its rows."""
@@ -156,14 +159,20 @@ class PackedProduct:
         element = rows.reader(spot, strip, top, part.start)
         tile = code.alloc([self.tiles.rows, self.tiles.width], product.what.element, "tile")
 
-        if isinstance(panel, PackedPanel):
-            panel.ask_output(strip)
-
         def emit(height: int) -> None:
             panel.tile(part.length, height, element, tile, strip)
 
-        self._smallest(code.sub(part.count, done), product.heights, emit)
-        store_tile(product, finish, tile, here, top, left)
+        def emit_all() -> None:
+            self._smallest(code.sub(part.count, done), product.heights, emit)
+
+        if isinstance(panel, PackedPanel) and panel.is_packed_by_tile:
+            with code.when(begins) as branch:
+                panel.packing_tile(product.heights[0], element, tile)
+            with code.otherwise(branch):
+                emit_all()
+        else:
+            emit_all()
+        store_tile(product, finish, tile, here, top, left, isinstance(panel, PackedPanel))
 
     def _smallest(self, left: SSAValue, heights: Sequence[int], emit: Callable[[int], None]) -> None:
         """The smallest micro-kernel that has `left` rows."""

@@ -10,6 +10,7 @@ from lowering.schedule.cpu.product import Product, Spot
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 
+LINE_BYTES = 64
 WAY_BYTES = 4096
 """Elements so far apart share a set of the first-level cache, which has room for fewer than a tile has rows."""
 
@@ -18,8 +19,8 @@ class RowPanels:
     """Strips `[strip, row, depth]`, or `[strip, depth, row]` where neighbouring rows are neighbours in memory.
 
     Rows of a known number, far enough from a power of two apart, are not packed at all: the micro-kernel finds their
-    elements side by side along the sums anyway. Otherwise whole vectors are copied. The rows of a strip are not a power
-    of two apart, so that the cache keeps them all. A row past the last one is the last one again.
+    elements side by side along the sums anyway. Otherwise whole vectors are copied. The rows of a strip are an odd
+    number of lines apart, so that the cache keeps them all. A row past the last one is the last one again.
     """
 
     def __init__(self, product: Product, strips: Dim, depth: int):
@@ -32,7 +33,8 @@ class RowPanels:
         self.direct = by_depth and self._is_well_spaced
         self.transposed = not by_depth and product.is_contiguous(what.rows, what.row)
         self.contiguous = by_depth or self.transposed
-        pitch = -(-depth // self.tiles.lanes) * self.tiles.lanes + 16
+        size = byte_size(what.element)
+        pitch = (-(-depth * size // LINE_BYTES) | 1) * LINE_BYTES // size
         wide = -(-self.tiles.rows // self.tiles.lanes) * self.tiles.lanes
         shape = [depth, wide] if self.transposed else [self.tiles.rows, pitch]
         if not self.direct:
@@ -91,16 +93,17 @@ class RowPanels:
 
     def _row(self, here: Spot, strip: SSAValue, i: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes
-        with code.loop(code.divide(code.add(length, lanes - 1), lanes), "v") as v:
-            r = code.mul(v, lanes)
-            on = code.sub(length, r)
-            place = {**here, what.reduced: code.add(start, r)}
 
-            def emit(masked: bool, r: SSAValue = r, on: SSAValue = on, place: Spot = place) -> None:
-                part = self.product.vector(what.rows, place, what.reduced, on if masked else None)
-                code.store(part, self.buffer, [strip, i, r])
+        def copy(r: SSAValue, on: SSAValue | None) -> None:
+            part = self.product.vector(what.rows, {**here, what.reduced: code.add(start, r)}, what.reduced, on)
+            code.store(part, self.buffer, [strip, i, r])
 
-            self.product.masked(on, lanes, emit)
+        whole = code.divide(length, lanes)
+        with code.loop(whole, "v") as v:
+            copy(code.mul(v, lanes), None)
+        done = code.mul(whole, lanes)
+        with code.when(code.compare("slt", done, length)):
+            copy(done, code.sub(length, done))
 
     def _columns(self, spot: Spot, strip: SSAValue, top: SSAValue, at: Spot, r: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes

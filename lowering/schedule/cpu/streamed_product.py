@@ -1,6 +1,6 @@
-"""Products with few rows, whose columns are read once, in order, from where they are.
+"""Products with few rows or few columns, which are read from where they are.
 
-A turn takes a few steps along the sums for all columns: memory is read line by line, as it lies there, and the sums
+A turn takes some steps along the sums for all columns: memory is read line by line, as it lies there, and the sums
 go through the first-level cache.
 """
 
@@ -15,12 +15,18 @@ from lowering.schedule.cpu.finish import Finish
 from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.tasks import shared_units
 from lowering.schedule.cpu.tile import Element, emit_tile, store_rows
-from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
+from tir_dialect.dims import ceildiv, constant, floordiv, maximum, minimum
 
 MAX_ROWS = 16
 """With more rows the packed columns are used often enough."""
+MAX_COLUMNS = 64
+"""With more columns the packed rows are."""
 DEPTH = 32
-"""Steps along the sums in a turn: as many lines of memory are read side by side."""
+"""Least steps along the sums in a turn: as many lines of memory are read side by side."""
+TURN = 8192
+"""Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them."""
+BLOCK = 256
+"""Rows of a block, which a thread takes; a multiple of all groups."""
 GROUPS = (8, 4, 1)
 """Rows that share a vector of columns once it is loaded, if half of the registers hold their sums."""
 PRODUCTS_PER_TASK = 1 << 17
@@ -28,10 +34,21 @@ PRODUCTS_PER_TASK = 1 << 17
 
 
 def can_stream(product: Product) -> bool:
-    """Whether columns lie side by side in memory and there may be few rows."""
-    rows, columns = product.m.constant_value, product.what.columns
+    """Whether columns lie side by side in memory and there may be few rows or columns."""
+    columns = product.what.columns
     beside = product.is_contiguous(columns, product.what.column) and columns.panels is None
-    return beside and (rows is None or rows <= MAX_ROWS)
+    return beside and is_small(product) is not False
+
+
+def is_small(product: Product) -> bool | None:
+    """Whether there are few rows or columns; `None` if that depends on the call.
+
+    Where only the number of rows is known there may be many columns, which are then expected.
+    """
+    rows, columns = product.m.constant_value, product.n.constant_value
+    if columns is not None and columns <= MAX_COLUMNS:
+        return True
+    return None if rows is None else rows <= MAX_ROWS
 
 
 def partial_sums(product: Product) -> bool:
@@ -46,23 +63,41 @@ class StreamedProduct:
         self.product = product
         self.code = product.code
         self.tiles = product.tiles
-        self.turns = maximum(ceildiv(product.k, constant(DEPTH)), constant(1))
+        depth = maximum(floordiv(constant(TURN), maximum(product.n, constant(1))), constant(DEPTH))
+        longest = product.what.longest
+        self.depth = depth if longest is None else minimum(depth, constant(longest))
+        self.turns = maximum(ceildiv(product.k, self.depth), constant(1))
         registers = product.kernel.target.vector_registers // 2
         self.groups = [height for height in GROUPS if height * self.tiles.vectors <= registers]
+
+    @property
+    def is_best(self) -> SSAValue | None:
+        """Whether there are few rows or columns; `None` if that is known."""
+        code, product = self.code, self.product
+        if is_small(product) is not None:
+            return None
+        few_rows = code.compare("sle", code.dim(product.m, "m"), MAX_ROWS)
+        if product.n.constant_value is not None:
+            return few_rows
+        return code.either(few_rows, code.compare("sle", code.dim(product.n, "n"), MAX_COLUMNS))
 
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
         code, product = self.code, self.product
-        panels = ceildiv(product.n, constant(self.tiles.width))
-        units = panels * product.rounds
-        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
-        with shared_units(code, units, tasks) as (lower, upper), code.loop(code.dim(self.turns), "turn") as turn:
-            start = code.mul(turn, DEPTH)
-            end = code.minimum(code.add(start, DEPTH), code.dim(product.k, "k"))
+        panels = ceildiv(product.n, constant(self.tiles.width)) * product.rounds
+        blocks = maximum(ceildiv(product.m, constant(BLOCK)), constant(1))
+        tasks = minimum(blocks * panels, product.threads(PRODUCTS_PER_TASK))
+        with (
+            shared_units(code, blocks * panels, tasks) as (lower, upper),
+            code.loop(code.dim(self.turns), "turn") as turn,
+        ):
+            start = code.mul(turn, code.dim(self.depth))
+            end = code.minimum(code.add(start, code.dim(self.depth)), code.dim(product.k, "k"))
             finish = self._finish(turn)
             with code.loop(upper, "unit", lower=lower) as unit:
-                here, left = product.panel_place(spot, unit)
-                self._groups(finish, here, left, (start, end))
+                block, panel = code.divide(unit, code.dim(panels)), code.remainder(unit, code.dim(panels))
+                here, left = product.panel_place(spot, panel)
+                self._groups(finish, here, left, (start, end), code.mul(block, BLOCK))
 
     def _finish(self, turn: SSAValue) -> Finish:
         code = self.code
@@ -71,15 +106,27 @@ class StreamedProduct:
         last = code.compare("eq", turn, code.sub(code.dim(self.turns), 1))
         return Finish(self.product, code.compare("eq", turn, 0), last)
 
-    def _groups(self, finish: Finish, spot: Spot, left: SSAValue, bounds: tuple[SSAValue, SSAValue]) -> None:
-        """All rows, in groups that share the columns once they are loaded."""
-        done = constant(0)
+    def _groups(
+        self, finish: Finish, spot: Spot, left: SSAValue, bounds: tuple[SSAValue, SSAValue], top: SSAValue
+    ) -> None:
+        """The rows of a block, in groups that share the columns once they are loaded."""
+        code = self.code
+        end = code.minimum(code.add(top, BLOCK), code.dim(self.product.m))
+        for height in self._heights():
+            after = code.add(top, code.mul(code.divide(code.sub(end, top), height), height))
+            self._group(finish, spot, left, bounds, height, top, after)
+            top = after
+
+    def _heights(self) -> list[int]:
+        """The groups that occur: where the number of rows is known, few do."""
+        known, found = self.product.m.constant_value, list[int]()
+        if known is None:
+            return self.groups
         for height in self.groups:
-            end = floordiv(self.product.m, constant(height))
-            lower = floordiv(done, constant(height))
-            if (end - lower).constant_value != 0:
-                self._group(finish, spot, left, bounds, height, lower, end)
-            done = end * height
+            if known >= height:
+                found.append(height)
+                known %= height
+        return found
 
     def _group(
         self,
@@ -88,8 +135,8 @@ class StreamedProduct:
         left: SSAValue,
         bounds: tuple[SSAValue, SSAValue],
         height: int,
-        lower: Dim,
-        end: Dim,
+        first: SSAValue,
+        end: SSAValue,
     ) -> None:
         code, product, what = self.code, self.product, self.product.what
         tile = code.alloc([height, self.tiles.width], what.element, "tile")
@@ -102,8 +149,8 @@ class StreamedProduct:
 
         # One row does little but read, which is as fast without.
         ask = partial(self._ask, spot, places) if height > 1 else None
-        with code.loop(code.dim(end), "group", lower=code.dim(lower)) as group:
-            top = code.mul(group, height)
+        with code.loop(code.divide(code.sub(end, first), height), "group") as group:
+            top = code.add(first, code.mul(group, height))
             rows = [{**spot, what.row: code.add(top, i)} for i in range(height)]
 
             def element(i: int, r: SSAValue) -> SSAValue:

@@ -110,11 +110,16 @@ class _Sums:
                 code.store(reduce(code.add_floats, values), tile, place)
 
 
-def store_tile(product: Product, finish: Finish, tile: SSAValue, spot: Spot, top: SSAValue, left: SSAValue) -> None:
-    """The rows and columns of a tile that there are; `top` and `left` are the first."""
+def store_tile(
+    product: Product, finish: Finish, tile: SSAValue, spot: Spot, top: SSAValue, left: SSAValue, ask: bool
+) -> None:
+    """The rows and columns of a tile that there are; `top` and `left` are the first.
+
+    If told so, it asks for the output of the tile below.
+    """
     code, tiles = product.code, product.tiles
     rows = code.minimum(code.sub(code.dim(product.m), top), tiles.rows)
-    store_rows(product, finish, tile, spot, (top, rows), left)
+    store_rows(product, finish, tile, spot, (top, rows), left, tiles.rows if ask else 0)
 
 
 def store_rows(
@@ -124,13 +129,17 @@ def store_rows(
     spot: Spot,
     rows: tuple[SSAValue, SSAValue],
     left: SSAValue,
+    below: int = 0,
 ) -> None:
-    """So many rows of a tile: `rows` are the first one and their number."""
+    """So many rows of a tile: `rows` are the first one and their number; asks for the output `below` each."""
     code, tiles, what = product.code, product.tiles, product.what
     n, (top, count) = code.dim(product.n), rows
     with code.loop(count, "i") as i:
-        here = {**spot, what.row: code.add(top, i)}
+        row = code.add(top, i)
+        here = {**spot, what.row: row}
         for v in range(tiles.vectors):
             place = code.add(left, v * tiles.lanes)
             sums = code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes)
             finish.store(sums, {**here, what.column: place}, code.sub(n, place))
+            if below:
+                finish.ask({**spot, what.row: code.add(row, below), what.column: code.add(place, tiles.lanes - 1)})

@@ -50,7 +50,7 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Ti
     if target.vector_registers < 32:
         vectors, heights = 2, (6, 3)
     elif target.vector_bits >= 512:
-        vectors, heights = 2, (14, 8)
+        vectors, heights = 2, (14, 8, 4)
     else:
         vectors, heights = 3, (8, 4)
     room = max(target.l1_bytes * 2 // 3, target.l2_bytes // PANELS)
@@ -72,7 +72,7 @@ def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | 
     return replace(tiles, depth=depth, height=tiles.rows * packed)
 
 
-PANELS, BLOCKS = 32, 6
+PANELS, BLOCKS = 16, 3
 """A panel of columns, and the packed rows, take such parts of the second-level cache, or a panel most of the first.
 
 Longer sums go to memory and back less often, but what is used next, and the output, need room beside them.

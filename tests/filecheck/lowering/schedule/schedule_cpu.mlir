@@ -1,7 +1,7 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"},schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// With few rows, the columns are used from where they are. Otherwise strips of rows are packed in parallel; then tasks pack panels of columns and multiply them by a tile of sums of constant size.
+// With few rows or columns, both are used from where they are. Otherwise strips of rows are packed in parallel; then the first tile of sums, of constant size, packs a panel of columns.
 // CHECK-LABEL: tir.prim_func @anything
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if
@@ -14,8 +14,9 @@
 // CHECK:           tir.load %A_1[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:           tir.store {{.*}}, %packed_rows
 // CHECK:         tir.for parallel (%task
-// CHECK:           tir.load %B_1[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:           %sums{{.*}} = tir.alloc_buffer : !tir.buffer<[6, 16], f32, scope = "local", align = 64>
+// CHECK:           tir.load %B_1[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:           tir.store {{.*}}[%r
 // CHECK:           tir.load %packed_rows
 // CHECK:           math.fma
 // CHECK:           tir.store {{.*}}, %C_1[{{.*}}] mask
