@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.schedule import Schedule, Trace
+from tir_dialect.schedule.trace import Trace
 from tir_dialect.target import Target
 
 FACTS = frozenset({"vector_bits", "vector_registers", "l1_bytes", "l2_bytes", "l3_bytes", "cores"})
@@ -26,6 +26,8 @@ class Choice:
     def schedule(self, func: PrimFuncOp, target: Target) -> None:
         """Schedules a function; `ScheduleError` for a trace that does not fit it."""
         if self.trace is not None:
+            from tir_dialect.schedule.schedule import Schedule
+
             self.trace.replay(Schedule(func))
             return
         from lowering.schedule.schedule_cpu import schedule
