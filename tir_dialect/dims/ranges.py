@@ -92,3 +92,13 @@ class Ranges:
                 return all(self._rises(operand, 1) for operand in atom.operands)
             case _:
                 return False
+
+
+class UnboundedRanges(Ranges):
+    """The same for symbols that may be any integers, also negative ones."""
+
+    def __init__(self) -> None:
+        super().__init__(Bounds())
+
+    def _of_symbol(self, name: str) -> Interval:
+        return intervals.EVERYTHING
