@@ -1,0 +1,62 @@
+"""Attention."""
+
+from __future__ import annotations
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect.dims import product
+
+_LAYOUTS = dict.fromkeys(("q_layout", "k_layout", "v_layout", "out_layout"), "BHSD")
+
+
+@converts("aten.scaled_dot_product_attention.default")
+def attention(node: Node) -> Result:
+    """`softmax(q @ transpose(k) * scale + mask) @ v`."""
+    return _attention(node)
+
+
+@converts("aten._scaled_dot_product_flash_attention_for_cpu.default")
+def flash_attention(node: Node) -> Result:
+    """The same as PyTorch decomposes it for a CPU; what only training asks for is not made."""
+    return [_attention(node), None]
+
+
+def _attention(node: Node) -> Expr:
+    if node.number("dropout_p"):
+        raise Refusal("dropout in training is random: export the module after eval()")
+    rank = node.rank("query")
+    if rank < 3:
+        raise Refusal(f"expected queries of rank 3 or more, got rank {rank}")
+    q, k, v = (_with_heads(node, name) for name in ("query", "key", "value"))
+    scale = node.number("scale") if node.has("scale") else None
+    causal = "TopLeft" if node.flag("is_causal") else None
+    mask = _mask(node)
+    if mask is None:
+        made = op.nn.attention(q, k, v, scale=scale, causal_mask=causal, **_LAYOUTS)
+    else:
+        made = op.nn.attention_bias(q, k, v, mask, scale=scale, causal_mask=causal, **_LAYOUTS)
+    return made if rank == 4 else op.reshape(made, node.out_dims())
+
+
+def _with_heads(node: Node, name: str) -> Expr:
+    """An operand by batch, head, place and feature: the leading dimensions as one batch, and heads."""
+    *lead, heads, length, features = [1, *node.shape(name)] if node.rank(name) == 3 else node.shape(name)
+    return (
+        node.tensor(name)
+        if node.rank(name) == 4
+        else op.reshape(node.tensor(name), [product(lead), heads, length, features])
+    )
+
+
+def _mask(node: Node) -> Expr | None:
+    """A mask by batch, head, query and key; what says which keys are seen stays of truth values."""
+    mask = node.optional("attn_mask")
+    if mask is None or mask.ndim == 4:
+        return mask
+    dims = node.shape("attn_mask")
+    if node.rank("query") > 4 and len(dims) > 2:
+        raise Refusal("masks of more than two dimensions over several batch dimensions are not supported")
+    return op.reshape(mask, [*[1] * (4 - len(dims)), *dims])

@@ -1,0 +1,216 @@
+"""Importing a graph: its nodes in order, what they stand for, and what could not be imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import f64, i64
+from xdsl.ir import Attribute
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.builder import BlockBuilder, BuilderError, op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.dtypes import element_type, to_array
+from relax_dialect.frontend.torch.errors import Refusal, UnsupportedOperator
+from relax_dialect.frontend.torch.library import is_node, is_symbolic, is_tensor
+from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.numbers import Numbers
+from relax_dialect.frontend.torch.program import FxNode, GraphModule
+from relax_dialect.frontend.torch.registry import Result, find, name_of
+from relax_dialect.frontend.torch.symbols import dim_of, dims_of
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect.dims import Dim
+
+MALFORMED = (
+    Refusal,
+    VerifyException,
+    BuilderError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+"""What comes of arguments that a converter, or an op, does not take."""
+
+GETITEM = "_operator.getitem"
+
+
+class Failed:
+    """Stands for the results of nodes that could not be imported."""
+
+
+@dataclass
+class Problems:
+    """The nodes that could not be imported so far, by operator and reason."""
+
+    nodes: dict[tuple[str, str], list[str]] = field(default_factory=dict[tuple[str, str], list[str]])
+
+    def add(self, operator: str, reason: str, node: str) -> None:
+        """Notes a node."""
+        self.nodes.setdefault((operator, reason), []).append(node)
+
+    def operators(self) -> list[UnsupportedOperator]:
+        """The operators of these nodes."""
+        return [UnsupportedOperator(name, tuple(nodes), reason) for (name, reason), nodes in self.nodes.items()]
+
+
+@dataclass
+class GraphImporter:
+    """Imports the nodes of one graph into the block that is open."""
+
+    bb: BlockBuilder
+    owner: GraphModule
+    """The graph, and what it names."""
+
+    problems: Problems
+    bounds: Mapping[str, tuple[int, int | None]]
+    """What is known of symbols."""
+
+    environment: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What nodes stand for: tensors, numbers, lists of these, graphs."""
+
+    floats: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    """The symbols that stand for floating-point numbers which are data."""
+
+    def within(self, owner: GraphModule, arguments: Sequence[Any]) -> GraphImporter:
+        """An importer of an inner graph, applied to arguments."""
+        inner = GraphImporter(self.bb, owner, self.problems, self.bounds, floats=self.floats)
+        inputs = [node for node in owner.graph.nodes if node.op == "placeholder"]
+        inner.environment = {node.name: value for node, value in zip(inputs, arguments, strict=True)}
+        return inner
+
+    def run(self) -> list[Any]:
+        """Imports all nodes; gives what the graph returns."""
+        for node in self.owner.graph.nodes:
+            if node.op == "output":
+                returned = self.resolved(node.args[0])
+                return cast("list[Any]", returned) if isinstance(returned, list) else [returned]
+            if node.name not in self.environment:
+                self.environment[node.name] = self._node(node)
+        return []
+
+    def resolved(self, argument: Any) -> Any:
+        """An argument of a node with what other nodes stand for."""
+        if is_node(argument):
+            return self.environment[argument.name]
+        if isinstance(argument, list | tuple):
+            return [self.resolved(each) for each in cast("Sequence[Any]", argument)]
+        return argument
+
+    # Nodes
+
+    def _node(self, node: FxNode) -> Any:
+        name = node.target if node.op == "get_attr" else name_of(node.target)
+        arguments = self.resolved([*node.args, *node.kwargs.values()])
+        if _has_failed(arguments):
+            return Failed()
+        try:
+            with self.bb.at(location_of(node)):
+                return self._attribute(node.target) if node.op == "get_attr" else self._call(node, name)
+        except MALFORMED as problem:
+            self.problems.add(name, str(problem) or type(problem).__name__, location_of(node))
+            return Failed()
+
+    def _attribute(self, path: str) -> Any:
+        found: Any = self.owner
+        for part in path.split("."):
+            found = getattr(found, part)
+        return self.bb.const(to_array(found)) if is_tensor(found) else found
+
+    def _call(self, node: FxNode, name: str) -> Any:
+        if name == GETITEM:
+            return self.resolved(node.args[0])[node.args[1]]
+        converter, said = find(name), node.meta.get("val")
+        if converter is None and is_number(said):
+            return said
+        if converter is None:
+            raise Refusal("there is no converter")
+        made = converter(Node(self, node, name, self._arguments(node)))
+        return said if made is None else self.settled(made, said)
+
+    def _arguments(self, node: FxNode) -> dict[str, Any]:
+        """Arguments by name, with defaults; those of functions without schema by their places."""
+        schema = getattr(node.target, "_schema", None)
+        if schema is None:
+            return {str(at): self.resolved(each) for at, each in enumerate(node.args)} | dict(node.kwargs)
+        given = {each.name: each.default_value for each in schema.arguments if each.has_default_value()}
+        given |= {each.name: value for each, value in zip(schema.arguments, node.args, strict=False)}
+        return {name: self.resolved(value) for name, value in (given | dict(node.kwargs)).items()}
+
+    # Results
+
+    def settled(self, result: Result, said: Any) -> Any:
+        """Results with the shapes that PyTorch says; symbols that are new are bound."""
+        if result is None or isinstance(result, Expr):
+            return self._like(result, said)
+        several = cast("Sequence[Any]", said) if isinstance(said, list | tuple) else [said]
+        return [self._like(each, of) for each, of in zip(result, several, strict=False)]
+
+    def _like(self, value: Expr | None, said: Any) -> Any:
+        if value is None or not is_tensor(said) or not isinstance(value.type, TensorType):
+            return value
+        dtype, dims = element_type(said.dtype), dims_of(said.shape)
+        if value.dtype != dtype:
+            raise Refusal(f"the converter makes elements of type {value.dtype} where PyTorch has {dtype}")
+        if value.type.known_dims is not None and list(value.type.known_dims) == dims:
+            return value
+        return self.match(value, TensorType(dims, dtype))
+
+    def match(self, value: Expr, info: StructInfo) -> Expr:
+        """A value of a type that is checked, with the symbols that are new in it bound."""
+        return self.bb.match_cast(value, info, bounds=self.bounds)
+
+    def tensor(self, value: Any, dtype: Attribute | None = None) -> Expr:
+        """A value as a tensor, of a dtype if one is given: numbers become scalars, also those that depend on sizes."""
+        if isinstance(value, Expr):
+            return value if dtype is None or value.dtype == dtype else op.astype(value, dtype)
+        if is_symbolic(value):
+            made = Numbers(self.bb, self.floats).scalar(value)
+            return made if dtype is None or made.dtype == dtype else op.astype(made, dtype)
+        if isinstance(value, bool | int | float):
+            kind = dtype or (None if isinstance(value, bool) else i64 if isinstance(value, int) else f64)
+            return self.bb.const(np.asarray(value), kind)
+        raise Refusal(f"expected a tensor or a number, got {type(value).__name__}")
+
+    def dimension(self, dim: Dim, dtype: Attribute) -> Expr:
+        """A dimension as a scalar of a dtype."""
+        if dim.constant_value is not None:
+            return self.tensor(dim.constant_value, dtype)
+        return self.tensor(Numbers(self.bb, self.floats).size(dim), dtype)
+
+    def output(self, value: Any) -> Expr:
+        """A result of the program: sizes are prim values."""
+        if value is None:
+            return op.null()
+        if isinstance(value, int) or (is_symbolic(value) and not is_float_number(value)):
+            return self.bb.prim(value if isinstance(value, int) else dim_of(value))
+        return self.tensor(value)
+
+
+def is_number(said: Any) -> bool:
+    """Whether the result of a node is a number, which says itself how it depends on sizes."""
+    return is_symbolic(said) or isinstance(said, bool | int | float)
+
+
+def is_float_number(value: Any) -> bool:
+    """Whether a symbolic number is a floating-point one."""
+    return type(value).__name__ == "SymFloat"
+
+
+def _has_failed(arguments: Iterable[Any]) -> bool:
+    return any(
+        isinstance(each, Failed) or (isinstance(each, list) and _has_failed(cast("list[Any]", each)))
+        for each in arguments
+    )
+
+
+def location_of(node: FxNode) -> str:
+    """The name of a node behind that of the module around it: `layers.0.attention/linear_3`."""
+    stack = node.meta.get("nn_module_stack")
+    path = next(reversed(stack.values()))[0] if stack else ""
+    return f"{path}/{node.name}" if path and not path.startswith("_") else node.name

@@ -1,0 +1,161 @@
+"""An exported program as a module: parameters, weights, the graph, and the results."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+
+from relax_dialect.builder import BlockBuilder
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.dtypes import element_type, to_array
+from relax_dialect.frontend.torch.errors import WAY_OUT, Refusal, TorchImportError
+from relax_dialect.frontend.torch.graph import GETITEM, MALFORMED, GraphImporter, Problems, is_number, location_of
+from relax_dialect.frontend.torch.library import is_symbolic, is_tensor, torch
+from relax_dialect.frontend.torch.program import ExportedProgram, FxNode, GraphModule, InputSpec
+from relax_dialect.frontend.torch.registry import find, name_of
+from relax_dialect.frontend.torch.symbols import bounds_of, dim_of, dims_of
+from relax_dialect.struct_info.base import StructInfo
+from relax_dialect.struct_info.types import PrimType, TensorType
+from tir_dialect.elements import MOST_IN_TEXT
+
+
+def decomposed(program: ExportedProgram) -> ExportedProgram:
+    """A program without mutation, whose operators are those of the registry and what PyTorch makes of others."""
+    library = torch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's own deprecations
+        table = library.export.default_decompositions()
+        for operator in list(table.keys()):
+            if find(name_of(operator)) is not None:
+                table.pop(operator)
+        return program.run_decompositions(table)
+
+
+@dataclass
+class Importer:
+    """Imports one program."""
+
+    program: ExportedProgram
+
+    def module(self, entry: str) -> ModuleOp:
+        """The module; raises `TorchImportError`."""
+        problems = Problems()
+        graph = self.program.graph_module
+        in_dataflow = not self._find_unsupported(graph, problems)
+        if problems.nodes:
+            raise TorchImportError.unsupported(problems.operators())
+        try:
+            return self._build(entry, in_dataflow)
+        except MALFORMED as problem:
+            raise TorchImportError(f"the program cannot be imported: {problem}") from problem
+
+    def _find_unsupported(self, graph: GraphModule, problems: Problems) -> bool:
+        """Notes the nodes, also of inner graphs, that have no converter; gives whether there are inner graphs."""
+        nested = False
+        for node in graph.graph.nodes:
+            if node.op == "get_attr":
+                inner: Any = getattr(graph, node.target, None)
+                if hasattr(inner, "graph"):
+                    nested = True
+                    self._find_unsupported(inner, problems)
+            if node.op == "call_function" and not _has_converter(node):
+                problems.add(name_of(node.target), f"there is no converter; {WAY_OUT}", location_of(node))
+        return nested
+
+    # The function
+
+    def _build(self, entry: str, in_dataflow: bool) -> ModuleOp:
+        bb, problems = BlockBuilder(), Problems()
+        bounds = bounds_of(self.program.range_constraints)
+        importer = GraphImporter(bb, self.program.graph_module, problems, bounds)
+        params = self._parameters()
+        try:
+            with bb.function(entry, params, bounds=bounds) as values:
+                importer.environment |= zip(params, values, strict=True)
+                results = self._in_dataflow(importer) if in_dataflow else self._results(importer)
+                bb.emit_func_output(results[0] if len(results) == 1 else results)
+        except _Unsupported:
+            raise TorchImportError.unsupported(problems.operators()) from None
+        return bb.finalize()
+
+    def _in_dataflow(self, importer: GraphImporter) -> list[Expr]:
+        bb = importer.bb
+        with bb.dataflow():
+            return [bb.emit_output(value) for value in self._results(importer)]
+
+    def _results(self, importer: GraphImporter) -> list[Expr]:
+        """The outputs for the user, then the new values of what the program changes."""
+        for node, spec in self._inputs():
+            if node.name not in importer.environment:
+                importer.environment[node.name] = self._constant(node, spec, importer.bb)
+        values = importer.run()
+        if importer.problems.nodes:
+            raise _Unsupported
+        specs = self.program.graph_signature.output_specs
+        last = [spec.kind.name != "USER_OUTPUT" for spec in specs]
+        ordered = sorted(range(len(values)), key=lambda at: last[at])
+        return [importer.output(values[at]) for at in ordered]
+
+    # Inputs
+
+    def _inputs(self) -> Iterator[tuple[FxNode, InputSpec]]:
+        """The inputs of the graph, and what they are."""
+        nodes = [node for node in self.program.graph_module.graph.nodes if node.op == "placeholder"]
+        return zip(nodes, self.program.graph_signature.input_specs, strict=True)
+
+    @cached_property
+    def _changed(self) -> set[str | None]:
+        """The tensors of the module that the program changes."""
+        kinds = ("BUFFER_MUTATION", "PARAMETER_MUTATION")
+        return {spec.target for spec in self.program.graph_signature.output_specs if spec.kind.name in kinds}
+
+    def _parameters(self) -> dict[str, StructInfo]:
+        """What the user gives, then the tensors of the module that change."""
+        given, changed = dict[str, StructInfo](), dict[str, StructInfo]()
+        for node, spec in self._inputs():
+            if spec.kind.name == "USER_INPUT" and (info := _type_of(node)) is not None:
+                given[node.name] = info
+            elif spec.kind.name in ("BUFFER", "PARAMETER") and spec.target in self._changed:
+                changed[node.name] = _tensor_type(node.meta["val"])
+        return given | changed
+
+    def _constant(self, node: FxNode, spec: InputSpec, bb: BlockBuilder) -> Any:
+        """An input that is known: a tensor of the module, or a value for which the program was specialised."""
+        if spec.kind.name == "USER_INPUT":
+            return getattr(spec.arg, "value", None)
+        name = spec.target or ""
+        found = self.program.state_dict.get(name, self.program.constants.get(name))
+        if not is_tensor(found):
+            raise Refusal(f"the input {node.name} is a {spec.kind.name.lower()}; tensors are supported")
+        if not list(node.users):
+            return None
+        array = to_array(found)
+        return bb.const(array, name=name if array.size > MOST_IN_TEXT else None)
+
+
+class _Unsupported(Exception):
+    """Nodes could not be imported."""
+
+
+def _has_converter(node: FxNode) -> bool:
+    name = name_of(node.target)
+    return name == GETITEM or find(name) is not None or is_number(node.meta.get("val"))
+
+
+def _type_of(node: FxNode) -> StructInfo | None:
+    """The type of what the user gives; `None` for values for which the program was specialised."""
+    said = node.meta.get("val")
+    if is_tensor(said):
+        return _tensor_type(said)
+    if is_symbolic(said):
+        return PrimType(value=dim_of(said))
+    return None
+
+
+def _tensor_type(said: Any) -> TensorType:
+    return TensorType(dims_of(said.shape), element_type(said.dtype))

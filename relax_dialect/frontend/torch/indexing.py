@@ -1,0 +1,87 @@
+"""Slices and selections."""
+
+from __future__ import annotations
+
+from relax_dialect.builder import op
+from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect import te
+from tir_dialect.dims import Dim, to_dim
+
+END = 1 << 62
+"""What is at or behind this place stands for the end of a dimension."""
+
+
+@converts("aten.slice.Tensor", "aten.slice_copy.Tensor")
+def slice_(node: Node) -> Result:
+    """Every `step`-th element from a start to an end; the tensor itself if that is all."""
+    axis, step = node.axis(), node.integer("step", 1)
+    start, end = places(node, node.shape()[axis])
+    if start.constant_value == 0 and step == 1 and list(node.shape()) == node.out_dims():
+        return node.tensor("self")
+    return op.strided_slice(node.tensor("self"), [axis], [start], [end], [step])
+
+
+def places(node: Node, length: Dim) -> tuple[Dim, Dim]:
+    """The start and end of a slice of a dimension."""
+    end = node.value("end")
+    return node.dim("start"), length if end is None or (isinstance(end, int) and end >= END) else node.dim("end")
+
+
+@converts("aten.narrow.default", "aten.narrow_copy.default")
+def narrow(node: Node) -> Result:
+    """A number of elements from a start on."""
+    start = node.dim("start")
+    return op.strided_slice(node.tensor("self"), [node.axis()], [start], [start + node.dim("length")])
+
+
+@converts("aten.select.int", "aten.select_copy.int")
+def select(node: Node) -> Result:
+    """The slice at one place of an axis."""
+    axis, index = node.axis(), node.dim("index")
+    end = to_dim(node.shape()[axis]) if index.constant_value == -1 else index + 1
+    return op.squeeze(op.strided_slice(node.tensor("self"), [axis], [index], [end]), [axis])
+
+
+@converts("aten.index_select.default")
+def index_select(node: Node) -> Result:
+    """The slices at places along an axis."""
+    index = node.tensor("index")
+    return op.take(node.tensor("self"), index if index.ndim else op.expand_dims(index, [0]), node.axis())
+
+
+@converts("aten.take.default")
+def take(node: Node) -> Result:
+    """Elements at places of the flattened tensor."""
+    return op.take(op.flatten(node.tensor("self")), node.tensor("index"), 0)
+
+
+@converts("aten.as_strided.default", "aten.as_strided_copy.default")
+def as_strided(node: Node) -> Result:
+    """Elements of memory, as distances say; the tensor is taken as it lies in memory if nothing was moved."""
+    strides, offset = node.dims("stride"), node.dim("storage_offset")
+
+    def kernel(x: te.Tensor) -> te.Tensor:
+        def place(*i: te.Expr) -> te.Expr:
+            found: te.Expr = te.cast(offset, "index")
+            for at, stride in zip(i, strides, strict=True):
+                found = found + at * te.cast(stride, "index")
+            return x[found]
+
+        return te.compute(node.out_dims(), place, name="as_strided")
+
+    return node.te(kernel, op.flatten(node.tensor("self")), name="as_strided")
+
+
+@converts("aten.unfold.default", "aten.unfold_copy.default")
+def unfold(node: Node) -> Result:
+    """Windows that slide along a dimension, their elements as last dimension."""
+    axis, step = node.axis("dimension"), node.integer("step")
+
+    def kernel(x: te.Tensor) -> te.Tensor:
+        def element(*i: te.Expr) -> te.Expr:
+            return x[(*i[:axis], i[axis] * step + i[-1], *i[axis + 1 : -1])]
+
+        return te.compute(node.out_dims(), element, name="unfold")
+
+    return node.te(kernel, node.tensor("self"), name="unfold")

@@ -1,0 +1,45 @@
+"""PyTorch, loaded when it is needed; what it gives is not typed, see `program.py`."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from importlib import import_module
+from os import PathLike, fspath
+from typing import Any
+
+from relax_dialect.frontend.torch.errors import TorchImportError
+from relax_dialect.frontend.torch.program import ExportedProgram
+
+
+@cache
+def torch() -> Any:
+    """The package; `ModuleNotFoundError` if it is not installed."""
+    return import_module("torch")
+
+
+def load_program(path: str | PathLike[str]) -> ExportedProgram:
+    """The program in a `.pt2` file; `TorchImportError` if there is none, or PyTorch cannot read it."""
+    library = torch()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what PyTorch does with its own file
+            return library.export.load(fspath(path))
+    except Exception as error:
+        raise TorchImportError(f"the file cannot be read: {error}") from error
+
+
+def is_symbolic(value: Any) -> bool:
+    """Whether a value is a number that depends on sizes."""
+    library = torch()
+    return isinstance(value, library.SymInt | library.SymFloat | library.SymBool)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor, maybe without elements."""
+    return isinstance(value, torch().Tensor)
+
+
+def is_node(value: Any) -> bool:
+    """Whether a value is a node of a graph."""
+    return isinstance(value, torch().fx.Node)

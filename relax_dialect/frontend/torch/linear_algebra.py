@@ -1,0 +1,113 @@
+"""Linear algebra."""
+
+from __future__ import annotations
+
+from xdsl.ir import Attribute
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect import te
+
+
+@converts("aten.linear.default")
+def linear(node: Node) -> Result:
+    """`x @ transpose(w) + b`."""
+    weight = node.tensor("weight")
+    made = op.matmul(node.tensor("input"), op.permute_dims(weight) if weight.ndim == 2 else weight)
+    return op.add(made, node.tensor("bias")) if node.has("bias") else made
+
+
+@converts("aten.matmul.default", "aten.linalg_matmul.default")
+def matmul(node: Node) -> Result:
+    """The matrix product; vectors are rows or columns."""
+    return op.matmul(node.tensor("self"), node.tensor("other"))
+
+
+@converts("aten.mm.default", "aten.bmm.default")
+def mm(node: Node) -> Result:
+    """The product of matrices, or of batches of them."""
+    return op.matmul(node.tensor("self"), node.tensor("mat2"))
+
+
+@converts("aten.mv.default", "aten.dot.default", "aten.vdot.default")
+def mv(node: Node) -> Result:
+    """The product of a matrix, or a vector, and a vector."""
+    name = {"mv": "vec", "dot": "tensor", "vdot": "other"}[node.name]
+    return op.matmul(node.tensor("self"), node.tensor(name))
+
+
+@converts("aten.addmm.default", "aten.addmv.default", "aten.baddbmm.default", "aten.addbmm.default")
+def addmm(node: Node) -> Result:
+    """`beta * x + alpha * a @ b`, summed over the batch by `addbmm`."""
+    names = {"addmm": ("mat1", "mat2"), "addmv": ("mat", "vec")}.get(node.name, ("batch1", "batch2"))
+    dtype = node.out_dtype()
+    made = op.matmul(node.tensor(names[0]), node.tensor(names[1]))
+    if node.name == "addbmm":
+        made = op.sum(made, [0])
+    x = _times(node, node.tensor("self"), "beta", dtype)
+    return op.add(_times(node, made, "alpha", dtype), x)
+
+
+def _times(node: Node, x: Expr, factor: str, dtype: Attribute) -> Expr:
+    return x if node.value(factor) == 1 else op.multiply(x, node.tensor(factor, dtype))
+
+
+@converts("aten.outer.default", "aten.ger.default")
+def outer(node: Node) -> Result:
+    """The products of all elements of two vectors."""
+    return op.outer(node.tensor("self"), node.tensor("vec2"))
+
+
+@converts("aten.einsum.default")
+def einsum(node: Node) -> Result:
+    """Products summed over subscripts."""
+    equation = node.text("equation").replace(" ", "")
+    operands = node.tensors("tensors" if node.has("tensors") else "operands")
+    if "..." in equation:
+        equation = _without_ellipsis(equation, [operand.ndim or 0 for operand in operands])
+    return op.einsum(operands, equation)
+
+
+def _without_ellipsis(equation: str, ranks: list[int]) -> str:
+    """The subscripts with letters for the dimensions that an ellipsis stands for."""
+    inputs, arrow, output = equation.partition("->")
+    terms = inputs.split(",")
+    free = [letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in equation]
+    counts = [rank - len(term) + 3 if "..." in term else 0 for term, rank in zip(terms, ranks, strict=True)]
+    if max(counts) > len(free):
+        raise Refusal("there are not enough letters for the dimensions of an ellipsis")
+    letters = "".join(free[: max(counts)])
+    written = [term.replace("...", letters[len(letters) - count :]) for term, count in zip(terms, counts, strict=True)]
+    if not arrow:
+        single = sorted(c for c in set(inputs) - set(".,") if inputs.count(c) == 1)
+        output = "..." + "".join(single)
+    return f"{','.join(written)}->{output.replace('...', letters)}"
+
+
+@converts("aten.bilinear.default")
+def bilinear(node: Node) -> Result:
+    """`x1 @ w[o] @ x2` for each feature `o` of the result, and a bias."""
+    lead = "abcdefgh"[: node.rank("input1") - 1]
+    operands = [node.tensor(name) for name in ("input1", "weight", "input2")]
+    made = op.einsum(operands, f"{lead}x,zxy,{lead}y->{lead}z")
+    return op.add(made, node.tensor("bias")) if node.has("bias") else made
+
+
+@converts("aten.diagonal.default", "aten.diagonal_copy.default")
+def diagonal(node: Node) -> Result:
+    """The elements on a diagonal of two dimensions, as last dimension."""
+    offset, axes = node.integer("offset"), [node.axis("dim1"), node.axis("dim2")]
+    rest = [axis for axis in range(node.rank()) if axis not in axes]
+    length = node.out_dims()[-1]
+    x = op.permute_dims(node.tensor("self"), [*rest, *axes])
+
+    def kernel(x: te.Tensor) -> te.Tensor:
+        down, right = max(-offset, 0), max(offset, 0)
+        return te.compute(
+            (*x.shape[:-2], length), lambda *i: x[(*i[:-1], i[-1] + down, i[-1] + right)], name="diagonal"
+        )
+
+    return node.te(kernel, x, name="diagonal")

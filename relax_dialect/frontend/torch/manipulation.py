@@ -1,0 +1,122 @@
+"""Tensors under other shapes, and in another order."""
+
+from __future__ import annotations
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect.dims import constant, mod
+
+
+@converts(
+    "aten._reshape_copy.default",
+    "aten._unsafe_view.default",
+    "aten.flatten.using_ints",
+    "aten.reshape.default",
+    "aten.reshape_as.default",
+    "aten.unflatten.int",
+    "aten.view.default",
+    "aten.view_as.default",
+    "aten.view_copy.default",
+)
+def reshape(node: Node) -> Result:
+    """The elements under another shape, which PyTorch says."""
+    return op.reshape(node.tensor("self"), node.out_dims())
+
+
+@converts("aten.permute.default", "aten.permute_copy.default")
+def permute(node: Node) -> Result:
+    """The dimensions in another order."""
+    return op.permute_dims(node.tensor("self"), node.axes("dims")) if node.rank() else node.tensor("self")
+
+
+@converts("aten.transpose.int", "aten.transpose_copy.int", "aten.swapaxes.default", "aten.swapdims.default")
+def transpose(node: Node) -> Result:
+    """Two dimensions exchanged."""
+    order = list(range(node.rank()))
+    names = ("dim0", "dim1") if node.has("dim0") else ("axis0", "axis1")
+    one, other = (node.axis(name) for name in names)
+    if one == other:
+        return node.tensor("self")
+    order[one], order[other] = other, one
+    return op.permute_dims(node.tensor("self"), order)
+
+
+@converts("aten.t.default", "aten.t_copy.default", "aten.numpy_T.default", "aten.mT.default")
+def matrix_transpose(node: Node) -> Result:
+    """Rows as columns."""
+    rank = node.rank()
+    if rank < 2:
+        return node.tensor("self")
+    last = [*range(rank - 2), rank - 1, rank - 2]
+    return op.permute_dims(node.tensor("self"), list(range(rank))[::-1] if node.name == "numpy_T" else last)
+
+
+@converts("aten.movedim.int", "aten.movedim.intlist")
+def movedim(node: Node) -> Result:
+    """Dimensions moved to other places."""
+    source, destination = node.axes("source"), node.axes("destination")
+    order = [axis for axis in range(node.rank()) if axis not in source]
+    for place, axis in sorted(zip(destination, source, strict=True)):
+        order.insert(place, axis)
+    return op.permute_dims(node.tensor("self"), order)
+
+
+@converts(
+    "aten.squeeze.default",
+    "aten.squeeze.dim",
+    "aten.squeeze.dims",
+    "aten.squeeze_copy.default",
+    "aten.squeeze_copy.dim",
+    "aten.squeeze_copy.dims",
+)
+def squeeze(node: Node) -> Result:
+    """Without dimensions of 1; other dimensions that are named stay."""
+    dims = node.shape()
+    axes = [axis for axis in node.axes() if dims and dims[axis].constant_value == 1]
+    return op.squeeze(node.tensor("self"), axes) if axes else node.tensor("self")
+
+
+@converts("aten.unsqueeze.default", "aten.unsqueeze_copy.default")
+def unsqueeze(node: Node) -> Result:
+    """With a new dimension of 1."""
+    return op.expand_dims(node.tensor("self"), [node.axis(new=1)])
+
+
+@converts("aten.expand.default", "aten.expand_as.default", "aten.expand_copy.default", "aten.broadcast_to.default")
+def expand(node: Node) -> Result:
+    """Repeated along dimensions of 1."""
+    dims = node.out_dims()
+    return node.tensor("self") if list(node.shape()) == dims else op.broadcast_to(node.tensor("self"), dims)
+
+
+@converts("aten.flip.default", "aten.fliplr.default", "aten.flipud.default")
+def flip(node: Node) -> Result:
+    """The elements in reverse order along axes."""
+    x, fixed = node.tensor("self"), {"fliplr": [1], "flipud": [0]}.get(node.name)
+    for axis in fixed or (node.axes("dims") if node.integers("dims") else []):
+        x = op.flip(x, axis)
+    return x
+
+
+@converts("aten.roll.default")
+def roll(node: Node) -> Result:
+    """The elements moved along axes, those at the end to the front; without axes, of the flattened tensor."""
+    x, shifts = node.tensor("self"), node.integers("shifts")
+    if not node.integers("dims"):
+        return op.reshape(_rolled(op.flatten(x), shifts[0], 0), node.out_dims())
+    for shift, axis in zip(shifts, node.axes("dims"), strict=True):
+        x = _rolled(x, shift, axis)
+    return x
+
+
+def _rolled(x: Expr, shift: int, axis: int) -> Expr:
+    """By the remainder of the shift, if the dimension is known; a symbolic one may be shorter than the shift."""
+    length = None if x.shape is None else x.shape[axis]
+    if length is None:
+        raise Refusal("a dimension of unknown size cannot be rolled")
+    cut = mod(constant(-shift), length)
+    front = op.strided_slice(x, [axis], [cut], [length])
+    return op.concat([front, op.strided_slice(x, [axis], [0], [cut])], axis)

@@ -1,0 +1,190 @@
+"""A node while it is imported: its arguments by name, what PyTorch says of its results, and what converters need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from xdsl.ir import Attribute
+
+from relax_dialect.builder import BlockBuilder, op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.dtypes import element_type
+from relax_dialect.frontend.torch.errors import Refusal
+from relax_dialect.frontend.torch.library import is_symbolic, is_tensor
+from relax_dialect.frontend.torch.program import FxNode
+from relax_dialect.frontend.torch.symbols import dim_of, dims_of
+from relax_dialect.struct_info.types import TensorType
+from tir_dialect import te
+from tir_dialect.dims import Dim
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.torch.graph import GraphImporter
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of a graph, and the graph's importer."""
+
+    graph: GraphImporter
+    fx: FxNode
+    operator: str
+    """With its overload: `aten.add.Tensor`."""
+
+    arguments: Mapping[str, Any]
+    """By the names of the operator's schema, with its defaults; tensors are values of the program."""
+
+    @property
+    def bb(self) -> BlockBuilder:
+        """The builder."""
+        return self.graph.bb
+
+    @property
+    def name(self) -> str:
+        """The operator without namespace and overload: `add`."""
+        return self.operator.split(".")[1]
+
+    # Arguments
+
+    def value(self, name: str) -> Any:
+        """An argument as it is: a tensor, a number, a list, or `None`; `None` as well where the overload has none."""
+        return self.arguments.get(name)
+
+    def has(self, name: str) -> bool:
+        """Whether an argument is there, and not `None`."""
+        return self.arguments.get(name) is not None
+
+    def tensor(self, name: str, dtype: Attribute | None = None) -> Expr:
+        """An argument as a tensor, of a dtype if one is given; numbers become scalars."""
+        value = self.value(name)
+        if value is None:
+            raise Refusal(f"the argument {name} is missing")
+        return self.graph.tensor(value, dtype)
+
+    def optional(self, name: str, dtype: Attribute | None = None) -> Expr | None:
+        """An argument as a tensor, or `None` if it is absent."""
+        return self.tensor(name, dtype) if self.has(name) else None
+
+    def tensors(self, name: str, dtype: Attribute | None = None) -> list[Expr]:
+        """An argument that is a list of tensors."""
+        return [self.graph.tensor(each, dtype) for each in self.value(name)]
+
+    def shape(self, name: str = "self") -> tuple[Dim, ...]:
+        """The dimensions of a tensor."""
+        info = self.tensor(name).type
+        if not isinstance(info, TensorType) or info.known_dims is None:
+            raise Refusal(f"the shape of the argument {name} is not known")
+        return info.known_dims
+
+    def rank(self, name: str = "self") -> int:
+        """The rank of a tensor."""
+        return len(self.shape(name))
+
+    def dtype(self, name: str = "self") -> Attribute:
+        """The element type of a tensor."""
+        found = self.tensor(name).dtype
+        if found is None:
+            raise Refusal(f"the element type of the argument {name} is not known")
+        return found
+
+    def number(self, name: str, default: float = 0.0) -> float:
+        """A number that is known while importing; `Refusal` if it depends on sizes."""
+        found = self.arguments.get(name)
+        if isinstance(found, Expr) or is_symbolic(found):
+            raise Refusal(f"the argument {name} depends on sizes or data; a constant is expected")
+        return default if found is None else float(found)
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """An integer that is known while importing; `Refusal` if it depends on sizes."""
+        found = self.arguments.get(name)
+        return default if found is None else _fixed(found, name)
+
+    def integers(self, name: str) -> list[int]:
+        """A list of integers that are known while importing; empty if it is absent."""
+        found = self.arguments.get(name)
+        if isinstance(found, int):
+            return [found]
+        return [] if found is None else [_fixed(each, name) for each in found]
+
+    def flag(self, name: str) -> bool:
+        """A truth value."""
+        return bool(self.arguments.get(name))
+
+    def text(self, name: str, default: str = "") -> str:
+        """A text."""
+        found = self.arguments.get(name)
+        return default if found is None else str(found)
+
+    def dim(self, name: str, default: int = 0) -> Dim:
+        """A size."""
+        found = self.arguments.get(name)
+        return dim_of(default if found is None else found)
+
+    def dims(self, name: str) -> list[Dim]:
+        """Sizes."""
+        return dims_of(self.value(name))
+
+    def axis(self, name: str = "dim", of: str = "self", *, new: int = 0) -> int:
+        """An axis of a tensor, counted from the front; `new` axes are added to it."""
+        return self.integer(name) % max(self.rank(of) + new, 1)
+
+    def axes(self, name: str = "dim", of: str = "self") -> list[int]:
+        """Axes of a tensor, counted from the front; all if none is given."""
+        rank = self.rank(of)
+        return [axis % max(rank, 1) for axis in self.integers(name)] or list(range(rank))
+
+    # Results
+
+    @property
+    def results(self) -> list[Any]:
+        """What PyTorch says of the results: tensors without elements, or numbers."""
+        found = self.fx.meta.get("val")
+        return list(cast("Sequence[Any]", found)) if isinstance(found, list | tuple) else [found]
+
+    def out_dtype(self, index: int = 0) -> Attribute:
+        """The element type of a result."""
+        return element_type(self._tensor_result(index).dtype)
+
+    def out_dims(self, index: int = 0) -> list[Dim]:
+        """The dimensions of a result."""
+        return dims_of(self._tensor_result(index).shape)
+
+    def _tensor_result(self, index: int) -> Any:
+        if not is_tensor(self.results[index]):
+            raise Refusal(f"result {index} is no tensor")
+        return self.results[index]
+
+    def wants(self, index: int) -> bool:
+        """Whether result `index` of several is used."""
+        return any(index in user.args[1:] for user in self.fx.users if not str(user.target).startswith("aten."))
+
+    # The program
+
+    def const(self, value: Any, dtype: Attribute) -> Expr:
+        """A constant scalar or array of a dtype."""
+        import numpy as np
+
+        return self.bb.const(np.asarray(value), dtype)
+
+    def like(self, value: float, x: Expr) -> Expr:
+        """A constant scalar of the dtype of a tensor."""
+        assert x.dtype is not None
+        return self.const(value, x.dtype)
+
+    def te(self, function: Callable[..., te.Tensor], *arguments: Expr, name: str | None = None) -> Expr:
+        """The result of a kernel that `function` describes."""
+        made = self.bb.emit_te(function, *arguments, name_hint=name or function.__name__)
+        if not isinstance(made, Expr):
+            raise TypeError("expected a kernel with one result")
+        return made
+
+    def matched(self, x: Expr, dtype: Attribute) -> Expr:
+        """A tensor in a dtype."""
+        return x if x.dtype == dtype else op.astype(x, dtype)
+
+
+def _fixed(value: Any, name: str) -> int:
+    if not isinstance(value, int):
+        raise Refusal(f"the argument {name} depends on sizes or data; a constant is expected")
+    return value

@@ -1,0 +1,117 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect.dims import Dim, product
+
+_EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+"""The distance of 1 to the next number, which is the default of `rms_norm`."""
+
+
+def _given(node: Node, name: str, value: float, dims: Sequence[Dim]) -> Expr:
+    """An argument, or a tensor of one value."""
+    found = node.optional(name)
+    return op.full(list(dims), node.const(value, node.out_dtype())) if found is None else found
+
+
+@converts("aten.layer_norm.default", "aten.native_layer_norm.default")
+def layer_norm(node: Node) -> Result:
+    """Over the last dimensions; mean and deviation, which only training asks for, are not made."""
+    dims = node.dims("normalized_shape")
+    made = op.nn.layer_norm(
+        node.tensor("input"),
+        _given(node, "weight", 1.0, dims),
+        _given(node, "bias", 0.0, dims),
+        list(range(-len(dims), 0)),
+        node.number("eps"),
+        center=node.has("bias"),
+        scale=node.has("weight"),
+    )
+    return made if node.name == "layer_norm" else [made, None, None]
+
+
+@converts("aten.rms_norm.default")
+def rms_norm(node: Node) -> Result:
+    """By the root of the mean square of the last dimensions."""
+    dims = node.dims("normalized_shape")
+    epsilon = node.number("eps", _EPSILON[str(node.dtype("input"))])
+    return op.nn.rms_norm(node.tensor("input"), _given(node, "weight", 1.0, dims), list(range(-len(dims), 0)), epsilon)
+
+
+@converts("aten.group_norm.default")
+def group_norm(node: Node) -> Result:
+    """Groups of channels, each with all that is in them."""
+    return _in_groups(node, node.integer("num_groups"))
+
+
+@converts("aten.native_group_norm.default")
+def native_group_norm(node: Node) -> Result:
+    """Groups of channels; mean and deviation, which only training asks for, are not made."""
+    return [_in_groups(node, node.integer("group")), None, None]
+
+
+def _in_groups(node: Node, groups: int) -> Expr:
+    channels = node.shape("input")[1:2]
+    gamma, beta = _given(node, "weight", 1.0, channels), _given(node, "bias", 0.0, channels)
+    axes = list(range(2, node.rank("input")))
+    return op.nn.group_norm(node.tensor("input"), gamma, beta, groups, 1, axes, node.number("eps"))
+
+
+@converts("aten._native_batch_norm_legit_no_training.default")
+def batch_norm(node: Node) -> Result:
+    """Each channel with a mean and variance that are known."""
+    return [_batch_norm(node, node.tensor("running_mean"), node.tensor("running_var")), None, None]
+
+
+@converts("aten._native_batch_norm_legit.no_stats")
+def batch_norm_of_batch(node: Node) -> Result:
+    """Each channel with the mean and variance of the batch."""
+    mean, variance = _statistics(node)
+    return [_batch_norm(node, mean, variance), None, None]
+
+
+@converts("aten._native_batch_norm_legit_functional.default")
+def batch_norm_in_training(node: Node) -> Result:
+    """With the mean and variance of the batch, which also move those that are kept."""
+    old = node.tensor("running_mean"), node.tensor("running_var")
+    if not node.flag("training"):
+        return [_batch_norm(node, *old), None, None, *old]
+    mean, variance = _statistics(node)
+    dims = node.shape("input")
+    count = node.graph.dimension(product([dims[0], *dims[2:]]), node.out_dtype())
+    unbiased = op.multiply(variance, op.divide(count, op.subtract(count, node.like(1, count))))
+    rate = node.number("momentum")
+    moved = [
+        op.add(op.multiply(kept, node.like(1 - rate, kept)), op.multiply(new, node.like(rate, kept)))
+        for kept, new in zip(old, (mean, unbiased), strict=True)
+    ]
+    return [_batch_norm(node, mean, variance), None, None, *moved]
+
+
+def _statistics(node: Node) -> tuple[Expr, Expr]:
+    """The mean and variance of each channel."""
+    axes = [0, *range(2, node.rank("input"))]
+    return op.mean(node.tensor("input"), axes), op.variance(node.tensor("input"), axes)
+
+
+def _batch_norm(node: Node, mean: Expr, variance: Expr) -> Expr:
+    channels = node.shape("input")[1:2]
+    gamma, beta = _given(node, "weight", 1.0, channels), _given(node, "bias", 0.0, channels)
+    return op.nn.batch_norm(node.tensor("input"), gamma, beta, mean, variance, 1, node.number("eps"))
+
+
+@converts("aten.instance_norm.default")
+def instance_norm(node: Node) -> Result:
+    """Each channel of each item by itself, or with a mean and variance that are known."""
+    if not node.flag("use_input_stats"):
+        return _batch_norm(node, node.tensor("running_mean"), node.tensor("running_var"))
+    channels = node.shape("input")[1:2]
+    gamma, beta = _given(node, "weight", 1.0, channels), _given(node, "bias", 0.0, channels)
+    axes = list(range(2, node.rank("input")))
+    return op.nn.instance_norm(node.tensor("input"), gamma, beta, 1, axes, node.number("eps"))

@@ -1,0 +1,80 @@
+"""What is used of PyTorch's exported programs, as types: PyTorch itself need not be installed to check this code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+
+class FxNode(Protocol):
+    """A node of a graph (`torch.fx.Node`)."""
+
+    name: str
+    op: str
+    """`placeholder`, `call_function`, `get_attr` or `output`."""
+
+    target: Any
+    """The operator that is called, or the name of an attribute."""
+
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    users: Iterable[FxNode]
+    meta: Mapping[str, Any]
+    """Under `val` the result as a tensor without elements; under `nn_module_stack` the modules around."""
+
+
+class FxGraph(Protocol):
+    """A graph, its nodes in order (`torch.fx.Graph`)."""
+
+    nodes: Iterable[FxNode]
+
+
+class GraphModule(Protocol):
+    """A graph and the tensors and graphs that it names (`torch.fx.GraphModule`)."""
+
+    graph: FxGraph
+
+
+class Argument(Protocol):
+    """What stands for an input or output of the graph."""
+
+    name: str
+
+
+class InputSpec(Protocol):
+    """What an input of the graph is: of the user, or a tensor of the module."""
+
+    kind: Any
+    arg: Argument
+    target: str | None
+
+
+class OutputSpec(Protocol):
+    """What an output of the graph is: for the user, or the new value of something."""
+
+    kind: Any
+    arg: Argument
+    target: str | None
+
+
+class Signature(Protocol):
+    """The meaning of inputs and outputs (`torch.export.ExportGraphSignature`)."""
+
+    input_specs: Sequence[InputSpec]
+    output_specs: Sequence[OutputSpec]
+
+
+class ExportedProgram(Protocol):
+    """What `torch.export.export` gives."""
+
+    graph_module: GraphModule
+    graph_signature: Signature
+
+    @property
+    def state_dict(self) -> Mapping[str, Any]: ...
+    @property
+    def constants(self) -> Mapping[str, Any]: ...
+    @property
+    def range_constraints(self) -> Mapping[Any, Any]: ...
+
+    def run_decompositions(self, decomp_table: Any = ...) -> ExportedProgram: ...

@@ -1,0 +1,128 @@
+"""Reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.binary import truth
+from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect.dims import product
+
+Reduction = Callable[..., Expr]
+
+_SAME: dict[str, Reduction] = {
+    "amax": op.max,
+    "amin": op.min,
+    "mean": op.mean,
+    "prod": op.prod,
+    "sum": op.sum,
+}
+
+
+@converts(
+    "aten.amax.default",
+    "aten.amin.default",
+    "aten.mean.default",
+    "aten.mean.dim",
+    "aten.prod.default",
+    "aten.prod.dim_int",
+    "aten.sum.default",
+    "aten.sum.dim_IntList",
+)
+def reduce(node: Node) -> Result:
+    """The relax operator of the same meaning, in the dtype of the result."""
+    return over(node, _SAME[node.name], node.tensor("self", node.out_dtype()))
+
+
+def over(node: Node, function: Reduction, x: Expr) -> Expr:
+    """A reduction of a tensor over the axes of a node."""
+    return function(x, node.axes(), keepdims=node.flag("keepdim")) if node.rank() else x
+
+
+@converts("aten.max.default", "aten.min.default")
+def extreme(node: Node) -> Result:
+    """The greatest or least of all elements."""
+    return over(node, op.max if node.name == "max" else op.min, node.tensor("self"))
+
+
+@converts("aten.max.dim", "aten.min.dim")
+def extreme_and_place(node: Node) -> Result:
+    """The greatest or least elements along an axis, and where they are."""
+    x, axis, keep = node.tensor("self"), node.axis(), node.flag("keepdim")
+    values, places = (op.max, op.argmax) if node.name == "max" else (op.min, op.argmin)
+    return over(node, values, x), places(x, axis, keepdims=keep) if node.wants(1) else None
+
+
+@converts("aten.any.default", "aten.any.dim", "aten.any.dims", "aten.all.default", "aten.all.dim", "aten.all.dims")
+def any_(node: Node) -> Result:
+    """Whether some, or all, elements are not zero."""
+    x = truth(node, node.tensor("self"))
+    whole = over(node, op.max if node.name == "any" else op.min, op.astype(x, "ui8"))
+    return node.matched(truth(node, whole), node.out_dtype())
+
+
+@converts(*(f"aten.{name}.{overload}" for name in ("var", "std") for overload in ("correction", "dim", "default")))
+def variance(node: Node) -> Result:
+    """The variance, or its root."""
+    made = _variance(node)
+    return op.sqrt(made) if node.name == "std" else made
+
+
+@converts("aten.var_mean.correction", "aten.std_mean.correction")
+def variance_and_mean(node: Node) -> Result:
+    """The variance or its root, and the mean."""
+    made = _variance(node)
+    return op.sqrt(made) if node.name == "std_mean" else made, over(node, op.mean, node.tensor("self"))
+
+
+def _variance(node: Node) -> Expr:
+    """The sum of squared distances to the mean, divided by the count less the correction."""
+    x = node.tensor("self")
+    made = over(node, op.variance, x)
+    correction = float(node.flag("unbiased")) if "unbiased" in node.arguments else node.number("correction", 1.0)
+    if correction == 0:
+        return made
+    dims = [node.shape()[axis] for axis in node.axes()]
+    count = node.graph.dimension(product(dims), node.dtype())
+    rest = op.maximum(op.subtract(count, node.like(correction, x)), node.like(0, x))
+    return op.multiply(made, op.divide(count, rest))
+
+
+@converts("aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar")
+def norm(node: Node) -> Result:
+    """The `p`-norm of vectors."""
+    name = "ord" if "ord" in node.arguments else "p"
+    p = node.number(name, 2.0)
+    x = op.abs(node.tensor("self", node.out_dtype()))
+    if math.isinf(p):
+        return over(node, op.max if p > 0 else op.min, x)
+    if p == 0:
+        return over(node, op.sum, op.astype(op.not_equal(x, node.like(0, x)), node.out_dtype()))
+    if p == 1:
+        return over(node, op.sum, x)
+    if p == 2:
+        return op.sqrt(over(node, op.sum, op.multiply(x, x)))
+    return op.power(over(node, op.sum, op.power(x, node.like(p, x))), node.like(1 / p, x))
+
+
+@converts("aten.logsumexp.default")
+def logsumexp(node: Node) -> Result:
+    """`log(sum(exp(x)))`, without overflow."""
+    x, axes = node.tensor("self", node.out_dtype()), node.axes()
+    if not node.rank():
+        return x
+    most = op.max(x, axes, keepdims=True)
+    most = op.where(op.isfinite(most), most, node.like(0, x))
+    total = op.log(op.sum(op.exp(op.subtract(x, most)), axes, keepdims=node.flag("keepdim")))
+    return op.add(total, most if node.flag("keepdim") else op.squeeze(most, axes))
+
+
+@converts("aten.cumsum.default", "aten.cumprod.default")
+def cumulative(node: Node) -> Result:
+    """Running sums or products along an axis."""
+    x = node.tensor("self", node.out_dtype())
+    return (op.cumsum if node.name == "cumsum" else op.cumprod)(x, node.axis()) if node.rank() else x

@@ -1,0 +1,132 @@
+"""Elementwise operators of one tensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from relax_dialect.builder import op
+from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.torch.node import Node
+from relax_dialect.frontend.torch.registry import Result, converts
+from tir_dialect.dtypes import is_bool, is_float
+
+_SAME: dict[str, Callable[[Expr], Expr]] = {
+    "aten.abs.default": op.abs,
+    "aten.acos.default": op.acos,
+    "aten.acosh.default": op.acosh,
+    "aten.asin.default": op.asin,
+    "aten.asinh.default": op.asinh,
+    "aten.atan.default": op.atan,
+    "aten.atanh.default": op.atanh,
+    "aten.cos.default": op.cos,
+    "aten.cosh.default": op.cosh,
+    "aten.erf.default": op.erf,
+    "aten.exp.default": op.exp,
+    "aten.log.default": op.log,
+    "aten.neg.default": op.negative,
+    "aten.reciprocal.default": op.reciprocal,
+    "aten.rsqrt.default": op.rsqrt,
+    "aten.sigmoid.default": op.sigmoid,
+    "aten.sin.default": op.sin,
+    "aten.sinh.default": op.sinh,
+    "aten.sqrt.default": op.sqrt,
+    "aten.tan.default": op.tan,
+    "aten.tanh.default": op.tanh,
+}
+
+
+@converts(*_SAME)
+def unary(node: Node) -> Result:
+    """The relax operator of the same meaning; of integers, most functions are floating-point numbers."""
+    return _SAME[node.operator](node.tensor("self", node.out_dtype()))
+
+
+_WHOLE: dict[str, Callable[[Expr], Expr]] = {
+    "aten.ceil.default": op.ceil,
+    "aten.floor.default": op.floor,
+    "aten.round.default": op.round,
+    "aten.sign.default": op.sign,
+    "aten.sgn.default": op.sign,
+    "aten.trunc.default": op.trunc,
+    "aten.fix.default": op.trunc,
+}
+
+
+@converts(*_WHOLE)
+def whole(node: Node) -> Result:
+    """Rounding and signs; integers are whole already."""
+    x = node.tensor("self")
+    return x if node.name not in ("sign", "sgn") and not is_float(node.dtype()) else _WHOLE[node.operator](x)
+
+
+@converts("aten.round.decimals")
+def round_decimals(node: Node) -> Result:
+    """Rounded to a number of decimals."""
+    x = node.tensor("self")
+    factor = node.like(10.0 ** node.integer("decimals"), x)
+    return op.divide(op.round(op.multiply(x, factor)), factor)
+
+
+_TESTS: dict[str, Callable[[Expr], Expr]] = {
+    "aten.isfinite.default": op.isfinite,
+    "aten.isinf.default": op.isinf,
+    "aten.isnan.default": op.isnan,
+}
+
+
+@converts(*_TESTS)
+def test(node: Node) -> Result:
+    """What kind of number an element is; integers are finite."""
+    x = node.tensor("self")
+    if is_float(node.dtype()):
+        return _TESTS[node.operator](x)
+    return op.full(node.out_dims(), node.bb.const(node.name == "isfinite"))
+
+
+@converts("aten.logical_not.default")
+def logical_not(node: Node) -> Result:
+    """Whether an element is zero."""
+    x = node.tensor("self")
+    return op.logical_not(x) if is_bool(node.dtype()) else op.equal(x, node.like(0, x))
+
+
+@converts("aten.bitwise_not.default")
+def bitwise_not(node: Node) -> Result:
+    """All bits inverted; of truth values, the other one."""
+    x = node.tensor("self")
+    return op.logical_not(x) if is_bool(node.dtype()) else op.bitwise_not(x)
+
+
+@converts("aten.square.default")
+def square(node: Node) -> Result:
+    """`x * x`."""
+    x = node.tensor("self", node.out_dtype())
+    return op.multiply(x, x)
+
+
+_OF_ONE: dict[str, Callable[[Expr, Node], Expr]] = {
+    "aten.expm1.default": lambda x, node: op.subtract(op.exp(x), node.like(1, x)),
+    "aten.log1p.default": lambda x, node: op.log(op.add(x, node.like(1, x))),
+    "aten.log2.default": lambda x, node: op.multiply(op.log(x), node.like(1 / math.log(2), x)),
+    "aten.log10.default": lambda x, node: op.multiply(op.log(x), node.like(1 / math.log(10), x)),
+    "aten.exp2.default": lambda x, node: op.power(node.like(2, x), x),
+    "aten.erfc.default": lambda x, node: op.subtract(node.like(1, x), op.erf(x)),
+    "aten.frac.default": lambda x, _: op.subtract(x, op.trunc(x)),
+    "aten.deg2rad.default": lambda x, node: op.multiply(x, node.like(math.pi / 180, x)),
+    "aten.rad2deg.default": lambda x, node: op.multiply(x, node.like(180 / math.pi, x)),
+}
+
+
+@converts(*_OF_ONE)
+def composed(node: Node) -> Result:
+    """Functions that are made of others."""
+    return _OF_ONE[node.operator](node.tensor("self", node.out_dtype()), node)
+
+
+@converts("aten.sinc.default")
+def sinc(node: Node) -> Result:
+    """`sin(pi * x) / (pi * x)`, and 1 at zero."""
+    x = node.tensor("self", node.out_dtype())
+    scaled = op.multiply(x, node.like(math.pi, x))
+    return op.where(op.equal(x, node.like(0, x)), node.like(1, x), op.divide(op.sin(scaled), scaled))
