@@ -12,6 +12,7 @@ from pathlib import Path
 from kernels_page import with_primitives
 from operators_page import operators_page
 from passes_page import passes_page
+from tir_page import tir_page
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
@@ -139,6 +140,7 @@ PAGES = {
     "docs/kernels.md": lambda: with_primitives((ROOT / "docs/kernels.md").read_text()),
     "docs/operators.md": operators_page,
     "docs/passes.md": passes_page,
+    "docs/tir.md": tir_page,
     "relax_dialect/builder/op.pyi": stub_text,
 }
 """What is generated, by its place in the repository."""

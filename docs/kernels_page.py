@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 
 from tir_dialect.schedule import Schedule
 
@@ -11,9 +12,10 @@ GROUPS = {
     "What blocks use": "get_producers get_consumers get_output_blocks annotate_buffer_access",
     "Loops": "split fuse reorder reorder_block_iter_var tile add_unit_loop loop_partition merge",
     "Kinds of loops, notes": "parallel vectorize unroll bind annotate unannotate",
-    "Where something is computed": "compute_inline reverse_compute_inline compute_at reverse_compute_at",
+    "Where something is computed": "compute_inline reverse_compute_inline compute_at reverse_compute_at rolling_buffer",
     "Copies and memory": "cache_read cache_write cache_inplace reindex reindex_cache_read reindex_cache_write",
-    "Layouts and scopes": "set_scope storage_align transform_layout transform_block_layout pad_einsum decompose_padding",
+    "Layouts and scopes": "set_scope storage_align transform_layout transform_block_layout",
+    "Padding": "pad_einsum decompose_padding",
     "Reductions": "decompose_reduction rfactor fuse_reduction_epilogue",
     "Blocks of blocks": "blockize tensorize",
     "Choices at random": "sample_categorical sample_perfect_tile sample_compute_location",
@@ -28,12 +30,20 @@ def with_primitives(page: str) -> str:
 
 
 def primitives() -> str:
-    """A table of each group: the call, and the first paragraph of what is said of it."""
-    parts: list[str] = []
-    for title, names in GROUPS.items():
-        rows = [f"| `{name}{_parameters(name)}` | {_summary(name)} |" for name in names.split()]
-        parts.append("\n".join([f"\n### {title}\n", "| | |", "|---|---|", *rows]))
-    return "\n".join(parts) + "\n"
+    """Each group: a table of those that change nothing, then the others with what they make of an example."""
+    return "".join(_group(title, names.split()) for title, names in GROUPS.items())
+
+
+def _group(title: str, names: Sequence[str]) -> str:
+    examples = {name: _rewrite(name) for name in names}
+    rows = [f"| `{name}{_parameters(name)}` | {_summary(name)} |" for name in names if not examples[name]]
+    table = ["| | |", "|---|---|", *rows, ""] if rows else []
+    shown = [
+        f"`{name}{_parameters(name)}`: {_summary(name)}\n\n```text\n{example}\n```\n"
+        for name, example in examples.items()
+        if example
+    ]
+    return "\n".join([f"\n### {title}\n", *table, *shown]).rstrip() + "\n"
 
 
 def _parameters(name: str) -> str:
@@ -42,4 +52,14 @@ def _parameters(name: str) -> str:
 
 
 def _summary(name: str) -> str:
-    return " ".join((inspect.getdoc(getattr(Schedule, name)) or "").split("\n\n")[0].split())
+    return " ".join(_doc(name).split("\n\n")[0].split())
+
+
+def _rewrite(name: str) -> str:
+    """The example in the docstring of a primitive: before, and `->` after."""
+    _, _, rest = _doc(name).partition("\nrewrite:\n")
+    return inspect.cleandoc(rest.split("\n\n")[0])
+
+
+def _doc(name: str) -> str:
+    return inspect.getdoc(getattr(Schedule, name)) or ""

@@ -24,6 +24,7 @@ from tir_dialect.schedule.primitives import (
     reindexing,
     reverse_computing_at,
     rfactor,
+    rolling,
     sampling,
     splitting,
     storage,
@@ -92,6 +93,7 @@ class Schedule(ScheduleState):
     reverse_compute_inline = inlining.reverse_compute_inline
     compute_at = computing_at.compute_at
     reverse_compute_at = reverse_computing_at.reverse_compute_at
+    rolling_buffer = rolling.rolling_buffer
 
     cache_read = caching.cache_read
     cache_write = caching.cache_write

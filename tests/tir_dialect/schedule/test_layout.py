@@ -112,10 +112,9 @@ def test_layouts_of_parameters():
 
 
 def test_layouts_of_parameters_that_callers_know():
-    callee = parse_prim_func(
-        f"{elementwise()!s}\ntir.prim_func @caller[%n, %m](%A: !tir.buffer<[n, m], i32>, %C: !tir.buffer<[n, m], i32>) {{"
-        "  tir.call @elementwise[%n, %m](%A, %C) }"
-    )
+    kind = "!tir.buffer<[n, m], i32>"
+    caller = f"tir.prim_func @f[%n, %m](%A: {kind}, %C: {kind}) {{ tir.call @elementwise[%n, %m](%A, %C) }}"
+    callee = parse_prim_func(f"{elementwise()!s}\n{caller}")
     message = "buffer \"A\" is a parameter, and 'tir.call' calls the function"
     refuses(Schedule(callee), message, "transform_layout", "B", "A", "(i, j) -> (j, i)")
 

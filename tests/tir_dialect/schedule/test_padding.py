@@ -157,13 +157,14 @@ def test_decompose_padding(position):
     assert (sch.get_block("P").op.condition is None) == (position == 0)
 
 
-def test_decompose_padding_of_a_tile():
+@pytest.mark.parametrize("position", [0, 2])
+def test_decompose_padding_of_a_tile(position):
     def transform(sch):
         i, j = sch.get_loops(sch.get_block("C"))
         outer = sch.tile(i, j, [2, 4])[1]
         block = sch.get_block("P")
         sch.compute_at(block, outer)
-        sch.decompose_padding(block, sch.get_loops(block)[2])
+        sch.decompose_padding(block, sch.get_loops(block)[position])
         sch.vectorize(sch.get_loops("P_pad_const")[-1])
 
     scheduled(
@@ -184,5 +185,6 @@ def test_decompose_padding_refusals():
     message = 'loop "i" is not around block "P"'
     refuses(sch, message, "decompose_padding", "P", sch.get_loops("C")[0])
     sch.compute_at("P", sch.get_loops("C")[0])
-    message = 'buffer "P" is allocated in loop "i"'
+    sch.parallel(sch.get_loops("C")[0])
+    message = 'buffer "P" is allocated in parallel loop "i"'
     refuses(sch, message, "decompose_padding", "P", sch.get_loops("P")[0])

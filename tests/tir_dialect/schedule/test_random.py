@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tir_dialect.schedule import support
-from tests.tir_dialect.schedule.test_compute_location import blur, matmul_with_epilogue, softmax
+from tests.tir_dialect.schedule.test_compute_location import blur, matmul_with_epilogue, pools, softmax
 from tests.tir_dialect.schedule.test_padding import convolution, padded
 from tests.tir_dialect.schedule.test_reductions import product_with_epilogue
 from tests.tir_dialect.schedule.test_rfactor import arg_maximum
+from tests.tir_dialect.schedule.test_storage import allocations
 from tir_dialect.schedule import Schedule, ScheduleError
 
 PROGRAMS = {
@@ -19,6 +20,7 @@ PROGRAMS = {
     "scan": support.scan,
     "epilogue": matmul_with_epilogue,
     "blur": blur,
+    "pools": pools,
     "softmax": softmax,
     "convolution": convolution,
     "padded": padded,
@@ -48,6 +50,8 @@ PRIMITIVES = (
     "compute_at",
     "reverse_compute_at",
     "reverse_compute_at",
+    "rolling_buffer",
+    "rolling_buffer",
     "cache_read",
     "cache_write",
     "decompose_reduction",
@@ -89,13 +93,15 @@ def step(draw, sch):
         "reverse_compute_inline": lambda: (block,),
         "compute_at": lambda: (block, second),
         "reverse_compute_at": lambda: (block, second),
+        "rolling_buffer": lambda: (block, 0),
         "cache_read": lambda: (block, number),
         "cache_write": lambda: (block, number),
         "decompose_reduction": lambda: (block, loop),
         "rfactor": lambda: (loop, number),
         "transform_layout": lambda: (
             block,
-            number,
+            # not of parameters: the function would take others
+            draw(st.sampled_from([*allocations(sch), "none"])),
             draw(st.sampled_from(["(i, j) -> (j, i)", "(i, j) -> (floordiv(i, 2), j, mod(i, 2))", "(i) -> (2 * i)"])),
         ),
         "reindex": lambda: (block, number, draw(st.sampled_from(["read", "write"]))),

@@ -22,6 +22,7 @@ from tir_dialect.schedule.normalize import Less, conditions_of, conjuncts, emit_
 from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
 from tir_dialect.schedule.program_order import describe, touches
 from tir_dialect.schedule.renest import check_no_branch
+from tir_dialect.schedule.sharing import check_sequential, hoist_allocation
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import LoopKind
 
@@ -36,7 +37,8 @@ def decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> Block:
            for i in 1 to n + 1: P[i] = A[i - 1]
 
     The block keeps the elements inside: loops that hold nothing else run over these only, and it has a condition where
-    that cannot be said by their bounds. Gives the block that stores the padding.
+    that cannot be said by their bounds. A buffer that is allocated in the loop is allocated in front of it. Gives the
+    block that stores the padding.
 
     Refuses blocks that do not store, at their iterators, what is loaded under comparisons of indices or else a value
     that needs no memory; and others in the loops that write the buffer, or that would read the padding too early.
@@ -51,6 +53,8 @@ def decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> Block:
     _check_others(self, op, loop.op, store.buffer)
     inside = _comparisons(self, op, conjuncts(self.space, branch.condition))
     own = _comparisons(self, op, conditions_of(self.space, op))
+    if is_defined_inside(store.buffer, loop.op):
+        hoist_allocation(store.buffer, loop.op)
     init = InitOp()
     _clone_padding(op, branch, store, init)
     Rewriter.insert_op(init, InsertPoint.at_start(op.body.block))
@@ -82,7 +86,7 @@ def _check_others(self: ScheduleState, block: BlockOp, loop: ForOp, buffer: SSAV
     """Refuses if somebody could see that the padding comes earlier, or overwrite it."""
     name = buffer.name_hint
     if is_defined_inside(buffer, loop):
-        raise self.error(f'buffer "{name}" is allocated in loop "{loop.induction_var.name_hint}"')
+        check_sequential(self, loop, buffer)
     others = [op for op in self.func.walk() if touches(op, {buffer}, writes_only=False) and not is_inside(op, block)]
     writers = [op for op in others if touches(op, {buffer}, writes_only=True)]
     inside = [op for op in others if is_inside(op, loop)]

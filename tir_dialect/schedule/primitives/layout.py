@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import SymbolRefAttr
@@ -29,7 +30,9 @@ from tir_dialect.types import BufferType, IteratorKind
 
 
 @dataclass(frozen=True)
-class _Access:
+class ElementAccess:
+    """A load or store of an element, and its indices."""
+
     op: LoadOp | StoreOp
     space: IndexSpace
     indices: tuple[Dim, ...]
@@ -66,13 +69,12 @@ def transform_layout(
         raise self.error("expected a number to pad with, got a function")
     self.record_as(index_map, wanted)
     shape = mapped_shape(self, wanted, kind.shape)
-    accesses = [_access(self, use.operation, value) for use in value.uses]
+    accesses = buffer_accesses(self, value)
     fills = pad_value is not None and self.space.prover.equal(product(shape), product(kind.shape)) is not True
     if fills and not isinstance(value.owner, AllocBufferOp):
         fills = _is_output(self, value)
     value = retype(value, BufferType(shape, kind.dtype, scope=kind.scope, align=kind.align))
-    for access in accesses:
-        _rewrite(self, access, wanted)
+    move_accesses(self, accesses, wanted)
     if pad_value is not None and fills:
         _fill(self, value, pad_value)
 
@@ -100,7 +102,18 @@ def _is_output(self: ScheduleState, buffer: SSAValue) -> bool:
     return written
 
 
-def _access(self: ScheduleState, op: object, buffer: SSAValue) -> _Access:
+def buffer_accesses(self: ScheduleState, buffer: SSAValue) -> list[ElementAccess]:
+    """All accesses of a buffer; refuses one that is not of an element at known indices."""
+    return [_access(self, use.operation, buffer) for use in buffer.uses]
+
+
+def move_accesses(self: ScheduleState, accesses: Sequence[ElementAccess], index_map: IndexMap) -> None:
+    """Sends accesses to the indices that a map gives."""
+    for access in accesses:
+        _rewrite(self, access, index_map)
+
+
+def _access(self: ScheduleState, op: object, buffer: SSAValue) -> ElementAccess:
     if not isinstance(op, LoadOp | StoreOp) or op.lanes is not None:
         raise self.error(f'buffer "{buffer.name_hint}" has other uses than loads and stores of elements')
     block = enclosing_block(op)
@@ -109,10 +122,10 @@ def _access(self: ScheduleState, op: object, buffer: SSAValue) -> _Access:
     known = tuple(index for index in indices if index is not None)
     if len(known) != len(indices):
         raise self.error(f'{describe(op)} uses buffer "{buffer.name_hint}" at indices that come from memory')
-    return _Access(op, space, known)
+    return ElementAccess(op, space, known)
 
 
-def _rewrite(self: ScheduleState, access: _Access, index_map: IndexMap) -> None:
+def _rewrite(self: ScheduleState, access: ElementAccess, index_map: IndexMap) -> None:
     op = access.op
     emitter = Materializer(self.func, access.space, InsertPoint.before(op))
     for index, value in zip(access.indices, op.indices, strict=True):

@@ -14,7 +14,8 @@ from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.accesses import written_buffers
+from tir_dialect.schedule.accesses import accesses_in, written_buffers
+from tir_dialect.schedule.conflicts import determine, loop_names
 from tir_dialect.schedule.edits import rebuild_block, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.materialize import Materializer
@@ -37,14 +38,15 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     Gives the block of the init. It runs also where there is nothing to reduce.
 
     Refuses blocks without init, loops inside of a loop that is reduced over, loops that drive reduce and spatial
-    iterators, and loops in which others write the result.
+    iterators, loops of which several iterations start an element, and loops in which others write the result.
     """
     if block.op.init is None:
         raise self.error(f'block "{block.name}" has no init')
-    loops_from(self, block.op, loop.op)
+    loops = loops_from(self, block.op, loop.op)
     drives = check_pure_loops(self, block.op)
     _check_loops(self, block.op, loop.op, drives)
     _check_result(self, block.op, loop.op)
+    _check_elements(self, block.op, [op for op in loops if IteratorKind.SPATIAL in drives.get(op.induction_var, set())])
     check_no_branch(self, block.op)
     conditions = _spatial_conditions(self, block.op, drives)
     return self.block(hoist_init(self, block.op, loop.op, conditions))
@@ -102,6 +104,20 @@ def _check_result(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
         for op in loop.walk():
             if touches(op, {buffer}, writes_only=True) and not is_inside(op, block):
                 raise self.error(f'{describe(op)} writes buffer "{buffer.name_hint}", too')
+
+
+def _check_elements(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> None:
+    """Refuses loops of which several iterations update an element: it would be started once only."""
+    stores = [access for access in accesses_in(self.space, block) if access.is_store]
+    for loop in loops:
+        names = loop_names(self.space, loop)
+        for buffer in written_buffers(block):
+            rows = list(zip(*{access.axes for access in stores if access.buffer is buffer}, strict=True))
+            if not determine(self.space, rows, self.symbol(loop), names):
+                raise self.error(
+                    f'several iterations of loop "{loop.induction_var.name_hint}" reduce to an element of buffer '
+                    f'"{buffer.name_hint}"'
+                )
 
 
 def _spatial_conditions(
