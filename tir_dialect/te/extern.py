@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import cast
 
 from tir_dialect.dims import constant
 from tir_dialect.te import nodes
@@ -161,12 +162,15 @@ class ExternBuilder:
 
 
 def extern(
-    outputs: Sequence[tuple[ShapeLike, DTypeLike]],
+    outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike],
     inputs: Sequence[Tensor],
     body: Callable[[ExternBuilder, tuple[Tensor, ...], tuple[Tensor, ...]], None],
     name: str = "extern",
+    dtype: DTypeLike | None = None,
 ) -> tuple[Tensor, ...]:
     """Tensors of the given shapes and dtypes, filled by `body(builder, inputs, outputs)`.
+
+    With a `dtype` for all, `outputs` is a list of shapes, or the shape of one tensor as a tuple.
 
     ::
 
@@ -180,13 +184,24 @@ def extern(
     Raises ValueError where the body uses a tensor or a variable that is not available at that place.
     """
     source = Extern(name, tuple(inputs))
-    names = [name] if len(outputs) == 1 else [f"{name}_v{i}" for i in range(len(outputs))]
+    kinds = _kinds(outputs, dtype)
+    names = [name] if len(kinds) == 1 else [f"{name}_v{i}" for i in range(len(kinds))]
     made = tuple(
-        Tensor(each, to_shape(each, shape), to_element_type(each, dtype), source, i)
-        for i, (each, (shape, dtype)) in enumerate(zip(names, outputs, strict=True))
+        Tensor(each, to_shape(each, shape), to_element_type(each, kind), source, i)
+        for i, (each, (shape, kind)) in enumerate(zip(names, kinds, strict=True))
     )
     object.__setattr__(source, "outputs", made)
     builder = ExternBuilder(name, source.inputs, made)
     body(builder, source.inputs, made)
     object.__setattr__(source, "body", builder.finish())
     return made
+
+
+def _kinds(
+    outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike], dtype: DTypeLike | None
+) -> list[tuple[ShapeLike, DTypeLike]]:
+    """Shape and dtype of each output."""
+    if dtype is None:
+        return list(cast("Sequence[tuple[ShapeLike, DTypeLike]]", outputs))
+    shapes = outputs if isinstance(outputs, list) else [outputs]
+    return [(shape, dtype) for shape in cast("Sequence[ShapeLike]", shapes)]

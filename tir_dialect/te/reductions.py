@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tir_dialect.te import operators
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, integer_range, is_bool, is_float, is_index
 from tir_dialect.te.conversions import DTypeLike, cast, to_dtype
 from tir_dialect.te.expr import DType, Expr, Operand
+from tir_dialect.te.nodes import IterVar
 from tir_dialect.te.reducer import Axes, Reducer
 
 
@@ -76,11 +77,35 @@ def min(value: Operand, axis: Axes, where: Operand | None = None) -> Expr:
     return _MIN(value, axis, where)
 
 
-def any(value: Operand, axis: Axes, where: Operand | None = None) -> Expr:
-    """Whether some value over `axis` holds; false over an empty axis."""
-    return _ANY(as_condition("any", value), axis, where)
+def any(*values: Operand | Axes, axis: Axes | None = None, where: Operand | None = None) -> Expr:
+    """Whether some value over an axis holds, `te.any(x[i, r] > 0, r)`, or some of several conditions.
+
+    False over an empty axis.
+    """
+    return _truth(_ANY, operators.logical_or, values, axis, where)
 
 
-def all(value: Operand, axis: Axes, where: Operand | None = None) -> Expr:
-    """Whether all values over `axis` hold; true over an empty axis."""
-    return _ALL(as_condition("all", value), axis, where)
+def all(*values: Operand | Axes, axis: Axes | None = None, where: Operand | None = None) -> Expr:
+    """Whether all values over an axis hold, `te.all(x[i, r] > 0, r)`, or all of several conditions.
+
+    True over an empty axis.
+    """
+    return _truth(_ALL, operators.logical_and, values, axis, where)
+
+
+def _truth(
+    reducer: Reducer,
+    combine: Callable[..., Expr],
+    values: tuple[Operand | Axes, ...],
+    axis: Axes | None,
+    where: Operand | None,
+) -> Expr:
+    last = values[-1] if values else None
+    if axis is None and isinstance(last, IterVar | Sequence):
+        axis, values = last, values[:-1]
+    conditions = [as_condition(reducer.name, value) for value in values if not isinstance(value, Sequence)]
+    if axis is None:
+        return combine(*conditions)
+    if len(conditions) != 1:
+        raise TypeError(f"te.{reducer.name}: expected one value over an axis, got {len(conditions)}")
+    return reducer(conditions[0], axis, where)

@@ -95,3 +95,10 @@ def test_scalar_parameters_are_allowed_in_bodies():
 
     (out,) = te.extern([((n,), "f32")], [X], body)
     te.create_prim_func([X, scale, out]).verify()
+
+
+@pytest.mark.parametrize(("shapes", "count"), [((n, 2), 1), ([(n, 2), n], 2)])
+def test_shapes_of_one_dtype(shapes, count):
+    made = te.extern(shapes, [X], lambda b, ins, outs: b.store(outs[0], (0, 0), 1.0), dtype="f32")
+    assert [str(out.dtype) for out in made] == ["f32"] * count
+    assert [str(extent) for extent in made[0].shape] == ["n", "2"]

@@ -70,6 +70,11 @@ def test_reductions_under_a_condition():
     some, every = evaluate([X], found, x, n=4, m=5)
     np.testing.assert_array_equal(some, (x > 2).any(1))
     np.testing.assert_array_equal(every, (x > -4).all(1))
+    inside = te.compute((n, m), lambda i, j: te.all(i >= 1, j < 3, te.any(i < 2, X[i, j] > 0)))
+    i, j = np.indices(x.shape)
+    np.testing.assert_array_equal(evaluate([X], inside, x, n=4, m=5), (i >= 1) & (j < 3) & ((i < 2) | (x > 0)))
+    with pytest.raises(TypeError, match="expected one value over an axis, got 2"):
+        te.compute((n,), lambda i: te.all(i > 0, X[i, r] > 0, r))
 
 
 def test_maximum_of_nan_is_nan():
