@@ -204,7 +204,8 @@ class PackedAttention(AttentionCode):
         with shared_units(code, units, tasks) as (lower, upper):
             scores, numbers = self.memory(strips * rows)
             panels = _Panels(self)
-            queries = RowPanels(self.scores, strips, self.scores.k.constant_value or 1)
+            step = self.tiles.lanes * ceildiv(self.scores.k, constant(self.tiles.lanes))
+            queries = RowPanels(self.scores, MOST_STRIPS * (step.constant_value or 1), step)
             with code.loop(upper, "unit", lower=lower) as unit:
                 number = code.dim(blocks)
                 batch, block = code.divide(unit, number), code.remainder(unit, number)

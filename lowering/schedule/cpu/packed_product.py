@@ -48,10 +48,9 @@ class PackedProduct:
             self.threads = maximum(self.threads, least)
         self.turns = maximum(ceildiv(self.k, constant(tiles.depth)), constant(1))
         # All turns are about as long, and start at whole vectors; blocks are about as large, and so are sections.
-        self.step = 8 * ceildiv(ceildiv(self.k, self.turns), constant(8))
-        self.blocks, self.strips = self._split(
-            ceildiv(self.m, constant(tiles.rows)), tiles.depth * tiles.height // tiles.rows
-        )
+        self.step = tiles.lanes * ceildiv(ceildiv(self.k, self.turns), constant(tiles.lanes))
+        self.room = tiles.depth * tiles.height // tiles.rows
+        self.blocks, self.strips = self._split(ceildiv(self.m, constant(tiles.rows)), self.room)
         self.all_panels = ceildiv(self.n, constant(tiles.width)) * product.rounds
         self.sections, self.panels = constant(1), self.all_panels
         if not self.given:
@@ -73,7 +72,8 @@ class PackedProduct:
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
         code, tiles = self.code, self.tiles
-        rows = RowPanels(self.product, self.strips, self.step.constant_value or tiles.depth)
+        known = (self.strips * self.step).constant_value
+        rows = RowPanels(self.product, self.room if known is None else known, self.step)
         panels, parts = self._units()
         columns = None if self.given else PackedColumns(self.product, panels * parts, self.step)
         k, m = code.dim(self.k, "k"), code.dim(self.m, "m")

@@ -18,7 +18,8 @@ class Tiling:
     heights: tuple[int, ...]
     """Rows of the tile, and of the smaller tiles for the last rows, in falling order."""
     depth: int
-    """Most products of a sum that are made at once: so long are packed panels, which stay in the second-level cache."""
+    """Most products of a sum that are made at once, whole vectors: so long are packed panels, which stay in the
+    second-level cache."""
     height: int
     """Rows of this depth that are packed at once, a multiple of those of the tile: they stay in the same cache."""
 
@@ -54,7 +55,7 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Ti
     else:
         vectors, heights = 3, (8, 4)
     room = max(target.l1_bytes * 2 // 3, target.l2_bytes // PANELS)
-    depth = max(64, room // (vectors * lanes * element_bytes) // 8 * 8)
+    depth = max(64, room // (vectors * lanes * element_bytes) // lanes * lanes)
     depth = min(longest or depth, depth)
     packed = max(1, target.l2_bytes // BLOCKS // (depth * element_bytes * heights[0]))
     low = tuple(height for height in (4, 1) if height < heights[-1])
@@ -64,10 +65,11 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Ti
 
 def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | None, longest: int | None) -> Tiling:
     """The blocks for columns that lie in panels: these are read from the second-level cache, so sums are long."""
-    most = max(64, target.l2_bytes // 16 // (tiles.width * element_bytes) // 8 * 8)
+    lanes = tiles.lanes
+    most = max(64, target.l2_bytes // 16 // (tiles.width * element_bytes) // lanes * lanes)
     most = min(longest or most, most)
     turns = max(1, -(-(length or most) // most))
-    depth = max(8, -(-(length or most) // (8 * turns)) * 8)
+    depth = max(lanes, -(-(length or most) // (lanes * turns)) * lanes)
     packed = max(1, target.l2_bytes // 2 // (depth * element_bytes * tiles.rows))
     return replace(tiles, depth=depth, height=tiles.rows * packed)
 
