@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import tvm_ffi
 
+from benchmarks.contestants import Call, Contestant
 from benchmarks.peak import peak
-from benchmarks.timing import time_in_turns
+from benchmarks.timing import measure_in_turns, time_in_turns
 from lowering import build
 from lowering.parsing import parse_module
 from vm_dialect import VirtualMachine
 
 ROUNDS, SECONDS = 25, 0.004
 """Many short turns: some of them are not disturbed."""
-
-Call = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -142,20 +141,27 @@ def _onnxruntime(case: Case, threads: int) -> Call | None:
     return lambda: session.run(None, feed)
 
 
-def run_case(case: Case, threads: int) -> str:
-    """One line of the table."""
-    found = {
-        "ours": _ours(case),
-        "NumPy": _numpy(case),
-        "PyTorch": _torch(case, threads),
-        "ONNX Runtime": _onnxruntime(case, threads),
+def _systems(cases: Sequence[Case], threads: int) -> dict[str, Contestant]:
+    """All systems; the first one is ours."""
+    makers: dict[str, Callable[[Case], Call | None]] = {
+        "ours": _ours,
+        "NumPy": _numpy,
+        "PyTorch": partial(_torch, threads=threads),
+        "ONNX Runtime": partial(_onnxruntime, threads=threads),
     }
-    calls = {name: call for name, call in found.items() if call is not None}
-    expected = np.from_dlpack(calls["ours"]())
-    for name, call in calls.items():
-        if name != "ours":
-            _compare(f"{case.name} by {name}", expected if case.undo is None else case.undo(expected), call())
-    times = time_in_turns(calls, ROUNDS, min, SECONDS)
+    return {name: Contestant(lambda number, make=make: make(cases[number])) for name, make in makers.items()}
+
+
+def run_case(case: Case, number: int, systems: Mapping[str, Contestant], threads: int) -> str:
+    """One line of the table."""
+    found = {name: system.prepare(number) for name, system in systems.items()}
+    results = {name: result for name, result in found.items() if result is not None}
+    expected = results["ours"]
+    for name, result in results.items():
+        _compare(
+            f"{case.name} by {name}", expected if case.undo is None or name == "ours" else case.undo(expected), result
+        )
+    times = measure_in_turns({name: systems[name].time for name in results}, ROUNDS, min, SECONDS)
     speed = case.operations / times["ours"]
     cells = [
         case.name,
@@ -170,15 +176,14 @@ def run_case(case: Case, threads: int) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _compare(name: str, expected: np.ndarray, got: Any) -> None:
-    first = got[0] if isinstance(got, list) else got
-    value = first if isinstance(first, np.ndarray) else np.from_dlpack(first)
+def _compare(name: str, expected: np.ndarray, got: np.ndarray) -> None:
     scale = max(1.0, float(np.abs(expected.astype("f8")).max(initial=0)))
-    np.testing.assert_allclose(value / scale, expected / scale, atol=1e-3, err_msg=name)
+    np.testing.assert_allclose(got / scale, expected / scale, atol=1e-3, err_msg=name)
 
 
 def run(module: str, title: str, cases: Sequence[Case], threads: int) -> None:
     """The table of some cases; the libraries have to use as many threads already."""
+    systems = _systems(cases, threads)
     print(f"\n## {title}, threads: {threads} (`python -m benchmarks {module}`)\n")
     source, target = np.ones(1 << 26, np.uint8), np.ones(1 << 26, np.uint8)
     seconds = time_in_turns({"copy": lambda: np.copyto(target, source)}, ROUNDS, min, SECONDS)["copy"]
@@ -186,5 +191,7 @@ def run(module: str, title: str, cases: Sequence[Case], threads: int) -> None:
     print(f"{2 * source.nbytes / seconds / 1e9:.1f} GB/s.\n")
     print("| | ours | GFLOP/s | of the peak | GB/s | NumPy | PyTorch | ONNX Runtime |")
     print("|---|---|---|---|---|---|---|---|")
-    for case in cases:
-        print(run_case(case, threads), flush=True)
+    for number, case in enumerate(cases):
+        print(run_case(case, number, systems, threads), flush=True)
+    for system in systems.values():
+        system.close()

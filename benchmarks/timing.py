@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 ROUNDS = 15
@@ -25,21 +26,29 @@ def time_in_turns(
     `pick=min` takes the best round instead, for what is short and disturbed by others on the machine; a turn takes
     about `seconds`.
     """
-    repeats = {name: _repeats(call, seconds) for name, call in calls.items()}
-    samples: dict[str, list[float]] = {name: [] for name in calls}
+    timers = {name: partial(seconds_of, call) for name, call in calls.items()}
+    for call in calls.values():
+        call()
+    return measure_in_turns(timers, rounds, pick, seconds)
+
+
+def measure_in_turns(
+    timers: Mapping[str, Callable[[int], float]],
+    rounds: int,
+    pick: Callable[[Sequence[float]], float],
+    seconds: float,
+) -> dict[str, float]:
+    """The same for what measures itself: given a number of calls, the seconds of one of them."""
+    repeats = {name: max(1, min(100_000, int(seconds / max(timer(1), 1e-8)))) for name, timer in timers.items()}
+    samples: dict[str, list[float]] = {name: [] for name in timers}
     for _ in range(rounds):
-        for name, call in calls.items():
-            samples[name].append(_time(call, repeats[name]))
+        for name, timer in timers.items():
+            samples[name].append(timer(repeats[name]))
     return {name: pick(values) for name, values in samples.items()}
 
 
-def _repeats(call: Callable[[], object], seconds: float = ROUND_SECONDS) -> int:
-    call()
-    once = max(_time(call, 1), 1e-8)
-    return max(1, min(100_000, int(seconds / once)))
-
-
-def _time(call: Callable[[], object], repeats: int) -> float:
+def seconds_of(call: Callable[[], object], repeats: int) -> float:
+    """Seconds of one of so many calls."""
     begin = time.perf_counter()
     for _ in range(repeats):
         call()
