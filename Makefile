@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo minilm test test-all lint filecheck pytest test-onnx bench docs clean
+.PHONY: demo minilm test test-all lint filecheck pytest test-onnx test-torch bench docs clean
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
@@ -25,7 +25,7 @@ minilm: $(VENV)/.models  ## sentence embeddings with real weights
 test: lint filecheck pytest  ## everything that has to pass
 
 test-all: lint filecheck $(VENV)/.installed  ## with the long sweeps
-	$(BIN)/python -m pytest -n $(JOBS) -m "slow or not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "slow or not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -36,10 +36,17 @@ filecheck: $(VENV)/.installed
 	$(BIN)/lit -j $(JOBS) --order=smart tests/filecheck examples
 
 pytest: $(VENV)/.installed
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 test-onnx: $(VENV)/.installed  ## the backend tests of the onnx package, all of them; OPTIONS=--dynamic, --only=REGEX
 	$(BIN)/python -m tests.onnx_backend $(OPTIONS)
+
+$(VENV)/.torch: pyproject.toml $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,torch]'
+	touch $@
+
+test-torch: $(VENV)/.torch  ## the PyTorch importer against PyTorch, which is installed for it
+	$(BIN)/python -m pytest tests/relax_dialect/frontend/torch tests/tools/test_torch_files.py
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,bench]'

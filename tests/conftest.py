@@ -1,5 +1,6 @@
 """What all tests share: quiet property tests that do the same on every run, and no cache of the user's."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -19,13 +20,32 @@ settings.register_profile(
 settings.load_profile("default")
 
 
+def pytest_collection_finish() -> None:
+    _settle()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _settled() -> Iterator[None]:
+    """What a module of tests has left behind is looked at no more."""
+    yield
+    _settle()
+
+
+def _settle() -> None:
+    """Takes what is alive out of the collector's sight: among all tests and modules, a collection takes a second."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Compiled code is kept for this session only: tests neither use nor fill the user's cache.
+    """Compiled code is kept for this session only, and shared by its workers: tests neither use nor fill the user's
+    cache.
 
     The console scripts are those of the interpreter that runs the tests.
     """
-    directory = tmp_path_factory.mktemp("code-cache")
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "code-cache"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RELAX_CACHE_DIR", str(directory))
         patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Operation, TypeAttribute
 from xdsl.traits import MemoryEffect
 
 from lowering.registry import DIALECTS, PASSES, load_dialect, load_pass
+from tests.support.rules import each
 
 ROOT = Path(__file__).parents[1]
 FILECHECK = ROOT / "tests" / "filecheck"
@@ -27,9 +28,10 @@ ATTRIBUTES = [attribute for name in DIALECTS for attribute in load_dialect(name)
 SOURCES = sorted(path.relative_to(ROOT) for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 TESTS = sorted(path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.py"))
 
-each_op = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
-each_attribute = pytest.mark.parametrize("attribute", ATTRIBUTES, ids=lambda attribute: attribute.name)
-each_pass = pytest.mark.parametrize("name", PASSES)
+each_op = each(OPS, lambda op: op.name)
+each_attribute = each(ATTRIBUTES, lambda attribute: attribute.name)
+each_pass = each(PASSES)
+each_source = each(SOURCES)
 
 
 @cache
@@ -68,10 +70,8 @@ def _bare(op: type[Operation]) -> str:
 
 CLASSES = list(dict.fromkeys(cls for op in OPS for cls in _classes(op)))
 CONSTRAINTS = [(cls, label) for cls in CLASSES for label in _constraints(cls)]
-each_class = pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: _label(cls))
-each_constraint = pytest.mark.parametrize(
-    ("cls", "label"), CONSTRAINTS, ids=[f"{_label(cls)}-{label}" for cls, label in CONSTRAINTS]
-)
+each_class = each(CLASSES, _label)
+each_constraint = each(CONSTRAINTS, lambda pair: f"{_label(pair[0])} {pair[1]}")
 
 
 @each_op
@@ -128,12 +128,16 @@ def _verifier_sources(cls: type[Operation]) -> Iterator[str]:
             continue
         seen.add(subject)
         assert isinstance(subject, type | FunctionType)
-        source = inspect.getsource(subject)
+        source = _source(subject)
         yield source
         if depth < 2:
             scope = vars(sys.modules[subject.__module__]) | _local_imports(source)
             called = [scope.get(name) for name in re.findall(r"\b(\w+)\(", source)]
             todo += [(each, depth + 1) for each in called if isinstance(each, FunctionType) and _is_ours(each)]
+
+
+_source = cache(inspect.getsource)
+"""Finding a class reads its whole file."""
 
 
 def _local_imports(source: str) -> dict[str, object]:
@@ -191,13 +195,13 @@ def test_each_pass_is_registered_once():
     assert len(set(PASSES.values())) == len(PASSES)
 
 
-@pytest.mark.parametrize("path", [*SOURCES, *TESTS], ids=str)
+@each([*SOURCES, *TESTS])
 def test_file_is_short(path: Path):
     lines = len((ROOT / path).read_text().splitlines())
     assert lines <= MAX_FILE_LINES, f"{lines} lines; split it"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=str)
+@each_source
 def test_functions_are_short(path: Path):
     for function in _functions(path):
         lines = (function.end_lineno or function.lineno) - function.lineno + 1
@@ -210,7 +214,7 @@ def _functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
             yield node
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=str)
+@each_source
 def test_nothing_is_left_for_later(path: Path):
     for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
         assert not re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line), f"{path}:{number}: {line.strip()}"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.rules import each
+
 ROOT = Path(__file__).parents[1]
 ALLOWED = {
     "tir_dialect": set[str](),
@@ -40,7 +42,7 @@ def _imported(path: Path, members: bool = False) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names if members)
 
 
-@pytest.mark.parametrize("path", FILES, ids=str)
+@each(FILES)
 def test_imports_point_one_way(path: Path):
     package = path.parts[0]
     foreign = {name.partition(".")[0] for name in _imported(path)} & ALLOWED.keys() - {package}

@@ -16,9 +16,11 @@ WRITTEN_ONLY = {"test_fewer_heads_of_keys"}
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """The values of a file hold at all levels; those below what is written are a long sweep, run where `-m` asks."""
-    sweeps = metafunc.config.getoption("markexpr") and hasattr(metafunc.module, "PROGRAMS")
-    levels = LEVELS if sweeps and metafunc.function.__name__ not in WRITTEN_ONLY else ["written"]
-    quick = {"written", "unknown"} if metafunc.module.__name__.rpartition(".")[2] in QUICK else {"written"}
+    asked = metafunc.config.getoption("markexpr")
+    quick = ["written", "unknown"] if metafunc.module.__name__.rpartition(".")[2] in QUICK else ["written"]
+    levels = {"": ["written"], "not slow": quick}.get(asked, list(LEVELS))
+    if metafunc.function.__name__ in WRITTEN_ONLY or not hasattr(metafunc.module, "PROGRAMS"):
+        levels = ["written"]
     marks = {level: () if level in quick else (pytest.mark.slow,) for level in levels}
     metafunc.parametrize(
         "_knowledge", [pytest.param(level, marks=marks[level]) for level in levels], indirect=True, ids=str

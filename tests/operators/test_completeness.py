@@ -5,8 +5,6 @@ import runpy
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from lowering.legalize import families as kernels
 from lowering.legalize.context import KERNELS, REWRITES
 from relax_dialect import families
@@ -15,12 +13,13 @@ from relax_dialect.interpreter import families as semantics
 from relax_dialect.interpreter.frame import RULES
 from relax_dialect.ops.operator import Operator
 from relax_dialect.traits import AliasesOperand
+from tests.support.rules import each
 
 ROOT = Path(__file__).parents[2]
 OPERATORS = [op for family in families.OPERATORS for op in family_ops(family) if issubclass(op, Operator)]
 """What has kernels; the operators on shapes become instructions of the machine (`tests/lowering`)."""
 
-each_operator = pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.name)
+each_operator = each(OPERATORS, lambda op: op.name)
 
 
 @cache
