@@ -9,7 +9,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import UNKNOWN_LOC, FloatAttr, IntegerAttr, IntegerType, LocationAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from lowering.native.abi import F64, I8, I32, I64, PTR
+from lowering.native.abi import F64, I1, I8, I32, I64, PAYLOAD, PTR
 
 
 @dataclass
@@ -139,6 +139,12 @@ class Emitter:
         """Writes to `address` plus `offset` bytes."""
         self.add(llvm.StoreOp(value, self.offset(address, offset)))
 
+    def number(self, address: SSAValue, kind: Attribute) -> SSAValue:
+        """The number in the `TVMFFIAny` at `address`."""
+        if kind == I1:
+            return self.compare("ne", self.load(address, I64, PAYLOAD), self.integer(0))
+        return self.load(address, kind, PAYLOAD)
+
     # Arithmetic and control.
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -154,22 +160,14 @@ class Emitter:
         """One of two values."""
         return self.value(llvm.SelectOp(condition, then, otherwise))
 
-    def call(
-        self,
-        callee: str,
-        arguments: Sequence[SSAValue],
-        result: Attribute | None = I32,
-        convention: str = "ccc",
-    ) -> SSAValue | None:
+    def call(self, callee: str, arguments: Sequence[SSAValue], result: Attribute | None = I32) -> SSAValue | None:
         """Calls a function by name; gives its result, if it has one."""
-        op = llvm.CallOp(
-            callee, *arguments, return_type=result, calling_convention=llvm.CallingConventionAttr(convention)
-        )
+        op = llvm.CallOp(callee, *arguments, return_type=result)
         return next(iter(self.add(op).results), None)
 
-    def status(self, callee: str, arguments: Sequence[SSAValue], convention: str = "ccc") -> SSAValue:
+    def status(self, callee: str, arguments: Sequence[SSAValue]) -> SSAValue:
         """Calls a function that returns a status, and gives whether it failed."""
-        result = self.call(callee, arguments, I32, convention)
+        result = self.call(callee, arguments)
         if result is None:
             raise ValueError(f"function {callee} has no result")
         return self.compare("ne", result, self.integer(0, I32))

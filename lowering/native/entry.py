@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects import llvm
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from lowering.native.abi import (
     ANY,
@@ -15,7 +15,6 @@ from lowering.native.abi import (
     I64,
     PACKED,
     PACKED_NAMES,
-    PAYLOAD,
     PTR,
 )
 from lowering.native.emitter import Emitter
@@ -45,6 +44,7 @@ class _Entry:
         self.func = func
         self.shared = shared
         self.by_value = func.sym_name.data in facts.by_value
+        self.array_length = facts.array_length
         self.is_deferring = func.sym_name.data in facts.deferring
         linkage = llvm.LinkageAttr("external" if func.is_public else "internal")
         self.function = llvm.FuncOp(ENTRY_PREFIX + func.sym_name.data, PACKED, linkage)
@@ -80,7 +80,7 @@ class _Entry:
 
     def _pass_arguments(self) -> None:
         emit, shared = self.emit, self.shared
-        scratch = emit.stack(ANY).at_least(max(1, self.count))
+        scratch = emit.stack(ANY).at_least(max(1, self.count, self.array_length))
         name = shared.runtime("vmrt_own_arguments" if self.by_value else "vmrt_arguments")
         operands = [emit.arguments[1], emit.integer(self.count), scratch]
         arguments = emit.value(llvm.CallOp(name, *operands, return_type=PTR))
@@ -107,24 +107,17 @@ class _Entry:
     def _call(self, arguments: SSAValue) -> SSAValue:
         """Calls the body; a number among the parameters is one that a closure has captured, so its kind is known."""
         emit = self.emit
-        operands: list[SSAValue] = [emit.arguments[3]]
-        for index, kind in enumerate(self.func.function_type.inputs):
-            address = emit.offset(arguments, index * ANY_BYTES)
-            operands += self._operand(address, kind)
-        convention = llvm.CallingConventionAttr("tailcc" if self.by_value else "ccc")
+        operands = [arguments] if self.by_value else self._operands(arguments)
         name = BODY_PREFIX + self.func.sym_name.data
-        status = emit.value(llvm.CallOp(name, *operands, return_type=I32, calling_convention=convention))
+        status = emit.value(llvm.CallOp(name, emit.arguments[3], *operands, return_type=I32))
         if not self.is_deferring:
             return status
         finish = self.shared.runtime("vmrt_finish_entry")
         return emit.value(llvm.CallOp(finish, emit.arguments[0], status, emit.arguments[3], return_type=I32))
 
-    def _operand(self, address: SSAValue, kind: Attribute) -> list[SSAValue]:
-        emit = self.emit
-        if kind in (I64, F64):
-            return [emit.load(address, kind, PAYLOAD)]
-        if kind == I1:
-            return [emit.compare("ne", emit.load(address, I64, PAYLOAD), emit.integer(0))]
-        if self.by_value:
-            return [emit.load(address, I64), emit.load(address, I64, PAYLOAD)]
-        return [address]
+    def _operands(self, arguments: SSAValue) -> list[SSAValue]:
+        emit, operands = self.emit, list[SSAValue]()
+        for index, kind in enumerate(self.func.function_type.inputs):
+            address = emit.offset(arguments, index * ANY_BYTES)
+            operands.append(emit.number(address, kind) if kind in (I64, I1, F64) else address)
+        return operands

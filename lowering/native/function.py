@@ -9,9 +9,9 @@ empties the frame and gives the arenas back.
 from __future__ import annotations
 
 from xdsl.dialects import llvm
-from xdsl.ir import Block
+from xdsl.ir import Block, SSAValue
 
-from lowering.native.abi import I32, PAYLOAD
+from lowering.native.abi import ANY_BYTES, I32, I64, PAYLOAD
 from lowering.native.globals import PLACES, ModuleGlobals
 from lowering.native.module_facts import ModuleFacts
 from lowering.native.ops import LOWERINGS
@@ -83,20 +83,30 @@ def _leave(state: FunctionState) -> None:
 
 def _bind_parameters(state: FunctionState) -> None:
     state.emit.arguments[0].name_hint = "ret"
-    incoming = iter(state.emit.arguments[1:])
-    for parameter in state.plan.order[0].args:
+    for index, parameter in enumerate(state.plan.order[0].args):
+        if state.by_value:
+            _take_parameter(state, state.emit.offset(state.emit.arguments[1], index * ANY_BYTES), parameter)
+            continue
+        given = state.emit.arguments[1 + index]
         if is_number(parameter):
-            state.values[parameter] = Number(next(incoming))
+            state.values[parameter] = Number(given)
             state.name_register(parameter)
-        elif state.by_value:
-            address = state.frame.new_slot()
-            state.emit.store(next(incoming), address)
-            state.emit.store(next(incoming), address, PAYLOAD)
-            state.values[parameter] = state.object_at(address, parameter, owned=False, is_argument=True)
         else:
-            address = next(incoming)
-            address.name_hint = parameter.name_hint
-            state.values[parameter] = state.object_at(address, parameter, owned=False, is_argument=True)
+            given.name_hint = parameter.name_hint
+            state.values[parameter] = state.object_at(given, parameter, owned=False, is_argument=True)
+
+
+def _take_parameter(state: FunctionState, place: SSAValue, parameter: SSAValue) -> None:
+    """Out of the array of arguments, which a tail call of this function fills anew, into the frame."""
+    emit = state.emit
+    if is_number(parameter):
+        state.values[parameter] = Number(emit.number(place, parameter.type))
+        state.name_register(parameter)
+        return
+    slot = state.frame.new_slot()
+    emit.store(emit.load(place, I64), slot)
+    emit.store(emit.load(place, I64, PAYLOAD), slot, PAYLOAD)
+    state.values[parameter] = state.object_at(slot, parameter, owned=False, is_argument=True)
 
 
 def _bind_block_arguments(state: FunctionState, block: Block) -> None:

@@ -28,7 +28,13 @@ class ModuleFacts:
     """Calls in tail position that close a cycle: they reuse the caller's stack frame."""
 
     by_value: frozenset[str]
-    """Functions that make such calls or are called so; they take objects by value: the frame that held them is gone."""
+    """Functions that make such calls or are called so. They take objects by value, since the frame that held them is
+    gone, and all arguments in an array of whoever made the first call of a chain: as arguments on the stack, LLVM 22
+    loses them in tail calls.
+    """
+
+    array_length: int
+    """The length of that array."""
 
     deferred: Mapping[CallClosureOp, Rest]
     """Calls of function values in tail position that may close a cycle: they are left to the caller of the function."""
@@ -60,11 +66,14 @@ def module_facts(module: ModuleOp, kernels: Mapping[str, Kernel]) -> ModuleFacts
         call: name for name, found in tails.items() for call in found if _in_cycle(name, _callee(call), component)
     }
     deferring = [name for name in calls if _in_cycle(name, _ANY_CLOSURE, component)]
+    by_value = frozenset(end for call, name in tail_calls.items() for end in (name, _callee(call)))
+    parameters = {func.sym_name.data: func.function_type.inputs.data for func in functions}
     return ModuleFacts(
-        parameters={func.sym_name.data: func.function_type.inputs.data for func in functions},
+        parameters=parameters,
         kernels=kernels,
         tail_calls=frozenset(tail_calls),
-        by_value=frozenset(end for call, name in tail_calls.items() for end in (name, _callee(call))),
+        by_value=by_value,
+        array_length=max((len(parameters[name]) for name in by_value if name in parameters), default=0),
         deferred={call: rest for name in deferring for call, rest in rests[name].items()},
         deferring=frozenset(deferring),
         guarded=_guarded(calls, tail_calls)

@@ -46,7 +46,7 @@ class FunctionPlan:
 def plan_function(func: FuncOp) -> FunctionPlan:
     """Plans one function.
 
-    Raises `InvalidModule` with every op that lets a tensor out of its storage.
+    Raises `InvalidModule` with every op that lets a tensor out of its storage, or a storage out of its function.
     """
     order = _reverse_postorder(func)
     plan = FunctionPlan(order, _cyclic_blocks(order))
@@ -131,8 +131,11 @@ def _tensors_in_storages(order: Iterable[Block]) -> set[SSAValue]:
 
 
 def _escapes(order: Iterable[Block], in_storage: set[SSAValue]) -> Iterator[Finding]:
-    """Uses that would let a tensor live longer than its storage."""
+    """Uses that would let a tensor live longer than its storage, and storages that come from elsewhere."""
     for block in order:
+        if any(isinstance(argument.type, StorageType) for argument in block.args) and (func := block.parent_op()):
+            hint = "make the storage with 'vm.alloc_storage' where tensors are placed in it"
+            yield Finding.at(func, "has a storage among its block arguments, which native code cannot pass on", hint)
         for op in block.ops:
             if isinstance(op, (*_LOCAL_USERS, ViewOp)):
                 continue

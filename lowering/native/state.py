@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import LocationAttr
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 
-from lowering.diagnostics import fail
 from lowering.native.abi import (
     ANY,
     ANY_BYTES,
@@ -35,7 +34,6 @@ from lowering.native.values import Boxed, Number, Storage, Unboxed, Value
 from vm_dialect.ops.structure import FuncOp
 from vm_dialect.types import F64, TensorType
 
-_STAYS = "return tensors made in it, or use the bytecode"
 _KINDS: dict[Attribute, int] = {I64: INT, I1: BOOL, F64: FLOAT}
 
 
@@ -49,7 +47,7 @@ class FunctionState:
         self.facts = facts
         self.plan: FunctionPlan = plan_function(func)
         self.by_value = self.name in facts.by_value
-        """Whether objects are passed to this function by value, and belong to it."""
+        """Whether arguments are passed to this function in an array, out of which it takes them."""
         self.function = body_function(func, self.by_value)
         self.function.location = func.location
         self.emit = Emitter(self.function)
@@ -57,6 +55,8 @@ class FunctionState:
         self.values: dict[SSAValue, Value] = {}
         self.cells = self.emit.stack(ANY)
         """Values on their way to a call."""
+        self.outgoing = self.emit.stack(ANY)
+        """The array of arguments of a function that takes them out of it."""
         self.words = self.emit.stack(I64)
         """Sizes on their way to a call."""
         self.scratch = self.emit.stack(ANY)
@@ -144,9 +144,6 @@ class FunctionState:
                 self.write_number(found.ssa, address)
                 return address
             case Unboxed() | Storage():
-                maker = value.owner
-                if isinstance(maker, Operation):
-                    fail(maker, f"makes a value of type {value.type}, which cannot leave its call", _STAYS)
                 raise ValueError(f"a value of type {value.type} cannot leave its call")
 
     def write_number(self, number: SSAValue, address: SSAValue) -> None:
@@ -251,12 +248,7 @@ def _main_register(value: Boxed | Unboxed | Storage) -> SSAValue | None:
 
 def body_function(func: FuncOp, by_value: bool) -> llvm.FuncOp:
     """The LLVM function of a `vm.func`, without a body."""
-    parameters: list[Attribute] = [PTR]
-    for kind in func.function_type.inputs:
-        if kind in _KINDS:
-            parameters.append(kind)
-        else:
-            parameters += [I64, I64] if by_value else [PTR]
-    convention = llvm.CallingConventionAttr("tailcc" if by_value else "ccc")
-    name = BODY_PREFIX + func.sym_name.data
-    return llvm.FuncOp(name, llvm.LLVMFunctionType(parameters, I32), llvm.LinkageAttr("internal"), convention)
+    kinds = func.function_type.inputs
+    parameters = [PTR] if by_value else [kind if kind in _KINDS else PTR for kind in kinds]
+    function_type = llvm.LLVMFunctionType([PTR, *parameters], I32)
+    return llvm.FuncOp(BODY_PREFIX + func.sym_name.data, function_type, llvm.LinkageAttr("internal"))

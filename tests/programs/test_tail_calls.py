@@ -1,4 +1,4 @@
-"""Function values that functions end with calling: they nest in no mode, and their results are checked all the same."""
+"""Calls in tail position, of function values above all: they nest in no mode, and results are checked all the same."""
 
 from functools import cache
 
@@ -69,6 +69,16 @@ relax.func @by_name_and_by_value(%count: {NUMBER}) -> {NUMBER} {{
   %y = relax.call @apply(%f, %count, %count) : {NUMBER}
   relax.return %y
 }}
+relax.func private @with_three(%n: {NUMBER}, %acc: {NUMBER}, %x: {NUMBER}) -> {NUMBER} {{
+  {counting_down("%acc", f"%0 = relax.call @with_five(%x, %x, %less, %more, %x) : {NUMBER}")}
+}}
+relax.func private @with_five(%x: {NUMBER}, %y: {NUMBER}, %n: {NUMBER}, %acc: {NUMBER}, %z: {NUMBER}) -> {NUMBER} {{
+  {counting_down("%acc", f"%0 = relax.call @with_three(%less, %more, %y) : {NUMBER}")}
+}}
+relax.func @more_and_fewer_arguments(%count: {NUMBER}) -> {NUMBER} {{
+  %y = relax.call @with_three(%count, %count, %count) : {NUMBER}
+  relax.return %y
+}}
 relax.func @wrong_result(%count: {NUMBER}) -> !relax.object {{
   %f = relax.closure (%self: {ANY}, %n: {NUMBER}, %acc: {NUMBER}) -> !relax.object {{
     %1 = relax.tuple(%n, %acc)
@@ -115,8 +125,8 @@ def run(mode: str, entry: str, count: int) -> object:
 
 
 @EACH_MODE
-@pytest.mark.parametrize("entry", ["argument", "each_other", "by_name_and_by_value"])
-def test_function_values_in_tail_position(mode: str, entry: str):
+@pytest.mark.parametrize("entry", ["argument", "each_other", "by_name_and_by_value", "more_and_fewer_arguments"])
+def test_calls_in_tail_position(mode: str, entry: str):
     depth = DEPTH[mode]
     assert run(mode, entry, depth) == depth * (depth + 3) // 2
 

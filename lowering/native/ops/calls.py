@@ -32,15 +32,14 @@ def lower_call(state: FunctionState, op: CallOp) -> None:
         for cell, (value, kind) in enumerate(zip(op.arguments, _parameters(state, callee), strict=True))
     ]
     target = _result_address(state, op.result)
-    _enter(state, callee, [target, *arguments], "ccc")
+    _enter(state, callee, [target, *arguments])
     _bind_result(state, op.result, target)
 
 
-def _enter(state: FunctionState, callee: str, arguments: Sequence[SSAValue], convention: str) -> None:
+def _enter(state: FunctionState, callee: str, arguments: Sequence[SSAValue]) -> None:
     """The call itself, and what the function leaves to its caller."""
     emit = state.emit
-    kind = llvm.CallingConventionAttr(convention)
-    status = emit.value(llvm.CallOp(BODY_PREFIX + callee, *arguments, return_type=I32, calling_convention=kind))
+    status = emit.value(llvm.CallOp(BODY_PREFIX + callee, *arguments, return_type=I32))
     if callee in state.facts.deferring:
         status = state.runtime_value("vmrt_finish", [status, arguments[0]], I32)
     state.check(emit.compare("ne", status, emit.integer(0, I32)))
@@ -51,32 +50,33 @@ def _parameters(state: FunctionState, callee: str) -> Sequence[Attribute]:
 
 
 def _call_by_value(state: FunctionState, op: CallOp, callee: str) -> None:
-    """Copies of objects go along as pairs of registers; a tail call leaves the frame before."""
+    """Copies of the arguments go along in an array; a tail call leaves the frame before, and uses the array it got."""
     emit = state.emit
-    arguments: list[SSAValue] = []
     copies = state.frame.temporary_slots(len(op.arguments))
-    for index, (value, kind) in enumerate(zip(op.arguments, _parameters(state, callee), strict=True)):
-        if kind in (I64, I1, F64):
-            arguments.append(state.number(value))
-            continue
-        place = emit.offset(copies, index * ANY_BYTES)
+    places = [emit.offset(copies, index * ANY_BYTES) for index in range(len(op.arguments))]
+    for index, (place, value) in enumerate(zip(places, op.arguments, strict=True)):
         state.call("vmrt_assign", [place, state.any_at(value, index)])
-        arguments += [emit.load(place, I64), emit.load(place, I64, PAYLOAD)]
+    words = [(emit.load(place, I64), emit.load(place, I64, PAYLOAD)) for place in places]
+    for place in places:
         emit.store(emit.integer(0), place)
     if op in state.facts.tail_calls:
         state.give_back()
-        call = llvm.CallOp(
-            BODY_PREFIX + callee, emit.arguments[0], *arguments, return_type=I32, calling_convention=_TAIL
-        )
+        _fill(state, emit.arguments[1], words)
+        call = llvm.CallOp(BODY_PREFIX + callee, *emit.arguments, return_type=I32)
         call.TailCallKind = llvm.TailCallKindAttr(llvm.TailCallKind.MUST_TAIL)
         emit.return_(emit.value(call))
         return
+    array = state.outgoing.at_least(max(1, state.facts.array_length))
+    _fill(state, array, words)
     target = _result_address(state, op.result)
-    _enter(state, callee, [target, *arguments], "tailcc")
+    _enter(state, callee, [target, array])
     _bind_result(state, op.result, target)
 
 
-_TAIL = llvm.CallingConventionAttr("tailcc")
+def _fill(state: FunctionState, array: SSAValue, words: Sequence[tuple[SSAValue, SSAValue]]) -> None:
+    for index, (head, payload) in enumerate(words):
+        state.emit.store(head, array, index * ANY_BYTES)
+        state.emit.store(payload, array, index * ANY_BYTES + PAYLOAD)
 
 
 def _result_address(state: FunctionState, result: SSAValue | None) -> SSAValue:
@@ -94,10 +94,8 @@ def _bind_result(state: FunctionState, result: SSAValue | None, address: SSAValu
     emit = state.emit
     if not is_number(result):
         state.values[result] = state.object_at(address, result, owned=True)
-    elif result.type == I1:
-        state.values[result] = Number(emit.compare("ne", emit.load(address, I64, PAYLOAD), emit.integer(0)))
     else:
-        state.values[result] = Number(emit.load(address, result.type, PAYLOAD))
+        state.values[result] = Number(emit.number(address, result.type))
 
 
 def lower_call_kernel(state: FunctionState, op: CallKernelOp) -> None:

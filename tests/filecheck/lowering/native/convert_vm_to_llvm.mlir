@@ -130,10 +130,10 @@ vm.func private @main() -> i64 {
 // -----
 
 // A call in tail position that closes a cycle leaves the frame before: recursion without a stack, and without a guard.
-// CHECK-LABEL: llvm.func internal tailcc @vm.loop(%ret: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64) -> i32
+// CHECK-LABEL: llvm.func internal @vm.loop(%ret: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i32
 // CHECK-NOT:     vmrt_stack_enter
 // CHECK:         llvm.call @vmrt_release
-// CHECK-NEXT:    %[[STATUS:.+]] = llvm.call tailcc musttail @vm.loop
+// CHECK:         %[[STATUS:.+]] = llvm.call musttail @vm.loop
 // CHECK-NEXT:    llvm.return %[[STATUS]] : i32
 vm.func private @loop(%x : !vm.object) -> !vm.object {
   %c = vm.check_bool %x

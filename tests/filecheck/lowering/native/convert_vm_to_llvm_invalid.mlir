@@ -43,3 +43,13 @@ vm.func @order(%x : !vm.object) {
   vm.call_kernel @f(%t)
   vm.ret
 }
+
+// -----
+
+// CHECK: 'vm.func' op has a storage among its block arguments, which native code cannot pass on
+// CHECK: hint: make the storage with 'vm.alloc_storage' where tensors are placed in it
+vm.func private @place(%s : !vm.storage) {
+  %zero = vm.const 0
+  %t = vm.alloc_tensor %s at %zero [%zero] i8
+  vm.ret
+}
