@@ -47,7 +47,8 @@ class ConvertRelaxToVMPass(ModulePass):
     ```
 
     Expects `lower-shapes`. Dimensions become `i64` registers, each computed once in its scope; structured control flow
-    becomes blocks and jumps. An op without a form in the machine is an error at the op. Idempotent.
+    becomes blocks and jumps. An op without a form in the machine is an error at the op, and so is a storage
+    that would leave its call. Idempotent.
     """
 
     name = "convert-relax-to-vm"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -85,7 +85,7 @@ def alloc_tensor(converter: Converter, op: AllocTensorOp) -> None:
     result = op.result.type
     dtype = known_dtype(op, result)
     if op.shape is None:
-        dims = converter.sizes.values(known_dims(op, result))
+        dims = _checked_sizes(converter, op, result)
         converter.set(op.result, converter.result(vm_memory.NewTensorOp(dims, dtype)))
         return
     shape = converter.get(op.shape)
@@ -100,7 +100,11 @@ def alloc_tensor(converter: Converter, op: AllocTensorOp) -> None:
 
 @converts(AllocStorageOp)
 def alloc_storage(converter: Converter, op: AllocStorageOp) -> None:
-    """An arena."""
+    """An arena; an error at an op that would pass it on."""
+    for use in op.result.uses:
+        if not isinstance(use.operation, StorageTensorOp | KillOp):
+            message = f"operand #{use.index} is a storage, which cannot leave its call"
+            fail(use.operation, message, f"put a tensor into it with '{StorageTensorOp.name}', and pass that on")
     converter.set(op.result, converter.result(vm_memory.AllocStorageOp(converter.size(op.size.data))))
 
 
@@ -108,7 +112,7 @@ def alloc_storage(converter: Converter, op: AllocStorageOp) -> None:
 def storage_tensor(converter: Converter, op: StorageTensorOp) -> None:
     """A tensor in an arena, or with memory of its own if somebody may keep it: the arena ends with the call."""
     result = op.result.type
-    dims, dtype = converter.sizes.values(known_dims(op, result)), known_dtype(op, result)
+    dims, dtype = _checked_sizes(converter, op, result), known_dtype(op, result)
     if leaves(op.result):
         converter.set(op.result, converter.result(vm_memory.NewTensorOp(dims, dtype)))
         return
@@ -132,6 +136,12 @@ def kill(converter: Converter, op: KillOp) -> None:
 @converts(GuardOp)
 def guard(converter: Converter, op: GuardOp) -> None:
     """A check of two dimensions; the value stays what it is."""
+    if not _is_of_sizes(op):
+        _check(converter, op)
+    converter.set(op.result, converter.get(op.value))
+
+
+def _check(converter: Converter, op: GuardOp) -> None:
     sizes = converter.sizes
     lhs, rhs = sizes.value(op.lhs.data), sizes.value(op.rhs.data)
     condition = sizes.apply("le" if op.relation.data is Relation.AT_MOST else "eq", lhs, rhs)
@@ -142,4 +152,31 @@ def guard(converter: Converter, op: GuardOp) -> None:
     where = converter.at(f"{converter.function}: {op.message.data}")
     message = f"{where}: {op.lhs.data} = {{}}, {op.rhs.data} = {{}}"
     converter.emit(AssertOp(condition, message, [lhs, rhs]))
-    converter.set(op.result, converter.get(op.value))
+
+
+def _checked_sizes(converter: Converter, op: AllocTensorOp | StorageTensorOp, tensor: TensorType) -> Sequence[SSAValue]:
+    """The sizes of a tensor, after the checks of them: what a negative size is made of is told before it is used."""
+    dims = known_dims(op, tensor)
+    for check in _guards_of_sizes(op.result):
+        _check(converter, check)
+    return converter.sizes.values(dims)
+
+
+def _guards_of_sizes(value: SSAValue) -> Iterator[GuardOp]:
+    for use in value.uses:
+        if isinstance(op := use.operation, GuardOp):
+            if _is_of_sizes(op):
+                yield op
+            yield from _guards_of_sizes(op.result)
+
+
+def _is_of_sizes(op: GuardOp) -> bool:
+    """Whether a guard checks that a size of a tensor is not negative which is made with it."""
+    value = op.value
+    while isinstance(value.owner, GuardOp):
+        value = value.owner.value
+    made = value.owner
+    if not isinstance(made, AllocTensorOp | StorageTensorOp) or made.result.type.known_dims is None:
+        return False
+    is_at_least_0 = op.relation.data is Relation.AT_MOST and op.lhs.data is constant(0)
+    return is_at_least_0 and op.rhs.data in made.result.type.known_dims

@@ -124,8 +124,7 @@ def test_sizes_are_not_negative(mode: str):
     joined, eye = (PROGRAMS.runners[mode](name) for name in ("joined", "eye_short"))
     np.testing.assert_array_equal(joined(x, 2), [*x, np.float32(0.5)])
     np.testing.assert_array_equal(eye(x), np.eye(2))
-    negative = r"a size that is not negative|dimension \d is -1"
-    with pytest.raises(ValueError, match=negative):
+    with pytest.raises(ValueError, match=r"a size that is not negative.* = -1"):
         joined(x, 0)  # the kernel that joins them would write beyond its result
-    with pytest.raises(ValueError, match=negative):
+    with pytest.raises(ValueError, match=r"eye_short: a size that is not negative.*: 0 = 0, \w+ - 1 = -1"):
         eye(x[:0])

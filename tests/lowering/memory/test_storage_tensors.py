@@ -42,12 +42,13 @@ def test_what_leaves_the_call_outlives_the_storage():
     np.testing.assert_array_equal(result[1], 4 * x)
 
 
-def test_native_storages_stay_in_their_call():
+@pytest.mark.parametrize("mode", ["bytecode", "native"])
+def test_storages_stay_in_their_call(mode: str):
     text = """
 relax.func @main(%x: !relax.tensor<[3], f32>) -> !relax.object impure {
   %s = relax.alloc_storage size 64
   relax.return %s
 }
 """
-    with pytest.raises(InvalidModule, match=r"type !vm.storage, which cannot leave its call"):
-        build(parse_module(text), mode="native")
+    with pytest.raises(InvalidModule, match=r"'relax.return' op operand #0 is a storage, which cannot leave its call"):
+        build(parse_module(text), mode=mode)

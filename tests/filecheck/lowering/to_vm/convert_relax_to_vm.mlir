@@ -65,6 +65,40 @@ relax.func @placed() -> !relax.tensor<[4], f32> force_pure {
 
 // -----
 
+// The size of a tensor that is made is checked before, once; other checks of it stay where they are.
+// CHECK-LABEL: vm.func @made
+// CHECK:         %[[SIZE:.*]] = vm.int sub
+// CHECK:         %[[OK:.*]] = vm.int le %{{.*}}, %[[SIZE]]
+// CHECK-NEXT:    vm.assert %[[OK]], "made: a size that is not negative at {{.*}}: 0 = {}, n - 4 = {}"
+// CHECK-NEXT:    vm.new_tensor [%[[SIZE]]] f32
+// CHECK-NEXT:    vm.call_kernel @fill
+// CHECK-NOT:     vm.assert {{.*}} not negative
+// CHECK:         vm.assert %{{.*}}, "made: nine
+// CHECK-NEXT:    vm.ret
+tir.prim_func private @fill[%m](%Y: !tir.buffer<[m], f32>) {
+}
+relax.func @made(%x: !relax.object) -> !relax.tensor<[_], f32> force_pure {
+  %x_1, %n = relax.check_args(%x) : (!relax.tensor<[n], f32>) binds [n] names ["x"] of "made"
+  %0 = relax.alloc_tensor : !relax.tensor<[n - 4], f32>
+  relax.call_kernel @fill(%0) sizes [n - 4]
+  %1 = relax.guard %0, at_most 0, n - 4, "a size that is not negative"
+  %2 = relax.guard %1, equal n, 9, "nine"
+  relax.return %2
+}
+
+// -----
+
+// A storage is no value that others may have.
+// CHECK: error: 'relax.tuple' op operand #0 is a storage, which cannot leave its call
+// CHECK: hint: put a tensor into it with 'relax.storage_tensor', and pass that on
+relax.func @storage() -> !relax.object force_pure {
+  %s = relax.alloc_storage size 64
+  %t = relax.tuple(%s)
+  relax.return %t
+}
+
+// -----
+
 // What has no form in the machine is refused at the op.
 // CHECK: error: 'relax.exp' op
 // CHECK: in @operator
