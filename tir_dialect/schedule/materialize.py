@@ -9,10 +9,13 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Atom, Dim, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SymbolAtom, constant, product
 from tir_dialect.dims.expr import from_atom
+from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.scalars import DimOp
 
@@ -38,6 +41,18 @@ def header_value(func: PrimFuncOp, dim: Dim) -> SSAValue:
     block = func.body.block
     Rewriter.insert_op(op, InsertPoint.at_start(block) if last is None else InsertPoint.after(last))
     return op.result
+
+
+def hoist_sizes(func: PrimFuncOp) -> None:
+    """Computes bounds of loops and extents of blocks that are sizes where all of the function may use them."""
+    sizes = set(func.symbol_names)
+    for op in list(func.body.walk()):
+        first = len(op.bindings) if isinstance(op, BlockOp) else 0
+        count = len(op.operands) if isinstance(op, ForOp) else len(op.extents) if isinstance(op, BlockOp) else 0
+        for number in range(first, first + count):
+            dim = dim_of(op.operands[number])
+            if dim is not None and dim.symbols <= sizes:
+                op.operands[number] = header_value(func, dim)
 
 
 def _header(func: PrimFuncOp) -> Iterable[Operation]:

@@ -17,6 +17,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.materialize import hoist_sizes
 from tir_dialect.schedule.trace import Trace
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -36,6 +37,7 @@ class ScheduleState:
     """A function under transformation. Primitives check everything first and then change it in place."""
 
     def __init__(self, func: PrimFuncOp, *, seed: int = 0):
+        hoist_sizes(func)
         self.func = func
         self.random = Random(seed)
         """What samples are drawn from."""

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import NOT_EMPTY, elementwise, k, m, matmul, n, row_sum, run, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
@@ -138,3 +139,40 @@ def test_fuse_reduction_epilogue_refusals():
     sch = Schedule(product_with_epilogue())
     sch.cache_read("D", "T")
     refuses(sch, 'block "T_global" uses buffer "T", too', "fuse_reduction_epilogue", "T", "D")
+
+
+INNER_SIZES = """
+tir.prim_func @inner(%A: !tir.buffer<[4, 6], i32>, %C: !tir.buffer<[4], i32>) {
+  %c4 = arith.constant 4 : index
+  tir.for (%i) in (%c4) {
+    %c6 = arith.constant 6 : index
+    tir.for (%r) in (%c6) {
+      %four = arith.constant 4 : index
+      %six = arith.constant 6 : index
+      tir.block "C" (%vi = spatial %i in %four, %vr = reduce %r in %six) {
+        tir.init {
+          %zero = arith.constant 0 : i32
+          tir.store %zero, %C[%vi]
+        }
+        %c = tir.load %C[%vi]
+        %a = tir.load %A[%vi, %vr]
+        %s = arith.addi %c, %a : i32
+        tir.store %s, %C[%vi]
+      }
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda sch: sch.decompose_reduction("C", sch.get_loops("C")[0]),
+        lambda sch: sch.rfactor(sch.get_loops("C")[1], 0),
+        lambda sch: sch.reindex("C", "A"),
+        lambda sch: sch.reorder(*reversed(sch.get_loops("C"))),
+    ],
+)
+def test_sizes_that_are_computed_in_loops(transform):
+    scheduled(parse_prim_func(INNER_SIZES), transform, [{}])
