@@ -53,7 +53,7 @@ def roi_align(op: ROIAlignOp, x: Array, rois: Array, batches: Array) -> Array:
     height, width = op.height.value.data, op.width.value.data
     data, result = wide(x), np.zeros((len(rois), x.shape[1], height, width), wide(x).dtype)
     for number, batch in enumerate(batches):
-        image, scale = data[int(batch)], data.dtype.type(op.spatial_scale.value.data)
+        image, scale = _image(data, batch), data.dtype.type(op.spatial_scale.value.data)
         corner = wide(rois[number]) * scale - data.dtype.type(op.offset.value.data)
         rows = _points(corner[1], corner[3], height, op)
         columns = _points(corner[0], corner[2], width, op)
@@ -65,6 +65,11 @@ def roi_align(op: ROIAlignOp, x: Array, rois: Array, batches: Array) -> Array:
                 each = [p.max(0) if op.mode.data == "max" else p.sum(0) for p in points]
                 result[number, :, i, j] = np.max(each, axis=0)
     return result.astype(x.dtype)
+
+
+def _image(data: Array, batch: Any) -> Array:
+    """The image of a region; of a number that no image has, the nearest one."""
+    return data[min(max(int(batch), 0), len(data) - 1)]
 
 
 def _points(start: Any, end: Any, count: int, op: ROIAlignOp) -> list[list[float]]:
@@ -98,7 +103,7 @@ def roi_pool(op: ROIPoolOp, x: Array, rois: Array, batches: Array) -> Array:
     height, width = op.height.value.data, op.width.value.data
     result = np.zeros((len(rois), x.shape[1], height, width), wide(x).dtype)
     for number, batch in enumerate(batches):
-        image = wide(x)[int(batch)]
+        image = _image(wide(x), batch)
         scaled = wide(rois[number]) * image.dtype.type(op.spatial_scale.value.data)
         left, top, right, bottom = (int(np.copysign(np.floor(abs(each) + 0.5), each)) for each in scaled)
         rows, columns = _parts(top, bottom, height, image.shape[1]), _parts(left, right, width, image.shape[2])

@@ -32,7 +32,8 @@ from relax_dialect.struct_info.base import StructInfo, parse_struct_info
 from relax_dialect.struct_info.functions import parse_symbol_declaration, print_symbol_declaration
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType
 from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim, print_dim_list
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, product
+from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.symbols import SymbolAttr
 
@@ -145,6 +146,7 @@ class StorageTensorOp(IRDLOperation):
     ```
 
     C1: shape and dtype are known.
+    C2: where all sizes are numbers, the storage has the bytes.
     """
 
     name = "relax.storage_tensor"
@@ -161,6 +163,18 @@ class StorageTensorOp(IRDLOperation):
 
     def verify_(self) -> None:
         _verify_allocatable(self, self.result.type)  # C1
+        owner, end = self.storage.owner, self._end.constant_value
+        size = owner.size.data.constant_value if isinstance(owner, AllocStorageOp) else None
+        if end is not None and size is not None and end > size:
+            raise VerifyException(f"'{self.name}' op expected a storage of {end} bytes, got {size}")  # C2
+
+    @property
+    def _end(self) -> Dim:
+        """The byte behind the last one."""
+        info = self.result.type
+        if info.known_dims is None or info.dtype is None:
+            return self.offset.data
+        return self.offset.data + byte_size(info.dtype) * product(info.known_dims)
 
     @classmethod
     def parse(cls, parser: Parser) -> StorageTensorOp:

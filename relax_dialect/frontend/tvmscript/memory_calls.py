@@ -16,6 +16,7 @@ from relax_dialect.frontend.tvmscript.vm_builtins import view
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, StorageTensorOp
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import Dim, constant, product, symbol
+from tir_dialect.dtypes import byte_size
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
@@ -43,10 +44,12 @@ def _dtype(reader: ExpressionReader, node: ast.expr) -> Attribute:
 
 
 def _alloc_storage(reader: ExpressionReader, node: ast.Call) -> object:
-    """`R.memory.alloc_storage(R.shape([bytes]), device, scope, dtype)`."""
+    """`R.memory.alloc_storage(R.shape([n]), device, scope, dtype)`: so many elements, or bytes without a dtype."""
     names = {"shape": "size", "virtual_device_index": "device", "runtime_device_index": "device"}
     given = Arguments(reader.source, node, "alloc_storage", "size device scope dtype storage_scope ty_args", names)
     size = product(_dims(reader, given.require("size")))
+    if (dtype := given.get("dtype")) is not None:
+        size = size * byte_size(_dtype(reader, dtype))
     return reader.emit(node, lambda: reader.builder.expr(reader.builder.insert(AllocStorageOp(size)).result))
 
 

@@ -24,7 +24,8 @@ DECLARATIONS = frozenset({"decl_buffer", "buffer_decl", "Buffer"})
 """What gives memory that is there a shape."""
 
 RENAMED = {"offset": "elem_offset", "alignment": "align"}
-_HOST_SCOPES = ("", "global", "local")
+_HOST_SCOPES = {"": "global", "global": "global", "local": "local", "shared": "global", "warp": "global"}
+"""What stands for memory that threads of a GPU would share or have: without them it is memory like any other."""
 
 
 def read_buffer_type(
@@ -93,9 +94,10 @@ def _scope(reader: StaticReader, node: ast.expr | None) -> str:
     if node is None or is_none(node):
         return "global"
     scope = reader.text(node)
-    if scope not in _HOST_SCOPES:
+    found = _HOST_SCOPES.get(scope.partition(".")[0])
+    if found is None:
         reader.fail(node, f'the scope "{scope}" is not taken; there is "global", and "local" for memory of one place')
-    return scope or "global"
+    return found
 
 
 def is_none(node: ast.expr) -> bool:

@@ -78,7 +78,7 @@ def _open(reader: TirStatementReader, node: ast.AST, loop: Loop, name: str) -> S
     variable = open_loop(reader, node, loop, name)
     reader.scope.bind(name, variable)
     reader.extents.pop(name, None)
-    if loop.step == 1 and not loads(loop.lower) and not loads(loop.upper):
+    if loop.is_plain and not loads(loop.lower) and not loads(loop.upper):
         count = reader.apply(node, "Sub", loop.upper, loop.lower)
         reader.extents[name] = (loop.lower, reader.index(node, count))
     return variable

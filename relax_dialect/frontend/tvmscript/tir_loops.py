@@ -36,9 +36,14 @@ class Loop:
 
     lower: Scalar | Dim
     upper: Scalar | Dim
-    step: int = 1
+    step: Scalar | Dim | int = 1
     kind: LoopKind = LoopKind.SERIAL
     annotations: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the loop goes through all values from its first one on."""
+        return isinstance(self.step, int) and self.step == 1
 
 
 def read_loops(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:
@@ -93,9 +98,10 @@ def _loop(reader: TirExpressionReader, node: ast.Call, name: str) -> Loop:
     loop = Loop(lower, reader.index(stop, reader.value(stop)), kind=_KINDS[name])
     step = given.first("step", "third")
     if step is not None:
-        loop.step = reader.integer(step)
-        if loop.step <= 0:
-            reader.fail(step, f"expected a positive step, got {loop.step}")
+        value = reader.value(step)
+        loop.step = value if isinstance(value, int) else reader.index(step, value)
+        if isinstance(loop.step, int) and loop.step <= 0:
+            reader.fail(step, f"expected a positive step, got {loop.step}; count upwards and subtract in the body")
     if (notes := given.get("annotations")) is not None:
         found = reader.value(notes)
         if isinstance(found, dict):
@@ -107,7 +113,7 @@ def open_loop(reader: TirExpressionReader, node: ast.AST, loop: Loop, name: str)
     """Appends a loop and goes into it; gives its variable."""
     lower, upper = loop.lower, loop.upper
     start = None if isinstance(lower, Dim) and lower.constant_value == 0 else lower
-    if loop.step != 1:
+    if not loop.is_plain:
         upper = _rounds(reader, node, loop)
         start = None
     op = ForOp(
@@ -120,14 +126,14 @@ def open_loop(reader: TirExpressionReader, node: ast.AST, loop: Loop, name: str)
     reader.block.add_op(op)
     reader.block = op.body.block
     variable = reader.variable(op.induction_var, INDEX, name)
-    if loop.step == 1:
+    if loop.is_plain:
         return variable
     return reader.emit(node, lambda: FUNCTIONS["Add"](lower, FUNCTIONS["Mul"](variable, loop.step)))
 
 
 def _rounds(reader: TirExpressionReader, node: ast.AST, loop: Loop) -> Scalar | Dim:
-    """How often a loop with a step runs."""
+    """How often a loop with a step runs; never, if a step that is data is negative."""
     lower, upper, step = loop.lower, loop.upper, loop.step
-    if isinstance(lower, Dim) and isinstance(upper, Dim):
+    if isinstance(lower, Dim) and isinstance(upper, Dim) and isinstance(step, int):
         return ceildiv(upper - lower, constant(step))
     return reader.emit(node, lambda: FUNCTIONS["ceildiv"](FUNCTIONS["Sub"](upper, lower), step))

@@ -58,6 +58,7 @@ _MACHINE = (
     "end_profile",
 )
 _LOWERED = (
+    "isnullptr",
     "anylist_",
     "tvm_struct_",
     "tvm_stack_alloca",

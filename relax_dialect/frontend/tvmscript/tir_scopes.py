@@ -72,7 +72,7 @@ def _fill_block(
     first: Sequence[ast.stmt] = ()
     if init is not None:
         if any(each.kind in (IteratorKind.REDUCE, IteratorKind.SCAN) for each in head.iterators):
-            _init(reader, init, [each for each in bindings if _is_used(each, init)])
+            _init(reader, init, bindings)
         else:
             first = init.body  # every run of the block is the first one
     tir_blocks.declare_regions(reader, head)
@@ -83,13 +83,17 @@ def _fill_block(
 def _split_at_init(
     reader: TirStatementReader, statements: Sequence[ast.stmt]
 ) -> tuple[ast.With | None, Sequence[ast.stmt], Sequence[ast.stmt]]:
-    """The init of a block, the bindings in front of it, and what comes behind."""
-    for place, statement in enumerate(statements):
-        if isinstance(statement, ast.With) and _is_init(reader, statement):
-            return statement, statements[:place], statements[place + 1 :]
-        if not isinstance(statement, ast.Assign | ast.AnnAssign):
-            break
-    return None, (), statements
+    """The init of a block, which runs first wherever it stands, the bindings that it uses, and all other statements."""
+    place = next(
+        (at for at, each in enumerate(statements) if isinstance(each, ast.With) and _is_init(reader, each)), -1
+    )
+    init = statements[place] if place >= 0 else None
+    if not isinstance(init, ast.With):
+        return None, (), statements
+    bindings = [each for each in statements[:place] if isinstance(each, ast.Assign | ast.AnnAssign)]
+    used = [each for each in bindings if _is_used(each, init)]
+    others = [each for each in statements[:place] if each not in used]
+    return init, used, [*others, *statements[place + 1 :]]
 
 
 def _is_used(binding: ast.stmt, init: ast.With) -> bool:

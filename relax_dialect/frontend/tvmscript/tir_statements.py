@@ -23,6 +23,7 @@ from relax_dialect.frontend.tvmscript.tir_control import CONTROL
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader, is_vector_region
 from relax_dialect.frontend.tvmscript.tir_inline import Inline, expand, read_inline
 from relax_dialect.frontend.tvmscript.tir_jumps import Jumps, jump_of
+from relax_dialect.frontend.tvmscript.tir_masks import is_masked, read_masked
 from relax_dialect.frontend.tvmscript.tir_promotion import converted
 from relax_dialect.frontend.tvmscript.tir_scopes import read_scope
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Place, Region, Vector
@@ -277,6 +278,8 @@ class TirStatementReader(TirExpressionReader):
     def call(self, node: ast.Call) -> object:
         from relax_dialect.frontend.tvmscript.tir_prim_calls import call_prim_func, callee_of
 
+        if is_masked(node):
+            return read_masked(self, node)
         found = self._inline(node.func)
         if found is not None:
             expand(self, node, found)

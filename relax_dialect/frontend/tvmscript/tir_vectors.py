@@ -6,9 +6,9 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from xdsl.dialects import vector
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType
+from xdsl.ir import Operation, SSAValue
 
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.tir_linear import known_difference
@@ -16,12 +16,15 @@ from relax_dialect.frontend.tvmscript.tir_promotion import common_dtype, convert
 from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Region, Vector
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import lookup
-from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.scalars import RampOp
+from tir_dialect.te.coerce import is_bool
 from tir_dialect.te.conversions import to_dtype
-from tir_dialect.te.emit.casts import value_type
+from tir_dialect.te.emit.casts import emit_cast, value_type
 from tir_dialect.te.emit.tables import op_table
 from tir_dialect.te.expr import INDEX, DType
+from tir_dialect.types import BufferType
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
@@ -194,6 +197,22 @@ def apply_to_vectors(reader: TirExpressionReader, node: ast.AST, name: str, oper
 
 
 def _cast(reader: TirExpressionReader, node: ast.AST, row: Vector, dtype: DType) -> Vector:
+    """Every lane converted, one after the other in memory of its own: there are no conversions of vectors."""
     if row.dtype == dtype:
         return row
-    reader.fail(node, f"vectors of {row.dtype} are not converted to {dtype}; write a loop, T.vectorized(lanes)")
+    if is_bool(dtype) or isinstance(row.dtype, IndexType) or isinstance(dtype, IndexType):
+        reader.fail(node, f"vectors of {row.dtype} are not converted to {dtype}; write a loop, T.vectorized(lanes)")
+    before, after = (AllocBufferOp(BufferType([row.lanes], kind, scope="local")) for kind in (row.dtype, dtype))
+    first, count = (arith.ConstantOp(IntegerAttr(number, INDEX)) for number in (0, row.lanes))
+    loop = ForOp(count.result, name_hint="lane")
+    lane = loop.induction_var
+    reader.block.add_ops([before, after, first, count, StoreOp(row.value, before.buffer, [first.result]), loop])
+    body = loop.body.block
+
+    def insert(op: Operation) -> SSAValue:
+        body.add_op(op)
+        return op.results[0]
+
+    converted_lane = emit_cast(insert, insert(LoadOp(before.buffer, [lane])), row.dtype, dtype)
+    body.add_op(StoreOp(converted_lane, after.buffer, [lane]))
+    return Vector(reader.insert(LoadOp(after.buffer, [first.result], lanes=row.lanes)), dtype)

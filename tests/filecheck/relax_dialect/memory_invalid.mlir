@@ -24,6 +24,15 @@ relax.func @storage_tensor_c1(%s: !relax.object) -> !relax.object impure {
 
 // -----
 
+// CHECK: 'relax.storage_tensor' op expected a storage of 20 bytes, got 16
+relax.func @storage_tensor_c2() -> !relax.object impure {
+  %s = relax.alloc_storage size 16
+  %0 = relax.storage_tensor %s at 4 : !relax.tensor<[2, 2], f32>
+  relax.return %s
+}
+
+// -----
+
 // CHECK: 'relax.check_args' op expected 2 results and 1 names, got 1 and 1
 relax.func @check_args_c1(%a: !relax.object) -> !relax.object impure {
   %0 = "relax.check_args"(%a) <{symbols = [#tir.symbol<n>], arg_names = ["a"], function = "f"}> : (!relax.object) -> !relax.object

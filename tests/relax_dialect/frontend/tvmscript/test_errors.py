@@ -103,7 +103,7 @@ PRIM_ERRORS = {
     "for i in T.thread_binding(8, 'threadIdx.x'):\n        pass": "for GPUs, which are not a target",
     "for i in T.serial(0, 8, step=0):\n        pass": "expected a positive step",
     "for i in range(8):\n        pass\n    else:\n        pass": "a loop has no else",
-    "C = T.alloc_buffer((8,), 'float32', scope='shared')": 'the scope "shared" is not taken',
+    "C = T.alloc_buffer((8,), 'float32', scope='wmma')": 'the scope "wmma" is not taken',
     "C = T.alloc_buffer((n,), 'float32')": "the name n is not defined here",
     "T.reads(A[0])": "T.reads belongs into a block",
     "with T.sblock('b'):\n        vi = T.axis.spatia(8, 0)\n        B[vi] = A[vi]": "expected T.axis.spatial",
