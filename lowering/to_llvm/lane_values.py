@@ -137,10 +137,14 @@ def compare(b: LLVMBuilder, op: arith.CmpiOp, lhs: LaneValue, rhs: LaneValue, la
     step = b.known_integer(lhs.step)
     if step is None or not 0 < step < 1 << 16:
         return None
-    rest = b.sub(rhs, lhs.base)
-    rest = b.overloaded("llvm.smin", (rest, b.integer(step * lanes)), i64)
-    rest = b.overloaded("llvm.smax", (rest, b.integer(-1)), i64)
-    narrow = b.splat(b.make(llvm.TruncOp, (rest,), i32), lanes)
+    return compare_lanes(b, predicate, step, b.sub(rhs, lhs.base), lanes)
+
+
+def compare_lanes(b: LLVMBuilder, predicate: str, step: int, number: SSAValue, lanes: int) -> SSAValue:
+    """The comparisons of `step * lane` with a number, in 32 bits: it counts only as far as the lanes go."""
+    number = b.overloaded("llvm.smin", (number, b.integer(step * lanes)), i64)
+    number = b.overloaded("llvm.smax", (number, b.integer(-1)), i64)
+    narrow = b.splat(b.make(llvm.TruncOp, (number,), i32), lanes)
     steps = b.elements([step * lane for lane in range(lanes)], VectorType(i32, [lanes]))
     return b.compare(predicate, steps, narrow)
 

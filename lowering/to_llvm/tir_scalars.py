@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
 from lowering.to_llvm.emitter import Emitter
-from lowering.to_llvm.lane_values import Ramp, as_vector, compare, index_rule, is_varying
+from lowering.to_llvm.lane_values import Ramp, as_vector, compare, compare_lanes, index_rule, is_varying
 from lowering.to_llvm.math_ops import MATH_LOWERINGS
 from lowering.to_llvm.register_ops import REGISTER_LOWERINGS
 from lowering.to_llvm.vector_types import element_type, lane_count
@@ -76,8 +76,7 @@ def lower_create_mask(e: Emitter, op: Operation) -> None:
     mask = cast(CreateMaskOp, op)
     lanes = lane_count(mask.mask_vector.type)
     assert lanes is not None  # the result is a vector
-    count = e.b.splat(e.scalar(mask.mask_dim_sizes[0]), lanes)
-    e.define(mask.mask_vector, e.b.compare("slt", e.b.lane_numbers(lanes), count))
+    e.define(mask.mask_vector, compare_lanes(e.b, "slt", 1, e.scalar(mask.mask_dim_sizes[0]), lanes))
 
 
 def lower_assert(e: Emitter, op: Operation) -> None:
