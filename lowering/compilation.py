@@ -12,7 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import SSAValue
 
-from lowering.codegen.background import Background, few_collections
+from lowering.codegen.background import Background
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import KernelOptions, KernelPlan, Kernels, plan_kernels
@@ -62,7 +62,7 @@ def compile_program(
     progress: TextIO | None,
 ) -> Program:
     """Compiles a module, which is left as it is; errors as `build`."""
-    with few_collections(), Background() as background:
+    with Background() as background:
         runtime = background.submit(lambda: runtime_object(target, cache))
         verify_program(module)
         lowered = module.clone()

@@ -50,11 +50,16 @@ def build(
 
     def compiled() -> Program:
         # Not at the top: what is in the cache needs no compiler.
-        from lowering.codegen.kernels import KernelOptions
-        from lowering.compilation import compile_program
+        from lowering.codegen.background import few_collections
 
-        options = KernelOptions(opt_level=opt_level)
-        return compile_program(module, mode, machine, options=options, cache=store, weights=given, progress=progress)
+        with few_collections():
+            from lowering.codegen.kernels import KernelOptions
+            from lowering.compilation import compile_program
+
+            options = KernelOptions(opt_level=opt_level)
+            return compile_program(
+                module, mode, machine, options=options, cache=store, weights=given, progress=progress
+            )
 
     # Who asks to see the compiler's work wants it done.
     if store.directory is None or debug_level() > Debug.NOTHING:

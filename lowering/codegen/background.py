@@ -19,8 +19,9 @@ SWITCH_SECONDS = 5e-5
 """How long the interpreter stays with one thread. LLVM is called in some seventy steps for a kernel, each of which
 waits this long to come back; by default a hundred times as long."""
 
-COLLECTION_THRESHOLDS = (50_000, 20, 100)
-"""Collections of garbage are rarer while a program is compiled: almost everything that is made then is still in use."""
+COLLECTION_THRESHOLDS = (200_000, 100, 100)
+"""Collections of garbage are rarer while a program is compiled: almost everything that is made then is still in use, or
+the code of the last kernels, which goes with the youngest."""
 
 
 class Background:
