@@ -18,6 +18,7 @@ from lowering.to_llvm.module_builder import ModuleBuilder
 from lowering.to_llvm.scalars import llvm_type
 from lowering.to_llvm.tir_calls import inner_name
 from lowering.to_llvm.tir_lowerings import LOWERINGS
+from tir_dialect.analysis.structure import ops_in
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
@@ -79,7 +80,7 @@ def lower_prim_funcs(functions: Iterable[PrimFuncOp], options: LoweringOptions) 
     called = {
         op.callee.root_reference.data
         for function in context.functions.values()
-        for op in function.body.walk()
+        for op in ops_in(function.body)
         if isinstance(op, CallOp)
     }
     for name, function in context.functions.items():

@@ -22,7 +22,7 @@ from lowering.to_llvm.builder import POINTER, LLVMBuilder
 from lowering.to_llvm.emitter import Buffer, Emitter, FunctionState
 from lowering.to_llvm.function_properties import buffer_attributes, function_properties
 from lowering.to_llvm.tir_loops import bounds, integer_annotation, lower_serial, run_loop
-from tir_dialect.analysis.structure import root_buffer
+from tir_dialect.analysis.structure import ops_in, root_buffer
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
@@ -61,7 +61,7 @@ def lower_parallel(e: Emitter, loop: ForOp) -> None:
 def _captured(loop: ForOp) -> Captured:
     inside: set[SSAValue] = {loop.induction_var}
     used: dict[SSAValue, None] = {}
-    for op in loop.body.walk():
+    for op in ops_in(loop.body):
         inside.update(op.results)
         for region in op.regions:
             inside.update(argument for block in region.blocks for argument in block.args)

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, Region, SSAValue
 from xdsl.traits import is_side_effect_free
 
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
+
+
+def ops_in(region: Region) -> Iterator[Operation]:
+    """All ops in a region, as `walk` gives them, which passes each through a generator for every level around it."""
+    pending = _from_last(region)
+    while pending:
+        op = pending.pop()
+        yield op
+        if op.regions:
+            pending += _from_last(*op.regions)
+
+
+def _from_last(*regions: Region) -> list[Operation]:
+    return [op for region in regions for block in region.blocks for op in block.ops][::-1]
 
 
 def ancestors(op: Operation) -> Iterator[Operation]:
