@@ -17,7 +17,7 @@ from relax_dialect.struct_info.functions import FuncType, SymbolAttr
 from relax_dialect.struct_info.match import BoundCheck, Match, Place, PlacedCheck, match_types
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import CheckKind, Dim
-from tir_dialect.dtypes import is_bool, is_float, numpy_dtype
+from tir_dialect.dtypes import is_bool, is_float, lookup, numpy_dtype
 
 
 def has_type(value: Value, info: StructInfo, symbols: Mapping[str, int]) -> bool:
@@ -84,10 +84,23 @@ class Contract:
         """What has to be read from values, solved and checked."""
         return match_types(self.declared, [ObjectType()] * len(self.declared), self.binds)
 
+    @cached_property
+    def bound_names(self) -> frozenset[str]:
+        """The names of the symbols that values bind."""
+        return frozenset(symbol.symbol.data for symbol in self.binds)
+
+    @cached_property
+    def _asks_nothing(self) -> bool:
+        """Whether values only have to be of the right kind."""
+        match = self.match
+        return not (match.slots or match.bindings or match.dim_checks or match.bound_checks)
+
     def meet(self, values: Sequence[Value], known: Mapping[str, int]) -> dict[str, int]:
         """Checks values and gives the symbols that they bind; `known` are the symbols in scope."""
         for value, info, place in zip(values, self.declared, self.places, strict=True):
             check_kind(value, info, place)
+        if self._asks_nothing:
+            return {}
         match = self.match
         scope = {**known, **{name: _read(values, slot) for name, slot in match.slots.items()}}
         divisible = [placed for placed in match.dim_checks if placed.check.kind is CheckKind.DIVISIBLE]
@@ -201,9 +214,10 @@ def _wrong(place: str, expected: str, got: str) -> NoReturn:
 
 
 def _is_prim(value: Value, info: PrimType) -> bool:
-    if is_bool(info.dtype) or isinstance(value, bool):
-        return is_bool(info.dtype) and isinstance(value, bool)
-    return isinstance(value, float | int if is_float(info.dtype) else int)
+    dtype = lookup(info.dtype)
+    if dtype.is_bool or isinstance(value, bool):
+        return dtype.is_bool and isinstance(value, bool)
+    return isinstance(value, float | int if dtype.is_float else int)
 
 
 def _read(values: Sequence[Value], place: Place) -> int:

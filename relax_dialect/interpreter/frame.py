@@ -95,10 +95,9 @@ class Frame:
     def bind(self, key: Operation, contract: Callable[[], Contract], values: Sequence[Value]) -> Mapping[str, int]:
         """Checks values against the contract of an op, made once, and brings the symbols that they bind into scope."""
         found = self.interpreter.remember(key, contract)
-        bound = {symbol.symbol.data for symbol in found.binds}
         known = self.symbols
-        if not bound.isdisjoint(known):
-            known = {name: number for name, number in known.items() if name not in bound}
+        if not found.bound_names.isdisjoint(known):
+            known = {name: number for name, number in known.items() if name not in found.bound_names}
         bindings = found.meet(values, known)
         self.symbols.update(bindings)
         return bindings

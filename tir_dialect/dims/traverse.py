@@ -48,13 +48,11 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     known: dict[Atom, int] = {}
 
     def of_atom(atom: Atom) -> int:
+        if isinstance(atom, SymbolAtom):
+            return values[atom.name]
         found = known.get(atom)
         if found is None:
-            if isinstance(atom, SymbolAtom):
-                found = values[atom.name]
-            else:
-                found = _EVALUATORS[type(atom)]([of_dim(operand) for operand in atom.operands])
-            known[atom] = found
+            found = known[atom] = _EVALUATORS[type(atom)]([of_dim(operand) for operand in atom.operands])
         return found
 
     def of_dim(part: Dim) -> int:
