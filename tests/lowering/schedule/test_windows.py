@@ -130,7 +130,8 @@ def test_the_scheduled_convolution_means_the_same(name: str, machine: str) -> No
     schedule(func, Target.parse(machine))
     func.verify()
     assert not any(isinstance(op, BlockOp) for op in func.walk())
-    x, k = case.arrays(1, 8, 9)
+    # To interpret takes as long as there are channels.
+    x, k = case.arrays(1, 3 if case.channels > 64 else 8, 9)
     back = ["NCHW".index(letter) for letter in case.layout]
     expected = case.expected(x, k).transpose(back)
     result = np.full(expected.shape, np.nan, "f4")

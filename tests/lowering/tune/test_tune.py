@@ -73,15 +73,14 @@ def test_the_calls_of_a_program():
     assert all(each == tensor for call in calls for each in call.arguments if isinstance(each, tuple))
 
 
-@pytest.mark.parametrize("m", [7, 33])
-def test_whatever_is_tried_gives_the_same_values(m: int):
+def test_whatever_is_tried_gives_the_same_values():
     target = Target.host()
-    calls = record_calls(parse_module(SQUARE), "main", arrays(m))
+    calls = {call: 1 for m in (7, 33) for call in record_calls(parse_module(SQUARE), "main", arrays(m))}
     for name, group in groups(SQUARE).items():
         mine = {call: count for call, count in calls.items() if call.kernel == name}
         bench = Bench(group, mine, target)
         want = bench.results(bench.compile(None))
-        tried = list(islice(candidates(group[0], target, seed=m), 6))
+        tried = list(islice(candidates(group[0], target, seed=7), 8))
         assert tried
         for choice in tried:
             assert agree(bench.results(bench.compile(choice)), want), choice.describe()
@@ -90,7 +89,7 @@ def test_whatever_is_tried_gives_the_same_values(m: int):
 def test_candidates_depend_on_the_seed_only():
     (group, *_) = groups(SQUARE).values()
     first = [choice.text() for choice in candidates(group[0], Target.host(), seed=1)]
-    assert first == [choice.text() for choice in candidates(group[0], Target.host(), seed=1)]
+    assert first[:8] == [choice.text() for choice in islice(candidates(group[0], Target.host(), seed=1), 8)]
     assert len(set(first)) == len(first)
     assert sorted(first) != first or len(first) < 3
 
