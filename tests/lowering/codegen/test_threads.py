@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 
@@ -19,9 +20,15 @@ BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 PARALLEL = ctypes.CFUNCTYPE(None, BODY, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int32)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["pool", "openmp"])
+@cache
+def loaded(openmp: bool) -> LoadedCode:
+    """Kept to the end: the threads of the pool wait inside of this code."""
+    return load_objects([compile_object(threads_text(Target.host(), openmp), Target.host())])
+
+
+@pytest.fixture(params=[False, True], ids=["pool", "openmp"])
 def code(request: pytest.FixtureRequest) -> LoadedCode:
-    return load_objects([compile_object(threads_text(Target.host(), request.param), Target.host())])
+    return loaded(request.param)
 
 
 def run(code: LoadedCode, body: Callable[[int, int], object], lower: int, upper: int, threads: int) -> None:
