@@ -74,7 +74,8 @@ def close(result: np.ndarray, expected: np.ndarray, dtype: str) -> None:
 @pytest.mark.parametrize("panels", MACHINES)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_any_machine_reads_the_panels_of_any_other(panels: str, machine: str) -> None:
-    for subscripts in SUMS:
+    """Two of the sums for each pair; each machine writes and reads panels for all of them."""
+    for subscripts in SUMS[(MACHINES.index(panels) + MACHINES.index(machine)) % 4 :: 4]:
         func = kernel(subscripts, 9, 77, "f32")
         (layout,) = panel_parameters(func, Target.parse(panels)).values()
         variant = with_panels(func, "variant", {1: layout})
