@@ -11,13 +11,14 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator
 
+from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.memory.lifetime import aliases
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.guard import GuardOp
 from relax_dialect.ops.memory import CheckArgsOp, KillOp, StorageTensorOp
-from relax_dialect.ops.structure import FuncOp, ReturnOp
+from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.struct_info.types import PrimType
 
 
@@ -47,8 +48,7 @@ class InsertKillsPass(ModulePass):
     Ended are results of ops, in the block that made them; a use in a nested region counts as a use by the op that has
     the region. Not ended: what is used last right before the function returns, which ends it too; prim values, tensors
     inside a storage (the storage is, after the last of them), parameters, also when checked (they are
-    the caller's), and what the block's
-    terminator passes on. Idempotent.
+    the caller's), and what the block's terminator passes on. Expects `lambda-lift`: a closure is refused. Idempotent.
     """
 
     name = "insert-kills"
@@ -57,11 +57,18 @@ class InsertKillsPass(ModulePass):
         """Visits every block of every function."""
         for func in op.ops:
             if isinstance(func, FuncOp):
+                _refuse_closures(func)
                 for block in _blocks(func):
                     _end_values(block)
                 if func.function_type.pure and any(isinstance(each, KillOp) for each in func.walk()):
                     # To free what the function made itself is no effect that a caller sees.
                     func.properties["force_pure"] = UnitAttr()
+
+
+def _refuse_closures(func: FuncOp) -> None:
+    for inner in func.walk():
+        if isinstance(inner, ClosureOp):
+            fail(inner, "has values that end with its own calls", "run 'lambda-lift' before")
 
 
 def _blocks(func: FuncOp) -> list[Block]:

@@ -13,9 +13,9 @@ from lowering.diagnostics import fail
 from lowering.locations import place
 from lowering.to_vm.checks import TypeChecks
 from lowering.to_vm.constants import Constants
-from lowering.to_vm.sizes import Sizes
+from lowering.to_vm.sizes import Sizes, UnboundSymbolError
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.match import match_types
+from relax_dialect.struct_info.match import Mismatch, match_types
 from relax_dialect.struct_info.types import ObjectType, PrimType
 from tir_dialect.dims import Dim
 
@@ -35,6 +35,9 @@ def converts(op_type: type[OpT]) -> Callable[[Rule[OpT]], Rule[OpT]]:
         return rule
 
     return register
+
+
+_BEFORE = "run the passes of the pipeline up to 'lower-shapes' first"
 
 
 class Converter:
@@ -133,10 +136,13 @@ class Converter:
             self.convert(op)
 
     def convert(self, op: Operation) -> None:
-        """Converts one op; an error at the op if there is no rule for it."""
+        """Converts one op; an error at the op if there is no rule for it, or values are not checked and bound yet."""
         rule = _RULES.get(type(op))
         if rule is None:
-            fail(op, "has no form in the virtual machine", "run the passes of the pipeline up to 'lower-shapes' first")
+            fail(op, "has no form in the virtual machine", _BEFORE)
         outer, self._current = self._current, op
-        rule(self, op)
+        try:
+            rule(self, op)
+        except (UnboundSymbolError, Mismatch) as error:
+            fail(op, f"has no form in the virtual machine: {error}", _BEFORE)
         self._current = outer

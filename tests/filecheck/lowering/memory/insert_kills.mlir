@@ -1,5 +1,5 @@
-// RUN: relax-opt %s -p insert-kills | filecheck %s
-// RUN: relax-opt %s -p insert-kills,insert-kills | filecheck %s
+// RUN: relax-opt %s -p insert-kills --split-input-file --verify-diagnostics | filecheck %s
+// RUN: relax-opt %s -p insert-kills,insert-kills --split-input-file --verify-diagnostics | filecheck %s
 
 tir.prim_func @copy[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
 }
@@ -45,4 +45,16 @@ relax.func @pure(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> {
   %b = relax.call_pure_packed "next"(%a) : !relax.tensor<[4], f32>
   %c = relax.call_pure_packed "next"(%b) : !relax.tensor<[4], f32>
   relax.return %c
+}
+
+// -----
+
+// The values of a closure are those of its calls.
+// CHECK: error: 'relax.closure' op has values that end with its own calls
+// CHECK: hint: run 'lambda-lift' before
+relax.func @closure(%x: !relax.object) -> !relax.object {
+  %f = relax.closure (%y: !relax.object) -> !relax.object {
+    relax.return %y
+  }
+  relax.return %f
 }

@@ -99,6 +99,16 @@ relax.func @storage() -> !relax.object force_pure {
 
 // -----
 
+// So is a symbol that nothing has bound.
+// CHECK: error: 'relax.alloc_tensor' op has no form in the virtual machine: the symbol n is not bound here
+// CHECK: hint: run the passes of the pipeline up to 'lower-shapes' first
+relax.func @unbound[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[_], f32> force_pure {
+  %0 = relax.alloc_tensor : !relax.tensor<[n], f32>
+  relax.return %0
+}
+
+// -----
+
 // What has no form in the machine is refused at the op.
 // CHECK: error: 'relax.exp' op
 // CHECK: in @operator
