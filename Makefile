@@ -46,7 +46,7 @@ $(VENV)/.torch: pyproject.toml $(VENV)/.installed
 	touch $@
 
 test-torch: $(VENV)/.torch  ## the PyTorch importer against PyTorch, which is installed for it
-	$(BIN)/python -m pytest tests/relax_dialect/frontend/torch tests/tools/test_torch_files.py
+	$(BIN)/python -m pytest tests/relax_dialect/frontend/torch
 
 $(VENV)/.bench: pyproject.toml $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,bench]'

@@ -13,6 +13,7 @@ from kernels_page import with_primitives
 from operators_page import operators_page
 from passes_page import passes_page
 from tir_page import tir_page
+from torch_page import with_operators
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import PassPipeline
@@ -141,6 +142,7 @@ PAGES = {
     "docs/operators.md": operators_page,
     "docs/passes.md": passes_page,
     "docs/tir.md": tir_page,
+    "docs/torch.md": lambda: with_operators((ROOT / "docs/torch.md").read_text()),
     "relax_dialect/builder/op.pyi": stub_text,
 }
 """What is generated, by its place in the repository."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from vm_dialect.profiler import Profile
 
 MODES = ("native", "bytecode", "interpret")
-MODULE_SUFFIXES = (".mlir", ".onnx")
+MODULE_SUFFIXES = (".mlir", ".onnx", ".pt2")
 EXECUTABLE_SUFFIX = ".rvm"
 
 
@@ -55,9 +55,9 @@ class Program:
 def read_module(path: str, weights: str | None = None) -> ModuleOp:
     """The module in a file, not yet verified, with weights from another; `ToolError` for a file of another kind."""
     if Path(path).suffix not in MODULE_SUFFIXES:
-        raise ToolError(f"expected a file that ends in {' or '.join(MODULE_SUFFIXES)}, got {path}")
-    if Path(path).suffix == ".onnx":
-        return read_onnx(path)
+        raise ToolError(f"expected a file that ends in one of {', '.join(MODULE_SUFFIXES)}, got {path}")
+    if (read := IMPORTERS.get(Path(path).suffix)) is not None:
+        return read(path)
     module = parse_module(Path(path).read_text(encoding="utf-8"), path)
     if weights is not None:
         load_weights(module, weights)
@@ -74,6 +74,22 @@ def read_onnx(path: str) -> ModuleOp:
         raise ToolError(f"{path}: {error}") from error
     except ModuleNotFoundError as error:
         raise ToolError(f"{path} needs the package onnx: pip install xdsl-relax[onnx] ({error})") from error
+
+
+def read_torch(path: str) -> ModuleOp:
+    """An exported program of PyTorch as a module; `ToolError` if it cannot be imported, or `torch` is missing."""
+    from relax_dialect.frontend.torch import TorchImportError, import_file
+
+    try:
+        return import_file(path)
+    except TorchImportError as error:
+        raise ToolError(f"{path}: {error}") from error
+    except ModuleNotFoundError as error:
+        raise ToolError(f"{path} needs the package torch: pip install xdsl-relax[torch] ({error})") from error
+
+
+IMPORTERS: Mapping[str, Callable[[str], ModuleOp]] = {".onnx": read_onnx, ".pt2": read_torch}
+"""What reads the files of other systems, by how their names end."""
 
 
 def load_packed_functions(paths: Sequence[str]) -> None:

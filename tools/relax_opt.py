@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
@@ -21,7 +21,7 @@ from tools.arguments import add_save_weights_option, add_weights_option
 from tools.failures import ToolError, bad_options, pass_failure, run_tool, unknown_pass
 from tools.monitor import PassMonitor, print_module
 from tools.pass_help import describe_pass, list_passes
-from tools.programs import read_onnx
+from tools.programs import IMPORTERS
 
 _REPRODUCER_HEADER = re.compile(r"// relax-opt -p (?P<pipeline>.*)")
 
@@ -39,18 +39,19 @@ class RelaxOptMain(xDSLOptMain):
     """Lines of the file before the chunk that is being read."""
 
     def register_all_frontends(self) -> None:
-        """MLIR text, whose ops get their line and column, and ONNX models."""
+        """MLIR text, whose ops get their line and column, and the models that can be imported."""
 
         def parse_mlir(stream: IO[bytes]) -> ModuleOp:
             parser = LocatedParser(self.ctx, stream.read(), self.get_input_name(), self.line_offset)
             return parser.parse_module(not self.args.no_implicit_module)
 
-        def parse_onnx(stream: IO[bytes]) -> ModuleOp:
+        def importing(read: Callable[[str], ModuleOp]) -> Callable[[IO[bytes]], ModuleOp]:
             # Tensors in other files are found beside the model, so its path is wanted, not its bytes.
-            return read_onnx(self.get_input_name())
+            return lambda stream: read(self.get_input_name())
 
         self.available_frontends["mlir"] = parse_mlir
-        self.available_frontends["onnx"] = parse_onnx
+        for suffix, read in IMPORTERS.items():
+            self.available_frontends[suffix.removeprefix(".")] = importing(read)
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """The arguments of `xdsl-opt`, and ours."""

@@ -46,7 +46,7 @@ class _InOrder(argparse.Action):
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="relax-run", description=__doc__)
-    parser.add_argument("file", help="a module (.mlir), an ONNX model (.onnx) or an executable (.rvm)")
+    parser.add_argument("file", help="a module (.mlir), a model (.onnx, .pt2) or an executable (.rvm)")
     parser.add_argument("--entry", default="main", help="the function to call (default: main)")
     parser.add_argument(
         "--mode",

@@ -1,5 +1,5 @@
 """`relax-translate`: from a module to what other programs read (LLVM IR, assembly, objects, libraries, bytecode), and
-from ONNX or TVMScript to a module.
+from ONNX, PyTorch or TVMScript to a module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lowering.verify.module import verify_module
 from lowering.weight_files import save_weights
 from tools.arguments import add_build_options, add_save_weights_option, build_options
 from tools.failures import ToolError, run_tool
-from tools.programs import BuildOptions, build_executable, read_module, read_onnx, target_of
+from tools.programs import BuildOptions, build_executable, read_module, read_onnx, read_torch, target_of
 
 Emitter = Callable[[ModuleOp, BuildOptions], str | bytes]
 
@@ -94,7 +94,7 @@ EMITTERS: Mapping[str, Emitter] = {
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="relax-translate", description=__doc__)
-    parser.add_argument("file", help="a module (.mlir), an ONNX model (.onnx) or a TVMScript file (.py)")
+    parser.add_argument("file", help="a module (.mlir), a model (.onnx, .pt2) or a TVMScript file (.py)")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "--emit",
@@ -103,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         "a shared library that tvm_ffi.load_module opens",
     )
     what.add_argument("--import-onnx", action="store_true", help="the module of an ONNX model")
+    what.add_argument("--import-torch", action="store_true", help="the module of an exported program of PyTorch (.pt2)")
     what.add_argument(
         "--import-tvmscript", action="store_true", help="the module of a TVMScript file (.py), which is not executed"
     )
@@ -118,8 +119,8 @@ def _parser() -> argparse.ArgumentParser:
 def _translate(argv: Sequence[str] | None) -> None:
     args = _parser().parse_args(argv)
     options = build_options(args, "native" if args.emit == "library" else "bytecode")
-    if args.import_onnx or args.import_tvmscript:
-        module = read_onnx(args.file) if args.import_onnx else _read_tvmscript(args.file)
+    if (read := _importer(args)) is not None:
+        module = read(args.file)
         verify_module(module)
         _write_text(str(module), args.output)
         if args.save_weights is not None:
@@ -136,6 +137,12 @@ def _translate(argv: Sequence[str] | None) -> None:
         Path(_required_output(args.output, args.emit)).write_bytes(contents)
     else:
         _write_text(contents, args.output)
+
+
+def _importer(args: argparse.Namespace) -> Callable[[str], ModuleOp] | None:
+    """What reads the file, if it is of another system."""
+    importers = {"import_onnx": read_onnx, "import_torch": read_torch, "import_tvmscript": _read_tvmscript}
+    return next((read for name, read in importers.items() if getattr(args, name)), None)
 
 
 def _read_tvmscript(path: str) -> ModuleOp:

@@ -172,7 +172,7 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert main([str(tmp_path / "p.rvm")]) == 1
     assert main([str(tmp_path / "p.mlir")]) == 1
     err = capsys.readouterr().err
-    assert "expected a file that ends in .mlir or .onnx, got" in err
+    assert "expected a file that ends in one of .mlir, .onnx, .pt2, got" in err
     assert "Traceback" not in err
     assert "p.mlir:1:" in err
 

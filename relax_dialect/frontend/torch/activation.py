@@ -117,13 +117,6 @@ def log_sigmoid(node: Node) -> Result:
     return op.negative(op.nn.softplus(op.negative(node.tensor("self"))))
 
 
-@converts("aten.softsign.default")
-def softsign(node: Node) -> Result:
-    """`x / (1 + |x|)`."""
-    x = node.tensor("self")
-    return op.divide(x, op.add(op.abs(x), node.like(1, x)))
-
-
 @converts("aten.threshold.default")
 def threshold(node: Node) -> Result:
     """`x` if above a threshold, else a value."""

@@ -21,7 +21,7 @@ Function = Callable[[Expr, Expr], Expr]
 
 def overloads(*names: str) -> list[str]:
     """The overloads that take a tensor and a tensor or number."""
-    return [f"aten.{name}.{overload}" for name in names for overload in ("default", "Tensor", "Scalar")]
+    return [f"aten.{name}.{overload}" for name in names for overload in ("Tensor", "Scalar")]
 
 
 def operands(node: Node, dtype: Attribute | None = None) -> tuple[Expr, Expr]:
@@ -46,7 +46,15 @@ _SAME: dict[str, Function] = {
 _OF_BOOL: dict[str, Function] = {"mul": op.logical_and, "maximum": op.logical_or, "minimum": op.logical_and}
 
 
-@converts(*overloads(*_SAME), "aten.bitwise_left_shift.Tensor_Scalar", "aten.bitwise_right_shift.Tensor_Scalar")
+@converts(
+    *overloads("__lshift__", "__rshift__", "mul"),
+    *(f"aten.{name}.default" for name in ("arctan2", "atan2", "logaddexp", "maximum", "minimum")),
+    *(
+        f"aten.bitwise_{side}_shift.{overload}"
+        for side in ("left", "right")
+        for overload in ("Tensor", "Tensor_Scalar")
+    ),
+)
 def binary(node: Node) -> Result:
     """The relax operator of the same meaning."""
     dtype = node.out_dtype()
@@ -128,7 +136,7 @@ def divide(node: Node) -> Result:
     return op.trunc(quotient) if mode == "trunc" and is_float(dtype) else quotient
 
 
-@converts(*overloads("floor_divide"))
+@converts("aten.floor_divide.default", "aten.floor_divide.Scalar")
 def floor_divide(node: Node) -> Result:
     """The quotient rounded down."""
     return floor_quotient(*operands(node))

@@ -13,7 +13,7 @@ from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 
 
-@converts("higher_order.cond")
+@converts("torch.ops.higher_order.cond")
 def cond(node: Node) -> Result:
     """One of two graphs."""
     graphs, operands = [node.value(str(at)) for at in (1, 2)], node.value("3")
@@ -25,7 +25,7 @@ def cond(node: Node) -> Result:
     return branch.results
 
 
-@converts("higher_order.while_loop")
+@converts("torch.ops.higher_order.while_loop")
 def while_loop(node: Node) -> Result:
     """A graph as long as another one gives true; both also see values that stay the same."""
     condition, body, carried, others = (node.value(str(at)) for at in range(4))
@@ -40,7 +40,7 @@ def while_loop(node: Node) -> Result:
     return loop.results
 
 
-@converts("higher_order.wrap_with_set_grad_enabled")
+@converts("torch.ops.higher_order.wrap_with_set_grad_enabled")
 def without_gradients(node: Node) -> Result:
     """A graph that is applied without gradients, of which there are none here."""
     operands = [node.value(str(at)) for at in range(2, len(node.arguments))]

@@ -74,7 +74,11 @@ def avg_pool(node: Node) -> Result:
     return batched(node.tensor("self"), rank, apply)
 
 
-@converts(*(f"aten.{start}adaptive_avg_pool{rank}d.default" for rank in _ADAPTIVE for start in ("", "_")))
+@converts(
+    *(f"aten.adaptive_avg_pool{rank}d.default" for rank in _ADAPTIVE),
+    "aten._adaptive_avg_pool2d.default",
+    "aten._adaptive_avg_pool3d.default",
+)
 def adaptive_avg_pool(node: Node) -> Result:
     """Means over a number of windows that cover the data."""
     rank = _rank(node)

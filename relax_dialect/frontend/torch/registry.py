@@ -83,6 +83,15 @@ def supported() -> tuple[str, ...]:
     return tuple(sorted(_CONVERTERS))
 
 
+def by_family() -> dict[str, tuple[str, ...]]:
+    """The operators that have a converter, by the family that it is in."""
+    _load()
+    found: dict[str, list[str]] = {family: [] for family in FAMILIES}
+    for name in supported():
+        found.setdefault(_CONVERTERS[name].__module__.rpartition(".")[2], []).append(name)
+    return {family: tuple(names) for family, names in found.items()}
+
+
 def name_of(target: Any) -> str:
     """How an operator is called: `aten.add.Tensor`, or a function by its module, such as `_operator.mul`."""
     if hasattr(target, "overloads") or hasattr(target, "_schema"):
