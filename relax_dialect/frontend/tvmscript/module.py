@@ -35,7 +35,6 @@ _KINDS = {
 }
 _REFUSED = {
     ("ir", "pyfunc"): "Python functions would have to be executed; register them as packed functions",
-    ("relax", "macro"): "macros would have to be executed; write their body in their place",
     ("relax", "rewriter"): "R.rewriter describes a pass, not a program",
 }
 _BARE = {"ir_module": "module", "prim_func": "prim_func"}
@@ -57,6 +56,7 @@ class Contents:
     functions: dict[str, Function] = field(default_factory=dict[str, Function])
     modules: list[ast.ClassDef] = field(default_factory=list[ast.ClassDef])
     attributes: dict[str, object] = field(default_factory=dict[str, object])
+    inlined: dict[str, ast.FunctionDef] = field(default_factory=dict[str, ast.FunctionDef])
     plain: dict[str, ast.FunctionDef | ast.Lambda] = field(default_factory=dict[str, ast.FunctionDef | ast.Lambda])
 
 
@@ -132,6 +132,7 @@ class ModuleReader:
             self._contents.plain[node.name] = node
         if (inline := read_inline(self._static, node)) is not None:
             self._constants.bind(node.name, inline)
+            self._contents.inlined[node.name] = node
             return
         for decorator in node.decorator_list:
             kind = self._kind(decorator)
@@ -192,7 +193,7 @@ class ModuleReader:
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}
         kernels = [name for name, func in program.prim.items() if func.result is None]
-        impure = impure_functions(self._aliases, nodes, kernels)
+        impure = impure_functions(self._aliases, nodes | self._contents.inlined, kernels)
         for name, node in nodes.items():
             options = self._contents.functions[name].options
             pure = options.get("pure", name not in impure)

@@ -113,7 +113,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "grad": "operators of gradients are not taken: differentiate before, or write them as operators",
         "to_vdevice": "there is one device; leave R.to_vdevice out",
         "hint_on_device": "there is one device; leave R.hint_on_device out",
-        "macro": "macros would have to be executed; write their body in their place",
+        "macro": "R.macro stands above a function, which is read where it is called",
         "rewriter": "R.rewriter describes a pass, not a program",
     }
 )

@@ -7,11 +7,11 @@ import ast
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.frontend.tvmscript.errors import Source
 from relax_dialect.frontend.tvmscript.expressions import ExpressionReader
+from relax_dialect.frontend.tvmscript.macros import MacroReader
 from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scope import Scope
 from relax_dialect.frontend.tvmscript.signature import Signature, read_signature, type_param_names
-from relax_dialect.frontend.tvmscript.statements import StatementReader
 
 
 class RelaxFunctionReader:
@@ -29,7 +29,7 @@ class RelaxFunctionReader:
         self._node = node
         self._builder = builder
         outermost = {name: constants.find(name) for name in constants.names()}
-        self._reader = StatementReader(source, aliases, Scope(outermost), builder, program)
+        self._reader = MacroReader(source, aliases, Scope(outermost), builder, program)
         self._signature = Signature({}, None)
         self._pure = True
         self._private = False

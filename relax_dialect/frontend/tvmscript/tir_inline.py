@@ -1,4 +1,4 @@
-"""`T.inline` and `T.macro`: functions whose body is read in the place of a call."""
+"""`T.inline`, `T.macro` and `R.macro`: functions whose body is read in the place of a call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relax_dialect.frontend.tvmscript.tir_jumps import jumps_of
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.tir_statements import TirStatementReader
 
-_DECORATORS = ("inline", "macro")
+_DECORATORS = (("tir", "inline"), ("tir", "macro"), ("relax", "macro"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,26 +24,32 @@ class Inline:
 
     node: ast.FunctionDef
     scope: Scope | None
+    of_relax: bool
+    """Whether it has statements of relax functions."""
 
 
 def read_inline(reader: StaticReader, node: ast.FunctionDef) -> Inline | None:
     """The function of a definition under `@T.inline` or `@T.macro(hygienic=False)`; `None` for another one."""
     for decorator in node.decorator_list:
         if is_inline(reader.aliases, decorator):
-            return Inline(node, reader.scope.shared() if _is_hygienic(reader, decorator) else None)
+            scope = reader.scope.shared() if _is_hygienic(reader, decorator) else None
+            return Inline(node, scope, reader.aliases.name_in("relax", _head(decorator)) is not None)
     return None
+
+
+def _head(decorator: ast.expr) -> ast.expr:
+    return decorator.func if isinstance(decorator, ast.Call) else decorator
 
 
 def is_inline(aliases: Aliases, decorator: ast.expr) -> bool:
     """Whether a decorator makes a function whose body stands for its calls."""
-    head = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return aliases.name_in("tir", head) in _DECORATORS
+    return aliases.resolve(_head(decorator)) in _DECORATORS
 
 
 def _is_hygienic(reader: StaticReader, decorator: ast.expr) -> bool:
     if not isinstance(decorator, ast.Call):
         return True
-    hygienic = Arguments(reader.source, decorator, "T.macro", "hygienic").get("hygienic")
+    hygienic = Arguments(reader.source, decorator, "the macro", "hygienic").get("hygienic")
     return hygienic is None or bool(reader.value(hygienic))
 
 
@@ -52,7 +58,9 @@ def expand(reader: TirStatementReader, node: ast.Call, inline: Inline) -> None:
     definition = inline.node
     if jumps_of(reader.aliases, definition.body):
         reader.fail(node, f"{definition.name} leaves its body early, which the place of a call cannot")
-    values = _bound(reader, node, definition)
+    if inline.of_relax:
+        reader.fail(node, f"{definition.name} belongs into a function of relax; PrimFuncs call T.inline or T.macro")
+    values = arguments_of(reader, node, definition)
     scope = reader.scope if inline.scope is None else inline.scope.shared()
     with reader.reading_in(scope), reader.inside():
         for name, value in values.items():
@@ -60,7 +68,7 @@ def expand(reader: TirStatementReader, node: ast.Call, inline: Inline) -> None:
         reader.body(definition.body)
 
 
-def _bound(reader: TirStatementReader, node: ast.Call, definition: ast.FunctionDef) -> dict[str, object]:
+def arguments_of(reader: StaticReader, node: ast.Call, definition: ast.FunctionDef) -> dict[str, object]:
     """What the parameters stand for."""
     parameters = definition.args
     names = [each.arg for each in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)]

@@ -137,7 +137,7 @@ TEXT_ERRORS = {
     "@R.function(pure=3)\ndef f(x):\n    return x": "expected True or False",
     "@R.function\ndef f(x):\n    return x\n@R.function\ndef f(x):\n    return x": "has a function f already",
     "@R.function(pure=True)\ndef f(x: R.Tensor):\n    R.print(x)\n    return x": "writes to the standard output",
-    "@R.macro\ndef f(x):\n    return x": "macros would have to be executed",
+    "@R.macro\ndef f(x):\n    return x": "expected @I.ir_module, @R.function or @T.prim_func",
     "@I.ir_module\nclass M:\n    @I.pyfunc\n    def f(x):\n        pass": "functions would have to be executed",
     "@I.ir_module\nclass A:\n    pass\n@I.ir_module\nclass B:\n    pass": "expected one module in a text, got A and B",
     "@R.function\ndef f(x):\n    return f(x)": "is called before its end, so its result needs a type",

@@ -133,3 +133,50 @@ def test_wrong_calls(call: str):
     with pytest.raises(TVMScriptError, match=ERRORS[call]) as caught:
         parse(f'@R.function\ndef f(x: R.Tensor((2, 4), "float32")):\n    return {call}\n')
     assert caught.value.line == 3
+
+
+MACROS = """
+    least = 2
+
+    @R.macro
+    def scaled(value, factor: int = 3):
+        own = R.multiply(value, R.const(factor, "float32"))
+        if R.const(True, "bool"):
+            own = R.maximum(own, R.const(least, "float32"))
+        else:
+            own = own
+        return own
+
+    @R.macro(hygienic=False)
+    def shown():
+        R.print(x)
+
+    @I.ir_module
+    class M:
+        @R.function
+        def main(x: R.Tensor(("n", 3), "float32")):
+            shown()
+            least = 7
+            y = scaled(x)
+            return (y, scaled(scaled(value=y), factor=2))
+    """
+
+
+def test_macros():
+    first, second = result_of(MACROS, X)
+    np.testing.assert_array_equal(first, np.maximum(3 * X, 2))
+    np.testing.assert_array_equal(second, 18 * X)
+
+
+WRONG_MACROS = {
+    "@R.macro\ndef m(y):\n    z = y\n    return z": ("m(x), z", "the name z is not defined here"),
+    "@T.macro\ndef m(y):\n    y": ("m(x)", "m belongs into a PrimFunc; functions of relax call R.macro"),
+    "@R.macro\ndef m(y):\n    return y": ("m(x, x)", "m expected at most 1 positional arguments, got 2"),
+}
+
+
+@pytest.mark.parametrize("macro", WRONG_MACROS)
+def test_wrong_macros(macro: str):
+    call, message = WRONG_MACROS[macro]
+    with pytest.raises(TVMScriptError, match=message):
+        parse(f'{macro}\n\n@R.function\ndef f(x: R.Tensor((2, 4), "float32")):\n    return ({call})\n')
