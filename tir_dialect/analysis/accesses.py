@@ -1,21 +1,25 @@
-"""Accesses and iterators that certainly leave their ranges."""
+"""Accesses, views and iterators that certainly leave their ranges."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import FileLineColLoc, IndexType
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from tir_dialect.analysis.extremes import Extremes, extremes
+from tir_dialect.analysis.extremes import extremes
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import block_of, loop_of
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.regions import MatchBufferOp
+
+ONE = constant(1)
 
 
 def wrong_access(func: PrimFuncOp) -> str | None:
@@ -26,19 +30,41 @@ def wrong_access(func: PrimFuncOp) -> str | None:
     """
     space = IndexSpace(func)
     for op, loops in _unconditional(space, func, ()):
-        if isinstance(op, LoadOp | StoreOp) and op.mask is None:
-            pairs = zip(op.indices, op.buffer_type.shape, strict=False)
-            what = f"a '{op.name}' whose index {{}} of {_name(op.buffer)}"
-        elif isinstance(op, BlockOp) and op.condition is None:
-            pairs = zip(op.bindings, map(space.dim_of, op.extents), strict=False)
-            what = f"a '{op.name}' \"{op.block_name.data}\" whose binding {{}}"
-        else:
-            continue
-        for axis, (index, extent) in enumerate(pairs):
-            found = None if extent is None else _leaves(space, index, extent, loops)
+        for what, reach in _reaches(space, op):
+            found = _leaves(space, reach, loops)
             if found is not None:
-                return f"{what.format(axis)} {found}{_place(op)}"
+                return f"{what} {found}{_place(op)}"
     return None
+
+
+class _Reach(NamedTuple):
+    """The elements `start <= i < start + width` of a dimension of `extent` elements."""
+
+    start: SSAValue
+    width: Dim
+    extent: Dim
+
+
+def _reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, _Reach]]:
+    """What an op touches, with words for it."""
+    match op:
+        case LoadOp() | StoreOp() if op.mask is None:
+            width = ONE if op.lanes is None else constant(op.lanes)
+            last = len(op.indices) - 1
+            for axis, (index, extent) in enumerate(zip(op.indices, op.buffer_type.shape, strict=False)):
+                reach = _Reach(index, width if axis == last else ONE, extent)
+                yield f"a '{op.name}' whose index {axis} of {_name(op.buffer)}", reach
+        case MatchBufferOp():
+            lengths = iter(op.view_type.shape)
+            for axis, (part, extent) in enumerate(zip(op.axes, op.buffer_type.shape, strict=False)):
+                width = ONE if part.upper is None else next(lengths, ONE)
+                yield f"a '{op.name}' whose range {axis} of {_name(op.buffer)}", _Reach(part.lower, width, extent)
+        case BlockOp() if op.condition is None:
+            for axis, (index, extent) in enumerate(zip(op.bindings, map(space.dim_of, op.extents), strict=False)):
+                if extent is not None:
+                    yield f"a '{op.name}' \"{op.block_name.data}\" whose binding {axis}", _Reach(index, ONE, extent)
+        case _:
+            return
 
 
 def _unconditional(
@@ -58,25 +84,21 @@ def _unconditional(
                 yield from _unconditional(space, inner, loops)
 
 
-def _leaves(space: IndexSpace, index: SSAValue, extent: Dim, loops: Sequence[ForOp]) -> str | None:
-    """How an index leaves `0 <= index < extent`; `None` if it cannot be shown to."""
-    if not isinstance(index.type, IndexType) or _runs_over(space, index, extent):
+def _leaves(space: IndexSpace, reach: _Reach, loops: Sequence[ForOp]) -> str | None:
+    """How elements leave `0 <= i < extent`; `None` if they cannot be shown to."""
+    start, width, extent = reach
+    if not isinstance(start.type, IndexType) or (width is ONE and _runs_over(space, start, extent)):
         return None
-    dim = space.dim_of(index)
+    dim = space.dim_of(start)
     if dim is None:
         return None
     found = extremes(dim, [space.variable(loop.induction_var) for loop in loops], space.prover)
     if found is None or not found.exact:
         return None
-    return _explain(space, found, extent)
-
-
-def _explain(space: IndexSpace, found: Extremes, extent: Dim) -> str | None:
     if space.less_equal(0, found.low) is False:
         return f"reaches {found.low}, expected at least 0"
-    if space.less_equal(found.high + 1, extent) is False:
-        return f"reaches {found.high}, expected less than {extent}"
-    return None
+    high = found.high + width - 1
+    return f"reaches {high}, expected less than {extent}" if space.less_equal(high + 1, extent) is False else None
 
 
 def _runs_over(space: IndexSpace, index: SSAValue, extent: Dim) -> bool:

@@ -56,7 +56,8 @@ class PrimFuncOp(IRDLOperation):
     C3: a parameter is a buffer, or a scalar of a type that can be loaded from a buffer.
     C4: types and `tir.dim` use no symbol that the function does not bind.
     C5: the visibility is `public` or `private`.
-    C6: no access leaves its buffer, and no binding of a block iterator its domain, as far as that can be shown.
+    C6: no access or region of a view leaves its buffer, and no binding of a block iterator its domain, as far as that
+        can be shown.
     """
 
     name = "tir.prim_func"

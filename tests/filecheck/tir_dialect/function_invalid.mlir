@@ -129,3 +129,21 @@ tir.prim_func @f[%0](%X: !tir.buffer<[1], f32>) {
 // CHECK: symbol n has empty or negative bounds [4, 1]
 tir.prim_func @f[%n in [4, 1]](%X: !tir.buffer<[n], f32>) {
 }
+
+// -----
+
+// CHECK: 'tir.prim_func' op has a 'tir.load' whose index 0 of %X reaches 11, expected less than 10
+tir.prim_func @prim_func_c6(%X: !tir.buffer<[10], f32>) {
+  %c4 = arith.constant 4 : index
+  %v = tir.load %X[%c4] : vector<8xf32>
+  tir.store %v, %X[%c4]
+}
+
+// -----
+
+// CHECK: 'tir.prim_func' op has a 'tir.match_buffer' whose range 1 of %X reaches n + 3, expected less than n
+tir.prim_func @prim_func_c6[%n](%X: !tir.buffer<[2, n], f32>) {
+  %c1 = arith.constant 1 : index
+  %end = tir.dim n + 4
+  %V = tir.match_buffer %X[%c1, %n to %end] : !tir.buffer<[4], f32>
+}
