@@ -155,6 +155,7 @@ class RelaxToVMPass(PipelinePass):
         "pack-weights",
         *_TO_MEMORY,
         "hoist-branch-results",
+        "write-parts-in-place",
         "use-inplace-calls",
         *_FROM_MEMORY,
     )

@@ -66,6 +66,7 @@ PASSES: dict[str, str] = {
     "legalize-ops": "lowering.legalize.legalize_ops:LegalizeOpsPass",
     "lower-call-tir": "lowering.memory.lower_call_tir:LowerCallTIRPass",
     "hoist-branch-results": "lowering.memory.hoist_branch_results:HoistBranchResultsPass",
+    "write-parts-in-place": "lowering.memory.write_parts_in_place:WritePartsInPlacePass",
     "use-inplace-calls": "lowering.memory.use_inplace_calls:UseInplaceCallsPass",
     "plan-memory": "lowering.memory.plan_memory:PlanMemoryPass",
     "poison-memory": "lowering.memory.poison_memory:PoisonMemoryPass",

@@ -184,10 +184,10 @@ def _perfect_nest(block: BlockOp) -> Operation | None:
     return nest
 
 
-def covers(block: BlockOp, store: StoreOp) -> bool:
-    """Whether the block writes each element of the buffer once, at its own iterators."""
+def covers(block: BlockOp, access: LoadOp | StoreOp) -> bool:
+    """Whether the block reads or writes each element of the buffer once, at its own iterators."""
     used: set[SSAValue] = set()
-    for index, dim in zip(store.indices, store.buffer_type.shape, strict=True):
+    for index, dim in zip(access.indices, access.buffer_type.shape, strict=True):
         iterator = index if isinstance(index, BlockArgument) and block_of(index) is block else None
         if iterator is None or iterator in used or dim_of(block.extents[iterator.index]) is not dim:
             if dim.constant_value == 1 and iterator is None and _is_zero(index):

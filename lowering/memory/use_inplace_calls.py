@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from lowering.locations import inherit_location
 from lowering.memory.inplace import Pair, inplace_pairs, write_in_place
 from lowering.memory.lifetime import Lifetimes, escapes, lifetimes
+from lowering.memory.variants import Variants
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
 from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.ops.structure import FuncOp
-from relax_dialect.struct_info.symbols import fresh_name
-from relax_dialect.symbols import called_functions, symbol_name
 from relax_dialect.traits import AliasesOperand
 from tir_dialect.ops.function import PrimFuncOp
 
@@ -69,36 +69,16 @@ class UseInplaceCallsPass(ModulePass):
 
 
 @dataclass
-class _Kernels:
-    """The kernels of a module and their variants."""
+class _Kernels(Variants):
+    """The kernels of a module and those that work in place."""
 
-    module: ModuleOp
     _pairs: dict[PrimFuncOp, tuple[Pair, ...]] = field(default_factory=dict[PrimFuncOp, tuple[Pair, ...]])
-    _variants: dict[tuple[PrimFuncOp, Pair], str] = field(default_factory=dict[tuple[PrimFuncOp, Pair], str])
 
     def pairs(self, func: PrimFuncOp) -> tuple[Pair, ...]:
         """The operands and results of a kernel that may be the same memory."""
         if func not in self._pairs:
             self._pairs[func] = inplace_pairs(func)
         return self._pairs[func]
-
-    def variant(self, func: PrimFuncOp, pair: Pair) -> str:
-        """The name of the kernel that works in place."""
-        name = self._variants.get((func, pair))
-        if name is None:
-            names = {found for op in self.module.ops if (found := symbol_name(op)) is not None}
-            name = self._variants[func, pair] = fresh_name(f"{func.sym_name.data}_inplace", names)
-            Rewriter.insert_op(write_in_place(func, pair, name), InsertPoint.after(func))
-        return name
-
-    def remove_unused(self) -> None:
-        """Erases the kernels of which only variants are called."""
-        if not self._variants:
-            return
-        used = {name for op in self.module.walk() for name in called_functions(op)}
-        for func in {func for func, _ in self._variants}:
-            if func.sym_name.data not in used:
-                Rewriter.erase_op(func)
 
 
 class _Function:
@@ -140,7 +120,8 @@ class _Function:
         rest = [value for number, value in enumerate(call.arguments) if number != pair[0]]
         values = [operand if value is result else value for value in rest]
         sizes = [size.data for size in call.sizes]
-        made = CallKernelOp(self._kernels.variant(kernel, pair), values, sizes)
+        variant = self._kernels.of(kernel, pair, "inplace", partial(write_in_place, kernel, pair))
+        made = CallKernelOp(variant.sym_name.data, values, sizes)
         made.attributes[IN_PLACE] = UnitAttr()
         inherit_location(call, made)
         self._facts.steps[made] = self._facts.ends[made] = self._facts.steps[call]

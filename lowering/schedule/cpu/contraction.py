@@ -165,7 +165,7 @@ def find_contraction(stage: Stage) -> Contraction | None:
     if len(stores) != 1 or any(axis.kind not in _KINDS for axis in stage.axes):
         return None
     (store,) = stores
-    values = _factors(store)
+    values = _factors(stage, store)
     if values is None or not _starts_at_zero(stage, store) or not _are_places_apart(stage, store):
         return None
     elements = [_element_of(value) for value in values]
@@ -191,15 +191,15 @@ def from_panels(what: Contraction, width: int) -> Contraction:
 _KINDS = (IteratorKind.SPATIAL, IteratorKind.REDUCE)
 
 
-def _factors(store: StoreOp) -> tuple[SSAValue, SSAValue] | None:
+def _factors(stage: Stage, store: StoreOp) -> tuple[SSAValue, SSAValue] | None:
     """The two factors of `C[..] = C[..] + a * b`."""
     total = store.value.owner
     if not isinstance(total, arith.AddfOp | arith.AddiOp):
         return None
     for old, new in ((total.lhs, total.rhs), (total.rhs, total.lhs)):
         load, product = old.owner, new.owner
-        same = isinstance(load, LoadOp) and load.buffer is store.buffer and tuple(load.indices) == tuple(store.indices)
-        if same and isinstance(product, arith.MulfOp | arith.MuliOp):
+        earlier = isinstance(load, LoadOp) and load.buffer is store.buffer and stage.places[load] == stage.places[store]
+        if earlier and isinstance(product, arith.MulfOp | arith.MuliOp):
             return product.lhs, product.rhs
     return None
 
@@ -216,10 +216,10 @@ def _starts_at_zero(stage: Stage, store: StoreOp) -> bool:
 
 
 def _are_places_apart(stage: Stage, store: StoreOp) -> bool:
-    """Whether each result has a place of its own: each spatial axis is an index, or they fill the buffer densely."""
+    """Whether each result has a place of its own: each spatial axis moves an index, or they fill the buffer."""
     spatial = [axis for axis in stage.of_kind(IteratorKind.SPATIAL) if stage.extents[axis].constant_value != 1]
     indices = stage.places[store]
-    found = [axis for index in indices for axis in spatial if index.is_axis(axis)]
+    found = [axis for index in indices for axis in spatial if index.follows(axis)]
     if len(found) == len(spatial) and set(found) == set(spatial):
         return True
     strides, step = place_of(stage, store).strides, constant(1)

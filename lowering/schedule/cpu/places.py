@@ -25,8 +25,12 @@ class Index:
 
     def is_axis(self, number: int) -> bool:
         """Whether the index is one axis."""
+        return self.follows(number) and not self.base.terms
+
+    def follows(self, number: int) -> bool:
+        """Whether the index is one axis, counted from some place on."""
         wanted = tuple(constant(int(axis == number)) for axis in range(len(self.strides)))
-        return self.value is None and not self.base.terms and self.strides == wanted
+        return self.value is None and self.strides == wanted
 
 
 Axes: TypeAlias = tuple[Index, ...]
