@@ -1,0 +1,126 @@
+"""Elementwise operators, reductions and conversions against PyTorch: many in one program, since building takes long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tests.relax_dialect.frontend.torch.programs import assert_same
+
+torch.manual_seed(0)
+X, Y = torch.randn(2, 3, 4), torch.randn(3, 4)
+INTS = torch.arange(-6, 6).reshape(3, 4)
+MASK = X > 0
+POSITIVE = X.abs() + 0.1
+BYTES = torch.randint(0, 200, (3, 4), dtype=torch.uint8)
+Tensor = torch.Tensor
+
+
+def functions(*names: str) -> list[Any]:
+    return [getattr(torch, name) for name in " ".join(names).split()]
+
+
+def unary(x: Tensor, i: Tensor) -> Any:
+    """Of floating-point numbers and integers."""
+    of_floats = functions(
+        "abs atan cos cosh erf exp neg reciprocal sigmoid sin sinh asinh tanh tan ceil floor round sign trunc isnan",
+        "isinf isfinite square expm1 exp2 erfc frac deg2rad rad2deg sinc logical_not",
+    )
+    of_ints = functions("sin abs floor sign isnan exp bitwise_not logical_not isfinite")
+    return [f(x) for f in of_floats], [f(i) for f in of_ints], ~(x > 0), torch.round(x, decimals=2)
+
+
+def unary_on_domain(x: Tensor) -> Any:
+    """Functions that are not defined everywhere."""
+    inside = x.clamp(0, 0.9)
+    return [
+        *(f(x) for f in functions("sqrt rsqrt log log1p log2 log10")),
+        *(f(inside) for f in functions("acos asin atanh")),
+        torch.acosh(x + 1),
+        torch.logit(inside.clamp(min=0.1)),
+    ]
+
+
+def arithmetic(x: Tensor, y: Tensor, i: Tensor) -> Any:
+    """With factors, with modes of rounding, with numbers on either side."""
+    return [
+        *(x + y, x - y, x * y, x / y, torch.rsub(x, 2), x.add(y, alpha=2), x.sub(i, alpha=3)),
+        *(i + 1, i + 1.5, i * i, i / 2, i // 2, i % 3, torch.div(i, 4, rounding_mode="trunc")),
+        *(torch.div(x, y, rounding_mode=mode) for mode in ("floor", "trunc")),
+        *(x // 0.7, x % 0.7, torch.fmod(x, 0.7), torch.remainder(x, y)),
+        *(x**2, x**3, x**2.0, y.abs() ** 0.5, 2**x, torch.pow(x.abs(), y), i**2),
+        *(f(x, y) for f in functions("atan2 maximum fmax hypot copysign logaddexp")),
+        *(torch.minimum(i, i + 1), torch.lerp(x, y, 0.3)),
+        *(torch.addcmul(x, x, y, value=0.5), torch.addcdiv(x, x, y, value=2)),
+    ]
+
+
+def promotion(x: Tensor, i: Tensor, u: Tensor, b: Tensor) -> Any:
+    """Tensors decide more than tensors of rank 0, and these more than numbers; categories decide more than widths."""
+    return [
+        *(u + i, u + 1, u * 2.5, b + 1, b * 2.0, b + b, b * b, b[0] | b[1], b & b, b ^ b),
+        *(x + torch.tensor(2.0, dtype=torch.float64), i + torch.tensor(1.5), u + torch.tensor(1)),
+        *(u + u.to(torch.int8), x.half() + 1, i & 3, i | 3, i ^ 3, i << 1, i >> 1),
+        *(torch.logical_and(x, i), torch.logical_or(b, i), torch.logical_xor(b, b)),
+    ]
+
+
+def comparisons(x: Tensor, y: Tensor, i: Tensor, b: Tensor) -> Any:
+    return [
+        *(x == y, x != y, x < y, x <= y, x > y, x >= y, x > 0, i == 1, i > 0.5, x < i, b.eq(True)),
+        *(torch.where(b, x, y), torch.where(b, x, 0.0), torch.where(b, 1, 2), x.masked_fill(b, 3.0)),
+        *(x.clamp(-0.5, 0.5), x.clamp(min=0), x.clamp(max=0.3), torch.clamp(x, min=y), i.clamp(0, 2)),
+        *(i.clamp(min=0.5), x.clamp_min(0.2), i.clamp_max(2), torch.clip(x, 0, 1)),
+    ]
+
+
+def activations(x: Tensor, w: Tensor) -> Any:
+    return [
+        *(F.relu(x), F.relu6(x * 5), F.leaky_relu(x, 0.2), F.prelu(x, w), F.elu(x, 0.7), F.celu(x, 1.3), F.selu(x)),
+        *(F.gelu(x), F.gelu(x, approximate="tanh"), F.silu(x), F.hardsigmoid(x * 3), F.hardswish(x * 3)),
+        *(F.hardtanh(x, -0.3, 0.4), F.softplus(x, 2.0, 1.0), F.mish(x), F.logsigmoid(x), F.softsign(x)),
+        *(F.threshold(x, 0.1, -2), F.softshrink(x, 0.4), F.hardshrink(x, 0.4), F.glu(x, -1), F.rrelu(x)),
+        *(F.softmax(x, 1), F.log_softmax(x, -1), F.softmin(x, 2), F.softmax(x, -1, dtype=torch.float64)),
+        *(F.tanhshrink(x), F.normalize(x, dim=1)),
+    ]
+
+
+def reductions(x: Tensor, i: Tensor) -> Any:
+    return [
+        *(x.sum(), x.sum(1), x.sum((0, 2), keepdim=True), i.sum(), (i > 0).sum(), x.mean(), x.mean((1, 2))),
+        *(x.amax(1), x.amin((0, 1)), x.prod(), x.prod(1), i.prod(), x.max(), x.min(), *x.max(1)),
+        *(*x.min(2, keepdim=True), x.max(0).values, x.any(), x.any(1), (x > -9).all(), (x > 0).all(2, keepdim=True)),
+        *(i.any(1), x.var(1), x.var((0, 2), correction=0), x.std(), x.std(1, keepdim=True)),
+        *(*torch.var_mean(x, 1), *torch.std_mean(x, (1, 2)), torch.linalg.vector_norm(x, 2, 1)),
+        *(torch.linalg.vector_norm(x, 1), torch.linalg.vector_norm(x, float("inf"), 0), torch.norm(x, 3, 1)),
+        *(torch.logsumexp(x, 1), torch.logsumexp(x, (0, 1), True), x.cumsum(1), i.cumsum(0), x.cumprod(2)),
+        *(torch.count_nonzero(i), torch.linalg.norm(x), x.argmax(), x.argmin(1), x.argmax(1, keepdim=True)),
+        x.argmax(keepdim=True),
+    ]
+
+
+def conversions(x: Tensor, i: Tensor, b: Tensor) -> Any:
+    return [
+        *(x.to(torch.float64), x.int(), i.float(), i.bool(), b.float(), x.type_as(i), x.half(), x.clone()),
+        *(x.detach(), x.contiguous(), i.to(torch.int8), x.bool(), x.double().float(), x.bfloat16().float()),
+    ]
+
+
+CASES = [
+    (unary, (X, INTS)),
+    (unary_on_domain, (POSITIVE,)),
+    (arithmetic, (X, Y, INTS)),
+    (promotion, (X, INTS, BYTES, MASK)),
+    (comparisons, (X, Y, INTS, MASK)),
+    (activations, (X, torch.rand(3))),
+    (reductions, (X, INTS)),
+    (conversions, (X, INTS, MASK)),
+]
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=[function.__name__ for function, _ in CASES])
+def test_values(function: Any, args: Any):
+    assert_same(function, args)

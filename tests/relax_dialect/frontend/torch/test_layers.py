@@ -1,0 +1,120 @@
+"""Layers against PyTorch: products, normalisation, convolution, pooling, padding, images, attention, recurrence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tests.relax_dialect.frontend.torch.programs import assert_same
+
+torch.manual_seed(0)
+X, Y = torch.randn(2, 3, 4), torch.randn(3, 4)
+IMAGE, LINE, SPACE = torch.randn(2, 4, 7, 6), torch.randn(2, 4, 9), torch.randn(2, 4, 5, 5, 5)
+Tensor = torch.Tensor
+
+
+def products(x: Tensor, y: Tensor, w: Tensor, batch: Tensor, bias: Tensor) -> Any:
+    return [
+        *(F.linear(x, w.T, bias), F.linear(x, w.T), y @ w, torch.bmm(x, batch), x @ w, x @ y[0], y[0] @ w),
+        *(
+            torch.mv(y, y[0]),
+            torch.dot(y[0], y[1]),
+            torch.outer(y[0], y[1]),
+            torch.addmm(bias, y, w, beta=0.5, alpha=2),
+        ),
+        torch.baddbmm(torch.zeros(2, 3, 5), x, batch, alpha=0.5),
+        *(torch.einsum("bij,jk->bik", x, w), torch.einsum("...ij,...jk", x, batch), torch.einsum("bij,bij->b", x, x)),
+        *(torch.inner(y, y), torch.tensordot(x, w, 1), torch.kron(y, y), F.bilinear(y, y, torch.ones(2, 4, 4))),
+        *(F.cosine_similarity(y, y + 1), F.pairwise_distance(y, y + 0.5), F.mse_loss(x, x * 2)),
+        F.cross_entropy(y, torch.tensor([0, 1, 3])),
+    ]
+
+
+def normalisation(image: Tensor, x: Tensor, g: Tensor, b: Tensor, v: Tensor) -> Any:
+    return [
+        *(F.layer_norm(x, (4,), g, b), F.layer_norm(x, (3, 4)), F.layer_norm(x, (4,), g)),
+        *(F.group_norm(image, 2, g, b), F.group_norm(image, 4), F.instance_norm(image)),
+        *(F.batch_norm(image, b, v, g, b), F.batch_norm(image, b, v), F.local_response_norm(image, 2)),
+        *(F.rms_norm(x, (4,), g), F.rms_norm(x, (4,)), F.instance_norm(image, weight=g, bias=b)),
+    ]
+
+
+def convolutions(image: Tensor, line: Tensor, space: Tensor) -> Any:
+    w, narrow, solid = torch.ones(6, 4, 3, 3).cumsum(2), torch.ones(5, 4, 3).cumsum(2), torch.ones(3, 4, 2, 2, 2)
+    bias, back = torch.arange(6.0), torch.ones(4, 3, 3, 2).cumsum(2)
+    return [
+        *(F.conv2d(image, w, bias), F.conv2d(image, w, bias, 2, 1), F.conv2d(image, w, None, (1, 2), (2, 1), (2, 1))),
+        *(F.conv2d(image, w[:4, :1], None, 1, 1, 1, 4), F.conv2d(image, w, padding="same")),
+        *(F.conv2d(image, w, padding="valid"), F.conv1d(line, narrow, padding=1), F.conv1d(line[0], narrow)),
+        *(F.conv3d(space, solid), F.conv_transpose2d(image, back, None, 2, 1, 1)),
+        *(F.conv_transpose2d(image, back, bias[:3]), F.conv_transpose1d(line, narrow.transpose(0, 1), stride=2)),
+        *(F.conv_transpose3d(space, solid.transpose(0, 1)), F.conv_transpose2d(image[0], back, dilation=2)),
+        F.unfold(image, 2),
+    ]
+
+
+def pooling(image: Tensor, line: Tensor, space: Tensor) -> Any:
+    return [
+        *(F.max_pool2d(image, 2), F.max_pool2d(image, 3, 2, 1, ceil_mode=True), F.max_pool2d(image, 2, 1, 0, 2)),
+        *(F.max_pool1d(line, 3), F.max_pool3d(space, 2), F.avg_pool2d(image, 3, 2, 1)),
+        *(F.avg_pool2d(image, 3, 2, 1, count_include_pad=False), F.avg_pool2d(image, 3, 2, 1, ceil_mode=True)),
+        *(F.avg_pool2d(image, 2, divisor_override=3), F.avg_pool1d(line, 3, 2), F.avg_pool3d(space, 2)),
+        *(F.adaptive_avg_pool2d(image, 1), F.adaptive_avg_pool2d(image, (3, 2)), F.adaptive_avg_pool1d(line, 4)),
+        *(F.adaptive_max_pool2d(image, 1), F.adaptive_max_pool1d(line, 3), F.avg_pool2d(image[0], 2)),
+    ]
+
+
+def padding(image: Tensor, line: Tensor) -> Any:
+    return [
+        *(F.pad(image, (1, 2)), F.pad(image, (1, 0, 2, 1), value=0.5), F.pad(image, (-1, -1))),
+        *(F.pad(image, (1, 2, 2, 1), mode=mode) for mode in ("reflect", "replicate")),
+        *(F.pad(line, (2, 1), mode=mode) for mode in ("circular", "reflect")),
+    ]
+
+
+def images(image: Tensor, grid: Tensor, theta: Tensor) -> Any:
+    return [
+        *(F.interpolate(image, scale_factor=2), F.interpolate(image, (5, 9))),
+        F.interpolate(image, scale_factor=1.7, mode="bilinear"),
+        F.interpolate(image, (10, 11), mode="bilinear", align_corners=True),
+        *(F.interpolate(image, (10, 11), mode="bicubic"), F.interpolate(image[:, :, 0], 8, mode="linear")),
+        F.interpolate(image, (4, 3), mode="bilinear", antialias=True),
+        F.interpolate(image, scale_factor=1.5, mode="nearest-exact"),
+        F.grid_sample(image, grid, align_corners=False),
+        F.grid_sample(image, grid, mode="nearest", padding_mode="border", align_corners=True),
+        F.grid_sample(image, grid, mode="bicubic", padding_mode="reflection", align_corners=False),
+        *(F.affine_grid(theta, (2, 4, 5, 3), align_corners=False), F.pixel_shuffle(image, 2)),
+        *(F.pixel_unshuffle(image[:, :, :6], 2), F.channel_shuffle(image, 2)),
+    ]
+
+
+def attention(q: Tensor, k: Tensor, few: Tensor, seen: Tensor) -> Any:
+    sdpa = F.scaled_dot_product_attention
+    return [
+        *(sdpa(q, k, k), sdpa(q, q, q, is_causal=True), sdpa(q, few, few, enable_gqa=True), sdpa(q, k, k, scale=0.3)),
+        *(sdpa(q, k, k, attn_mask=seen), sdpa(q, k, k, attn_mask=seen.float()), sdpa(q[0], k[0], k[0])),
+        *(sdpa(q, k, k, attn_mask=seen[None, None].expand(2, 1, 5, 6)), sdpa(q, k, k, attn_mask=seen & False)),
+        F.embedding(torch.tensor([[1, 2], [0, 3]]), k[0, 0]),
+    ]
+
+
+CASES = [
+    (products, (X, Y, torch.randn(4, 5), torch.randn(2, 4, 5), torch.randn(5))),
+    (normalisation, (IMAGE, X, torch.rand(4), torch.randn(4), torch.rand(4))),
+    (convolutions, (IMAGE, LINE, SPACE)),
+    (pooling, (IMAGE, LINE, SPACE)),
+    (padding, (IMAGE, LINE)),
+    (images, (IMAGE, torch.rand(2, 5, 3, 2) * 2 - 1, torch.randn(2, 2, 3))),
+    (
+        attention,
+        (torch.randn(2, 4, 5, 8), torch.randn(2, 4, 6, 8), torch.randn(2, 2, 6, 8), torch.randn(5, 6) > 0),
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "args"), CASES, ids=[function.__name__ for function, _ in CASES])
+def test_values(function: Any, args: Any):
+    assert_same(function, args)
