@@ -1,0 +1,33 @@
+"""What LLVM does with code of which kind."""
+
+from lowering.codegen.compiler import CompileOptions, emit_llvm_ir
+from tir_dialect.target import Target
+
+UNROLLED = """
+define void @f(ptr noalias %x, ptr noalias %y, i64 %n) {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %exit
+body:
+  %p = getelementptr inbounds <8 x float>, ptr %x, i64 %i
+  %v = load <8 x float>, ptr %p, align 4
+  %w = fadd <8 x float> %v, %v
+  %q = getelementptr inbounds <8 x float>, ptr %y, i64 %i
+  store <8 x float> %w, ptr %q, align 4
+  %next = add nsw i64 %i, 1
+  br label %head, !llvm.loop !0
+exit:
+  ret void
+}
+!0 = distinct !{!0, !1}
+!1 = !{!"llvm.loop.unroll.count", i32 2}
+"""
+
+
+def test_code_with_vectors_is_unrolled_as_often_as_its_hint_says():
+    text = emit_llvm_ir(UNROLLED, Target.parse("x86-64-v3"), CompileOptions(3))
+    # two turns at once, and the one that may be left
+    assert text.count("fadd <8 x float>") == 3
