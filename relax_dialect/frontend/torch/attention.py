@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect.dims import product
+from tir_dialect.dtypes import is_bool
 
 _LAYOUTS = dict.fromkeys(("q_layout", "k_layout", "v_layout", "out_layout"), "BHSD")
 
@@ -38,7 +41,14 @@ def _attention(node: Node) -> Expr:
         made = op.nn.attention(q, k, v, scale=scale, causal_mask=causal, **_LAYOUTS)
     else:
         made = op.nn.attention_bias(q, k, v, mask, scale=scale, causal_mask=causal, **_LAYOUTS)
+        made = made if is_bool(node.dtype("attn_mask")) else _with_zeros(node, made, mask)
     return made if rank == 4 else op.reshape(made, node.out_dims())
+
+
+def _with_zeros(node: Node, made: Expr, mask: Expr) -> Expr:
+    """Zeros for queries whose biases are all minus infinity."""
+    hidden = op.equal(op.max(mask, [-1], keepdims=True), node.like(-math.inf, mask))
+    return op.where(hidden, node.like(0, made), made)
 
 
 def _with_heads(node: Node, name: str) -> Expr:

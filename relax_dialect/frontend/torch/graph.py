@@ -19,7 +19,7 @@ from relax_dialect.frontend.torch.library import is_node, is_symbolic, is_tensor
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.numbers import Numbers
 from relax_dialect.frontend.torch.program import FxNode, GraphModule
-from relax_dialect.frontend.torch.registry import Result, find, name_of
+from relax_dialect.frontend.torch.registry import GETITEM, Result, find, name_of
 from relax_dialect.frontend.torch.symbols import dim_of, dims_of
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType
@@ -36,8 +36,6 @@ MALFORMED = (
     ValueError,
 )
 """What comes of arguments that a converter, or an op, does not take."""
-
-GETITEM = "_operator.getitem"
 
 
 class Failed:

@@ -14,10 +14,10 @@ from relax_dialect.builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.torch.dtypes import element_type, to_array
 from relax_dialect.frontend.torch.errors import WAY_OUT, Refusal, TorchImportError
-from relax_dialect.frontend.torch.graph import GETITEM, MALFORMED, GraphImporter, Problems, is_number, location_of
+from relax_dialect.frontend.torch.graph import MALFORMED, GraphImporter, Problems, is_number, location_of
 from relax_dialect.frontend.torch.library import is_symbolic, is_tensor, torch
 from relax_dialect.frontend.torch.program import ExportedProgram, FxNode, GraphModule, InputSpec
-from relax_dialect.frontend.torch.registry import find, name_of
+from relax_dialect.frontend.torch.registry import GETITEM, find, name_of
 from relax_dialect.frontend.torch.symbols import bounds_of, dim_of, dims_of
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import PrimType, TensorType

@@ -14,6 +14,7 @@ from relax_dialect.frontend.torch.dtypes import element_type
 from relax_dialect.frontend.torch.errors import Refusal
 from relax_dialect.frontend.torch.library import is_symbolic, is_tensor
 from relax_dialect.frontend.torch.program import FxNode
+from relax_dialect.frontend.torch.registry import GETITEM, name_of
 from relax_dialect.frontend.torch.symbols import dim_of, dims_of
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
@@ -157,7 +158,7 @@ class Node:
 
     def wants(self, index: int) -> bool:
         """Whether result `index` of several is used."""
-        return any(index in user.args[1:] for user in self.fx.users if not str(user.target).startswith("aten."))
+        return any(user.args[1] == index for user in self.fx.users if name_of(user.target) == GETITEM)
 
     # The program
 

@@ -47,6 +47,9 @@ FAMILIES = (
 )
 """Modules of converters, by operator family."""
 
+GETITEM = "_operator.getitem"
+"""What takes one of several results."""
+
 _CONVERTERS: dict[str, Converter] = {}
 """By the name of the operator with its overload: `aten.add.Tensor`."""
 

@@ -95,7 +95,12 @@ def attention(q: Tensor, k: Tensor, few: Tensor, seen: Tensor) -> Any:
     sdpa = F.scaled_dot_product_attention
     return [
         *(sdpa(q, k, k), sdpa(q, q, q, is_causal=True), sdpa(q, few, few, enable_gqa=True), sdpa(q, k, k, scale=0.3)),
-        *(sdpa(q, k, k, attn_mask=seen), sdpa(q, k, k, attn_mask=seen.float()), sdpa(q[0], k[0], k[0])),
+        *(
+            sdpa(q, k, k, attn_mask=seen),
+            sdpa(q, k, k, attn_mask=seen.float()),
+            sdpa(q, k, k, attn_mask=(seen & False).float().log()),
+            sdpa(q[0], k[0], k[0]),
+        ),
         *(sdpa(q, k, k, attn_mask=seen[None, None].expand(2, 1, 5, 6)), sdpa(q, k, k, attn_mask=seen & False)),
         F.embedding(torch.tensor([[1, 2], [0, 3]]), k[0, 0]),
     ]
