@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from operator import or_
 
 from lowering.legalize.context import legalizes
 from lowering.legalize.indices import ravel, unravel
@@ -31,12 +30,12 @@ def reinterpret(kernel: Kernel, op: ReinterpretOp) -> te.Tensor:
         first = te.floordiv(place, old)
         if new > old:
             parts = (te.cast(_bits(x, first + at, old), f"ui{8 * new}") << 8 * old * at for at in range(new // old))
-            return reduce(or_, parts)
+            return reduce(lambda low, high: low | high, parts)
         whole, rest = _bits(x, first, old), te.floormod(place, old) * 8
         return whole if new == old else te.cast(whole >> te.cast(rest, whole.dtype), f"ui{8 * new}")
 
     def typed(*i: te.Expr) -> te.Expr:
-        return bits(*i) != 0 if is_bool(dtype) else te.reinterpret(bits(*i), dtype)
+        return bits(*i) != 0 if is_bool(dtype) else te.reinterpret(bits(*i), str(dtype))
 
     return te.compute(shape, typed, name="reinterpret")
 
