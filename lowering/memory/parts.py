@@ -9,6 +9,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr
 from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
 from lowering.graph.inline_blocks import covers
 from tir_dialect.analysis.index_space import IndexSpace
@@ -69,6 +70,20 @@ def _place(store: StoreOp, load: LoadOp, space: IndexSpace) -> Place | None:
     if total is None or start is None or any(step != 0 for axis, step in enumerate(starts) if axis != changed[0]):
         return None
     return Place(changed[0], start, total)
+
+
+def only_copies(func: PrimFuncOp, operands: Collection[int]) -> bool:
+    """Whether all that a kernel does is to copy these operands."""
+    copies = {copied.store for copied in copied_parts(func) if copied.operand in operands}
+    return all(op in copies or _leaves_memory(op) for op in func.body.walk() if not op.regions)
+
+
+def _leaves_memory(op: Operation) -> bool:
+    """Whether an op without regions writes nowhere, and does nothing else outside of its results."""
+    effects = get_effects(op)
+    return op.has_trait(IsTerminator) or (
+        effects is not None and all(effect.kind in (MemoryEffectKind.READ, MemoryEffectKind.ALLOC) for effect in effects)
+    )
 
 
 def without_copies(func: PrimFuncOp, operands: Collection[int], name: str) -> PrimFuncOp:

@@ -13,13 +13,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from lowering.memory.parts import Place, can_be_part, copied_parts, in_place_of, without_copies
+from lowering.memory.parts import Place, can_be_part, copied_parts, in_place_of, only_copies, without_copies
 from lowering.memory.variants import Variants
 from relax_dialect.ops.memory import AllocTensorOp, CallKernelOp
 from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.ops.structure import FuncOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.memory import StoreOp
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,11 @@ def _join(call: CallKernelOp, variants: Variants) -> None:
         if uses is not None:
             _move(part, whole, copied.place, uses, variants)
             moved[copied.operand] = part
-    if len(moved) == sum(isinstance(op, StoreOp) for op in kernel.body.walk()):
+    if not moved:
+        return
+    if only_copies(kernel, moved):
         Rewriter.erase_op(call)
-    elif moved:
+    else:
         rest = variants.of(kernel, frozenset(moved), "rest", partial(without_copies, kernel, moved))
         _replace(call, rest, [value for number, value in enumerate(call.arguments) if number not in moved])
     for part in moved.values():

@@ -49,7 +49,8 @@ def _reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, _Reach]]:
     """What an op touches, with words for it."""
     match op:
         case LoadOp() | StoreOp() if op.mask is None:
-            width = ONE if op.lanes is None else constant(op.lanes)
+            in_order = op.lanes is not None and all(isinstance(index.type, IndexType) for index in op.indices)
+            width = constant(op.lanes or 1) if in_order else ONE
             last = len(op.indices) - 1
             for axis, (index, extent) in enumerate(zip(op.indices, op.buffer_type.shape, strict=False)):
                 reach = _Reach(index, width if axis == last else ONE, extent)

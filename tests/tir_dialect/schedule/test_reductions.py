@@ -130,6 +130,13 @@ def test_fuse_reduction_epilogue_of_a_maximum():
     scheduled(func, lambda sch: sch.fuse_reduction_epilogue(sch.get_block("T"), sch.get_block("D")), NOT_EMPTY)
 
 
+def test_a_product_that_begins_with_a_bias_is_not_padded():
+    sch = Schedule(product_with_epilogue())
+    sch.fuse_reduction_epilogue("T", "D")
+    message = 'block "T" begins with elements of a buffer, which end where the padding begins'
+    refuses(sch, message, "pad_einsum", sch.get_block("T"), [2, 2, 2])
+
+
 def test_fuse_reduction_epilogue_refusals():
     clipped = Schedule(product_with_epilogue(lambda t, c, i, j: te.maximum(t[i, j], 0)))
     message = "expected block \"D\" to combine the result by 'arith.addi' with another value, got 'arith.maxsi'"

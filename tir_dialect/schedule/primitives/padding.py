@@ -88,6 +88,8 @@ def _plan(self: ScheduleState, block: BlockOp, padding: Sequence[int]) -> _Plan:
         raise self.error(f"expected {len(block.iterators)} factors of at least 1, got {list(padding)}")
     if block.init is None:
         raise self.error(f'block "{name}" has no init')
+    if any(isinstance(op, LoadOp) for op in block.init.walk()):
+        raise self.error(f'block "{name}" begins with elements of a buffer, which end where the padding begins')
     extents = [iterator_extent(self, block, number) for number in range(len(padding))]
     padded = tuple(ceildiv(extent, factor) * factor for extent, factor in zip(extents, padding, strict=True))
     changed = [number for number, (one, other) in enumerate(zip(extents, padded, strict=True)) if one is not other]

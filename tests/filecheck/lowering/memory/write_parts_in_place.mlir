@@ -95,3 +95,47 @@ relax.func @copied[%n](%x: !relax.tensor<[n, 1], f32>) -> !relax.object impure {
   %t = relax.tuple(%b, %d, %f)
   relax.return %t
 }
+
+// -----
+
+// A kernel that does more than copy is still called, without the copy; one that only calls others is left alone.
+// CHECK-LABEL: tir.prim_func @double_part
+// CHECK-LABEL: tir.prim_func @join_rest
+// CHECK-NEXT:    %c0 = arith.constant 0 : index
+// CHECK-NEXT:    tir.call @double[%n](%X, %X)
+// CHECK-LABEL: relax.func @more
+// CHECK-NEXT:    %b = relax.alloc_tensor : !relax.tensor<[n, 2], f32>
+// CHECK-NEXT:    relax.call_kernel @double_part(%x, %b) sizes [n]
+// CHECK-NEXT:    relax.call_kernel @join_rest(%x, %b) sizes [n]
+// CHECK-NEXT:    relax.call_kernel @calls(%x, %b) sizes [n]
+tir.prim_func @double[%n](%A: !tir.buffer<[n, 1], f32>, %B: !tir.buffer<[n, 1], f32>) {
+  %c0 = arith.constant 0 : index
+  tir.for (%i) in (%n) {
+    tir.block "double" (%vi = spatial %i in %n) {
+      %a = tir.load %A[%vi, %c0]
+      %b = arith.addf %a, %a : f32
+      tir.store %b, %B[%vi, %c0]
+    }
+  }
+}
+tir.prim_func @join[%n](%A: !tir.buffer<[n, 1], f32>, %X: !tir.buffer<[n, 1], f32>, %C: !tir.buffer<[n, 2], f32>) {
+  %c0 = arith.constant 0 : index
+  tir.for (%i) in (%n) {
+    tir.block "join" (%vi = spatial %i in %n) {
+      %a = tir.load %A[%vi, %c0]
+      tir.store %a, %C[%vi, %c0]
+    }
+  }
+  tir.call @double[%n](%X, %X)
+}
+tir.prim_func @calls[%n](%X: !tir.buffer<[n, 1], f32>, %C: !tir.buffer<[n, 2], f32>) {
+  tir.call @double[%n](%X, %X)
+}
+relax.func @more[%n](%x: !relax.tensor<[n, 1], f32>) -> !relax.object impure {
+  %a = relax.alloc_tensor : !relax.tensor<[n, 1], f32>
+  relax.call_kernel @double(%x, %a) sizes [n]
+  %b = relax.alloc_tensor : !relax.tensor<[n, 2], f32>
+  relax.call_kernel @join(%a, %x, %b) sizes [n]
+  relax.call_kernel @calls(%x, %b) sizes [n]
+  relax.return %b
+}
