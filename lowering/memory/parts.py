@@ -82,7 +82,8 @@ def _leaves_memory(op: Operation) -> bool:
     """Whether an op without regions writes nowhere, and does nothing else outside of its results."""
     effects = get_effects(op)
     return op.has_trait(IsTerminator) or (
-        effects is not None and all(effect.kind in (MemoryEffectKind.READ, MemoryEffectKind.ALLOC) for effect in effects)
+        effects is not None
+        and all(effect.kind in (MemoryEffectKind.READ, MemoryEffectKind.ALLOC) for effect in effects)
     )
 
 
