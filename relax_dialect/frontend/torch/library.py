@@ -25,7 +25,7 @@ def load_program(path: str | PathLike[str]) -> ExportedProgram:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what PyTorch does with its own file
             return library.export.load(fspath(path))
-    except Exception as error:
+    except Exception as error:  # archives, pickles and schemas that are wrong are of many kinds, none of them listed
         raise TorchImportError(f"the file cannot be read: {error}") from error
 
 
