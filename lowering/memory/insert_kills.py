@@ -14,10 +14,10 @@ from xdsl.traits import IsTerminator
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.memory.lifetime import aliases
-from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.binding import CheckArgsOp, MatchCastOp
 from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.guard import GuardOp
-from relax_dialect.ops.memory import CheckArgsOp, KillOp, StorageTensorOp
+from relax_dialect.ops.memory import KillOp, StorageTensorOp
 from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.struct_info.types import PrimType
 

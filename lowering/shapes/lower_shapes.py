@@ -10,9 +10,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from relax_dialect.ops.binding import MatchCastOp
+from relax_dialect.ops.binding import CheckArgsOp, MatchCastOp
 from relax_dialect.ops.calls import CallOp, MakeClosureOp
-from relax_dialect.ops.memory import CheckArgsOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import as_struct_infos

@@ -9,13 +9,24 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.to_vm import calls, control_flow, effects, manipulation, memory, packed, shapes, structure, values
+from lowering.to_vm import (
+    binding,
+    calls,
+    control_flow,
+    effects,
+    manipulation,
+    memory,
+    packed,
+    shapes,
+    structure,
+    values,
+)
 from lowering.to_vm.constants import Constants
 from lowering.to_vm.structure import convert_function
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import symbol_name
 
-RULES = (calls, control_flow, effects, manipulation, memory, packed, shapes, structure, values)
+RULES = (binding, calls, control_flow, effects, manipulation, memory, packed, shapes, structure, values)
 """The files with the rules; importing them fills the table."""
 
 

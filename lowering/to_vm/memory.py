@@ -1,30 +1,24 @@
-"""Explicit memory and entry checks: the ops of `relax_dialect/ops/memory.py` and `match_cast`."""
+"""Explicit memory: the ops of `relax_dialect/ops/memory.py`, and the checks of sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.diagnostics import fail
 from lowering.memory.lifetime import leaves
-from lowering.to_vm.checks import TypeChecks
 from lowering.to_vm.converter import Converter, converts
-from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.guard import GuardOp, Relation
 from relax_dialect.ops.memory import (
     AllocStorageOp,
     AllocTensorOp,
     CallKernelOp,
-    CheckArgsOp,
     KillOp,
     StorageTensorOp,
 )
-from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.match import match_types
 from relax_dialect.struct_info.types import ObjectType, TensorType
-from tir_dialect.dims import Dim, constant, symbol
-from vm_dialect import messages
+from tir_dialect.dims import Dim, constant
 from vm_dialect.ops import calls as vm_calls
 from vm_dialect.ops import memory as vm_memory
 from vm_dialect.ops.checks import AssertOp
@@ -48,35 +42,6 @@ def known_dtype(op: AllocTensorOp | StorageTensorOp, tensor: TensorType) -> Attr
     if tensor.dtype is None:
         fail(op, f"expected a tensor type with known dtype, got {tensor}")
     return tensor.dtype
-
-
-@converts(CheckArgsOp)
-def check_args(converter: Converter, op: CheckArgsOp) -> None:
-    """The entry check of a function."""
-    declared = as_struct_infos(value.type for value in op.values)
-    places = [messages.argument_place(index, name.data) for index, name in enumerate(op.arg_names)]
-    values = converter.get_all(op.arguments)
-    checks = TypeChecks(converter.emit, converter.sizes, op.function.data, declared, places, values)
-    registers = checks.run(match_types(declared, [ObjectType()] * len(declared), op.symbols.data))
-    for value, register in zip(op.values, registers, strict=True):
-        converter.set(value, register)
-    _set_witnesses(converter, op.result_witnesses)
-
-
-@converts(MatchCastOp)
-def match_cast(converter: Converter, op: MatchCastOp) -> None:
-    """Checks that are left of a cast; the value stays what it is."""
-    (declared,) = as_struct_infos((op.result.type,))
-    place = converter.at(op.subject)
-    values = [converter.get(op.value)]
-    checks = TypeChecks(converter.emit, converter.sizes, converter.function, [declared], [place], values)
-    converter.set(op.result, checks.run(op.match())[0])
-    _set_witnesses(converter, op.result_witnesses)
-
-
-def _set_witnesses(converter: Converter, witnesses: Mapping[str, SSAValue]) -> None:
-    for name, witness in witnesses.items():
-        converter.set(witness, converter.size(symbol(name)))
 
 
 @converts(AllocTensorOp)

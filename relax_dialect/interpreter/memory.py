@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from relax_dialect.interpreter.conform import Contract
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.runtime_values import Array, Shape
-from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, CheckArgsOp, KillOp, StorageTensorOp
+from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
 from relax_dialect.ops.prim_func import find_prim_func
-from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter import run_prim_func
@@ -70,20 +68,3 @@ def call_kernel(frame: Frame, op: CallKernelOp) -> None:
 def kill(frame: Frame, op: KillOp) -> None:
     """Forgets the value."""
     frame.values.pop(op.value)
-
-
-@runs(CheckArgsOp)
-def check_args(frame: Frame, op: CheckArgsOp) -> None:
-    """Checks the arguments and binds the symbols of the function."""
-    values = frame.get_all(op.arguments)
-    bound = frame.bind(op, lambda: _contract(op), values)
-    for result, value in zip(op.values, values, strict=True):
-        frame.set(result, value)
-    for name, witness in op.result_witnesses.items():
-        frame.set(witness, bound[name])
-
-
-def _contract(op: CheckArgsOp) -> Contract:
-    names = [name.data for name in op.arg_names]
-    places = [f"{op.function.data}: argument #{index} ({name})" for index, name in enumerate(names)]
-    return Contract(as_struct_infos(value.type for value in op.values), places, tuple(op.symbols))

@@ -1,12 +1,12 @@
-"""`relax.match_cast`: the dynamic check of a type, which binds symbols."""
+"""Dynamic checks of types that bind symbols: `relax.match_cast` of a value, `relax.check_args` of all arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, i64
 from xdsl.interfaces import HasFolderInterface
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -14,15 +14,21 @@ from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
+    var_operand_def,
     var_result_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.scope import BindsResultSymbols, prover_at
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos, parse_struct_info
-from relax_dialect.struct_info.functions import parse_symbol_declarations, print_symbol_declaration
+from relax_dialect.struct_info.functions import (
+    parse_symbol_declaration,
+    parse_symbol_declarations,
+    print_symbol_declaration,
+)
 from relax_dialect.struct_info.match import Match, Mismatch, match_types
 from relax_dialect.struct_info.types import PrimType
 from relax_dialect.traits import AliasesOperand
@@ -133,3 +139,102 @@ class MatchCastOp(IRDLOperation, BindsResultSymbols, HasFolderInterface):
             raise VerifyException(
                 f"'relax.match_cast' op can never succeed: {where}{mismatch.reason}"
             ) from mismatch  # C1, C2
+
+
+@irdl_op_definition
+class CheckArgsOp(IRDLOperation, BindsResultSymbols):
+    """The entry check of a function: every argument against its declared type, and the symbols they bind.
+
+    Symbols are bound from the places where they stand alone or in an expression that can be solved, then everything
+    else is checked, in whatever order the arguments come (specification, "Checking Structural Information at the Start
+    and End of a Function"). Results: each argument with its type, then a witness for each bound symbol.
+
+    ```mlir
+    %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n]
+      names ["x", "w"] of "main"
+    ```
+
+    C1: there is one type and one name for each argument.
+    """
+
+    name = "relax.check_args"
+
+    arguments = var_operand_def()
+    symbols = prop_def(ArrayAttr[SymbolAttr])
+    arg_names = prop_def(ArrayAttr[StringAttr])
+    function = prop_def(StringAttr)
+    outputs = var_result_def()
+
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+
+    def __init__(
+        self,
+        arguments: Sequence[SSAValue | Operation],
+        types: Sequence[StructInfo],
+        symbols: Sequence[SymbolAttr],
+        arg_names: Sequence[str],
+        function: str,
+    ):
+        witnesses = [PrimType(i64, bound.symbol.data) for bound in symbols]
+        super().__init__(
+            operands=[arguments],
+            properties={
+                "symbols": ArrayAttr(symbols),
+                "arg_names": ArrayAttr([StringAttr(name) for name in arg_names]),
+                "function": StringAttr(function),
+            },
+            result_types=[[*types, *witnesses]],
+        )
+
+    @property
+    def values(self) -> Sequence[OpResult]:
+        """The checked arguments."""
+        return self.outputs[: len(self.arguments)]
+
+    @property
+    def witnesses(self) -> Sequence[OpResult]:
+        """The witnesses of the bound symbols."""
+        return self.outputs[len(self.arguments) :]
+
+    @property
+    def result_witnesses(self) -> Mapping[str, OpResult]:
+        """The witnesses by symbol."""
+        return {bound.symbol.data: value for bound, value in zip(self.symbols, self.witnesses, strict=True)}
+
+    def verify_(self) -> None:
+        expected = len(self.arguments) + len(self.symbols)
+        if len(self.outputs) != expected or len(self.arg_names) != len(self.arguments):
+            raise VerifyException(  # C1
+                f"'{self.name}' op expected {expected} results and {len(self.arguments)} names, "
+                f"got {len(self.outputs)} and {len(self.arg_names)}"
+            )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CheckArgsOp:
+        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_defined_operand(parser))
+        parser.parse_punctuation(":")
+        types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_struct_info(parser))
+        parser.parse_keyword("binds")
+        symbols = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_symbol_declaration(parser))
+        parser.parse_keyword("names")
+        names = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_str_literal)
+        parser.parse_keyword("of")
+        op = cls(arguments, types, symbols, names, parser.parse_str_literal())
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        with printer.in_parens():
+            printer.print_list(self.arguments, printer.print_ssa_value)
+        printer.print_string(" : ")
+        with printer.in_parens():
+            printer.print_list([value.type for value in self.values], printer.print_attribute)
+        printer.print_string(" binds ")
+        with printer.in_square_brackets():
+            printer.print_list(self.symbols, lambda bound: print_symbol_declaration(printer, bound))
+        printer.print_string(" names ")
+        with printer.in_square_brackets():
+            printer.print_list(self.arg_names, lambda name: printer.print_string_literal(name.data))
+        printer.print_string(" of ")
+        printer.print_string_literal(self.function.data)
+        printer.print_op_attributes(self.attributes)

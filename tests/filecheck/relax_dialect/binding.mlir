@@ -49,3 +49,12 @@ relax.func @forgets[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
   %b = relax.match_cast %x : !relax.object
   relax.return %b
 }
+
+// CHECK-LABEL: relax.func @entry
+// CHECK:         %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n] names ["x", "w"] of "entry"
+// CHECK-NEXT:    %m = relax.check_args() : () binds [m] names [] of "entry"
+relax.func @entry(%a: !relax.object, %b: !relax.object) -> !relax.tensor<[_], f32> impure {
+  %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n] names ["x", "w"] of "entry"
+  %m = relax.check_args() : () binds [m] names [] of "entry"
+  relax.return %x
+}

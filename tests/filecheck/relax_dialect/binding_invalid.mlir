@@ -79,3 +79,11 @@ relax.func @match_cast(%x: !relax.object) -> !relax.object {
   %0 = relax.match_cast %x : !relax.tensor<[m], f32> binds [m]
   relax.return %0
 }
+
+// -----
+
+// CHECK: 'relax.check_args' op expected 2 results and 1 names, got 1 and 1
+relax.func @check_args_c1(%a: !relax.object) -> !relax.object impure {
+  %0 = "relax.check_args"(%a) <{symbols = [#tir.symbol<n>], arg_names = ["a"], function = "f"}> : (!relax.object) -> !relax.object
+  relax.return %0
+}

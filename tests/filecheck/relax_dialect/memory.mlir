@@ -20,15 +20,6 @@ relax.func @memory[%n](%s: !relax.shape<[n]>) -> !relax.tensor<[n, 4], f32> impu
   relax.return %a
 }
 
-// CHECK-LABEL: relax.func @checks
-// CHECK:         %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n] names ["x", "w"] of "checks"
-// CHECK-NEXT:    %m = relax.check_args() : () binds [m] names [] of "checks"
-relax.func @checks(%a: !relax.object, %b: !relax.object) -> !relax.tensor<[_], f32> impure {
-  %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n] names ["x", "w"] of "checks"
-  %m = relax.check_args() : () binds [m] names [] of "checks"
-  relax.return %x
-}
-
 tir.prim_func private @fill[%n](%X: !tir.buffer<[n], f32>) {
 }
 tir.prim_func private @nothing() {

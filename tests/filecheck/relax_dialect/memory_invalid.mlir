@@ -33,14 +33,6 @@ relax.func @storage_tensor_c2() -> !relax.object impure {
 
 // -----
 
-// CHECK: 'relax.check_args' op expected 2 results and 1 names, got 1 and 1
-relax.func @check_args_c1(%a: !relax.object) -> !relax.object impure {
-  %0 = "relax.check_args"(%a) <{symbols = [#tir.symbol<n>], arg_names = ["a"], function = "f"}> : (!relax.object) -> !relax.object
-  relax.return %0
-}
-
-// -----
-
 // A size is a type's equal: its symbols need a witness.
 // CHECK: 'relax.alloc_storage' op property size uses symbol n, which nothing binds
 relax.func @unbound() -> !relax.object impure {
