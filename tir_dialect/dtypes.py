@@ -201,3 +201,11 @@ def is_unsigned(type: Attribute) -> bool:
 def is_bool(type: Attribute) -> bool:
     """Whether it is `i1`."""
     return lookup(type).is_bool
+
+
+def range_in_i64(type: Attribute) -> tuple[int, int | None] | None:
+    """Which numbers of 64 bits with a sign are values of an integer type: from the first to the second, or all."""
+    dtype = lookup(type)
+    if dtype.bits == 64:
+        return (0, None) if dtype.is_unsigned else None
+    return (0, 2**dtype.bits - 1) if dtype.is_unsigned else (-(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1)

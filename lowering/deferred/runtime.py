@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.deferred.options import Options
 from lowering.deferred.signature import Key, kind_key, value_key
-from lowering.deferred.specialize import for_kinds, for_values, needs_values, summary
+from lowering.deferred.specialize import for_kinds, for_values, misfit, needs_values
 from lowering.diagnostics import InvalidModule
 from lowering.driver import build
 from lowering.parsing import parse_module
@@ -68,7 +68,7 @@ def _machine_code(func: FuncOp, options: Options) -> Callable[..., Any]:
         built = build(module, target=options.target, opt_level=options.opt_level)
         return VirtualMachine(built)[func.sym_name.data]
     except InvalidModule as error:
-        raise TypeError(summary(error)) from error
+        raise misfit(error) from error
 
 
 @lru_cache(maxsize=4096)

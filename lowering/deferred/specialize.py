@@ -16,6 +16,8 @@ from lowering.graph.result_types import ResultTypes
 from lowering.graph.specialization import bind_symbols
 from lowering.graph.substitution import all_symbols
 from lowering.locations import place
+from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.misfit import kind_of_misfit
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.functions import FuncType
 
@@ -23,18 +25,15 @@ from relax_dialect.struct_info.functions import FuncType
 def for_kinds(template: FuncOp, arguments: Sequence[Any]) -> FuncOp:
     """The function for the ranks and dtypes of the arguments; its dimensions are symbols.
 
-    `TypeError` if an op cannot take these.
+    `TypeError` if an op cannot take these, `ValueError` if only dimensions are wrong.
     """
     func = _with_types(template, arguments, static=False)
-    try:
-        _infer(func)
-    except VerifyException as error:
-        raise TypeError(str(error)) from error
+    _infer(func)
     return func
 
 
 def for_values(template: FuncOp, arguments: Sequence[Any]) -> FuncOp:
-    """The function for the shapes of the arguments; `ValueError` if an op cannot take these."""
+    """The function for the shapes of the arguments; raises as `for_kinds`."""
     func = _with_types(template, arguments, static=True)
     values: dict[str, int] = {}
     for argument, info in zip(arguments, func.function_type.params, strict=True):
@@ -42,11 +41,9 @@ def for_values(template: FuncOp, arguments: Sequence[Any]) -> FuncOp:
     try:
         if func.symbols:
             bind_symbols(func, {name: values[name] for name in func.function_type.symbol_names})
-        _infer(func)
     except InvalidModule as error:
-        raise ValueError(summary(error)) from error
-    except VerifyException as error:
-        raise ValueError(str(error)) from error
+        raise misfit(error) from error
+    _infer(func)
     return func
 
 
@@ -55,10 +52,14 @@ def needs_values(func: FuncOp) -> bool:
     return any(is_deferred(op) for op in func.body.block.ops)
 
 
-def summary(error: InvalidModule) -> str:
-    """The first finding of a report, as an error at run time says it."""
+def misfit(error: InvalidModule) -> ValueError | TypeError:
+    """The first finding of a report, as an error at run time."""
     found = error.findings[0]
-    return _at(found.op, found.message)
+    return _kind(found.op)(_at(found.op, found.message))
+
+
+def _kind(op: Operation) -> type[ValueError | TypeError]:
+    return kind_of_misfit(type(op), op.operand_types, op.properties) if isinstance(op, InfersResultTypes) else TypeError
 
 
 def _at(op: Operation, message: str) -> str:
@@ -86,10 +87,10 @@ def _with_types(template: FuncOp, arguments: Sequence[Any], *, static: bool) -> 
 
 
 def _infer(func: FuncOp) -> None:
-    """Infers all types anew; `VerifyException` names the function and the op."""
+    """Infers all types anew; errors name the function and the op."""
     types = ResultTypes()
     for op in func.body.block.ops:
         try:
             types.infer(op)
         except (VerifyException, ValueError) as error:
-            raise VerifyException(_at(op, str(error))) from error
+            raise _kind(op)(_at(op, str(error))) from error

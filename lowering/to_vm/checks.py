@@ -19,6 +19,7 @@ from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.match import BoundCheck, Match, Place, PlacedCheck
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import CheckKind, Dim, constant, symbol
+from tir_dialect.dtypes import numpy_dtype, range_in_i64
 from vm_dialect import messages
 from vm_dialect import types as vm
 from vm_dialect.ops.checks import (
@@ -126,7 +127,7 @@ class TypeChecks:
             case PrimType():
                 scalar = scalar_type(expected.dtype)
                 check = CheckFloatOp if scalar == vm.F64 else CheckBoolOp if scalar == vm.I1 else CheckIntOp
-                self._set(place, check(value, subject))
+                self._check_range(subject, expected, self._set(place, check(value, subject)))
             case TupleType():
                 self._set(place, CheckTupleOp(value, len(expected.fields), subject))
                 for index, part in enumerate(expected.fields):
@@ -134,6 +135,19 @@ class TypeChecks:
                         self._check_kind(Place(place.root, (*place.fields, index)), part)
             case _:
                 self._set(place, CheckFuncOp(value, subject))
+
+    def _check_range(self, subject: str, expected: PrimType, value: SSAValue) -> None:
+        """A number of 64 bits is one of fewer, or of no sign, only within limits."""
+        if value.type == vm.I64 and (limits := range_in_i64(expected.dtype)) is not None:
+            self._check_limits(subject, numpy_dtype(expected.dtype).name, limits, value)
+
+    def _check_limits(self, subject: str, what: str, limits: tuple[int, int | None], value: SSAValue) -> None:
+        low, high = limits
+        condition = self.sizes.apply("ge", value, self.sizes.value(constant(low)))
+        if high is not None:
+            below = self.sizes.apply("le", value, self.sizes.value(constant(high)))
+            condition = self.sizes.apply("and", condition, below)
+        self.emit(AssertOp(condition, messages.out_of_bounds(subject, what, low, high), [value]))
 
     def _check_dim(self, placed: PlacedCheck, match: Match) -> None:
         check, subject = placed.check, self._subject(placed.place)
@@ -163,15 +177,9 @@ class TypeChecks:
         self.emit(AssertOp(condition, messages.wrong_value(subject, expected, origin=origin), [lhs, rhs]))
 
     def _check_bound(self, bound: BoundCheck) -> None:
-        value = self._size(bound.value)
         low, high = bound.symbol.interval
-        low = low or 0
-        condition = self.sizes.apply("ge", value, self.sizes.value(constant(low)))
-        if high is not None:
-            below = self.sizes.apply("le", value, self.sizes.value(constant(high)))
-            condition = self.sizes.apply("and", condition, below)
-        message = messages.out_of_bounds(self._subject(bound.place), bound.symbol.symbol.data, low, high)
-        self.emit(AssertOp(condition, message, [value]))
+        name = bound.symbol.symbol.data
+        self._check_limits(self._subject(bound.place), name, (low or 0, high), self._size(bound.value))
 
     def _size(self, dim: Dim) -> SSAValue:
         return self.sizes.value(dim.substitute(self._slots))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relax_dialect.interpreter.call_tir import allocate, set_results
-from relax_dialect.interpreter.frame import Frame, runs
+from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.ops.call_packed import CallDPSPackedOp, CallPackedOp, CallPurePackedOp
 
 
@@ -13,7 +13,7 @@ def call_packed(frame: Frame, op: CallPackedOp | CallPurePackedOp) -> None:
     name = op.symbol.data
     result = frame.interpreter.packed_function(name)(*frame.get_all(op.arguments))
     if op.result is not None:
-        frame.set_checked(op.result, result, f'result of the packed function "{name}"')
+        frame.set_checked(op.result, result, f'result of the packed function "{name}"{where(op)}')
 
 
 @runs(CallDPSPackedOp)

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.runtime_values import Array, Shape
+from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
 from relax_dialect.ops.prim_func import find_prim_func, given_symbols
 from relax_dialect.struct_info.types import TensorType
@@ -25,7 +26,7 @@ def call_tir(frame: Frame, op: CallTIROp | CallTIRInplaceOp) -> None:
     targets = op.targets if isinstance(op, CallTIRInplaceOp) else [-1] * len(op.res)
     outputs = allocate(frame, op, targets)
     fresh = [output for output, target in zip(outputs, targets, strict=True) if target < 0]
-    explicit = [dim.evaluate(frame.symbols) for dim in op.tir_dims]
+    explicit = [evaluate(dim, frame.symbols) for dim in op.tir_dims]
     symbols = dict(zip(given_symbols(func, len(explicit)), explicit, strict=True))
     run_prim_func(func, [*frame.get_all(op.arguments), *fresh], symbols)
     set_results(frame, op.res, outputs)
@@ -47,7 +48,7 @@ def _result_shape(frame: Frame, op: DestinationPassing, info: TensorType, index:
     if op.shapes:
         shape: Shape = frame.get(op.shapes[index])
         return tuple(shape)
-    return tuple(dim.evaluate(frame.symbols) for dim in info.known_dims or ())
+    return tuple(evaluate(dim, frame.symbols) for dim in info.known_dims or ())
 
 
 def set_results(frame: Frame, results: Sequence[SSAValue], values: Sequence[Array]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from relax_dialect.interpreter.conform import Contract
-from relax_dialect.interpreter.frame import Frame, runs
+from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.functions import Function, TailCall
 from relax_dialect.interpreter.runtime_values import Value, from_python
 from relax_dialect.ops.calls import CallClosureOp, CallOp, ExternFuncOp, MakeClosureOp
@@ -27,13 +27,13 @@ from tir_dialect.ops.function import PrimFuncOp
 def call(frame: Frame, op: CallOp) -> TailCall | None:
     """A call of a function of the module."""
     name = op.callee.string_value()
-    return _call(frame, op, frame.interpreter.function(name), op.arguments, f"result of @{name}")
+    return _call(frame, op, frame.interpreter.function(name), op.arguments, f"result of @{name}{where(op)}")
 
 
 @runs(CallClosureOp)
 def call_closure(frame: Frame, op: CallClosureOp) -> TailCall | None:
     """A call of a function value."""
-    return _call(frame, op, frame.get(op.callee), op.arguments, "result of a closure")
+    return _call(frame, op, frame.get(op.callee), op.arguments, f"result of a closure{where(op)}")
 
 
 def _call(

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 
+from xdsl.ir import Attribute
+
 from relax_dialect.interpreter.runtime_values import Shape, Value, is_tensor, is_tuple, kind_of
+from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.struct_info.base import Shape as Dims
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType, SymbolAttr
 from relax_dialect.struct_info.match import BoundCheck, Match, Place, PlacedCheck, match_types
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import CheckKind, Dim
-from tir_dialect.dtypes import is_bool, is_float, lookup, numpy_dtype
+from tir_dialect.dtypes import is_bool, is_float, lookup, numpy_dtype, range_in_i64
 
 
 def has_type(value: Value, info: StructInfo, symbols: Mapping[str, int]) -> bool:
@@ -32,8 +35,8 @@ def has_type(value: Value, info: StructInfo, symbols: Mapping[str, int]) -> bool
         case ShapeType():
             return isinstance(value, Shape) and _has_dims(value, info.dims, symbols)
         case PrimType():
-            known = info.value is None or (isinstance(value, int) and info.value.evaluate(symbols) == value)
-            return known and _is_prim(value, info)
+            known = info.value is None or (isinstance(value, int) and evaluate(info.value, symbols) == value)
+            return known and _is_prim(value, info) and _is_in_range(value, info)
         case TupleType():
             return (
                 is_tuple(value)
@@ -51,7 +54,7 @@ def _has_dims(actual: Sequence[int], dims: Dims, symbols: Mapping[str, int]) -> 
         return True
     if len(actual) != len(dims):
         return False
-    return all(dim is None or dim.evaluate(symbols) == length for dim, length in zip(dims, actual, strict=True))
+    return all(dim is None or evaluate(dim, symbols) == length for dim, length in zip(dims, actual, strict=True))
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class Contract:
         divisible = [placed for placed in match.dim_checks if placed.check.kind is CheckKind.DIVISIBLE]
         for placed in divisible:  # before the quotient is used
             self._check_dimension(placed, scope)
-        bindings = {name: dim.evaluate(scope) for name, dim in match.bindings.items()}
+        bindings = {name: evaluate(dim, scope) for name, dim in match.bindings.items()}
         for placed in match.dim_checks:
             self._check_dimension(placed, scope)
         for bound in match.bound_checks:
@@ -115,11 +118,11 @@ class Contract:
 
     def _check_dimension(self, placed: PlacedCheck, scope: Mapping[str, int]) -> None:
         check, place = placed.check, self._place(placed.place)
-        left = check.lhs.evaluate(scope)
+        left = evaluate(check.lhs, scope)
         pattern = self._pattern(placed.place)
         match check.kind:
             case CheckKind.EQUAL:
-                right = check.rhs.evaluate(scope)
+                right = evaluate(check.rhs, scope)
                 if left != right:
                     expected = str(left) if check.lhs.is_constant else f"{pattern} = {left}{self._origin(pattern)}"
                     raise ValueError(f"{place}: expected {expected}, got {right}")
@@ -129,16 +132,15 @@ class Contract:
                     raise ValueError(f"{place}: expected a multiple of {divisor} ({pattern}), got {left}")
             case CheckKind.NON_NEGATIVE:
                 if left < 0:
-                    raise ValueError(f"{place}: expected {pattern} in the range at least 0, got {left}")
+                    raise ValueError(f"{place}: {_out_of_range(pattern, (0, None), left)}")
 
     def _check_bound(self, bound: BoundCheck, scope: Mapping[str, int]) -> None:
         low, high = bound.symbol.interval
-        value = bound.value.evaluate(scope)
+        value = evaluate(bound.value, scope)
         if low <= value and (high is None or value <= high):
             return
-        wanted = f"at least {low}" if high is None else f"{low} to {high}"
-        place = self._place(bound.place)
-        raise ValueError(f"{place}: expected {bound.symbol.symbol.data} in the range {wanted}, got {value}")
+        what = _out_of_range(bound.symbol.symbol.data, bound.symbol.interval, value)
+        raise ValueError(f"{self._place(bound.place)}: {what}")
 
     def _origin(self, pattern: Dim | None) -> str:
         source = None if pattern is None else self.match.sources.get(str(pattern))
@@ -177,6 +179,8 @@ def check_kind(value: Value, info: StructInfo, place: str) -> None:
             if not _is_prim(value, info):
                 kind = "a bool" if is_bool(info.dtype) else "a float" if is_float(info.dtype) else "an int"
                 _wrong(place, kind, kind_of(value))
+            if not _is_in_range(value, info):
+                raise ValueError(f"{place}: {_out_of_range(numpy_dtype(info.dtype).name, _range(info), value)}")
         case TupleType():
             _check_fields(value, info, place)
         case FuncType():
@@ -218,6 +222,26 @@ def _is_prim(value: Value, info: PrimType) -> bool:
     if dtype.is_bool or isinstance(value, bool):
         return dtype.is_bool and isinstance(value, bool)
     return isinstance(value, float | int if dtype.is_float else int)
+
+
+def _range(info: PrimType) -> tuple[int, int | None] | None:
+    return None if is_bool(info.dtype) or is_float(info.dtype) else range_in_i64(info.dtype)
+
+
+def _is_in_range(value: Value, info: PrimType) -> bool:
+    wanted = _range(info)
+    return wanted is None or (wanted[0] <= value and (wanted[1] is None or value <= wanted[1]))
+
+
+def _out_of_range(what: object, wanted: tuple[int | None, int | None] | None, value: int) -> str:
+    low, high = wanted or (None, None)
+    limits = f"at least {low}" if high is None else f"{low} to {high}"
+    return f"expected {what} in the range {limits}, got {value}"
+
+
+def as_declared(value: Value, info: Attribute) -> Value:
+    """The value that an SSA value of a type has: an `int` that was given for a float is that float."""
+    return float(value) if type(value) is int and isinstance(info, PrimType) and is_float(info.dtype) else value
 
 
 def _read(values: Sequence[Value], place: Place) -> int:

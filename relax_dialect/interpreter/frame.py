@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from relax_dialect.interpreter.conform import Contract, Expectation, has_type
+from relax_dialect.interpreter.conform import Contract, Expectation, as_declared, has_type
 from relax_dialect.interpreter.runtime_values import Value
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.symbols import free_symbols
@@ -74,12 +74,12 @@ class Frame:
 
     def set(self, result: SSAValue, value: Value) -> None:
         """Gives an SSA value its value."""
-        self.values[result] = value
+        self.values[result] = as_declared(value, result.type)
 
     def set_checked(self, result: SSAValue, value: Value, what: str) -> None:
         """Gives an SSA value its value, which has to be of its type; `what` is how errors call the value."""
         self.check(value, result.type, what)
-        self.values[result] = value
+        self.set(result, value)
 
     def check(self, value: Value, info: Attribute, what: str) -> None:
         """Raises `TypeError` or `ValueError` unless a value has a type whose symbols are in scope."""

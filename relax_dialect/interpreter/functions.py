@@ -39,7 +39,7 @@ class Function:
     @property
     def name(self) -> str:
         """What errors begin with."""
-        return self.op.sym_name.data if isinstance(self.op, FuncOp) else "closure"
+        return self.interpreter.remember(self.op, lambda: _name(self.op), "name")
 
     @property
     def type(self) -> FuncType:
@@ -84,7 +84,8 @@ class Function:
             plural = "" if len(params) == 1 else "s"
             raise TypeError(f"{self.name}: expected {len(params)} argument{plural}{listed}, got {len(arguments)}")
         bindings = frame.bind(self.op, self._contract, arguments)
-        frame.values.update(zip(params, arguments, strict=True))
+        for param, argument in zip(params, arguments, strict=True):
+            frame.set(param, argument)
         for witness, bound in zip(self.op.witnesses, self.type.symbols, strict=True):
             frame.values[witness] = bindings[bound.symbol.data]
         if isinstance(self.op, ClosureOp) and self.op.itself is not None:
@@ -98,3 +99,14 @@ class Function:
         names = self._parameter_names()
         places = [f"{self.name}: argument #{index} ({name})" for index, name in enumerate(names)]
         return Contract(self.type.params, places, self.type.symbols)
+
+
+def _name(op: FuncOp | ClosureOp) -> str:
+    """The name of a function; closures have the one that `lambda-lift` gives to them, unless it is taken."""
+    if isinstance(op, FuncOp):
+        return op.sym_name.data
+    outer = op.parent_op()
+    while outer is not None and not isinstance(outer, FuncOp):
+        outer = outer.parent_op()
+    prefix = "" if outer is None else f"{outer.sym_name.data}_"
+    return f"{prefix}{op.result.name_hint or 'closure'}"

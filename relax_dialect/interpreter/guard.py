@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from relax_dialect.interpreter.frame import Frame, runs, where
+from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.ops.guard import GuardOp, Relation
 
 
 @runs(GuardOp)
 def guard(frame: Frame, op: GuardOp) -> None:
     """Checks two dimensions."""
-    left, right = op.lhs.data.evaluate(frame.symbols), op.rhs.data.evaluate(frame.symbols)
+    left, right = evaluate(op.lhs.data, frame.symbols), evaluate(op.rhs.data, frame.symbols)
     relation = op.relation.data
     holds = left <= right if relation is Relation.AT_MOST else left == right
     if relation is Relation.BROADCAST:

@@ -6,6 +6,7 @@ import numpy as np
 
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.runtime_values import Array, Shape
+from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, CallKernelOp, KillOp, StorageTensorOp
 from relax_dialect.ops.prim_func import find_prim_func
 from relax_dialect.struct_info.types import TensorType
@@ -29,7 +30,7 @@ def alloc_tensor(frame: Frame, op: AllocTensorOp) -> None:
 @runs(AllocStorageOp)
 def alloc_storage(frame: Frame, op: AllocStorageOp) -> None:
     """Bytes."""
-    frame.set(op.result, np.full(op.size.data.evaluate(frame.symbols), POISON, np.uint8))
+    frame.set(op.result, np.full(evaluate(op.size.data, frame.symbols), POISON, np.uint8))
 
 
 @runs(StorageTensorOp)
@@ -37,7 +38,7 @@ def storage_tensor(frame: Frame, op: StorageTensorOp) -> None:
     """A tensor on bytes of a storage; `ValueError` if it does not fit."""
     storage: Array = frame.get(op.storage)
     dtype, dims = _dtype(op.result.type), _shape(frame, op.result.type)
-    start = op.offset.data.evaluate(frame.symbols)
+    start = evaluate(op.offset.data, frame.symbols)
     end = start + int(np.prod(dims, dtype=np.int64)) * dtype.itemsize
     if end > storage.size:
         raise ValueError(f"{frame.function}: '{op.name}' expected a storage of {end} bytes, got {storage.size}")
@@ -51,7 +52,7 @@ def _dtype(info: TensorType) -> np.dtype[np.generic]:
 
 
 def _shape(frame: Frame, info: TensorType) -> tuple[int, ...]:
-    return tuple(dim.evaluate(frame.symbols) for dim in info.known_dims or ())
+    return tuple(evaluate(dim, frame.symbols) for dim in info.known_dims or ())
 
 
 @runs(CallKernelOp)
@@ -60,7 +61,7 @@ def call_kernel(frame: Frame, op: CallKernelOp) -> None:
     func = find_prim_func(op, op.callee)
     if func is None:
         raise ValueError(f"'{op.name}' is in no module")
-    sizes = [size.data.evaluate(frame.symbols) for size in op.sizes]
+    sizes = [evaluate(size.data, frame.symbols) for size in op.sizes]
     run_prim_func(func, frame.get_all(op.arguments), dict(zip(func.symbol_names, sizes, strict=True)))
 
 

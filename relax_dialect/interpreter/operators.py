@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -13,10 +14,16 @@ from relax_dialect.inference import DimCheck, DimRelation, Inference
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.interpreter.runtime_values import Array, Shape, Value, is_tensor
+from relax_dialect.interpreter.sizes import evaluate
+from relax_dialect.misfit import kind_of_misfit
+from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.types import ShapeType, TensorType
 from relax_dialect.traits import AliasesOperand
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dtypes import from_numpy, numpy_dtype
+
+MAX_BYTES = 2**62
+"""More than any machine can hold."""
 
 OpT = TypeVar("OpT", bound=InfersResultTypes)
 Compute: TypeAlias = "Callable[..., Value]"
@@ -42,9 +49,7 @@ def computes_all(*op_types: type[OpT]) -> Callable[[ComputeAll], ComputeAll]:
     def register(compute: ComputeAll) -> ComputeAll:
         def rule(frame: Frame, op: InfersResultTypes) -> None:
             make_checks(frame, op)
-            with np.errstate(all="ignore"):
-                values = compute(op, *frame.get_all(op.operands))
-            _set_results(frame, op, values)
+            _set_results(frame, op, _computed(frame, op, compute, op))
 
         runs(*op_types)(rule)
         return compute
@@ -58,9 +63,7 @@ def computes_in(*op_types: type[OpT]) -> Callable[[ComputeAll], ComputeAll]:
     def register(compute: ComputeAll) -> ComputeAll:
         def rule(frame: Frame, op: InfersResultTypes) -> None:
             make_checks(frame, op)
-            with np.errstate(all="ignore"):
-                values = compute(DimValues(frame), op, *frame.get_all(op.operands))
-            _set_results(frame, op, values)
+            _set_results(frame, op, _computed(frame, op, compute, DimValues(frame), op))
 
         runs(*op_types)(rule)
         return compute
@@ -76,7 +79,21 @@ class DimValues:
 
     def __call__(self, dim: DimAttr) -> int:
         """The value of a dimension."""
-        return dim.data.evaluate(self._symbols)
+        return evaluate(dim.data, self._symbols)
+
+
+def _computed(frame: Frame, op: InfersResultTypes, compute: ComputeAll, *leading: object) -> Sequence[Value]:
+    """The values of the results; `MemoryError` if no machine can hold one, of which NumPy says various things."""
+    try:
+        with np.errstate(all="ignore"):
+            return compute(*leading, *frame.get_all(op.operands))
+    except ValueError as error:
+        for info in as_struct_infos(op.result_types):
+            if isinstance(info, TensorType) and info.known_dims is not None and info.dtype is not None:
+                size = numpy_dtype(info.dtype).itemsize * prod(evaluate(dim, frame.symbols) for dim in info.known_dims)
+                if size > MAX_BYTES:
+                    raise MemoryError("cannot allocate a tensor of more than 2^62 bytes") from error
+        raise
 
 
 def _set_results(frame: Frame, op: InfersResultTypes, values: Sequence[Value]) -> None:
@@ -101,7 +118,7 @@ def make_checks(frame: Frame, op: InfersResultTypes) -> None:
     known = frame.interpreter.remember(op, lambda: all(map(_is_known, op.operand_types)), "known")
     checks = frame.interpreter.remember(op, op.runtime_checks) if known else _checks_of_values(frame, op)
     for check in checks:
-        left, right = check.left.evaluate(frame.symbols), check.right.evaluate(frame.symbols)
+        left, right = evaluate(check.left, frame.symbols), evaluate(check.right, frame.symbols)
         if not _holds(check, left, right):
             facts = f"{check.left} = {left}, {check.right} = {right}"
             raise ValueError(f"{frame.function}: {check.message}{where(op)}: {facts}")
@@ -121,23 +138,17 @@ def _checks_of_values(frame: Frame, op: InfersResultTypes) -> Sequence[DimCheck]
     try:
         op.infer(inference)
     except VerifyException as error:
-        kinds = [type_of_value(frame.get(value), value.type, dims=False) for value in op.operands]
-        message = f"{frame.function}: {error}{where(op)}"
-        try:
-            op.infer_result_types(kinds, op.properties)
-        except VerifyException:
-            raise TypeError(message) from error
-        raise ValueError(message) from error
+        kind = kind_of_misfit(type(op), inference.operand_types, op.properties)
+        raise kind(f"{frame.function}: {error}{where(op)}") from error
     return inference.checks
 
 
-def type_of_value(value: Value, declared: Attribute, *, dims: bool = True) -> Attribute:
-    """The type of a tensor or shape that is there, without its dimensions on demand; of others what is declared."""
+def type_of_value(value: Value, declared: Attribute) -> Attribute:
+    """The type of a tensor or shape that is there; of others what is declared."""
     if is_tensor(value) and isinstance(declared, TensorType):
-        shape = value.shape if dims else [None] * value.ndim
-        return TensorType(shape, from_numpy(value.dtype), declared.device)
+        return TensorType(value.shape, from_numpy(value.dtype), declared.device)
     if isinstance(value, Shape) and isinstance(declared, ShapeType):
-        return ShapeType(value if dims else [None] * len(value))
+        return ShapeType(value)
     return declared
 
 

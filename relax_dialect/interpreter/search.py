@@ -25,6 +25,18 @@ def argreduction(op: ArgReductionOp, x: Array) -> Array:
 
 @computes(BucketizeOp)
 def bucketize(op: BucketizeOp, x: Array, boundaries: Array) -> Array:
-    """NumPy's `searchsorted`."""
-    side = "left" if op.right is None else "right"
-    return np.asarray(np.searchsorted(wide(boundaries), wide(x), side)).astype(result_dtype(op, x))
+    """Binary search, halving the same intervals whatever the values, so that it says something of any boundaries."""
+    sought, ends = wide(x), wide(boundaries)
+    low, high = np.zeros(x.shape, np.int64), np.full(x.shape, len(ends), np.int64)
+    while np.any(open_ := low < high):
+        middle = (low + high) // 2
+        beyond = _is_beyond(ends[np.where(open_, middle, 0)], sought, op.right is not None)
+        low, high = np.where(open_ & beyond, middle + 1, low), np.where(open_ & ~beyond, middle, high)
+    return low.astype(result_dtype(op, x))
+
+
+def _is_beyond(boundary: Array, value: Array, right: bool) -> Array:
+    """Whether the interval of a value begins at or after a boundary; NaN is beyond all that are numbers."""
+    if right:
+        return (boundary <= value) | np.isnan(value)
+    return (boundary < value) | (np.isnan(value) & ~np.isnan(boundary))

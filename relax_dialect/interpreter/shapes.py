@@ -9,6 +9,7 @@ import numpy as np
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.operators import computes
 from relax_dialect.interpreter.runtime_values import Shape
+from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.ops.shapes import (
     ShapeGetOp,
     ShapeOfOp,
@@ -24,7 +25,7 @@ from relax_dialect.ops.shapes import (
 @runs(ShapeOp)
 def shape(frame: Frame, op: ShapeOp) -> None:
     """A shape of dimensions."""
-    frame.set(op.result, Shape(dim.data.evaluate(frame.symbols) for dim in op.values))
+    frame.set(op.result, Shape(evaluate(dim.data, frame.symbols) for dim in op.values))
 
 
 @runs(TupleOp)

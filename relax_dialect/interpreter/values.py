@@ -7,6 +7,7 @@ from xdsl.utils.hints import isa
 
 from relax_dialect.interpreter.frame import Frame, runs
 from relax_dialect.interpreter.runtime_values import DType
+from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.ops.values import ConstantOp, DTypeOp, NullOp, PrimOp, StringOp
 from tir_dialect.attributes import DimAttr
 from tir_dialect.dtypes import dtype_name, is_bool, is_float
@@ -28,7 +29,7 @@ def constant(frame: Frame, op: ConstantOp) -> None:
 def prim(frame: Frame, op: PrimOp) -> None:
     """A scalar."""
     if isinstance(op.value, DimAttr):
-        frame.set(op.result, op.value.data.evaluate(frame.symbols))
+        frame.set(op.result, evaluate(op.value.data, frame.symbols))
         return
     number = op.value.value.data
     if isa(op.value, IntegerAttr) and is_bool(op.value.type):
