@@ -13,6 +13,7 @@ from tir_dialect.attributes import DimAttr
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
+from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.lanes import CompareOp, SelectOp
@@ -60,6 +61,7 @@ TIR = Dialect(
         RampOp,
         CompareOp,
         SelectOp,
+        ConvertOp,
         AssertOp,
         CallOp,
         CallExternOp,

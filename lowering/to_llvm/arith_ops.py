@@ -32,6 +32,7 @@ from lowering.to_llvm.scalars import (
     vector_constant,
 )
 from lowering.to_llvm.vector_types import element_type, like
+from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.lanes import CompareOp, SelectOp
 
 Lower = Callable[[LLVMBuilder, Operation, Sequence[SSAValue]], SSAValue]
@@ -145,6 +146,10 @@ def _compare(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSA
         return b.compare(llvm.ICmpPredicateFlag.from_int(number).value, *operands)
     lhs, rhs = (convert_float(b, operand, type_, compute_type(type_)) for operand in operands)
     return b.compare_floats(llvm.FCmpPredicateFlag.from_int(number).value, lhs, rhs)
+
+
+def _convert(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return ARITH_LOWERINGS[cast(ConvertOp, op).scalar_op](b, op, operands)
 
 
 def _select(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
@@ -265,5 +270,5 @@ ARITH_LOWERINGS: dict[type[Operation], Lower] = {
 }
 """Every arith op with one result that is no container of values."""
 
-LANE_LOWERINGS: dict[type[Operation], Lower] = {CompareOp: _compare, SelectOp: _select}
+LANE_LOWERINGS: dict[type[Operation], Lower] = {CompareOp: _compare, ConvertOp: _convert, SelectOp: _select}
 """The ops of tir that do with vectors what those of arith do with scalars."""

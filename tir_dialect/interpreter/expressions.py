@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from xdsl.dialects import arith, math
@@ -10,6 +11,7 @@ from xdsl.ir import Operation
 
 from tir_dialect.interpreter import numerics
 from tir_dialect.interpreter.widths import bits_of, numpy_type
+from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.lanes import CompareOp, SelectOp
 
 Expression: TypeAlias = Callable[[Operation, Sequence[str]], str]
@@ -137,15 +139,18 @@ def _zero_extend(op: Operation, names: Sequence[str]) -> str:
     return _extend(op, names, signed=False)
 
 
-def _integer_to_float(op: Operation, names: Sequence[str]) -> str:
-    value = _extend(op, names, signed=isinstance(op, arith.SIToFPOp))
-    return f"integer_to_float({value}, {float_type(op)})"
+def _integer_to_float(signed: bool, op: Operation, names: Sequence[str]) -> str:
+    return f"integer_to_float({_extend(op, names, signed=signed)}, {float_type(op)})"
 
 
-def _float_to_integer(op: Operation, names: Sequence[str]) -> str:
-    signed = isinstance(op, arith.FPToSIOp)
+def _float_to_integer(signed: bool, op: Operation, names: Sequence[str]) -> str:
     bits = _result_bits(op) or ADDRESS_BITS
     return wrapped(f"to_integer({names[0]}, {bits}, signed={signed})", bits)
+
+
+def _convert(op: Operation, names: Sequence[str]) -> str:
+    assert isinstance(op, ConvertOp)
+    return EXPRESSIONS[op.scalar_op](op, names)
 
 
 def _bitcast(op: Operation, names: Sequence[str]) -> str:
@@ -182,15 +187,16 @@ EXPRESSIONS: dict[type[Operation], Expression] = {
     arith.CmpfOp: _compare_floats,
     arith.SelectOp: _plain("{1} if {0} else {2}"),
     CompareOp: _compare_lanes,
+    ConvertOp: _convert,
     SelectOp: _plain("{1} if {0} else {2}"),
     arith.IndexCastOp: _integer("{0}"),
     arith.TruncIOp: _integer("{0}"),
     arith.ExtSIOp: _sign_extend,
     arith.ExtUIOp: _zero_extend,
-    arith.SIToFPOp: _integer_to_float,
-    arith.UIToFPOp: _integer_to_float,
-    arith.FPToSIOp: _float_to_integer,
-    arith.FPToUIOp: _float_to_integer,
+    arith.SIToFPOp: partial(_integer_to_float, True),
+    arith.UIToFPOp: partial(_integer_to_float, False),
+    arith.FPToSIOp: partial(_float_to_integer, True),
+    arith.FPToUIOp: partial(_float_to_integer, False),
     arith.ExtFOp: _float_cast,
     arith.TruncFOp: _float_cast,
     arith.BitcastOp: _bitcast,

@@ -5,11 +5,10 @@ Unlike a vectorised loop, this gives single vectors, which a micro-kernel keeps 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
 
 from lowering.schedule.cpu.contraction import place_of
@@ -18,9 +17,9 @@ from lowering.schedule.cpu.places import Place
 from lowering.schedule.cpu.stages import Stage
 from lowering.schedule.cpu.transpose import shuffle
 from tir_dialect.ops.control_flow import IfOp, YieldOp
-from tir_dialect.ops.lanes import CompareOp, SelectOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of
 from tir_dialect.ops.scalars import DimOp, RampOp
+from tir_dialect.te.emit.by_lane import by_lane
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ class Explicit:
             # One condition for all lanes stays one.
             whole = isinstance(op, arith.SelectOp) and lanes_of(operands[0].type) is None
             operands = [*operands[:whole], *map(self.widened, operands[whole:])]
-            copy = _by_lane(op, operands, self.lanes.count)
+            copy = by_lane(op, operands, self.lanes.count)
         else:
             copy = type(op).create(operands=operands, result_types=[op.results[0].type], properties=dict(op.properties))
         self.values[op.results[0]] = self.code.value(copy, op.results[0].name_hint)
@@ -152,17 +151,3 @@ class Explicit:
                 elif op in self.stage.needed:
                     self.run([op])
         self.values = outer
-
-
-def _by_lane(op: Operation, operands: Sequence[SSAValue], lanes: int) -> Operation:
-    """An op on scalars for vectors; arith compares and chooses between scalars only."""
-    match op:
-        case arith.CmpfOp():
-            return CompareOp(arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data], *operands)
-        case arith.CmpiOp():
-            return CompareOp(arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data], *operands)
-        case arith.SelectOp() if lanes_of(operands[0].type) is not None:
-            return SelectOp(*operands)
-        case _:
-            kind = VectorType(op.results[0].type, [lanes])
-            return type(op).create(operands=operands, result_types=[kind], properties=dict(op.properties))

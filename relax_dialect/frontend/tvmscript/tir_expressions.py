@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from xdsl.dialects import arith
@@ -18,12 +19,15 @@ from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.scope import Scope
 from relax_dialect.frontend.tvmscript.static import StaticReader, describe
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, logical_and, logical_not, logical_or
+from relax_dialect.frontend.tvmscript.tir_lanes import lane_by_lane
 from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Pointer, Region, Vector, pointer_to
+from relax_dialect.frontend.tvmscript.tir_vectors import as_vector
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_float
+from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.emit.scalar import Names, ScalarEmitter, emit_dim
 from tir_dialect.te.emit.signs import Signs
 from tir_dialect.te.expr import INDEX, DType
@@ -56,6 +60,9 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.BitOr: "bitwise_or",
     ast.BitXor: "bitwise_xor",
 }
+_EAGER = {"if_then_else": "Select"}
+"""Functions that choose before they evaluate; vectors have been read when they choose."""
+
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "EQ",
     ast.NotEq: "NE",
@@ -151,10 +158,10 @@ class TirExpressionReader(StaticReader):
 
     def apply(self, node: ast.AST, name: str, *operands: object) -> object:
         """A function of scalars, or lane by lane of vectors."""
-        if any(isinstance(each, Vector) or is_vector_region(each) for each in operands):
-            from relax_dialect.frontend.tvmscript.tir_vectors import apply_to_vectors
-
-            return apply_to_vectors(self, node, name, operands)
+        rows = [as_vector(self, node, each) for each in operands]
+        if any(row is not None for row in rows):
+            lanes = [each if row is None else row for row, each in zip(rows, operands, strict=True)]
+            return lane_by_lane(self, node, scalar_function(_EAGER.get(name, name)), lanes)
         scalars = [self.scalar_operand(node, each) for each in operands]
         return self.emit(node, lambda: scalar_function(name)(*scalars))
 
@@ -162,7 +169,7 @@ class TirExpressionReader(StaticReader):
         """A scalar, a dimension or a number."""
         if isinstance(value, Scalar | Dim | bool | int | float):
             return value
-        if isinstance(value, Region) and not is_vector_region(value):
+        if isinstance(value, Region) and not value.is_vector:
             return self.load(node, value)
         self.fail(node, f"expected a scalar, got {describe(value)}")
 
@@ -202,7 +209,7 @@ class TirExpressionReader(StaticReader):
         owner = self.value(node.value)
         if isinstance(owner, Buffer):
             region = self.region(node, owner)
-            return self.load(node, region) if all(_is_point(axis) for axis in region.axes) else region
+            return region if region.is_vector else self.load(node, region)
         if isinstance(owner, Pointer):
             self.fail(node, "memory without a shape cannot be indexed; give it one by T.decl_buffer")
         return super().subscript(node)
@@ -210,10 +217,12 @@ class TirExpressionReader(StaticReader):
     def region(self, node: ast.Subscript, buffer: Buffer) -> Region:
         """`A[i, lo:hi]`."""
         parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-        if len(parts) != buffer.type.rank:
-            self.fail(node, f"expected {buffer.type.rank} indices, got {len(parts)}")
-        dims = buffer.type.shape
-        return Region(buffer, tuple(self._axis(part, dim) for part, dim in zip(parts, dims, strict=True)))
+        if len(parts) != buffer.rank:
+            self.fail(node, f"expected {buffer.rank} indices, got {len(parts)}")
+        axes = [self._axis(part, dim) for part, dim in zip(parts, buffer.type.shape, strict=False)]
+        if buffer.lanes is not None:
+            axes.append(Axis(constant(0), constant(buffer.lanes)))
+        return Region(buffer, tuple(axes))
 
     def _axis(self, node: ast.expr, length: Dim) -> Axis:
         if not isinstance(node, ast.Slice):
@@ -285,11 +294,11 @@ class TirExpressionReader(StaticReader):
                 case "data":
                     return pointer_to(owner)
                 case "shape" | "strides":
-                    return tuple(owner.type.shape if node.attr == "shape" else owner.type.strides)
+                    return tuple(owner.type.shape if node.attr == "shape" else owner.type.strides)[: owner.rank]
                 case "elem_offset":
                     return owner.type.offset
                 case "dtype":
-                    return str(owner.type.dtype)
+                    return f"{owner.type.dtype}{'' if owner.lanes is None else f'x{owner.lanes}'}"
                 case "ty":
                     return owner
                 case _:
@@ -304,18 +313,15 @@ def _is_static(value: object) -> bool:
     return evaluator.is_number(value) or isinstance(value, Dim)
 
 
-def _is_point(axis: Axis) -> bool:
-    return axis.upper is None and not isinstance(axis.lower, Vector)
-
-
-def is_vector_region(value: object) -> bool:
-    """Whether a value is a row of elements."""
-    return isinstance(value, Region) and any(not _is_point(axis) for axis in value.axes)
-
-
 def scalar_function(name: str) -> Callable[..., Scalar]:
     """The function of `T` on scalars, or what an operator means."""
+    if name.startswith("cast:"):
+        return partial(_cast, to_dtype(name.removeprefix("cast:")))
     return _OPERATOR_FUNCTIONS.get(name) or FUNCTIONS[name]
+
+
+def _cast(dtype: DType, value: Scalar | Dim | float) -> Scalar:
+    return converted(value, dtype)
 
 
 def _divide(*values: Scalar | Dim | float) -> Scalar:

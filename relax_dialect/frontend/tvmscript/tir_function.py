@@ -214,7 +214,7 @@ class PrimFunctionReader:
             self._bind_module(reader, statement)
 
     def _bind_buffer(self, reader: TirStatementReader, parameter: Parameter, value: SSAValue[BufferType]) -> None:
-        buffer = bind_buffer(reader, value, parameter.buffer_name)
+        buffer = bind_buffer(reader, value, parameter.buffer_name, parameter.lanes)
         if parameter.name != parameter.buffer_name:
             reader.scope.bind(parameter.name, Handle(parameter.name))
         reader.scope.bind(parameter.buffer_name, pointer_to(buffer) if parameter.is_pointer else buffer)

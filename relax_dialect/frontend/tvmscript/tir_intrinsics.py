@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, NoReturn
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.names import suggestion
 from relax_dialect.frontend.tvmscript.static import describe, is_dtype_name
+from relax_dialect.frontend.tvmscript.tir_dtypes import split_dtype
 from relax_dialect.frontend.tvmscript.tir_foreign import FOREIGN_FORMS, typed_arguments
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, OF_DTYPES, multiply_shift
+from relax_dialect.frontend.tvmscript.tir_masks import active_lanes, load_vector
 from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.tir_refusals import reason_against
+from relax_dialect.frontend.tvmscript.tir_rows import combined, half, reinterpret, shuffle
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer, Region, Vector, pointer_to
+from relax_dialect.frontend.tvmscript.tir_vectors import broadcast, broadcast_value, ramp
 from tir_dialect import te
 from tir_dialect.dims import constant
 from tir_dialect.te.conversions import to_dtype
@@ -31,8 +35,9 @@ def call_in_prim_func(reader: TirExpressionReader, node: ast.Call) -> object:
     name = reader.aliases.name_in("tir", node.func)
     if name is None:
         return _method_or_builtin(reader, node)
-    if is_dtype_name(name):
-        return _typed(reader, node, name)
+    bare, lanes = split_dtype(name)
+    if is_dtype_name(bare):
+        return _typed(reader, node, name) if lanes is None else _typed_vector(reader, node, name)
     if (form := FORMS.get(name)) is not None:
         return form(reader, node)
     if name in OF_DTYPES:
@@ -79,6 +84,12 @@ def _typed(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
     return reader.emit(node, lambda: converted(operand, to_dtype(name)))
 
 
+def _typed_vector(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
+    """`T.float32x4(x)`."""
+    value = reader.value(Arguments(reader.source, node, f"T.{name}", "expr is_size_var").require("expr"))
+    return cast_to(reader, node, value, name)
+
+
 def _named_number(reader: TirExpressionReader, node: ast.Call, text: str, dtype: str) -> object:
     """`T.float32("inf")`, and hexadecimal floats."""
     try:
@@ -99,19 +110,13 @@ def _cast(reader: TirExpressionReader, node: ast.Call) -> object:
 
 def cast_to(reader: TirExpressionReader, node: ast.AST, value: object, dtype: str) -> object:
     """A scalar or vector converted to a dtype."""
-    bare, _, lanes = dtype.partition("x")
+    bare, lanes = split_dtype(dtype)
     if isinstance(value, Vector | Region):
         return reader.apply(node, f"cast:{bare}", value)
-    if lanes:
-        reader.fail(node, f"expected a vector to be cast to {dtype}; make one by T.Broadcast")
+    if lanes is not None:
+        return broadcast_value(reader, node, value, lanes, reader.emit(node, lambda: to_dtype(bare)))
     operand = reader.scalar_operand(node, value)
     return reader.emit(node, lambda: te.cast(promoted(operand)[0], to_dtype(bare)))
-
-
-def _reinterpret(reader: TirExpressionReader, node: ast.Call) -> object:
-    given = typed_arguments(reader, node, "T.reinterpret", "value")
-    dtype, operand = reader.text(given.require("dtype")), reader.read_scalar(given.require("value"))
-    return reader.emit(node, lambda: te.reinterpret(promoted(operand)[0], to_dtype(dtype)))
 
 
 def _let(reader: TirExpressionReader, node: ast.Call) -> object:
@@ -153,8 +158,6 @@ def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
             case "access_ptr" if isinstance(value, Buffer):
                 return _access_pointer(reader, node, value)
             case "vload" if isinstance(value, Buffer):
-                from relax_dialect.frontend.tvmscript.tir_vectors import load_vector
-
                 return load_vector(reader, node, value)
             case other:
                 reader.fail(node.func, f"{describe(value)} has no method {other}")
@@ -185,18 +188,6 @@ def _array(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.tvm_stack_make_array(A.data, shape, ...)`: a buffer as a tensor for a packed function."""
     names = "data shape strides ndim value elem_offset"
     return reader.value(Arguments(reader.source, node, "T.tvm_stack_make_array", names, {}, ("dtype",)).require("data"))
-
-
-def _ramp(reader: TirExpressionReader, node: ast.Call) -> object:
-    from relax_dialect.frontend.tvmscript.tir_vectors import ramp
-
-    return ramp(reader, node)
-
-
-def _broadcast(reader: TirExpressionReader, node: ast.Call) -> object:
-    from relax_dialect.frontend.tvmscript.tir_vectors import broadcast
-
-    return broadcast(reader, node)
 
 
 def _same(reader: TirExpressionReader, node: ast.Call) -> object:
@@ -231,15 +222,20 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     **FOREIGN_FORMS,
     "Cast": _cast,
     "cast": _cast,
-    "reinterpret": _reinterpret,
+    "reinterpret": reinterpret,
+    "Shuffle": shuffle,
+    "vectorlow": half,
+    "vectorhigh": half,
+    "vectorcombine": combined,
+    "get_active_lane_mask": active_lanes,
     "Let": _let,
     "let": _let,
     "address_of": _address,
     "tvm_stack_make_array": _array,
-    "ramp": _ramp,
-    "Ramp": _ramp,
-    "broadcast": _broadcast,
-    "Broadcast": _broadcast,
+    "ramp": ramp,
+    "Ramp": ramp,
+    "broadcast": broadcast,
+    "Broadcast": broadcast,
     "likely": _same,
     "ignore_loop_partition": _same,
     "undef": _undefined,

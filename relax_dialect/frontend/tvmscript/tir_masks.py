@@ -1,125 +1,114 @@
-"""`A.vload(begin, predicate=mask)` and `A.vstore(begin, value, mask)`: rows of which not all elements are there.
+"""`A.vload(begin, dtype, predicate)` and `A.vstore(begin, value, predicate)`: rows of which a mask may have some lanes.
 
-There are no masked accesses in the dialect. They are read as a loop over the lanes, between the buffer and a row in
-memory of its own; lanes that are not there are 0.
+Lanes that the mask has not are not read and are 0, or are not written.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from xdsl.ir import SSAValue
+
 from relax_dialect.frontend.tvmscript.arguments import Arguments
-from relax_dialect.frontend.tvmscript.source import parse_expression
-from relax_dialect.frontend.tvmscript.tir_buffers import alloc
+from relax_dialect.frontend.tvmscript.tir_dtypes import MAX_LANES, split_dtype
+from relax_dialect.frontend.tvmscript.tir_lanes import cast_vector, named_dtype
+from relax_dialect.frontend.tvmscript.tir_places import in_a_row, places_of
 from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Region, Vector
-from relax_dialect.frontend.tvmscript.tir_vectors import as_vector, store_vector
+from relax_dialect.frontend.tvmscript.tir_vectors import as_vector, broadcast_value, load_lanes, store_lanes
 from tir_dialect.dims import constant
-from tir_dialect.types import BufferType
+from tir_dialect.ops.scalars import RampOp
+from tir_dialect.te.expr import INDEX
 
 if TYPE_CHECKING:
+    from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
     from relax_dialect.frontend.tvmscript.tir_statements import TirStatementReader
 
-_LANE, _ROW = "lane of a row", "row of lanes"
-"""Names that no text can have."""
+
+def load_vector(reader: TirExpressionReader, node: ast.Call, buffer: Buffer) -> object:
+    """`A.vload([i, j], "float32x4", predicate=mask)`; without lanes, an element."""
+    given = Arguments(reader.source, node, "vload", "begin dtype predicate")
+    dtype = given.get("dtype")
+    bare, lanes = (None, None) if dtype is None else split_dtype(reader.text(dtype))
+    if bare is not None and named_dtype(reader, node, bare) != buffer.tensor.dtype:
+        reader.fail(node, f"expected the dtype of the buffer, {buffer.tensor.dtype}, got {bare}; use T.reinterpret")
+    region = _region(reader, node, buffer, given.require("begin"), lanes)
+    if not region.is_vector:
+        return reader.load(node, region)
+    indices, count = places_of(reader, node, region)
+    mask = _mask(reader, given.get("predicate"), count or _lanes(region))
+    return load_lanes(reader, node, region.buffer, indices, count, mask)
 
 
-def is_masked(node: ast.Call) -> bool:
-    """Whether a call is a store of a row, or a load with a predicate."""
-    if not isinstance(node.func, ast.Attribute):
-        return False
-    has_mask = any(keyword.arg == "predicate" for keyword in node.keywords)
-    return node.func.attr == "vstore" or (node.func.attr == "vload" and has_mask)
+def store_row(reader: TirStatementReader, node: ast.Call, owner: ast.expr) -> None:
+    """`A.vstore([i, j], value, predicate=mask)`."""
+    buffer = reader.value(owner)
+    if not isinstance(buffer, Buffer):
+        reader.fail(owner, "expected a buffer to store to")
+    given = Arguments(reader.source, node, "vstore", "begin value predicate")
+    value = reader.value(given.require("value"))
+    store_at(reader, node, buffer, given.require("begin"), value, given.get("predicate"))
 
 
-def read_masked(reader: TirStatementReader, node: ast.Call) -> Vector | None:
-    """The row that is loaded, or nothing for a store."""
-    if not isinstance(node.func, ast.Attribute) or not isinstance(buffer := reader.value(node.func.value), Buffer):
-        reader.fail(node.func, "expected a method of a buffer")
-    stores = node.func.attr == "vstore"
-    given = Arguments(reader.source, node, node.func.attr, f"begin {'value' if stores else 'dtype'} predicate")
-    places, lanes = _places(reader, given)
-    element = ast.Subscript(node.func.value, ast.Tuple(places, ast.Load()), ast.Load())
-    row = alloc(reader, node, BufferType([lanes], buffer.type.dtype, scope="local"), "row")
-    region = Region(row, (Axis(constant(0), constant(lanes)),))
-    if stores:
-        store_vector(reader, node, region, reader.value(given.require("value")))
-    copied = (element, _name(_ROW)) if stores else (_name(_ROW), element)
-    loop = _loop(reader, given.get("predicate"), lanes, *copied)
-    with reader.scope.inner():
-        reader.scope.bind(_ROW, row)
-        reader.body([_placed(loop, node)])
-    return None if stores else as_vector(reader, node, region)
+def store_at(
+    reader: TirStatementReader,
+    node: ast.AST,
+    buffer: Buffer,
+    begin: ast.expr,
+    value: object,
+    predicate: ast.expr | None,
+) -> None:
+    """Writes a scalar or a row from a place on."""
+    row = as_vector(reader, node, value)
+    region = _region(reader, node, buffer, begin, None if row is None else row.lanes)
+    if not region.is_vector:
+        reader.store(node, region, value)
+        return
+    indices, count = places_of(reader, node, region)
+    lanes = count or _lanes(region)
+    if row is None:
+        row = broadcast_value(reader, node, value, lanes, buffer.tensor.dtype)
+    store_lanes(reader, node, region.buffer, indices, row, _mask(reader, predicate, lanes))
 
 
-def _name(name: str) -> ast.expr:
-    """A name; that of the row stands for its element at the lane."""
-    found = ast.Name(name, ast.Load())
-    return ast.Subscript(found, ast.Name(_LANE, ast.Load()), ast.Load()) if name == _ROW else found
+def _lanes(region: Region) -> int:
+    """The lanes of the vector among the indices."""
+    return next(axis.lower.lanes for axis in region.axes if isinstance(axis.lower, Vector))
 
 
-def _places(reader: TirStatementReader, given: Arguments) -> tuple[list[ast.expr], int]:
-    """The indices of the element at the lane, and how many lanes there are."""
-    begin, dtype = given.require("begin"), given.get("dtype")
-    found: list[ast.expr] = []
-    lanes = 0
-    for place in begin.elts if isinstance(begin, ast.List | ast.Tuple) else [begin]:
-        if isinstance(place, ast.Call) and reader.aliases.name_in("tir", place.func) in ("Ramp", "ramp"):
-            ramp = Arguments(reader.source, place, "T.Ramp", "base stride lanes span")
-            lanes = reader.integer(ramp.require("lanes"))
-            parts = {"base": ramp.require("base"), "stride": ramp.require("stride"), "lane": _name(_LANE)}
-            place = _filled("base + stride * lane", parts)
-        found.append(place)
-    if not lanes and dtype is not None and (text := reader.text(dtype).partition("x")[2]).isdigit():
-        lanes = int(text)
-        found[-1] = _filled("base + lane", {"base": found[-1], "lane": _name(_LANE)})
-    if lanes <= 0:
-        reader.fail(begin, "expected a place with T.Ramp, or a dtype with lanes, as float32x4")
-    return found, lanes
+def _region(reader: TirExpressionReader, node: ast.AST, buffer: Buffer, begin: ast.expr, lanes: int | None) -> Region:
+    """The elements at places of which one is a vector, or so many from a place on."""
+    places = begin.elts if isinstance(begin, ast.List | ast.Tuple) else [begin]
+    indices = ast.copy_location(ast.Tuple(list(places), ast.Load()), begin)
+    region = reader.region(ast.copy_location(ast.Subscript(begin, indices, ast.Load()), begin), buffer)
+    if lanes is None or lanes == 1 or region.is_vector:
+        return region
+    if not region.axes or lanes > MAX_LANES:
+        reader.fail(node, f"expected 1 to {MAX_LANES} lanes along a dimension, got {lanes}")
+    last = region.axes[-1].lower
+    upper = reader.index(node, reader.apply(node, "Add", last, lanes))
+    return in_a_row(reader, node, Region(buffer, (*region.axes[:-1], Axis(last, upper))))
 
 
-def _loop(
-    reader: TirStatementReader, mask: ast.expr | None, lanes: int, target: ast.expr, source: ast.expr
-) -> ast.stmt:
-    """Copies the lanes that the mask has; a row that is loaded has 0 in the others."""
-    body: list[ast.stmt] = [ast.Assign([target], source)]
-    if mask is not None:
-        is_row = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id == _ROW
-        others: list[ast.stmt] = [ast.Assign([target], ast.Constant(0))] if is_row else []
-        body = [ast.If(_condition(reader, mask), body, others)]
-    count = ast.Call(ast.Name("range", ast.Load()), [ast.Constant(lanes)], [])
-    return ast.For(ast.Name(_LANE, ast.Store()), count, body, [])
+def _mask(reader: TirExpressionReader, node: ast.expr | None, lanes: int) -> SSAValue | None:
+    if node is None or (isinstance(node, ast.Constant) and node.value is None):
+        return None
+    value = reader.value(node)
+    row = as_vector(reader, node, value)
+    truth = named_dtype(reader, node, "bool")
+    row = broadcast_value(reader, node, value, lanes, truth) if row is None else cast_vector(reader, node, row, truth)
+    if row.lanes != lanes:
+        reader.fail(node, f"expected a mask of {lanes} lanes, got {row.lanes}")
+    return row.value
 
 
-def _condition(reader: TirStatementReader, mask: ast.expr) -> ast.expr:
-    """Whether the mask has the lane."""
-    kind = reader.aliases.name_in("tir", mask.func) if isinstance(mask, ast.Call) else None
-    if kind in ("Broadcast", "broadcast") and isinstance(mask, ast.Call):
-        return Arguments(reader.source, mask, "T.Broadcast", "value lanes span").require("value")
-    if kind == "get_active_lane_mask" and isinstance(mask, ast.Call):
-        active = Arguments(reader.source, mask, "T.get_active_lane_mask", "dtype base limit")
-        parts = {"base": active.require("base"), "limit": active.require("limit"), "lane": _name(_LANE)}
-        return _filled("base + lane < limit", parts)
-    reader.fail(mask, "expected T.Broadcast or T.get_active_lane_mask as predicate; else write T.vectorized with an if")
-
-
-class _Filled(ast.NodeTransformer):
-    def __init__(self, parts: Mapping[str, ast.expr]):
-        self._parts = parts
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self._parts.get(node.id, node)
-
-
-def _filled(text: str, parts: Mapping[str, ast.expr]) -> ast.expr:
-    """An expression with others in the place of its names."""
-    made: ast.expr = _Filled(parts).visit(parse_expression(text))
-    return made
-
-
-def _placed(statement: ast.stmt, node: ast.AST) -> ast.stmt:
-    """What has been made, at the place of the call."""
-    for each in ast.walk(statement):
-        ast.copy_location(each, node)
-    return statement
+def active_lanes(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.get_active_lane_mask("uint1x4", base, limit)`: the lanes `i` with `base + i < limit`."""
+    given = Arguments(reader.source, node, "T.get_active_lane_mask", "dtype base limit")
+    _, lanes = split_dtype(reader.text(given.require("dtype")))
+    if lanes is None:
+        reader.fail(given.require("dtype"), "expected a dtype with lanes, as boolx4")
+    base, limit = (given.require(name) for name in ("base", "limit"))
+    first, one = reader.index_value(base, reader.value(base)), reader.dim_value(node, constant(1))
+    places = Vector(reader.insert(RampOp(first, one, lanes)), INDEX)
+    return reader.apply(node, "LT", places, reader.value(limit))

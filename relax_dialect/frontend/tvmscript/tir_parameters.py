@@ -14,7 +14,8 @@ from relax_dialect.frontend.tvmscript.errors import TVMScriptError
 from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.signature import parameters
 from relax_dialect.frontend.tvmscript.static import StaticReader, is_dtype_name
-from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, read_annotation, read_buffer_type
+from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, element_dtype, read_annotation, read_buffer_type
+from relax_dialect.frontend.tvmscript.tir_values import Declared
 from tir_dialect.dims import symbol
 from tir_dialect.dtypes import parse_dtype
 from tir_dialect.types import BufferType
@@ -30,11 +31,19 @@ class Parameter:
     name: str
     node: ast.arg
     buffer: BufferType | None = None
+    lanes: int | None = None
+    """The lanes of the elements of the buffer, if they are vectors."""
     buffer_name: str = ""
     dtype: Attribute | None = None
     is_symbol: bool = False
     is_pointer: bool = False
     """Whether the name stands for the memory, which the body declares buffers over."""
+
+    def declare(self, found: Declared | None, name: str) -> None:
+        """Gives the parameter the type of a buffer, under a name."""
+        self.buffer_name = name
+        if found is not None:
+            self.buffer, self.lanes = found.type, found.lanes
 
     @property
     def is_unused(self) -> bool:
@@ -53,7 +62,7 @@ def read_parameters(reader: StaticReader, node: ast.FunctionDef) -> list[Paramet
     for each in found:
         annotation = each.node.annotation
         if annotation is not None and each.dtype is None:
-            each.buffer, each.buffer_name = _buffer(reader, annotation), each.name
+            each.declare(_buffer(reader, annotation), each.name)
     return found
 
 
@@ -69,7 +78,7 @@ def read_scalar_type(reader: StaticReader, node: ast.expr | None) -> Attribute |
     return parse_dtype(name) if name is not None and is_dtype_name(name) else None
 
 
-def _buffer(reader: StaticReader, node: ast.expr) -> BufferType | None:
+def _buffer(reader: StaticReader, node: ast.expr) -> Declared | None:
     found = read_annotation(reader, node)
     if found is not None:
         return found
@@ -95,8 +104,8 @@ def match_handles(reader: StaticReader, node: ast.FunctionDef, found: Sequence[P
             # blocks with extents are of texts that misprint names
             handle = next((each for each in handles.values() if each.is_unused), None)
         if handle is not None:
-            handle.buffer = read_buffer_type(reader, call, "T.match_buffer", "param", implicit=True, is_parameter=True)
-            handle.buffer_name = target
+            declared = read_buffer_type(reader, call, "T.match_buffer", "param", implicit=True, is_parameter=True)
+            handle.declare(declared, target)
             yield statement
 
 
@@ -131,8 +140,8 @@ def declare_handles(reader: StaticReader, node: ast.FunctionDef, found: Sequence
     declared = _declared(reader.aliases, node)
     for each in found:
         if each.is_unused and each.name in uses:
-            each.is_pointer, each.buffer_name = True, each.name
-            each.buffer = _declared_type(reader, declared.get(each.name)) or _row(reader, each)
+            each.is_pointer = True
+            each.declare(_declared_type(reader, declared.get(each.name)) or _row(reader, each), each.name)
 
 
 def _declared(aliases: Aliases, function: ast.FunctionDef) -> Mapping[str, ast.Call]:
@@ -146,7 +155,7 @@ def _declared(aliases: Aliases, function: ast.FunctionDef) -> Mapping[str, ast.C
     return found
 
 
-def _declared_type(reader: StaticReader, call: ast.Call | None) -> BufferType | None:
+def _declared_type(reader: StaticReader, call: ast.Call | None) -> Declared | None:
     """The type that a declaration gives, unless it depends on what the body computes."""
     if call is None:
         return None
@@ -156,13 +165,13 @@ def _declared_type(reader: StaticReader, call: ast.Call | None) -> BufferType | 
         return None
 
 
-def _row(reader: StaticReader, parameter: Parameter) -> BufferType:
+def _row(reader: StaticReader, parameter: Parameter) -> Declared:
     annotation, dtype = parameter.node.annotation, None
     if isinstance(annotation, ast.Call):
         dtype = Arguments(reader.source, annotation, "T.handle", "dtype storage_scope").get("dtype")
     is_void = dtype is None or (isinstance(dtype, ast.Constant) and dtype.value in (None, "void"))
-    kind = parse_dtype("uint8") if dtype is None or is_void else reader.dtype(dtype)
-    return BufferType([symbol(f"{parameter.name}_size")], kind)
+    kind = parse_dtype("uint8") if dtype is None or is_void else element_dtype(reader, dtype)[0]
+    return Declared(BufferType([symbol(f"{parameter.name}_size")], kind))
 
 
 # Symbols

@@ -52,7 +52,6 @@ _MACHINE = (
     "call_spirv",
     "llvm_lookup",
     "vscale",
-    "get_active_lane_mask",
     "dma_copy",
     "start_profile",
     "end_profile",

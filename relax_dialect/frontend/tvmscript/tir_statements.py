@@ -20,14 +20,14 @@ from relax_dialect.frontend.tvmscript.scope import Scope, Unbound
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
 from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, allocate, allocate_pointer
 from relax_dialect.frontend.tvmscript.tir_control import CONTROL
-from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader, is_vector_region
+from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.tir_inline import Inline, expand, read_inline
 from relax_dialect.frontend.tvmscript.tir_jumps import Jumps, jump_of
-from relax_dialect.frontend.tvmscript.tir_masks import is_masked, read_masked
+from relax_dialect.frontend.tvmscript.tir_masks import store_row
 from relax_dialect.frontend.tvmscript.tir_promotion import converted
 from relax_dialect.frontend.tvmscript.tir_scopes import read_scope
-from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Place, Region, Vector
-from relax_dialect.frontend.tvmscript.tir_vectors import store_vector
+from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Place, Region
+from relax_dialect.frontend.tvmscript.tir_vectors import as_vector, store_vector
 from relax_dialect.frontend.tvmscript.tir_views import declare, match_region
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import lookup
@@ -169,9 +169,9 @@ class TirStatementReader(TirExpressionReader):
         return Arguments(self.source, node, "T.bind", "value type_annotation var").require("value")
 
     def _kept(self, node: ast.AST, value: object, name: str) -> object:
-        """A scalar, evaluated once where it is bound."""
-        if isinstance(value, Region) and not is_vector_region(value):
-            value = self.load(node, value)
+        """A scalar or vector, evaluated once where it is bound."""
+        if isinstance(value, Region):
+            value = as_vector(self, node, value) or self.load(node, value)
         if not isinstance(value, Scalar):
             return value
         (made,) = self.values(node, value)
@@ -226,22 +226,20 @@ class TirStatementReader(TirExpressionReader):
         if not isinstance(owner, Buffer):
             self.fail(target.value, "expected a buffer to store to")
         region = self.region(target, owner)
-        if is_vector_region(region):
+        if region.is_vector:
             store_vector(self, target, region, value)
-            return
-        if isinstance(value, Vector) or is_vector_region(value):
-            store_vector(self, target, self._row_at(target, region, value), value)
-            return
-        operand = self.scalar_operand(target, value)
-        dtype = lookup(owner.type.dtype).type
-        scalar = self.emit(target, lambda: converted(operand, dtype))
-        place = self.load(target, region)
-        *indices, stored = self.values(target, *place.operands, scalar)
-        op = self.emit(target, lambda: StoreOp(stored, owner.value, indices))
-        self.block.add_op(op)
+        else:
+            self.store(target, region, value)
 
-    def _row_at(self, node: ast.AST, region: Region, value: object) -> Region:
-        self.fail(node, "expected as many elements as the vector has lanes, as A[i:i + 8]")
+    def store(self, node: ast.AST, region: Region, value: object) -> None:
+        """Writes one element."""
+        if as_vector(self, node, value) is not None:
+            self.fail(node, "expected as many elements as the vector has lanes, as A[i:i + 8]")
+        operand, owner = self.scalar_operand(node, value), region.buffer
+        scalar = self.emit(node, lambda: converted(operand, owner.tensor.dtype))
+        place = self.load(node, region)
+        *indices, stored = self.values(node, *place.operands, scalar)
+        self.block.add_op(self.emit(node, lambda: StoreOp(stored, owner.value, indices)))
 
     # Effects
 
@@ -278,8 +276,8 @@ class TirStatementReader(TirExpressionReader):
     def call(self, node: ast.Call) -> object:
         from relax_dialect.frontend.tvmscript.tir_prim_calls import call_prim_func, callee_of
 
-        if is_masked(node):
-            return read_masked(self, node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "vstore":
+            return store_row(self, node, node.func.value)
         found = self._inline(node.func)
         if found is not None:
             expand(self, node, found)

@@ -25,17 +25,32 @@ class Buffer:
 
     value: SSAValue[BufferType]
     tensor: te.Tensor
+    lanes: int | None = None
+    """The lanes of an element, which is a row along a last dimension that the text has not."""
 
     @property
     def type(self) -> BufferType:
         """Shape, dtype and layout."""
         return self.value.type
 
+    @property
+    def rank(self) -> int:
+        """How many indices an element has."""
+        return self.type.rank - (self.lanes is not None)
+
     @staticmethod
-    def of(value: SSAValue[BufferType], name: str) -> Buffer:
+    def of(value: SSAValue[BufferType], name: str, lanes: int | None = None) -> Buffer:
         """A buffer under a name."""
         kind = value.type
-        return Buffer(value, te.Tensor(name, kind.shape, lookup(kind.dtype).type))
+        return Buffer(value, te.Tensor(name, kind.shape, lookup(kind.dtype).type), lanes)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a text declares a buffer to be: its type, and the lanes of its elements if they are vectors."""
+
+    type: BufferType
+    lanes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +61,11 @@ class Axis:
     upper: Place | None = None
     step: int = 1
 
+    @property
+    def is_point(self) -> bool:
+        """Whether it is one place."""
+        return self.upper is None and not isinstance(self.lower, Vector)
+
 
 @dataclass(frozen=True, eq=False)
 class Region:
@@ -53,6 +73,11 @@ class Region:
 
     buffer: Buffer
     axes: tuple[Axis, ...]
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether it is a row of elements, not one."""
+        return not all(axis.is_point for axis in self.axes)
 
 
 _ZERO = constant(0)

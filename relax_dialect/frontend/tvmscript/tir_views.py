@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
@@ -14,6 +15,7 @@ from relax_dialect.frontend.tvmscript.tir_buffers import (
     LAYOUT,
     RENAMED,
     alloc,
+    allocate,
     bind_buffer,
     is_none,
     read_buffer_type,
@@ -45,7 +47,7 @@ def declare(reader: TirExpressionReader, node: ast.Call, name: str, what: str) -
     given = Arguments(reader.source, node, what, f"shape dtype {LAYOUT}", RENAMED)
     data_node = given.get("data")
     if data_node is None or is_none(data_node):
-        return alloc(reader, node, read_buffer_type(reader, node, what, implicit=False), name)
+        return allocate(reader, node, name, what)
     data = reader.value(data_node)
     if not isinstance(data, Pointer):
         reader.fail(data_node, "expected the memory of T.allocate, or of a buffer, as A.data")
@@ -54,11 +56,14 @@ def declare(reader: TirExpressionReader, node: ast.Call, name: str, what: str) -
         offset = reader.index(place, reader.value(place))
         others = [keyword for keyword in node.keywords if keyword.arg not in _OFFSETS]
         node = ast.copy_location(ast.Call(node.func, node.args, others), node)
-    kind = read_buffer_type(reader, node, what, implicit=False)
+    declared = read_buffer_type(reader, node, what, implicit=False)
+    kind = declared.type
     if data.buffer is None:
         shape = kind.shape if (kind.dtype, product(kind.shape)) == (data.dtype, data.extent) else [data.extent]
         data.buffer = alloc(reader, node, BufferType(shape, data.dtype, scope=data.scope), name)
-    return view(reader, node, data, kind, name, offset)
+    place = offset if declared.lanes is None else reader.index(node, reader.apply(node, "Mul", offset, declared.lanes))
+    seen = view(reader, node, data, kind, name, place)
+    return replace(seen, lanes=declared.lanes)
 
 
 def view(
@@ -100,14 +105,18 @@ def _in_elements(reader: TirExpressionReader, node: ast.AST, memory: Pointer, ki
 
 def element_address(reader: TirExpressionReader, node: ast.AST, region: Region) -> Pointer:
     """The memory from an element on."""
-    buffer = region.buffer
-    if not buffer.type.has_default_strides:
+    whole = pointer_to(region.buffer)
+    return Pointer(whole.extent, whole.dtype, whole.scope, region.buffer, element_index(reader, node, region))
+
+
+def element_index(reader: TirExpressionReader, node: ast.AST, region: Region) -> Place:
+    """How many elements lie in front of the first one of a region."""
+    if not region.buffer.type.has_default_strides:
         reader.fail(node, "expected a buffer without gaps; take the address of its data")
     start: Place = _ZERO
-    for axis, stride in zip(region.axes, buffer.type.strides, strict=True):
+    for axis, stride in zip(region.axes, region.buffer.type.strides, strict=True):
         start = _sum(reader, node, start, reader.index(node, reader.apply(node, "Mul", axis.lower, stride)))
-    whole = pointer_to(buffer)
-    return Pointer(whole.extent, whole.dtype, whole.scope, buffer, start)
+    return start
 
 
 def _sum(reader: TirExpressionReader, node: ast.AST, one: Place, other: Place) -> Place:

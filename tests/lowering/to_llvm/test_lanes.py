@@ -41,3 +41,50 @@ def test_floats(predicate: str, dtype: str, same_as_interpreter) -> None:
 @pytest.mark.parametrize("predicate", CMPI_COMPARISON_OPERATIONS)
 def test_integers(predicate: str, dtype: str, same_as_interpreter) -> None:
     same_as_interpreter(program(predicate, dtype), pairs(INTEGERS, dtype), {})
+
+
+CONVERTED = {
+    "sitofp": ("i8", "f32"),
+    "uitofp": ("i8", "bf16"),
+    "fptosi": ("f32", "i8"),
+    "fptoui": ("f64", "i64"),
+    "extsi": ("i8", "i64"),
+    "extui": ("i8", "i64"),
+    "trunci": ("i64", "i8"),
+    "extf": ("bf16", "f64"),
+    "truncf": ("f64", "bf16"),
+    "bitcast": ("f64", "i64"),
+}
+
+
+@pytest.mark.parametrize("kind", CONVERTED)
+def test_conversions(kind: str, same_as_interpreter) -> None:
+    source, target = CONVERTED[kind]
+    values = [0.0, 1.0, 2.5, 100.0, 7.0, 0.25, 3.0, 64.0] if kind.startswith("fpto") else FLOATS
+    given = np.array(values if source[0] != "i" else INTEGERS).astype(DTYPES[source])
+    text = f"""
+    tir.prim_func @f(%X: !tir.buffer<[8], {source}>, %Y: !tir.buffer<[8], {target}>) {{
+      %c0 = arith.constant 0 : index
+      %x = tir.load %X[%c0] : vector<8x{source}>
+      %y = tir.convert {kind} %x : vector<8x{source}> to vector<8x{target}>
+      tir.store %y, %Y[%c0]
+    }}"""
+    same_as_interpreter(text, [given, np.zeros(8, DTYPES[target])], {})
+
+
+def test_lanes_from_elsewhere(same_as_interpreter) -> None:
+    """Indices that are data, and the conversion of indices."""
+    text = """
+    tir.prim_func @f(%P: !tir.buffer<[8], i8>, %X: !tir.buffer<[8], f32>, %Y: !tir.buffer<[8], i8>) {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %p = tir.load %P[%c0] : vector<8xi8>
+      %at = tir.convert index_cast %p : vector<8xi8> to vector<8xindex>
+      %x = tir.load %X[%at] : vector<8xf32>
+      %to = tir.ramp %c0 by %c1 : vector<8xindex>
+      tir.store %x, %X[%to]
+      %n = tir.convert index_cast %to : vector<8xindex> to vector<8xi8>
+      tir.store %n, %Y[%c0]
+    }"""
+    places = np.array([7, 0, 3, 3, 1, 6, 5, 2], np.int8)
+    same_as_interpreter(text, [places, np.arange(8, dtype=np.float32), np.zeros(8, np.int8)], {})

@@ -1,0 +1,142 @@
+"""Conversion lane by lane, which `arith` has for scalars only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TypeAlias, cast
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, StringAttr, VectorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from tir_dialect.ops.memory import lanes_of
+from tir_dialect.ops.syntax import parse_defined_operand
+
+CONVERSIONS: Mapping[str, type[Operation]] = MappingProxyType(
+    {
+        "extf": arith.ExtFOp,
+        "truncf": arith.TruncFOp,
+        "sitofp": arith.SIToFPOp,
+        "uitofp": arith.UIToFPOp,
+        "fptosi": arith.FPToSIOp,
+        "fptoui": arith.FPToUIOp,
+        "extsi": arith.ExtSIOp,
+        "extui": arith.ExtUIOp,
+        "trunci": arith.TruncIOp,
+        "index_cast": arith.IndexCastOp,
+        "bitcast": arith.BitcastOp,
+    }
+)
+"""What `tir.convert` does with each lane: the op of `arith` of that name."""
+
+KIND_OF: Mapping[type[Operation], str] = MappingProxyType({op: name for name, op in CONVERSIONS.items()})
+"""The kind of `tir.convert` that stands for an op on scalars."""
+
+_BITS = 64
+"""The width of `index`."""
+
+
+@irdl_op_definition
+class ConvertOp(IRDLOperation):
+    """Converts every lane of a vector as the op of `arith` that the kind names converts a scalar.
+
+    ```mlir
+    %f = tir.convert sitofp %v : vector<8xi32> to vector<8xf32>
+    ```
+
+    C1: the kind is one of `extf`, `truncf`, `sitofp`, `uitofp`, `fptosi`, `fptoui`, `extsi`, `extui`, `trunci`,
+    `index_cast` and `bitcast`.
+    C2: operand and result are vectors with one fixed dimension and as many lanes.
+    C3: the kind converts such elements.
+    """
+
+    name = "tir.convert"
+
+    kind = prop_def(StringAttr)
+    operand = operand_def(VectorType)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, kind: str, operand: SSAValue | Operation, result_type: Attribute):
+        super().__init__(operands=[operand], properties={"kind": StringAttr(kind)}, result_types=[result_type])
+
+    @property
+    def scalar_op(self) -> type[Operation]:
+        """The op that converts one lane."""
+        return CONVERSIONS[self.kind.data]
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConvertOp:
+        kind = parser.parse_identifier("a conversion")
+        operand = parse_defined_operand(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        written = parser.parse_type()
+        if written != operand.type:
+            message = f"expected {operand.type}, the type of the operand, got {written}"
+            parser.raise_error(message, start, parser.pos)
+        parser.parse_keyword("to")
+        op = cls(kind, operand, parser.parse_type())
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.kind.data} ")
+        printer.print_ssa_value(self.operand)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.operand.type)
+        printer.print_string(" to ")
+        printer.print_attribute(self.result.type)
+
+    def verify_(self) -> None:
+        kind, source, target = self.kind.data, self.operand.type, self.result.type
+        if kind not in CONVERSIONS:
+            raise VerifyException(f"'tir.convert' op expected one of {', '.join(CONVERSIONS)}, got {kind}")  # C1
+        lanes = lanes_of(source)
+        if lanes is None or lanes != lanes_of(target):
+            raise VerifyException(
+                f"'tir.convert' op expected vectors with one dimension of one length, got {source} and {target}"
+            )  # C2
+        if not _converts(kind, _element(source), _element(target)):
+            raise VerifyException(f"'tir.convert' op {kind} does not convert {source} to {target}")  # C3
+
+
+_Number: TypeAlias = AnyFloat | IntegerType | IndexType
+
+
+def _element(type: Attribute) -> _Number | None:
+    """The type of the lanes of a vector of numbers."""
+    element = type.element_type if isa(type, VectorType) else type
+    return cast(_Number, element) if isinstance(element, AnyFloat | IntegerType | IndexType) else None
+
+
+def _converts(kind: str, source: _Number | None, target: _Number | None) -> bool:
+    """Whether elements are of the types that a conversion takes and gives."""
+    if source is None or target is None:
+        return False
+    from_float, to_float = isinstance(source, AnyFloat), isinstance(target, AnyFloat)
+    indices = isinstance(source, IndexType) + isinstance(target, IndexType)
+    if kind == "index_cast":
+        return indices == 1 and not from_float and not to_float
+    if kind == "bitcast":
+        return _width(source) == _width(target)
+    if indices:
+        return False
+    if kind in ("sitofp", "uitofp", "fptosi", "fptoui"):
+        return from_float != to_float and to_float == kind.endswith("fp")
+    narrow, wide = (source, target) if kind.startswith("ext") else (target, source)
+    return from_float == to_float == kind.endswith("f") and _width(narrow) < _width(wide)
+
+
+def _width(type: _Number) -> int:
+    return _BITS if isinstance(type, IndexType) else type.bitwidth
