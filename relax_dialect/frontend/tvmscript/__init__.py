@@ -18,22 +18,29 @@ from typing import TYPE_CHECKING
 from relax_dialect.frontend.tvmscript.errors import TVMScriptError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from xdsl.dialects.builtin import ModuleOp
 
 __all__ = ["TVMScriptError", "parse"]
 
 
-def parse(source: str | Callable[..., object] | type, *, filename: str | None = None) -> ModuleOp:
+def parse(
+    source: str | Callable[..., object] | type,
+    extra_vars: Mapping[str, object] | None = None,
+    *,
+    filename: str | None = None,
+) -> ModuleOp:
     """The verified module that a text describes: a class with `@I.ir_module`, or functions alone.
 
-    `source` is text, or a Python function or class, whose source is read. Of its surroundings only numbers and strings
-    are used. Nothing is executed. Raises `TVMScriptError`, which points at the place, for a text that is no program.
+    `source` is text, or a Python function or class, whose source is read. `extra_vars` are names that the text uses
+    beside those around a function or class, with their values: numbers, strings, dtypes, NumPy arrays, tuples and
+    dictionaries of those, expressions of `I`, `R`, `T`, and functions, whose source is read where `R.emit_te` applies
+    them. Nothing is executed. Raises `TVMScriptError`, which points at the place, for a text that is no program.
     """
     from relax_dialect.frontend.tvmscript.reader import read
 
-    return read(source, filename)
+    return read(source, filename, extra_vars)
 
 
 def __getattr__(name: str) -> object:

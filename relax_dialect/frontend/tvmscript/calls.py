@@ -11,6 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.box_calls import BOX_FORMS
+from relax_dialect.frontend.tvmscript.captured import PythonFunction
 from relax_dialect.frontend.tvmscript.image_calls import IMAGE_FORMS
 from relax_dialect.frontend.tvmscript.layout_calls import LAYOUT_FORMS
 from relax_dialect.frontend.tvmscript.loss_calls import LOSS_FORMS
@@ -53,6 +54,8 @@ def call_function(reader: ExpressionReader, node: ast.Call) -> object:
     if isinstance(callee, Expr) and isinstance(callee.type, ObjectType):
         function = reader.refine(node.func, callee, FuncType(None))
         return reader.emit(node, lambda: function(*arguments))
+    if isinstance(callee, PythonFunction):
+        reader.fail(node.func, f"{callee} is a function of Python, which is not executed; R.emit_te reads its source")
     got = str(callee.type) if isinstance(callee, Expr) else describe(callee)
     reader.fail(node.func, f"expected a function to call, got {got}")
 

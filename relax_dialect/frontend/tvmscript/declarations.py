@@ -7,7 +7,8 @@ import ast
 from relax_dialect.frontend.tvmscript.names import Aliases, dotted
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
 
-_MAKERS = frozenset({"var", "Var", "SizeVar", "size_var"})
+VARIABLES = frozenset({"var", "Var", "SizeVar", "size_var"})
+"""Functions that make a dimension, whose name they are given."""
 
 
 def declares_dimension(aliases: Aliases, node: ast.expr) -> bool:
@@ -20,7 +21,7 @@ def declares_dimension(aliases: Aliases, node: ast.expr) -> bool:
     name = aliases.name_in("tir", node.func) or aliases.name_in("te", node.func)
     if name is None:
         return False
-    if name in _MAKERS:
+    if name in VARIABLES:
         return all(isinstance(each, ast.Constant) for each in node.args)
     keywords_only_mark = all(each.arg in ("is_size_var", "size_var") for each in node.keywords)
     return is_dtype_name(name) and not node.args and keywords_only_mark

@@ -13,12 +13,17 @@ from typing import TypeAlias, cast
 from tir_dialect import dims
 from tir_dialect.dims import Dim, constant
 
+
+class StaticError(ValueError):
+    """Arithmetic that has no result; the caller adds the place."""
+
+
 Number: TypeAlias = bool | int | float
 
 LIMIT = 1 << 64
 """No integer of a program is as large as this."""
 
-_NUMBER_OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
+NUMBER_OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -35,12 +40,40 @@ _INTEGER_OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = {
     ast.BitXor: lambda a, b: a ^ b,
 }
 
+
+def _shift(value: Dim, bits: Dim) -> int:
+    """The power of two that a shift by a number of bits means."""
+    known = bits.constant_value
+    if known is None or not 0 <= known < 64:
+        raise StaticError(f"expected dimensions to be shifted by 0 to 63 bits, got {bits}")
+    return 1 << known
+
+
+def _shift_left(left: Dim, right: Dim) -> Dim:
+    return left * _shift(left, right)
+
+
+def _shift_right(left: Dim, right: Dim) -> Dim:
+    return dims.floordiv(left, constant(_shift(left, right)))
+
+
+def _lowest_bits(left: Dim, right: Dim) -> Dim:
+    """`n & 7`, which is what is left of `n` by 8."""
+    mask = right.constant_value
+    if mask is None or mask < 0 or mask & (mask + 1):
+        raise StaticError(f"expected the lowest bits of a dimension, such as n & 7, got {left} & {right}")
+    return dims.mod(left, constant(mask + 1))
+
+
 _DIM_OPERATORS: Mapping[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
     ast.Add: Dim.__add__,
     ast.Sub: Dim.__sub__,
     ast.Mult: Dim.__mul__,
     ast.FloorDiv: dims.floordiv,
     ast.Mod: dims.mod,
+    ast.LShift: _shift_left,
+    ast.RShift: _shift_right,
+    ast.BitAnd: _lowest_bits,
 }
 
 _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = {
@@ -58,6 +91,11 @@ DIM_FUNCTIONS: Mapping[str, Callable[[Dim, Dim], Dim]] = {
     "floordiv": dims.floordiv,
     "floormod": dims.mod,
     "ceildiv": dims.ceildiv,
+    "indexdiv": dims.floordiv,
+    "indexmod": dims.mod,
+    "shift_left": _shift_left,
+    "shift_right": _shift_right,
+    "bitwise_and": _lowest_bits,
     "truncdiv": dims.floordiv,
     "truncmod": dims.mod,
     "Min": dims.minimum,
@@ -72,10 +110,6 @@ DIM_FUNCTIONS: Mapping[str, Callable[[Dim, Dim], Dim]] = {
 
 VALUE_AT: Mapping[str, int] = {"meta_var": 0, "const": 0, "IntImm": 1, "FloatImm": 1}
 """Functions of which the text means one argument: what keeps TVM from making a variable, numbers of a dtype."""
-
-
-class StaticError(ValueError):
-    """Arithmetic that has no result; the caller adds the place."""
 
 
 def items_of(value: object) -> tuple[object, ...] | None:
@@ -110,7 +144,7 @@ def binary(kind: ast.operator, left: object, right: object) -> Number | Dim | No
         return None
     compute = _DIM_OPERATORS.get(type(kind))
     if compute is None:
-        raise StaticError(f"expected one of + - * // % between dimensions, got {type(kind).__name__}")
+        raise StaticError(f"expected one of + - * // % << >> & between dimensions, got {type(kind).__name__}")
     try:
         return simplest(compute(one, other))
     except ZeroDivisionError:
@@ -125,7 +159,7 @@ def _on_numbers(kind: ast.operator, left: Number, right: Number) -> Number:
             if isinstance(kind, ast.LShift | ast.RShift) and not 0 <= right < 64:
                 raise StaticError(f"expected a shift by 0 to 63 bits, got {right}")
             return _bounded(apply(left, right))
-        compute = _NUMBER_OPERATORS.get(type(kind))
+        compute = NUMBER_OPERATORS.get(type(kind))
         if compute is None:
             raise StaticError(f"{type(kind).__name__} has no meaning between {left} and {right}")
         return _bounded(compute(left, right))

@@ -14,8 +14,9 @@ from relax_dialect.builder import operators as builder_operators
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
+from relax_dialect.frontend.tvmscript.captured import is_python
 from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
-from relax_dialect.frontend.tvmscript.evaluator import DIM_FUNCTIONS, is_number, items_of
+from relax_dialect.frontend.tvmscript.evaluator import is_number, items_of
 from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.operators import call_operator
 from relax_dialect.frontend.tvmscript.program import Program
@@ -67,10 +68,6 @@ _UNARY: dict[type[ast.unaryop], str] = {
     ast.Invert: "bitwise_not",
     ast.Not: "logical_not",
 }
-
-
-def _is_prim(value: Expr) -> bool:
-    return isinstance(value.type, PrimType)
 
 
 class ExpressionReader(StaticReader):
@@ -125,7 +122,8 @@ class ExpressionReader(StaticReader):
     def _alike(self, node: ast.AST, value: object, other: object) -> object:
         """A prim value beside a tensor as a tensor of rank 0."""
         beside_tensor = isinstance(other, Expr) and isinstance(other.type, TensorType)
-        if not beside_tensor or not (isinstance(value, Dim) or (isinstance(value, Expr) and _is_prim(value))):
+        is_prim = isinstance(value, Dim) or (isinstance(value, Expr) and isinstance(value.type, PrimType))
+        if not beside_tensor or not is_prim:
             return value
         return self.scalar_tensor(node, self.expr(node, value))
 
@@ -159,10 +157,13 @@ class ExpressionReader(StaticReader):
         return self.emit(node, lambda: full([], value, dtype))
 
     def attribute(self, node: ast.Attribute) -> object:
-        if self.aliases.resolve(node) is not None:
+        found = self.aliases.resolve(node)
+        if found is not None and found[0] not in ("math", "numpy"):
             if (dtype := self.types.scalar(node)) is not None:
                 return dtype
             self.fail(node, "expected a value; a name of R or T is called, as in R.exp(x)")
+        if is_python(self.aliases, self.scope, node):
+            return self.unsupported(node)
         owner = self.value(node.value)
         if isinstance(owner, Expr) and isinstance(owner.type, ObjectType) and node.attr in ("shape", "dtype", "ndim"):
             owner = self.refine(node, owner, TensorType(None, None))
@@ -208,11 +209,12 @@ class ExpressionReader(StaticReader):
     def call(self, node: ast.Call) -> object:
         from relax_dialect.frontend.tvmscript.calls import FORMS, call_function
 
+        if (function := self.meant(node.func)) is not node.func:
+            node = ast.copy_location(ast.Call(function, node.args, node.keywords), node)
         name = self.aliases.name_in("relax", node.func)
+        if name is None and (self.aliases.resolve(node.func) or is_python(self.aliases, self.scope, node.func)):
+            return super().call(node)
         if name is None:
-            bare = isinstance(node.func, ast.Name) and node.func.id in DIM_FUNCTIONS and node.func.id not in self.scope
-            if bare or self.aliases.resolve(node.func) is not None:
-                return super().call(node)
             with self.implicit(False):
                 return call_function(self, node)
         form = FORMS.get(name)

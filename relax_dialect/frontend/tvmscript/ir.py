@@ -18,8 +18,8 @@ def ir_module(cls: None = None, **options: object) -> Callable[[type], ModuleOp]
 def ir_module(cls: type | None = None, **options: object) -> ModuleOp | Callable[[type], ModuleOp]:
     """The verified module that a class describes, by its source; `TVMScriptError` if it is none."""
     if cls is not None:
-        return read(cls, frame=names_at_caller(0))
-    return lambda cls: read(cls, frame=names_at_caller(0))
+        return read(cls, frame=names_at_caller(cls))
+    return lambda cls: read(cls, frame=names_at_caller(cls))
 
 
 def __getattr__(name: str) -> Any:

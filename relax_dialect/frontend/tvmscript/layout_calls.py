@@ -11,6 +11,7 @@ from xdsl.ir.affine import AffineExpr, AffineMap
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.captured import PythonFunction
 from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.static import StaticReader, describe
 from relax_dialect.struct_info.types import TensorType
@@ -45,7 +46,7 @@ def read_index_map(reader: ExpressionReader, node: ast.expr) -> AffineMap:
     """The map that a lambda of indices describes, alone or in `T.index_map`, there or by its name."""
     if isinstance(node, ast.Call) and reader.aliases.name_in("tir", node.func) == "index_map":
         node = Arguments(reader.source, node, "T.index_map", "mapping inverse_index_map index_dtype").require("mapping")
-    found = reader.program.plain.get(node.id) if isinstance(node, ast.Name) else node
+    found = _function(reader, node)
     if not isinstance(found, ast.Lambda) or not _has_plain_parameters(found.args):
         reader.fail(node, "expected an index map such as lambda i, j: (j, i)")
     node, indices = found.body, [f"index${place}" for place in range(len(found.args.args))]
@@ -57,6 +58,14 @@ def read_index_map(reader: ExpressionReader, node: ast.expr) -> AffineMap:
     outputs = [static.to_dim(node, each) for each in items_of(value) or (value,)]
     places = {index: AffineExpr.dimension(place) for place, index in enumerate(indices)}
     return AffineMap(len(indices), 0, tuple(_affine(reader, node, each, places) for each in outputs))
+
+
+def _function(reader: ExpressionReader, node: ast.expr) -> ast.expr | ast.FunctionDef | None:
+    """A lambda, where it stands or by its name."""
+    if not isinstance(node, ast.Name):
+        return node
+    value = reader.scope.find(node.id)
+    return value.definition()[0] if isinstance(value, PythonFunction) else reader.program.plain.get(node.id)
 
 
 def _has_plain_parameters(parameters: ast.arguments) -> bool:

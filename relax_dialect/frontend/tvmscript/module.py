@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 
 from relax_dialect.builder.block_builder import BlockBuilder
+from relax_dialect.frontend.tvmscript.captured import captured_names
 from relax_dialect.frontend.tvmscript.declarations import declarations
 from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
 from relax_dialect.frontend.tvmscript.names import Aliases
@@ -16,12 +17,13 @@ from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.purity import impure_functions
 from relax_dialect.frontend.tvmscript.recovery import BUILD_ERRORS, at_ops, mentions
 from relax_dialect.frontend.tvmscript.relax_function import RelaxFunctionReader
-from relax_dialect.frontend.tvmscript.scope import Scope
+from relax_dialect.frontend.tvmscript.scope import Deferred, Scope
 from relax_dialect.frontend.tvmscript.signature import as_attributes, decorator_options, read_dictionary
 from relax_dialect.frontend.tvmscript.source import Tree
 from relax_dialect.frontend.tvmscript.static import StaticReader
 from relax_dialect.frontend.tvmscript.tir_function import PrimFunctionReader
 from relax_dialect.frontend.tvmscript.tir_inline import read_inline
+from relax_dialect.frontend.tvmscript.usage import name_counts
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.verifiers import Violations
 from tir_dialect.ops.function import PrimFuncOp
@@ -67,7 +69,7 @@ class ModuleReader:
         self._tree = tree
         self._source: Source = tree.source
         self._aliases = Aliases()
-        self._constants = Scope(tree.captured)
+        self._constants = Scope(captured_names(tree, self._aliases))
         self._static = StaticReader(self._source, self._aliases, self._constants)
         self._contents = Contents()
         self._failed: set[str] = set()
@@ -125,6 +127,7 @@ class ModuleReader:
             first = self._contents.modules[0]
             self._source.fail(node, f"expected one module in a text, got {first.name} and {node.name}")
         self._contents.modules.append(node)
+        self._constants.hide(node.name)
         self._collect(node.body)
 
     def _function(self, node: ast.FunctionDef) -> None:
@@ -139,6 +142,7 @@ class ModuleReader:
             if kind in ("function", "prim_func"):
                 if node.name in self._contents.functions:
                     self._source.fail(node, f"the module has a function {node.name} already")
+                self._constants.hide(node.name)
                 options = decorator_options(self._source, self._aliases, decorator)
                 self._contents.functions[node.name] = Function(node, kind, options)
                 return
@@ -154,7 +158,8 @@ class ModuleReader:
             try:
                 self._constants.bind(target.id, self._static.value(value))
             except TVMScriptError:
-                return
+                if target.id not in name_counts([ast.Expr(value)]):
+                    self._constants.bind(target.id, Deferred(value))
 
     def _directive(self, call: ast.Call) -> None:
         if self._aliases.name_in("ir", call.func) == "module_attrs":

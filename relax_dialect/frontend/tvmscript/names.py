@@ -24,6 +24,8 @@ DEFAULT_ALIASES: Mapping[str, str] = MappingProxyType(
 """The names that texts use without importing them; imports add to these."""
 
 _MODULES = MappingProxyType({"ir": "ir", "relax": "relax", "tir": "tir", "tirx": "tir", "te": "te", "topi": "topi"})
+_PYTHON_MODULES = frozenset({"math", "numpy"})
+"""Modules of which constants and functions on plain data are known."""
 _PACKAGES = frozenset({"tvm", "tvm.script", "tvm.script.parser", "relax_dialect.frontend.tvmscript"})
 _TOP_LEVEL = MappingProxyType({"ir_module": "ir", "prim_func": "tir"})
 """Decorators that `tvm.script` itself has."""
@@ -51,9 +53,8 @@ class Aliases:
         """Learns from an import; nothing is imported."""
         if isinstance(statement, ast.Import):
             for alias in statement.names:
-                package, _, last = alias.name.rpartition(".")
-                if package in _PACKAGES and last in _MODULES and alias.asname is not None:
-                    self._names[alias.asname] = _MODULES[last]
+                if alias.asname is not None or alias.name in _PYTHON_MODULES:
+                    self.learn(alias.asname or alias.name, alias.name)
             return
         package = statement.module or ""
         for alias in statement.names:
@@ -67,6 +68,17 @@ class Aliases:
                 self._members[name] = (_TOP_LEVEL[alias.name], alias.name)
             elif outer in _PACKAGES and last in _MODULES:
                 self._members[name] = (_MODULES[last], alias.name)
+
+    def learn(self, name: str, module: str) -> bool:
+        """Makes a name stand for a module, if texts can use that; whether they can."""
+        package, _, last = module.rpartition(".")
+        if module in _PYTHON_MODULES:
+            self._names[name] = module
+        elif package in _PACKAGES and last in _MODULES:
+            self._names[name] = _MODULES[last]
+        else:
+            return False
+        return True
 
     def resolve(self, node: ast.AST) -> tuple[str, str] | None:
         """The namespace and the name in it, as `("relax", "nn.relu")`; `None` for other expressions."""

@@ -3,44 +3,92 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
 
 
 class Placeholder:
-    """Takes every call, index and operator; its text alone counts."""
+    """Takes every call, index and operator, and keeps its text, which is all that counts."""
 
-    def __init__(self, name: str):
-        self._name = name
+    def __init__(self, text: str, values: Mapping[str, object] | None = None):
+        self._text = text
+        self._values = values or {}
+
+    def __str__(self) -> str:
+        return self._text
 
     def __getattr__(self, name: str) -> Placeholder:
         if name.startswith("__"):
             raise AttributeError(name)
-        return Placeholder(f"{self._name}.{name}")
+        return Placeholder(f"{self._text}.{name}", self._values)
 
-    def _same(self, *args: Any, **kwargs: Any) -> Any:
-        return self
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _composed(self, "({})", *args, **kwargs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return _composed(self, "[{}]", index)
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError(f"{self._name} is text of a program and is not executed; decorate what uses it")
+        raise TypeError(f"{self._text} is text of a program and is not executed; decorate what uses it")
 
     def __bool__(self) -> bool:
-        raise TypeError(f"{self._name} is text of a program and is not executed; decorate what uses it")
+        raise TypeError(f"{self._text} is text of a program and is not executed; decorate what uses it")
 
     def __repr__(self) -> str:
-        return f"<{self._name} of a program>"
-
-    __call__ = __getitem__ = _same
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __rfloordiv__ = _same
-    __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __neg__ = _same
+        return f"<{self._text} of a program>"
 
 
-def names_at_caller(depth: int) -> dict[str, object]:
-    """The names that are visible in the function that called the one that asks, `depth` calls further out."""
+def values_of(placeholder: Placeholder) -> Mapping[str, object]:
+    """What the names stand for that the text of a placeholder has for objects which are no text."""
+    return vars(placeholder)["_values"]
+
+
+def _composed(owner: Placeholder, form: str, *args: object, **kwargs: object) -> Placeholder:
+    values = dict(values_of(owner))
+    parts = [_text_of(each, values) for each in args]
+    parts += [f"{name}={_text_of(each, values)}" for name, each in kwargs.items()]
+    return Placeholder(f"{owner}{form.format(', '.join(parts))}", values)
+
+
+def _text_of(value: object, values: dict[str, object]) -> str:
+    """A value in the text of a placeholder: a number or string as such, any other object by a name of its own."""
+    if isinstance(value, bool | int | str | None):
+        return repr(value)
+    if isinstance(value, tuple | list):
+        return f"({''.join(f'{_text_of(each, values)}, ' for each in cast('list[object]', value))})"
+    if isinstance(value, Placeholder) and not str(value).endswith("()"):
+        values |= values_of(value)
+        return str(value)
+    # a call without arguments makes a new thing each time, such as a dimension
+    name = f"value_{id(value)}"
+    values[name] = value
+    return name
+
+
+def _operator(sign: str, *, reflected: bool) -> Callable[[Placeholder, object], Placeholder]:
+    def apply(one: Placeholder, other: object) -> Placeholder:
+        values: dict[str, object] = {}
+        sides = [_text_of(each, values) for each in ((other, one) if reflected else (one, other))]
+        return Placeholder(f"({sides[0]} {sign} {sides[1]})", values)
+
+    return apply
+
+
+for _name, _sign in {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%"}.items():
+    setattr(Placeholder, f"__{_name}__", _operator(_sign, reflected=False))
+    setattr(Placeholder, f"__r{_name}__", _operator(_sign, reflected=True))
+
+
+def names_at_caller(subject: Callable[..., object] | type) -> dict[str, object]:
+    """The names that are visible where the function or class is decorated, those of outer functions included."""
+    outer = set(subject.__qualname__.split(".")[:-1])
     frame = inspect.currentframe()
-    for _ in range(depth + 2):
-        frame = None if frame is None else frame.f_back
-    return {} if frame is None else {**frame.f_globals, **frame.f_locals}
+    found: dict[str, object] = {}
+    while frame is not None:
+        if frame.f_code.co_name in outer and frame.f_globals.get("__name__") == subject.__module__:
+            found = {**frame.f_locals, **found}
+        frame = frame.f_back
+    return found
 
 
 def is_in_class(function: Callable[..., object]) -> bool:

@@ -16,7 +16,8 @@ def read(
     frame: Mapping[str, object] | None = None,
 ) -> ModuleOp:
     """The module of a text or of a decorated object; `frame` has names that are visible where that stands."""
-    tree = read_text(source, filename or "<tvmscript>") if isinstance(source, str) else read_object(source, frame)
+    text = isinstance(source, str)
+    tree = read_text(source, filename or "<tvmscript>", frame) if text else read_object(source, frame)
     return _read_tree(tree)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +32,13 @@ class Unbound:
 @dataclass(frozen=True)
 class Failed(Unbound):
     """A name whose binding is wrong: what uses it has no error of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class Deferred:
+    """A name for an expression, a tree or text, which is read where the name is used."""
+
+    expression: ast.expr | str
 
 
 class Scope:

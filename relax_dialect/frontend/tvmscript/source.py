@@ -9,7 +9,9 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import cast
 
 from relax_dialect.frontend.tvmscript.errors import Source
@@ -28,13 +30,13 @@ class Tree:
     body: list[ast.stmt]
     type_params: Mapping[int, str] = field(default_factory=dict[int, str])
     """What stands in brackets after the name of a function, by the line of its `def`."""
-    captured: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Numbers and strings of the Python program around a decorated object."""
+    visible: Mapping[str, object] = field(default_factory=dict[str, object])
+    """The names of the Python program around a text, with what they stand for."""
 
 
-def read_text(text: str, filename: str = "<tvmscript>") -> Tree:
+def read_text(text: str, filename: str = "<tvmscript>", visible: Mapping[str, object] | None = None) -> Tree:
     """The tree of a text; `TVMScriptError` for what Python cannot parse."""
-    return _parse(Source(text, filename))
+    return replace(_parse(Source(text, filename)), visible=visible or {})
 
 
 def read_object(subject: PythonObject, frame: Mapping[str, object] | None = None) -> Tree:
@@ -49,23 +51,26 @@ def read_object(subject: PythonObject, frame: Mapping[str, object] | None = None
     plain = textwrap.dedent(text)
     indent = len(lines[0]) - len(plain.splitlines(keepends=True)[0]) if lines else 0
     tree = _parse(Source(plain, filename, first, indent))
-    return replace(tree, captured=_captured(subject, frame))
+    return replace(tree, visible=_visible(subject) | dict(frame or {}))
 
 
-def _captured(subject: PythonObject, frame: Mapping[str, object] | None) -> dict[str, object]:
-    """What of the surroundings may be used: numbers, strings and dtypes, which are plain data."""
-    visible: dict[str, object] = (
-        dict(vars(sys.modules[subject.__module__])) if subject.__module__ in sys.modules else {}
-    )
-    if inspect.isfunction(subject):
-        visible |= inspect.getclosurevars(subject).nonlocals
-    visible |= frame or {}
+def _visible(subject: PythonObject) -> dict[str, object]:
+    """The names that a function or the methods of a class see where they are defined."""
+    found = dict(vars(sys.modules[subject.__module__])) if subject.__module__ in sys.modules else {}
+    members = vars(subject).values() if isinstance(subject, type) else (subject,)
+    for member in members:
+        if inspect.isfunction(member):
+            found |= _nonlocals(member)
+    return found
+
+
+def _nonlocals(function: FunctionType) -> dict[str, object]:
+    """The variables of outer functions that a function uses; one that has no value yet is left out."""
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
     found: dict[str, object] = {}
-    for name, value in visible.items():
-        if isinstance(value, bool | int | float | str):
-            found[name] = value
-        elif type(value).__module__ == "numpy" and hasattr(value, "itemsize") and hasattr(value, "kind"):
-            found[name] = str(value)
+    for name, cell in cells:
+        with suppress(ValueError):  # an empty cell
+            found[name] = cell.cell_contents
     return found
 
 

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 from relax_dialect.frontend.tvmscript import evaluator
 from relax_dialect.frontend.tvmscript.errors import Source
 from relax_dialect.frontend.tvmscript.names import Aliases, suggestion
-from relax_dialect.frontend.tvmscript.scope import Failed, Scope, Unbound, symbol_of
+from relax_dialect.frontend.tvmscript.scope import Deferred, Failed, Scope, Unbound, symbol_of
 from relax_dialect.frontend.tvmscript.source import parse_expression
 from tir_dialect.dims import Dim, symbol
 from tir_dialect.dtypes import parse_dtype
@@ -105,11 +105,9 @@ class StaticReader:
     def _text(self, node: ast.AST, text: str) -> object:
         """A dimension that is written as a string: `"n"`, `"4 * n"`."""
         try:
-            tree = parse_expression(text.strip())
+            tree = self._parsed(node, text.strip())
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             self.fail(node, f'expected a dimension, got the string "{text}"')
-        for each in ast.walk(tree):
-            ast.copy_location(each, node)
         return self.value(tree)
 
     def name(self, node: ast.Name) -> object:
@@ -120,12 +118,26 @@ class StaticReader:
                 raise self.source.follows(node, found.reason)
             if isinstance(found, Unbound):
                 self.fail(node, found.reason)
-            return found
+            return self.value(self.meant(node)) if isinstance(found, Deferred) else found
         if self._implicit:
             return self.declare(node, node.id)
         if node.id == "metadata":
             self.fail(node, "the text refers to constants of a metadata section, whose elements it does not have")
         self.fail(node, f"the name {node.id} is not defined here{suggestion(node.id, self.scope.names())}")
+
+    def meant(self, node: ast.expr) -> ast.expr:
+        """The expression that a name stands for, if it is one that is read where it is used."""
+        found = self.scope.find(node.id) if isinstance(node, ast.Name) else None
+        if not isinstance(found, Deferred):
+            return node
+        tree = found.expression
+        return self.meant(self._parsed(node, tree) if isinstance(tree, str) else tree)
+
+    def _parsed(self, node: ast.AST, text: str) -> ast.expr:
+        tree = parse_expression(text)
+        for each in ast.walk(tree):
+            ast.copy_location(each, node)
+        return tree
 
     def declare(self, node: ast.AST, name: str) -> Dim:
         """A new dimension."""
@@ -152,6 +164,10 @@ class StaticReader:
         except evaluator.StaticError as error:
             self.fail(node, str(error))
         if result is None:
+            from relax_dialect.frontend.tvmscript.python_values import joined
+
+            result = joined(node.op, left, right)
+        if result is None:
             self.fail(node, f"expected numbers or dimensions, got {describe(left)} and {describe(right)}")
         return result
 
@@ -177,38 +193,13 @@ class StaticReader:
 
     def connective(self, node: ast.BoolOp) -> object:
         """`a and b`, `a or b`."""
-        self.fail(node, "`and` and `or` are not taken here; on tensors use R.logical_and, R.logical_or")
+        return self.unsupported(node)
 
     def call(self, node: ast.Call) -> object:
         """A call: of a dtype on a number, of a function on dimensions, or of what Python alone sees."""
-        name = self.aliases.name_in("tir", node.func)
-        place = evaluator.VALUE_AT.get(name or self.aliases.name_in("ir", node.func) or "")
-        if place is not None and place < len(node.args):
-            return self.value(node.args[place])
-        if isinstance(node.func, ast.Name) and node.func.id not in self.scope:
-            name = node.func.id if node.func.id in evaluator.DIM_FUNCTIONS else name
-        if name is None or node.keywords:
-            return self.unsupported(node)
-        if is_dtype_name(name) and len(node.args) == 1:
-            return self._typed(node, self.value(node.args[0]))
-        function = evaluator.DIM_FUNCTIONS.get(name)
-        if function is None or len(node.args) != 2:
-            return self.unsupported(node)
-        dims = [self.to_dim(each, self.value(each)) for each in node.args]
-        try:
-            return evaluator.simplest(function(dims[0], dims[1]))
-        except ZeroDivisionError:
-            self.fail(node, "division by zero")
+        from relax_dialect.frontend.tvmscript.static_calls import static_call
 
-    def _typed(self, node: ast.Call, value: object) -> object:
-        if isinstance(value, str):
-            try:
-                return float(value)
-            except ValueError:
-                self.fail(node, f'expected a number, got "{value}"')
-        if not isinstance(value, bool | int | float | Dim):
-            self.fail(node, f"expected a number, got {describe(value)}")
-        return value
+        return static_call(self, node)
 
     def attribute(self, node: ast.Attribute) -> object:
         """`value.name`."""
@@ -227,9 +218,11 @@ class StaticReader:
             self.fail(node, f"expected an index below {len(items)}, got {index}")
         return self.unsupported(node)
 
-    def unsupported(self, node: ast.expr) -> NoReturn:
-        """Says that an expression has no place here."""
-        self.fail(node, "expected a number, a string, a dimension, or a tuple of those")
+    def unsupported(self, node: ast.expr) -> object:
+        """An expression of plain Python; any other has no place here."""
+        from relax_dialect.frontend.tvmscript.python_values import python_value
+
+        return python_value(self, node)
 
     # Kinds of values
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.captured import PythonFunction, captured_names
 from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.operators import call_operator
 from relax_dialect.frontend.tvmscript.scope import Scope
@@ -42,11 +43,10 @@ def emit_te(reader: ExpressionReader, node: ast.Call) -> object:
         if name == "trilu":
             name, rest, keywords = _triangle(reader, node, rest, keywords)
         return call_operator(reader, ast.copy_location(ast.Call(function, rest, keywords), node), name)
-    definition = _definition(reader, function)
+    definition, expressions = _definition(reader, function)
     arguments = [reader.value(each) for each in rest]
     named = {each.arg: reader.value(each.value) for each in keywords if each.arg is not None}
     hint = next((reader.text(each.value) for each in node.keywords if each.arg == _HINTS[0]), None)
-    expressions = TensorExpressionReader(reader.source, reader.aliases, _constants(reader))
     callee = expressions.function(definition)
     return reader.emit(node, lambda: reader.builder.emit_te(callee, *arguments, name_hint=hint, **named))
 
@@ -61,13 +61,21 @@ def _triangle(
     return name, [given.require("data"), given.require("k")], []
 
 
-def _definition(reader: ExpressionReader, node: ast.expr) -> ast.Lambda | ast.FunctionDef:
-    if isinstance(node, ast.Lambda):
-        return node
-    found = reader.program.plain.get(node.id) if isinstance(node, ast.Name) else None
+def _definition(
+    reader: ExpressionReader, node: ast.expr
+) -> tuple[ast.Lambda | ast.FunctionDef, TensorExpressionReader]:
+    """The function, and what reads it: with the names that are visible where it stands."""
+    found = node if isinstance(node, ast.Lambda) else None
+    if isinstance(node, ast.Name):
+        value = reader.scope.find(node.id)
+        if isinstance(value, PythonFunction):
+            found, tree = value.definition()
+            names = Scope(captured_names(tree, reader.aliases))
+            return found, TensorExpressionReader(tree.source, reader.aliases, names)
+        found = reader.program.plain.get(node.id)
     if found is None:
         reader.fail(node, "expected a lambda, a function of the text, or topi.<name>; nothing else can be read here")
-    return found
+    return found, TensorExpressionReader(reader.source, reader.aliases, _constants(reader))
 
 
 def _constants(reader: ExpressionReader) -> Scope:

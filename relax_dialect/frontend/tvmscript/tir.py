@@ -19,11 +19,11 @@ def prim_func(f: Callable[..., object] | None = None, **options: bool) -> Any:
     """
     if f is None:
         return _read
-    return f if is_in_class(f) else read(f, frame=names_at_caller(0))
+    return f if is_in_class(f) else read(f, frame=names_at_caller(f))
 
 
 def _read(f: Callable[..., object]) -> Any:
-    return f if is_in_class(f) else read(f, frame=names_at_caller(0))
+    return f if is_in_class(f) else read(f, frame=names_at_caller(f))
 
 
 func = prim_func

@@ -71,6 +71,8 @@ class TypeReader:
                 return self._called(node)
             case ast.Subscript():
                 return self._subscripted(node)
+            case ast.Name() if (meant := self._reader.meant(node)) is not node:
+                return self._read(meant)
             case _:
                 return self._named(node)
 

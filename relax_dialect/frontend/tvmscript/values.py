@@ -48,7 +48,12 @@ def _default_dtype(value: object) -> Attribute | None:
 
 def _is_data(value: object) -> bool:
     items = items_of(value)
-    return is_number(value) if items is None else all(map(_is_data, items))
+    return is_number(value) or _is_array(value) if items is None else all(map(_is_data, items))
+
+
+def _is_array(value: object) -> bool:
+    """Whether a value is an array of Python's surroundings; without NumPy loaded there are none."""
+    return type(value).__module__ == "numpy"
 
 
 def _as_lists(value: object) -> object:

@@ -40,7 +40,7 @@ RELAX_ERRORS = {
     "return R.reshape(x, (n, 'a b'))": ("expected a dimension", 25),
     "return metadata[0]": ("constants of a metadata section", 12),
     "return (lambda y: y)": ("expected a number, a string, a dimension", 13),
-    "return [y for y in x]": ("expected a number, a string, a dimension", 12),
+    "return [y for y in x]": ("expected a tuple or range", 24),
     "return R.ccl.allreduce(x)": ("there is one device", 12),
     "return R.layout_transform(x, [1, 0])": ("expected an index map such as lambda i, j: ", 34),
     "return R.layout_transform(x, lambda i, j: (i * j,))": ("expected sums, multiples, quotients and remainders", 47),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import math
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +15,10 @@ from relax_dialect.frontend.tvmscript import ir as I
 from relax_dialect.frontend.tvmscript import relax as R
 from relax_dialect.frontend.tvmscript import tir as T
 from tests.support.programs import run_everywhere
+from tir_dialect import te
 
 ROWS = 3
+FACTOR = 2.0
 DTYPE = "float32"
 
 
@@ -95,7 +99,7 @@ def test_nothing_is_executed():
     def trap() -> None:
         raise AssertionError("the text was executed")
 
-    with pytest.raises(TVMScriptError, match="the name trap is not defined here") as caught:
+    with pytest.raises(TVMScriptError, match="trap is a function of Python, which is not executed") as caught:
 
         @R.function
         def f(x: R.Tensor((4,), "float32")):
@@ -107,14 +111,49 @@ def test_nothing_is_executed():
     assert line[caught.value.column - 1 :].startswith("trap()")
 
 
-def test_values_that_are_not_numbers_are_not_captured():
-    array = np.ones(4)
+class Kind(enum.IntEnum):
+    """Numbers of which a text uses one."""
 
-    with pytest.raises(TVMScriptError, match="the name array is not defined here"):
+    FIRST = 3
 
-        @R.function
-        def f(x: R.Tensor((4,), "float32")):
-            return R.add(x, R.const(array))
+
+def doubled(a: te.Tensor) -> te.Tensor:
+    """A function that the text applies, and nobody calls."""
+    return te.compute(a.shape, lambda *i: a[i] * FACTOR, name="doubled")
+
+
+def test_names_around_a_text_are_values():
+    array, shape, operator = np.arange(4.0, dtype=np.float32), (Kind.FIRST, 4), R.add
+    dtype, index_map, n, m = np.dtype("float32"), lambda i, j: (j, i), T.int64(), T.Var("m", "int64")
+    kind, options = R.Tensor((n - 1, m * 2), dtype), {"axis": [0], "keepdims": True}
+
+    @R.function
+    def f(z: R.Tensor((n,), dtype), x: R.Tensor(shape, dtype), y: kind) -> R.Tuple(
+        R.Tensor((4, 3), DTYPE), R.Tensor, R.Tensor
+    ):
+        a = operator(x, R.const(array * 2 if options["keepdims"] else array))
+        b = R.layout_transform(a, index_map=index_map)
+        c = R.emit_te(doubled, y)
+        return b, c, R.sum(x, axis=options["axis"], keepdims=options["keepdims"])
+
+    x, y = np.ones((3, 4), np.float32), np.ones((2, 6), np.float32)
+    expected = (x + 2 * array).T, 2 * y, x.sum(0, keepdims=True)
+    for found, value in zip(run_everywhere(f, "f", [y[0, :3], x, y]), expected, strict=True):
+        np.testing.assert_array_equal(found, value)
+    assert "tensor<[n - 1, 2 * m], f32>" in str(f)
+
+
+def test_values_that_parse_is_given():
+    text = """
+@R.function
+def f(x: R.Tensor((n, 4), dtype)):
+    return R.add(x, R.const([math.sqrt(k) for k in values] + [float("2")], dtype))
+"""
+    module = parse(text, {"n": 3, "dtype": "float32", "values": (1, 4, 9), "math": math})
+    x = np.ones((3, 4), np.float32)
+    np.testing.assert_array_equal(run_everywhere(module, "f", [x]), x + np.float32([1, 2, 3, 2]))
+    with pytest.raises(TVMScriptError, match="the name values is not defined here"):
+        parse(text, {"n": 3, "dtype": "float32", "math": math})
 
 
 def test_placeholders_say_that_they_are_text():
