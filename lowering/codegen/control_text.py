@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import llvm
+from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Operation, SSAValue
 
 from lowering.codegen.errors import CodegenError
@@ -32,20 +33,25 @@ def _call(text: FunctionText, op: Operation, line: str) -> None:
 
 def _call_intrinsic(text: FunctionText, op: Operation) -> None:
     call = cast(llvm.CallIntrinsicOp, op)
-    if call.op_bundle_operands:
+    call_to(text, op, call.intrin.data, _arguments(op), fast_math_flags(op))
+
+
+def _arguments(op: Operation) -> Sequence[SSAValue]:
+    """The operands, all of which are arguments where there are no bundles: quicker than to ask for the groups."""
+    sizes = op.properties.get("op_bundle_sizes")
+    if isinstance(sizes, DenseArrayBase) and sizes.data.data:
         raise CodegenError(f"'{op.name}' op has operand bundles, which have no LLVM text here, expected none")
-    call_to(text, op, call.intrin.data, call.args, fast_math_flags(op))
+    return op.operands
 
 
 def _call_function(text: FunctionText, op: Operation) -> None:
     call = cast(llvm.CallOp, op)
-    if call.op_bundle_operands:
-        raise CodegenError(f"'{op.name}' op has operand bundles, which have no LLVM text here, expected none")
+    arguments = _arguments(op)
     result = text.types(op.results[0].type) if op.results else "void"
     if call.callee is None:
-        callee, arguments = text.names[call.args[0]], call.args[1:]
+        callee, arguments = text.names[arguments[0]], arguments[1:]
     else:
-        callee, arguments = f"@{quoted(call.callee.string_value())}", call.args
+        callee = f"@{quoted(call.callee.string_value())}"
     if call.var_callee_type is not None:
         result = text.types(call.var_callee_type)
     tail = "" if call.TailCallKind.data == "none" else f"{call.TailCallKind.data} "
@@ -75,9 +81,11 @@ def _br(text: FunctionText, op: Operation) -> None:
 
 
 def _cond_br(text: FunctionText, op: Operation) -> None:
-    branch = cast(llvm.CondBrOp, op)
-    labels = text.edges([(branch.then_block, branch.then_arguments), (branch.else_block, branch.else_arguments)])
-    text.emit(f"br {text.typed(branch.cond)}, {', '.join(labels)}{_loop_hints(text, op)}")
+    condition, *rest = op.operands
+    then, otherwise = op.successors
+    count = len(then.args)
+    labels = text.edges([(then, rest[:count]), (otherwise, rest[count:])])
+    text.emit(f"br {text.typed(condition)}, {', '.join(labels)}{_loop_hints(text, op)}")
 
 
 def _switch(text: FunctionText, op: Operation) -> None:

@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from lowering.codegen.llvm_types import mangled, vector_count, vector_element
 from lowering.codegen.module_text import Emit, FunctionText
 from lowering.to_llvm import llvm_ext_memory
+from tir_dialect.ops.memory import i32_array
 
 
 def _alloca(text: FunctionText, op: Operation) -> None:
@@ -21,21 +22,23 @@ def _alloca(text: FunctionText, op: Operation) -> None:
 
 
 def _load(text: FunctionText, op: Operation) -> None:
-    load = cast(llvm.LoadOp, op)
+    result, (pointer,) = op.results[0], op.operands
     atomic, ordering = _ordering(op)
-    align = f", align {load.alignment.value.data}" if load.alignment is not None else ""
-    text.define(
-        op.results[0], f"load{atomic} {text.types(op.results[0].type)}, {text.typed(load.ptr)}{ordering}{align}"
-    )
+    text.define(result, f"load{atomic} {text.types(result.type)}, {text.typed(pointer)}{ordering}{_align(op)}")
 
 
 def _store(text: FunctionText, op: Operation) -> None:
     store = cast(llvm.StoreOp, op)
     atomic, ordering = _ordering(op)
     volatile = " volatile" if store.volatile_ is not None else ""
-    align = f", align {store.alignment.value.data}" if store.alignment is not None else ""
+    value, pointer = map(text.typed, op.operands)
     hint = f", !nontemporal {text.module.metadata.shared('!{i32 1}')}" if store.nontemporal is not None else ""
-    text.emit(f"store{atomic}{volatile} {text.typed(store.value)}, {text.typed(store.ptr)}{ordering}{align}{hint}")
+    text.emit(f"store{atomic}{volatile} {value}, {pointer}{ordering}{_align(op)}{hint}")
+
+
+def _align(op: Operation) -> str:
+    alignment = op.properties.get("alignment")
+    return f", align {alignment.value.data}" if isinstance(alignment, IntegerAttr) else ""
 
 
 def _ordering(op: Operation) -> tuple[str, str]:
@@ -45,17 +48,23 @@ def _ordering(op: Operation) -> tuple[str, str]:
     return " atomic", f" {llvm.ATOMIC_ORDERING_KEYWORDS[ordering.value.data]}"
 
 
+_ONE_VALUE = i32_array(llvm.GEP_USE_SSA_VAL)
+"""The constant indices of an address that has one index, which is a value: almost every address."""
+
+
 def _gep(text: FunctionText, op: Operation) -> None:
     gep = cast(llvm.GEPOp, op)
-    ssa = iter(gep.ssa_indices)
-    indices = [
-        text.typed(next(ssa)) if index == llvm.GEP_USE_SSA_VAL else f"i32 {index}"
-        for index in cast(Sequence[int], gep.rawConstantIndices.get_values())
-    ]
+    pointer, *values = map(text.typed, op.operands)
+    constants, ssa = gep.rawConstantIndices, iter(values)
+    if constants == _ONE_VALUE:
+        indices = values
+    else:
+        numbers = cast(Sequence[int], constants.get_values())
+        indices = [next(ssa) if number == llvm.GEP_USE_SSA_VAL else f"i32 {number}" for number in numbers]
     wrap = gep.noWrapFlags.value.data
     flags = "inbounds " if gep.inbounds is not None or wrap & 1 else "nusw " if wrap & 2 else ""
     flags += "nuw " if wrap & 4 else ""
-    line = f"getelementptr {flags}{text.types(gep.elem_type)}, {text.typed(gep.ptr)}, {', '.join(indices)}"
+    line = f"getelementptr {flags}{text.types(gep.elem_type)}, {pointer}, {', '.join(indices)}"
     text.define(op.results[0], line)
 
 

@@ -111,6 +111,7 @@ class FunctionText:
         self.types = module.types
         self.function = function
         self.names: dict[SSAValue, str] = {}
+        self._typed: dict[SSAValue, str] = {}
         self.labels: dict[Block, str] = {}
         self.lines: list[str] = []
         self._numbers = 0
@@ -134,16 +135,19 @@ class FunctionText:
         """Every value is named before the first line, since a phi may use a value of a later block."""
         names = self.names
         for index, argument in enumerate(blocks[0].args):
-            names[argument] = f"%a{index}"
+            self._name(argument, f"%a{index}")
         for number, block in enumerate(blocks):
             self.labels[block] = f"b{number}"
             if number:
                 for argument in block.args:
-                    names[argument] = f"%v{len(names)}"
+                    self._name(argument, f"%v{len(names)}")
             for op in block.ops:
                 for result in op.results:
-                    name = self._constant(op)
-                    names[result] = f"%v{len(names)}" if name is None else name
+                    self._name(result, self._constant(op) or f"%v{len(names)}")
+
+    def _name(self, value: SSAValue, name: str) -> None:
+        self.names[value] = name
+        self._typed[value] = f"{self.types(value.type)} {name}"
 
     def _constant(self, op: Operation) -> str | None:
         if type(op) not in _OPERANDS:
@@ -191,7 +195,7 @@ class FunctionText:
 
     def typed(self, value: SSAValue) -> str:
         """An operand with its type in front."""
-        return f"{self.types(value.type)} {self.names[value]}"
+        return self._typed[value]
 
     def emit(self, line: str) -> None:
         """Appends an instruction without a result."""

@@ -9,23 +9,22 @@ from xdsl.ir import SSAValue
 from lowering.to_llvm import lane_values
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.lane_values import LaneValue
-from lowering.to_llvm.scalars import memory_type
 
 
 def element_offset(e: Emitter, buffer: Buffer, indices: Sequence[LaneValue], lanes: int = 1) -> LaneValue:
     """The place of an element, in elements after the base address: `offset + sum(index * stride)`."""
-    offset: LaneValue = e.dim(buffer.type.offset)
-    for index, stride in zip(indices, buffer.type.strides, strict=True):
-        term = lane_values.mul(e.b, index, e.dim(stride), lanes)
-        offset = lane_values.add(e.b, offset, term, lanes)
+    offset: LaneValue
+    offset, strides = e.layout(buffer)
+    for index, stride in zip(indices, strides, strict=True):
+        offset = lane_values.add(e.b, offset, lane_values.mul(e.b, index, stride, lanes), lanes)
     return offset
 
 
 def first_element(e: Emitter, buffer: Buffer) -> SSAValue:
     """The address of the element at index 0 in every dimension."""
-    return e.b.element(buffer.pointer, e.dim(buffer.type.offset), memory_type(buffer.type.element_type))
+    return e.b.element(buffer.pointer, e.layout(buffer)[0], buffer.element)
 
 
 def address_at(e: Emitter, buffer: Buffer, offset: SSAValue) -> SSAValue:
     """The address `offset` elements after the base address."""
-    return e.b.element(buffer.pointer, offset, memory_type(buffer.type.element_type))
+    return e.b.element(buffer.pointer, offset, buffer.element)

@@ -126,18 +126,12 @@ class LLVMBuilder:
         self.block.add_op(op)
         return op.results[0]
 
-    def once(
-        self,
-        kind: type[Operation],
-        operands: tuple[SSAValue, ...],
-        result_type: Attribute,
-        properties: dict[str, Attribute],
-    ) -> SSAValue:
-        """As `make`, but an equal op of this block serves again; `properties` have to follow from the rest."""
-        key = (self.block, kind, operands, result_type)
+    def _once(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        """Index arithmetic; what this block has computed already serves again."""
+        key = (self.block, kind, lhs, rhs)
         found = self._computed.get(key)
         if found is None:
-            found = self._computed[key] = self.make(kind, operands, result_type, properties)
+            found = self._computed[key] = self.make(kind, (lhs, rhs), lhs.type, {"overflowFlags": NO_SIGNED_WRAP})
         return found
 
     # Constants.
@@ -211,7 +205,11 @@ class LLVMBuilder:
 
     def undefined(self, type_: Attribute) -> SSAValue:
         """A value that is never looked at."""
-        return self.once(llvm.UndefOp, (), type_, {})
+        key = (self.block, type_)
+        found = self._computed.get(key)
+        if found is None:
+            found = self._computed[key] = self.make(llvm.UndefOp, (), type_)
+        return found
 
     # Index arithmetic: i64 (or vectors of it), no signed overflow.
 
@@ -222,14 +220,14 @@ class LLVMBuilder:
             return self.integer(left + right)
         if left == 0:
             return rhs
-        return lhs if right == 0 else self.once(llvm.AddOp, (lhs, rhs), lhs.type, {"overflowFlags": NO_SIGNED_WRAP})
+        return lhs if right == 0 else self._once(llvm.AddOp, lhs, rhs)
 
     def sub(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """The difference."""
         left, right = self._integers.get(lhs), self._integers.get(rhs)
         if left is not None and right is not None:
             return self.integer(left - right)
-        return lhs if right == 0 else self.once(llvm.SubOp, (lhs, rhs), lhs.type, {"overflowFlags": NO_SIGNED_WRAP})
+        return lhs if right == 0 else self._once(llvm.SubOp, lhs, rhs)
 
     def mul(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """The product."""
@@ -240,7 +238,7 @@ class LLVMBuilder:
             return rhs
         if right == 1 or left == 0:
             return lhs
-        return self.once(llvm.MulOp, (lhs, rhs), lhs.type, {"overflowFlags": NO_SIGNED_WRAP})
+        return self._once(llvm.MulOp, lhs, rhs)
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An integer comparison, by LLVM's name of the predicate."""

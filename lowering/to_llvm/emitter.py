@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from xdsl.dialects import llvm
@@ -23,7 +24,9 @@ from lowering.to_llvm.dim_values import DimValues
 from lowering.to_llvm.errors import raise_function
 from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
 from lowering.to_llvm.module_builder import ModuleBuilder
+from lowering.to_llvm.scalars import memory_type
 from tir_dialect.dims import Dim
+from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
 
@@ -37,6 +40,9 @@ class LoweringOptions:
 
     contract: bool = True
     """Whether a product may be fused with a sum, which rounds once instead of twice."""
+
+    extensions: frozenset[str] = frozenset()
+    """What `Target.extensions` has: instructions that may be used."""
 
 
 Lowerings: TypeAlias = "Mapping[type[Operation], Callable[[Emitter, Operation], None]]"
@@ -54,12 +60,27 @@ class ModuleContext:
     lowerings: Lowerings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Buffer:
     """A buffer in a function: where it starts, and what its type says about the rest."""
 
     pointer: SSAValue
     type: BufferType
+
+    @cached_property
+    def element(self) -> Attribute:
+        """The type of an element in memory."""
+        return memory_type(self.type.element_type)
+
+    @cached_property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return self.type.rank
+
+    @cached_property
+    def alignment(self) -> int:
+        """Bytes of which the address of every element is a multiple."""
+        return byte_size(self.type.dtype)
 
 
 @dataclass
@@ -97,6 +118,7 @@ class Emitter:
         self.symbols: dict[str, SSAValue] = {}
         self.lanes: Lanes | None = None
         self._dims = DimValues(self.b, self.symbols)
+        self._layouts: dict[Buffer, tuple[SSAValue, list[SSAValue]]] = {}
 
     def lower_body(self, block: Block) -> None:
         """Lowers the whole code of the function."""
@@ -164,6 +186,13 @@ class Emitter:
     def dims(self, dims: Sequence[Dim]) -> list[SSAValue]:
         """The values of several dimensions."""
         return [self.dim(dim) for dim in dims]
+
+    def layout(self, buffer: Buffer) -> tuple[SSAValue, list[SSAValue]]:
+        """The place of a buffer's first element and its strides, in elements."""
+        found = self._layouts.get(buffer)
+        if found is None:
+            found = self._layouts[buffer] = self.dim(buffer.type.offset), self.dims(buffer.type.strides)
+        return found
 
     def bind_symbols(self, symbols: Mapping[str, SSAValue]) -> None:
         """Says what the symbols are; they have to dominate everything."""

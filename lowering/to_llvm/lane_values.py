@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IndexType, VectorType, i32, i64
@@ -46,7 +46,7 @@ class Lanes:
 
 def is_varying(value: LaneValue) -> bool:
     """Whether lanes may see different numbers."""
-    return isinstance(value, Ramp) or is_vector(value.type)
+    return type(value) is Ramp or is_vector(cast(SSAValue, value).type)
 
 
 def as_vector(b: LLVMBuilder, value: LaneValue, lanes: int) -> SSAValue:

@@ -17,10 +17,8 @@ from lowering.to_llvm.addresses import address_at
 from lowering.to_llvm.builder import LLVMBuilder
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.lane_values import Lanes
-from lowering.to_llvm.scalars import memory_type
 from lowering.to_llvm.vector_types import element_type, lanes_of
-from tir_dialect.dtypes import byte_size
-from tir_dialect.ops.memory import i32_array
+from tir_dialect.ops.memory import i32_array, vector_of
 
 MOST_STEPS = 4
 """Beyond it there are as many loads and shuffles as a gather takes."""
@@ -31,7 +29,7 @@ def suits_strided(e: Emitter, buffer: Buffer, step: int | None, lanes: Lanes) ->
     if step is None or not 1 < step <= MOST_STEPS or lanes.count < step:
         return False
     bits = e.context.options.vector_bits
-    return lanes.mask is None or bits >= 512 or (bits >= 256 and byte_size(buffer.type.dtype) >= 4)
+    return lanes.mask is None or bits >= 512 or (bits >= 256 and buffer.alignment >= 4)
 
 
 def load_strided(e: Emitter, buffer: Buffer, base: SSAValue, step: int, lanes: Lanes) -> SSAValue:
@@ -57,8 +55,8 @@ def load_strided(e: Emitter, buffer: Buffer, base: SSAValue, step: int, lanes: L
 
 def _load(e: Emitter, buffer: Buffer, start: SSAValue, lanes: Lanes, places: dict[int, int]) -> SSAValue:
     """A vector from `start` on, of which the places of some lanes are needed."""
-    b, alignment = e.b, byte_size(buffer.type.dtype)
-    vector = VectorType(memory_type(buffer.type.element_type), [lanes.count])
+    b, alignment = e.b, buffer.alignment
+    vector = vector_of(buffer.element, lanes.count)
     address = address_at(e, buffer, start)
     if lanes.mask is None:
         return b.load(address, vector, alignment)

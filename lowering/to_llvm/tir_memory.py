@@ -19,12 +19,11 @@ from lowering.to_llvm.addresses import address_at, element_offset
 from lowering.to_llvm.builder import LLVMBuilder
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp
-from lowering.to_llvm.scalars import from_memory, memory_type, to_memory
+from lowering.to_llvm.scalars import from_memory, to_memory
 from lowering.to_llvm.strided import load_strided, suits_strided
-from lowering.to_llvm.vector_types import lanes_of
-from tir_dialect.dtypes import byte_size
+from lowering.to_llvm.vector_types import lane_count, lanes_of
 from tir_dialect.ops.flatten import FlattenOp
-from tir_dialect.ops.memory import LoadOp, StoreOp, i32_array, vector_of
+from tir_dialect.ops.memory import i32_array, vector_of
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.view import ViewOp
@@ -32,33 +31,29 @@ from tir_dialect.ops.view import ViewOp
 
 def lower_load(e: Emitter, op: Operation) -> None:
     """Reads an element, or one for each lane."""
-    load = cast(LoadOp, op)
-    buffer = e.buffers[load.buffer]
-    lanes = _lanes_of(e, load)
-    offset = _offset(e, buffer, load.indices, lanes, load.lanes is not None)
-    element = memory_type(buffer.type.element_type)
+    result = op.results[0]
+    memory, *place = op.operands
+    buffer = e.buffers[memory]
+    offset, lanes = _place(e, buffer, place, lane_count(result.type))
     if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
-        address = address_at(e, buffer, offset)
-        value = e.b.load(address, element, byte_size(buffer.type.dtype))
+        value = e.b.load(address_at(e, buffer, offset), buffer.element, buffer.alignment)
     else:
         assert lanes is not None  # only lanes make an offset vary
         value = _load_lanes(e, buffer, offset, lanes)
-    e.define(load.result, from_memory(e.b, value, buffer.type.element_type))
+    e.define(result, from_memory(e.b, value, buffer.type.element_type))
 
 
 def lower_store(e: Emitter, op: Operation) -> None:
     """Writes an element, or one for each lane."""
-    store = cast(StoreOp, op)
-    buffer = e.buffers[store.buffer]
-    lanes = _lanes_of(e, store)
-    offset = _offset(e, buffer, store.indices, lanes, store.lanes is not None)
-    value = e.values[store.value]
+    value, memory, *place = op.operands
+    buffer = e.buffers[memory]
+    offset, lanes = _place(e, buffer, place, lane_count(value.type))
     if isinstance(offset, SSAValue) and not lane_values.is_varying(offset):
-        stored = to_memory(e.b, e.scalar(store.value), buffer.type.element_type)
-        e.b.store(stored, address_at(e, buffer, offset), byte_size(buffer.type.dtype))
+        stored = to_memory(e.b, e.scalar(value), buffer.type.element_type)
+        e.b.store(stored, address_at(e, buffer, offset), buffer.alignment)
     else:
         assert lanes is not None  # only lanes make an offset vary
-        vector = lane_values.as_vector(e.b, value, lanes.count)
+        vector = lane_values.as_vector(e.b, e.values[value], lanes.count)
         _store_lanes(e, buffer, offset, lanes, to_memory(e.b, vector, buffer.type.element_type))
 
 
@@ -68,7 +63,7 @@ def lower_prefetch(e: Emitter, op: Operation) -> None:
     buffer = e.buffers[prefetch.buffer]
     offset = element_offset(e, buffer, [e.scalar(index) for index in prefetch.indices])
     assert isinstance(offset, SSAValue)  # of scalars
-    place = b.element(buffer.pointer, offset, memory_type(buffer.type.element_type), inside=False)
+    place = b.element(buffer.pointer, offset, buffer.element, inside=False)
     read, locality, data = (b.integer(number, i32) for number in (0, 4 - prefetch.level.value.data, 1))
     b.insert(llvm.CallIntrinsicOp("llvm.prefetch.p0", [place, read, locality, data], []))
 
@@ -96,27 +91,28 @@ def lower_view(e: Emitter, op: Operation) -> None:
     e.buffers[view.view] = Buffer(pointer, view.view_type)
 
 
-def _lanes_of(e: Emitter, op: LoadOp | StoreOp) -> Lanes | None:
-    """The lanes of the access: of its vector, or of the loop around it."""
-    if op.lanes is None:
-        return e.lanes
-    mask = None if op.mask is None else e.scalar(op.mask)
-    return Lanes(op.lanes, mask)
+def _place(
+    e: Emitter, buffer: Buffer, operands: Sequence[SSAValue], count: int | None
+) -> tuple[LaneValue, Lanes | None]:
+    """Offset and lanes of an access to so many elements, if it is of a vector: otherwise lanes are the loop's.
 
-
-def _offset(e: Emitter, buffer: Buffer, indices: Sequence[SSAValue], lanes: Lanes | None, is_vector: bool) -> LaneValue:
-    lowered = [e.values[index] for index in indices]
-    if is_vector and not any(lane_values.is_varying(index) for index in lowered):
-        last = lowered[-1]
-        assert isinstance(last, SSAValue)  # ramps are varying
-        lowered[-1] = Ramp(last, e.b.integer(1))
-    return element_offset(e, buffer, lowered, 1 if lanes is None else lanes.count)
+    The operands are an index for each dimension and perhaps a mask. They are told apart by their number, as to read
+    the sizes of groups from the op takes longer than the rest.
+    """
+    rank = buffer.rank
+    indices = [e.values[index] for index in operands[:rank]]
+    if count is None:
+        lanes = e.lanes
+    else:
+        lanes = Lanes(count, e.scalar(operands[rank]) if len(operands) > rank else None)
+        if not any(map(lane_values.is_varying, indices)):
+            indices[-1] = Ramp(cast(SSAValue, indices[-1]), e.b.integer(1))
+    return element_offset(e, buffer, indices, 1 if lanes is None else lanes.count), lanes
 
 
 def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> SSAValue:
-    b, alignment = e.b, byte_size(buffer.type.dtype)
-    element = memory_type(buffer.type.element_type)
-    vector = vector_of(element, lanes.count)
+    b, alignment = e.b, buffer.alignment
+    vector = vector_of(buffer.element, lanes.count)
     step = b.known_integer(offset.step) if isinstance(offset, Ramp) else None
     if isinstance(offset, Ramp) and step in (1, -1):
         start = offset.base if step == 1 else b.sub(offset.base, b.integer(lanes.count - 1))
@@ -135,7 +131,7 @@ def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> 
 
 
 def _store_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes, value: SSAValue) -> None:
-    b, alignment = e.b, byte_size(buffer.type.dtype)
+    b, alignment = e.b, buffer.alignment
     step = b.known_integer(offset.step) if isinstance(offset, Ramp) else None
     if isinstance(offset, Ramp) and step in (1, -1):
         start = offset.base if step == 1 else b.sub(offset.base, b.integer(lanes.count - 1))

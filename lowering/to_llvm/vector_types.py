@@ -13,13 +13,12 @@ from tir_dialect.ops.memory import vector_of
 
 def element_type(type_: Attribute) -> Attribute:
     """The type itself, or a vector's element type."""
-    # `isinstance`, not `isa`, which takes ten times as long and is asked for every op.
-    return cast(VectorType[Attribute], type_).element_type if isinstance(type_, VectorType) else type_
+    return cast(VectorType[Attribute], type_).element_type if is_vector(type_) else type_
 
 
 def lane_count(type_: Attribute) -> int | None:
     """The number of elements of a vector type; None for other types."""
-    return cast(VectorType[Attribute], type_).get_shape()[0] if isinstance(type_, VectorType) else None
+    return cast(VectorType[Attribute], type_).shape.data[0].data if is_vector(type_) else None
 
 
 def lanes_of(type_: Attribute) -> int:
@@ -32,7 +31,8 @@ def lanes_of(type_: Attribute) -> int:
 
 def is_vector(type_: Attribute) -> bool:
     """Whether it is a vector type."""
-    return isinstance(type_, VectorType)
+    # The class itself, which has no subclasses: `isinstance` goes through the abstract base and is asked for every op.
+    return type(type_) is VectorType
 
 
 def integer_type(type_: Attribute) -> IntegerType:

@@ -60,9 +60,10 @@ def lanes_of(type: Attribute) -> int | None:
     """The number of lanes of a vector with one fixed dimension; `None` for a scalar or another vector."""
     if not isinstance(type, VectorType):
         return None
-    # `isinstance`, not `isa`, which takes ten times as long and is asked for every access.
+    # `isinstance`, not `isa`, and no call of the type's own methods: it is asked for every access.
     vector = cast("VectorType[Attribute]", type)
-    return vector.get_shape()[0] if vector.get_num_dims() == 1 and not vector.get_num_scalable_dims() else None
+    dims = vector.shape.data
+    return dims[0].data if len(dims) == 1 and not vector.get_num_scalable_dims() else None
 
 
 def access_type(buffer: BufferType, indices: Sequence[SSAValue | Operation], lanes: int | None = None) -> Attribute:
