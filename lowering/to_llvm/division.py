@@ -1,6 +1,6 @@
 """Integer division and remainders, of scalars or of vectors of one length.
 
-Division never traps: a divisor that is 0, or the pair that overflows, gives an unspecified number.
+Division never traps: a divisor that is 0 gives the quotient and the remainder 0, as in NumPy; what overflows wraps.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from lowering.to_llvm.builder import LLVMBuilder
 
 def truncdiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """Signed division towards zero; by -1 it is negation, which does not trap."""
+    lhs = _safe_dividend(b, lhs, rhs)
     quotient = b.make(llvm.SDivOp, (lhs, _safe_divisor(b, rhs, signed=True)), lhs.type)
     if b.known_integer(rhs) not in (None, -1):
         return quotient
@@ -23,7 +24,7 @@ def truncdiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
 
 def truncmod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """The remainder with the sign of the dividend; by -1 it is 0, as by 1."""
-    return b.make(llvm.SRemOp, (lhs, _safe_divisor(b, rhs, signed=True)), lhs.type)
+    return b.make(llvm.SRemOp, (_safe_dividend(b, lhs, rhs), _safe_divisor(b, rhs, signed=True)), lhs.type)
 
 
 def floordiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -31,6 +32,7 @@ def floordiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     known = b.known_integer(rhs)
     if known is not None and known > 0 and known & (known - 1) == 0:
         return lhs if known == 1 else b.make(llvm.AShrOp, (lhs, b.integer(known.bit_length() - 1, lhs.type)), lhs.type)
+    lhs = _safe_dividend(b, lhs, rhs)
     quotient = truncdiv(b, lhs, rhs)
     down = _signs_differ(b, _remainder_of(b, lhs, rhs, quotient), rhs)
     return b.make(llvm.AddOp, (quotient, _sign_extended(b, down, lhs.type)), lhs.type)
@@ -48,6 +50,7 @@ def mod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
 
 def ceildiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """Signed division rounded up."""
+    lhs = _safe_dividend(b, lhs, rhs)
     quotient = truncdiv(b, lhs, rhs)
     remainder = _remainder_of(b, lhs, rhs, quotient)
     zero = b.integer(0, lhs.type)
@@ -58,18 +61,27 @@ def ceildiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
 
 def unsigned_div(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """Unsigned division rounded down."""
-    return b.make(llvm.UDivOp, (lhs, _safe_divisor(b, rhs, signed=False)), lhs.type)
+    return b.make(llvm.UDivOp, (_safe_dividend(b, lhs, rhs), _safe_divisor(b, rhs, signed=False)), lhs.type)
 
 
 def unsigned_mod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """What unsigned division leaves."""
-    return b.make(llvm.URemOp, (lhs, _safe_divisor(b, rhs, signed=False)), lhs.type)
+    return b.make(llvm.URemOp, (_safe_dividend(b, lhs, rhs), _safe_divisor(b, rhs, signed=False)), lhs.type)
 
 
 def unsigned_ceildiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """Unsigned division rounded up."""
     up = b.compare("ne", unsigned_mod(b, lhs, rhs), b.integer(0, lhs.type))
     return b.make(llvm.SubOp, (unsigned_div(b, lhs, rhs), _sign_extended(b, up, lhs.type)), lhs.type)
+
+
+def _safe_dividend(b: LLVMBuilder, dividend: SSAValue, divisor: SSAValue) -> SSAValue:
+    """The dividend, or 0 where the divisor is 0."""
+    known = b.known_integer(divisor)
+    if known is not None and known != 0:
+        return dividend
+    zero = b.integer(0, divisor.type)
+    return b.select(b.compare("eq", divisor, zero), zero, dividend)
 
 
 def _safe_divisor(b: LLVMBuilder, divisor: SSAValue, *, signed: bool) -> SSAValue:

@@ -11,14 +11,16 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from tir_dialect.analysis.extremes import extremes
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import block_of, loop_of
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import Dim, constant, product
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.view import ViewOp
 
+ZERO = constant(0)
 ONE = constant(1)
 
 
@@ -29,46 +31,53 @@ def wrong_access(func: PrimFuncOp) -> str | None:
     can be shown to be wrong. The ops need not have been verified.
     """
     space = IndexSpace(func)
-    for op, loops in _unconditional(space, func, ()):
+    for op, loops in unconditional(space, func, ()):
         for what, reach in _reaches(space, op):
-            found = _leaves(space, reach, loops)
+            found = leaves(space, reach, loops)
             if found is not None:
-                return f"{what} {found}{_place(op)}"
+                return f"{what} {found}{place_of(op)}"
     return None
 
 
-class _Reach(NamedTuple):
-    """The elements `start <= i < start + width` of a dimension of `extent` elements."""
+class Reach(NamedTuple):
+    """The elements `start <= i < start + width` of a dimension, of which those from `first` to `end` may be used."""
 
     start: SSAValue
     width: Dim
-    extent: Dim
+    end: Dim
+    first: Dim = ZERO
 
 
-def _reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, _Reach]]:
+def _reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, Reach]]:
     """What an op touches, with words for it."""
     match op:
         case LoadOp() | StoreOp() if op.mask is None:
-            in_order = op.lanes is not None and all(isinstance(index.type, IndexType) for index in op.indices)
-            width = constant(op.lanes or 1) if in_order else ONE
-            last = len(op.indices) - 1
-            for axis, (index, extent) in enumerate(zip(op.indices, op.buffer_type.shape, strict=False)):
-                reach = _Reach(index, width if axis == last else ONE, extent)
-                yield f"a '{op.name}' whose index {axis} of {_name(op.buffer)}", reach
+            ends = zip(op.indices, widths(op), op.buffer_type.shape, strict=False)
+            for axis, (index, width, extent) in enumerate(ends):
+                yield f"a '{op.name}' whose index {axis} of {name_of(op.buffer)}", Reach(index, width, extent)
         case MatchBufferOp():
             lengths = iter(op.view_type.shape)
             for axis, (part, extent) in enumerate(zip(op.axes, op.buffer_type.shape, strict=False)):
                 width = ONE if part.upper is None else next(lengths, ONE)
-                yield f"a '{op.name}' whose range {axis} of {_name(op.buffer)}", _Reach(part.lower, width, extent)
+                yield f"a '{op.name}' whose range {axis} of {name_of(op.buffer)}", Reach(part.lower, width, extent)
+        case ViewOp() if op.start is not None:
+            yield f"a '{op.name}' of {name_of(op.buffer)}, which", Reach(op.start, product(op.view_type.shape), op.room)
         case BlockOp() if op.condition is None:
             for axis, (index, extent) in enumerate(zip(op.bindings, map(space.dim_of, op.extents), strict=False)):
                 if extent is not None:
-                    yield f"a '{op.name}' \"{op.block_name.data}\" whose binding {axis}", _Reach(index, ONE, extent)
+                    yield f"a '{op.name}' \"{op.block_name.data}\" whose binding {axis}", Reach(index, ONE, extent)
         case _:
             return
 
 
-def _unconditional(
+def widths(op: LoadOp | StoreOp) -> Iterator[Dim]:
+    """How many elements an access touches in each dimension: a vector lies along the last one."""
+    in_order = op.lanes is not None and all(isinstance(index.type, IndexType) for index in op.indices)
+    for axis in range(len(op.indices)):
+        yield constant(op.lanes or 1) if in_order and axis == len(op.indices) - 1 else ONE
+
+
+def unconditional(
     space: IndexSpace, op: Operation, loops: tuple[ForOp, ...]
 ) -> Iterator[tuple[Operation, tuple[ForOp, ...]]]:
     """The ops in `op` that run in every iteration of the loops around them, with these loops, outermost first."""
@@ -82,13 +91,13 @@ def _unconditional(
         for block in region.blocks:
             for inner in block.ops:
                 yield inner, loops
-                yield from _unconditional(space, inner, loops)
+                yield from unconditional(space, inner, loops)
 
 
-def _leaves(space: IndexSpace, reach: _Reach, loops: Sequence[ForOp]) -> str | None:
-    """How elements leave `0 <= i < extent`; `None` if they cannot be shown to."""
-    start, width, extent = reach
-    if not isinstance(start.type, IndexType) or (width is ONE and _runs_over(space, start, extent)):
+def leaves(space: IndexSpace, reach: Reach, loops: Sequence[ForOp]) -> str | None:
+    """How elements leave `first <= i < end`; `None` if they cannot be shown to whenever no loop is empty."""
+    start, width, end, first = reach
+    if not isinstance(start.type, IndexType) or (width is ONE and first is ZERO and _runs_over(space, start, end)):
         return None
     dim = space.dim_of(start)
     if dim is None:
@@ -96,10 +105,10 @@ def _leaves(space: IndexSpace, reach: _Reach, loops: Sequence[ForOp]) -> str | N
     found = extremes(dim, [space.variable(loop.induction_var) for loop in loops], space.prover)
     if found is None or not found.exact:
         return None
-    if space.less_equal(0, found.low) is False:
-        return f"reaches {found.low}, expected at least 0"
+    if space.less_equal(first, found.low) is False:
+        return f"reaches {found.low}, expected at least {first}"
     high = found.high + width - 1
-    return f"reaches {high}, expected less than {extent}" if space.less_equal(high + 1, extent) is False else None
+    return f"reaches {high}, expected less than {end}" if space.less_equal(high + 1, end) is False else None
 
 
 def _runs_over(space: IndexSpace, index: SSAValue, extent: Dim) -> bool:
@@ -112,10 +121,11 @@ def _runs_over(space: IndexSpace, index: SSAValue, extent: Dim) -> bool:
     return space.dim_of(block.extents[index.index]) is extent
 
 
-def _name(value: SSAValue) -> str:
+def name_of(value: SSAValue) -> str:
+    """Words for a buffer."""
     return f"%{value.name_hint}" if value.name_hint else "a buffer"
 
 
-def _place(op: Operation) -> str:
+def place_of(op: Operation) -> str:
     """Where the op is in its file, if that is known; an error of the function cannot point at it otherwise."""
     return f" (line {op.location.line.data})" if isinstance(op.location, FileLineColLoc) else ""

@@ -7,14 +7,12 @@ from collections.abc import Iterable, Iterator
 from xdsl.ir import SSAValue
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.analysis.declarations import undeclared_access
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.dims import dim_of
-from tir_dialect.analysis.structure import is_inside, root_buffer
+from tir_dialect.analysis.structure import is_inside, root_buffer, view_offsets
 from tir_dialect.ops.blocks import BlockIterator, BlockOp
-from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.ops.view import ViewOp
 from tir_dialect.types import IteratorKind
 
 
@@ -22,6 +20,8 @@ def verify_block(block: BlockOp) -> None:
     """Raises `VerifyException` if the body of `block` disagrees with its iterators."""
     _verify_uses_of_loops(block)
     _verify_stores(block)
+    if (wrong := undeclared_access(block)) is not None:
+        raise VerifyException(f"{_describe(block)} has {wrong}")  # C5
 
 
 def _verify_uses_of_loops(block: BlockOp) -> None:
@@ -64,7 +64,7 @@ def _verify_stores(block: BlockOp) -> None:
     for store in stores:
         if is_inside(root_buffer(store.buffer), block):
             continue
-        indices = [*store.indices, *_view_offsets(store.buffer)]
+        indices = [*store.indices, *view_offsets(store.buffer)]
         for value in spatial:
             if value not in any_use.of_all(indices):
                 raise VerifyException(f"{_stores(block, store)} without its spatial iterator {_name(value)}")  # C4
@@ -76,16 +76,6 @@ def _verify_stores(block: BlockOp) -> None:
 def _is_unit(iterator: BlockIterator) -> bool:
     extent = dim_of(iterator.extent)
     return extent is not None and extent.constant_value == 1
-
-
-def _view_offsets(buffer: SSAValue) -> Iterator[SSAValue]:
-    """Where the views are that `buffer` goes through."""
-    while isinstance(buffer.owner, BufferViewOp):
-        if isinstance(buffer.owner, MatchBufferOp):
-            yield from buffer.owner.lower
-        elif isinstance(buffer.owner, ViewOp) and buffer.owner.start is not None:
-            yield buffer.owner.start
-        buffer = buffer.owner.buffer
 
 
 def _stores(block: BlockOp, store: StoreOp) -> str:

@@ -11,6 +11,8 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.ops.view import ViewOp
 
 
 def ops_in(region: Region) -> Iterator[Operation]:
@@ -86,6 +88,16 @@ def root_buffer(buffer: SSAValue) -> SSAValue:
     while isinstance(buffer.owner, BufferViewOp):
         buffer = buffer.owner.buffer
     return buffer
+
+
+def view_offsets(buffer: SSAValue) -> Iterator[SSAValue]:
+    """Where the views start that `buffer` goes through."""
+    while isinstance(buffer.owner, BufferViewOp):
+        if isinstance(buffer.owner, MatchBufferOp):
+            yield from buffer.owner.lower
+        elif isinstance(buffer.owner, ViewOp) and buffer.owner.start is not None:
+            yield buffer.owner.start
+        buffer = buffer.owner.buffer
 
 
 _UNDECLARED = frozenset(("arith.extsi", "arith.remui", "vector.bitcast", "vector.create_mask", "vector.reduction"))

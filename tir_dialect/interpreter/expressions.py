@@ -54,6 +54,12 @@ def _unsigned(template: str) -> Expression:
     return emit
 
 
+def _division(template: str, rule: Callable[[str], Expression] = _integer) -> Expression:
+    """An op that gives 0 for the divisor 0, as NumPy does; with indices it raises, as sizes have no value then."""
+    of_indices, of_numbers = rule(template), rule(f"{template} if {{1}} else 0")
+    return lambda op, names: (of_indices if _result_bits(op) is None else of_numbers)(op, names)
+
+
 def _plain(template: str) -> Expression:
     return lambda op, names: template.format(*names)
 
@@ -166,13 +172,13 @@ EXPRESSIONS: dict[type[Operation], Expression] = {
     arith.AddiOp: _integer("{0} + {1}"),
     arith.SubiOp: _integer("{0} - {1}"),
     arith.MuliOp: _integer("{0} * {1}"),
-    arith.DivSIOp: _integer("divide_towards_zero({0}, {1})"),
-    arith.RemSIOp: _integer("remainder_towards_zero({0}, {1})"),
-    arith.FloorDivSIOp: _integer("{0} // {1}"),
-    arith.CeilDivSIOp: _integer("-(-{0} // {1})"),
-    arith.DivUIOp: _unsigned("{0} // {1}"),
-    arith.RemUIOp: _unsigned("{0} % {1}"),
-    arith.CeilDivUIOp: _unsigned("-(-{0} // {1})"),
+    arith.DivSIOp: _division("divide_towards_zero({0}, {1})"),
+    arith.RemSIOp: _division("remainder_towards_zero({0}, {1})"),
+    arith.FloorDivSIOp: _division("{0} // {1}"),
+    arith.CeilDivSIOp: _division("-(-{0} // {1})"),
+    arith.DivUIOp: _division("{0} // {1}", _unsigned),
+    arith.RemUIOp: _division("{0} % {1}", _unsigned),
+    arith.CeilDivUIOp: _division("-(-{0} // {1})", _unsigned),
     arith.MinSIOp: _plain("{0} if {0} < {1} else {1}"),
     arith.MaxSIOp: _plain("{0} if {0} > {1} else {1}"),
     arith.MinUIOp: _unsigned("min({0}, {1})"),

@@ -58,13 +58,11 @@ def count_ones(value: int, bits: int) -> int:
 
 
 def integer_power(base: int, exponent: int) -> int:
-    """`base ** exponent`, rounded towards zero where the exponent is negative."""
+    """`base ** exponent`, rounded towards zero where the exponent is negative; 0 to a negative power is 0."""
     if exponent >= 0:
         return base**exponent
     if base in (1, -1):
         return base if exponent % 2 else 1
-    if base == 0:
-        raise ZeroDivisionError("0 to a negative power")
     return 0
 
 
@@ -117,6 +115,16 @@ def fused_multiply_add(a: Any, b: Any, c: Any) -> Any:
         return kind(product + z)
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     return _round(exact, kind) if exact else kind(product + z)  # the sign of zero
+
+
+def dot_words(lhs: Any, rhs: Any, total: Any, left: Any, right: Any) -> Any:
+    """`total` and, lane by lane, the products of the numbers that words of 32 bits consist of.
+
+    `left` and `right` are the dtypes of these numbers. Integers wrap around, floats are rounded to `f32`.
+    """
+    wide = np.float32 if total.dtype.kind == "f" else np.int64
+    parts = [words.view(dtype).reshape(len(total), -1).astype(wide) for words, dtype in ((lhs, left), (rhs, right))]
+    return (total.astype(wide) + (parts[0] * parts[1]).sum(1)).astype(total.dtype)
 
 
 def _round(exact: Fraction, kind: Any) -> Any:

@@ -41,9 +41,10 @@ def run_prim_func(
     Python functions for `tir.call_extern` and `tir.call_packed`; others are looked for in the C library and the tvm-ffi
     registry. `parallel_order` reorders the iterations of parallel loops.
 
-    Arithmetic is the machine's: integers wrap, each floating-point op rounds to its type. Raises `TypeError` and
-    `ValueError` for arguments that do not fit, `OutOfRangeError` for an access outside a buffer, `ValueError` for a
-    failed assertion, `ZeroDivisionError`, and `UnsupportedOpError` for ops without semantics.
+    Arithmetic is the machine's: integers wrap, and give 0 if divided by 0, each floating-point op rounds to its type.
+    Raises `TypeError` and `ValueError` for arguments that do not fit, `OutOfRangeError` for an access outside a buffer,
+    `ValueError` for a failed assertion, `ZeroDivisionError` for an index that is divided by 0, and `UnsupportedOpError`
+    for ops without semantics.
     """
     compile_prim_func(func, externs=externs, parallel_order=parallel_order)(args, symbols)
 

@@ -62,6 +62,8 @@ class BlockOp(IRDLOperation):
     C3: the body uses variables of surrounding loops, and values that depend on them, only through iterators.
     C4: each spatial iterator whose extent is not 1 occurs in the indices of every store of the block to a buffer that
         is not the block's own; a reduce iterator occurs in none.
+    C5: where there are `tir.reads`, it reads nothing else, where there are `tir.writes`, it writes nothing else, as far
+        as that can be shown; what it writes, and what tells places, it may read without saying so.
     """
 
     name = "tir.block"

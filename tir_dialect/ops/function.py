@@ -58,6 +58,7 @@ class PrimFuncOp(IRDLOperation):
     C5: the visibility is `public` or `private`.
     C6: no access or region of a view leaves its buffer, and no binding of a block iterator its domain, as far as that
         can be shown.
+    C7: no two iterations of a parallel loop store to the same element, as far as that can be shown.
     """
 
     name = "tir.prim_func"
@@ -174,9 +175,12 @@ class PrimFuncOp(IRDLOperation):
             )  # C5
 
         from tir_dialect.analysis.accesses import wrong_access
+        from tir_dialect.analysis.races import race_of_parallel_loop
 
         if (wrong := wrong_access(self)) is not None:
             raise VerifyException(f"'tir.prim_func' op has {wrong}")  # C6
+        if (race := race_of_parallel_loop(self)) is not None:
+            raise VerifyException(f"'tir.prim_func' op has {race}")  # C7
 
     def _verify_signature(self) -> None:
         witnesses = [argument.type for argument in self.symbol_args]

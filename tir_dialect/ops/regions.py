@@ -100,6 +100,7 @@ class MatchBufferOp(RegionOp, BufferViewOp):
     C1: there is one point or range per dimension of the buffer.
     C2: the view has one dimension per range, and the buffer's dtype and scope.
     C3: its strides are those of the buffer in these dimensions, its offset is 0.
+    C4: its extents are the lengths of the ranges, as far as these can be shown to be others.
     """
 
     name = "tir.match_buffer"
@@ -134,6 +135,10 @@ class MatchBufferOp(RegionOp, BufferViewOp):
                 f"'tir.match_buffer' op expected strides {_list(strides)} and offset 0, got {_list(view.strides)} and "
                 f"{view.offset}"
             )  # C3
+        from tir_dialect.analysis.declarations import wrong_length
+
+        if (wrong := wrong_length(self)) is not None:
+            raise VerifyException(f"'tir.match_buffer' op {wrong}")  # C4
 
 
 def _list(dims: Sequence[Dim]) -> str:

@@ -9,7 +9,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.dims import Dim, Prover, product
+from tir_dialect.dims import Dim, Prover, floordiv, product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.accesses import parse_buffer, parse_buffer_type, print_buffer_type
 from tir_dialect.ops.buffer_views import BufferViewOp
@@ -30,7 +30,8 @@ class ViewOp(BufferViewOp):
 
     C1: the buffer and the view have default strides and the offset 0.
     C2: both have one scope.
-    C3: the view is not larger than the buffer, as far as that can be shown.
+    C3: the view is not larger than the buffer, as far as that can be shown; where it starts behind the first element,
+        C6 of `tir.prim_func` says so.
     """
 
     name = "tir.view"
@@ -41,6 +42,11 @@ class ViewOp(BufferViewOp):
 
     def __init__(self, buffer: SSAValue | Operation, type: BufferType, start: SSAValue | Operation | None = None):
         super().__init__(operands=[buffer, start], result_types=[type])
+
+    @property
+    def room(self) -> Dim:
+        """How many elements of the view the memory of the buffer has room for."""
+        return floordiv(_bytes(self.buffer_type), byte_size(self.view_type.dtype))
 
     @classmethod
     def parse(cls, parser: Parser) -> ViewOp:

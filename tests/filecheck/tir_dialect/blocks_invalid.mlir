@@ -94,3 +94,34 @@ tir.prim_func @unknown_kind[%n]() {
   tir.block "b" (%v = ordered %n in %n) {
   }
 }
+
+// -----
+
+// CHECK: 'tir.block' op "b" has a 'tir.load' of %Y, which it does not declare (line
+tir.prim_func @block_c5[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    tir.block "b" (%v = spatial %i in %n) {
+      tir.reads %X[%v]
+      %y = tir.load %Y[%v]
+      tir.store %y, %X[%v]
+    }
+  }
+}
+
+// -----
+
+// CHECK: 'tir.block' op "b" has a 'tir.store' whose index 0 of %X reaches {{.*}} + 4, expected less than {{.*}} + 4
+tir.prim_func @block_c5[%n](%X: !tir.buffer<[n + 8], f32>, %s: f32) {
+  %c4 = arith.constant 4 : index
+  %c5 = arith.constant 5 : index
+  tir.for (%i) in (%n) {
+    tir.block "b" (%v = spatial %i in %n) {
+      %end = arith.addi %v, %c4 : index
+      tir.writes %X[%v to %end]
+      tir.for (%j) in (%c5) {
+        %p = arith.addi %v, %j : index
+        tir.store %s, %X[%p]
+      }
+    }
+  }
+}

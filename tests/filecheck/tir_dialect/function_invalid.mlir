@@ -147,3 +147,60 @@ tir.prim_func @prim_func_c6[%n](%X: !tir.buffer<[2, n], f32>) {
   %end = tir.dim n + 4
   %V = tir.match_buffer %X[%c1, %n to %end] : !tir.buffer<[4], f32>
 }
+
+// -----
+
+// The part that a view takes begins too late to have four elements of two bytes.
+// CHECK: 'tir.prim_func' op has a 'tir.view' of %X, which reaches 2 * n, expected less than 2 * n
+tir.prim_func @prim_func_c6[%n in [2, 100]](%X: !tir.buffer<[n], f32>) {
+  %start = tir.dim 2 * n - 3
+  %V = tir.view %X at %start : !tir.buffer<[4], i16>
+}
+
+// -----
+
+// Every iteration adds to one element.
+// CHECK: 'tir.prim_func' op has a parallel loop whose iterations store to the same element of %Y (line
+tir.prim_func @prim_func_c7[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[1], f32>) {
+  %c0 = arith.constant 0 : index
+  tir.for parallel (%i) in (%n) {
+    %x = tir.load %X[%i]
+    %y = tir.load %Y[%c0]
+    %s = arith.addf %x, %y : f32
+    tir.store %s, %Y[%c0]
+  }
+}
+
+// -----
+
+// The first four iterations are of one row.
+// CHECK: 'tir.prim_func' op has a parallel loop whose iterations store to the same element of %Y
+tir.prim_func @prim_func_c7[%n](%X: !tir.buffer<[n, 4], f32>, %Y: !tir.buffer<[n], f32>) {
+  %c4 = arith.constant 4 : index
+  %e = tir.dim 4 * n
+  tir.for parallel (%f) in (%e) {
+    %i = arith.floordivsi %f, %c4 : index
+    %j = arith.remsi %f, %c4 : index
+    %x = tir.load %X[%i, %j]
+    tir.store %x, %Y[%i]
+  }
+}
+
+// -----
+
+// What a block sums up is not divided among threads, also where a condition cuts the loop off.
+// CHECK: 'tir.prim_func' op has a parallel loop whose iterations store to the same element of %Y
+tir.prim_func @prim_func_c7[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n], f32>) {
+  %e = tir.dim m + 1
+  tir.for (%i) in (%n) {
+    tir.for parallel (%j) in (%e) {
+      %inside = arith.cmpi slt, %j, %m : index
+      tir.block "sum" (%vi = spatial %i in %n, %vj = reduce %j in %m) where %inside {
+        %x = tir.load %X[%vi, %vj]
+        %y = tir.load %Y[%vi]
+        %s = arith.addf %x, %y : f32
+        tir.store %s, %Y[%vi]
+      }
+    }
+  }
+}

@@ -60,3 +60,72 @@ tir.prim_func @empty(%X: !tir.buffer<[0], f32>, %s: f32) {
     tir.store %s, %X[%i]
   }
 }
+
+// Iterations of a parallel loop may differ: in their range, in what they load, in memory of their own, by a condition;
+// one alone shares with nobody.
+
+// CHECK-LABEL: tir.prim_func @parts
+tir.prim_func @parts[%n](%X: !tir.buffer<[4 * n], f32>, %s: f32) {
+  %c4 = arith.constant 4 : index
+  tir.for parallel (%i) in (%n) {
+    %begin = arith.muli %i, %c4 : index
+    %end = arith.addi %begin, %c4 : index
+    tir.for (%j) in (%begin to %end) {
+      tir.store %s, %X[%j]
+    }
+  }
+}
+
+// CHECK-LABEL: tir.prim_func @own_memory
+tir.prim_func @own_memory[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n], f32>) {
+  %c0 = arith.constant 0 : index
+  tir.for parallel (%i) in (%n) {
+    %A = tir.alloc_buffer : !tir.buffer<[1], f32>
+    tir.for (%j) in (%m) {
+      tir.block "sum" (%vi = opaque %i in %n, %vj = reduce %j in %m) {
+        %x = tir.load %X[%vi, %vj]
+        tir.store %x, %A[%c0]
+      }
+    }
+    %a = tir.load %A[%c0]
+    tir.store %a, %Y[%i]
+  }
+}
+
+// CHECK-LABEL: tir.prim_func @one_iteration
+tir.prim_func @one_iteration[%n](%I: !tir.buffer<[n], i64>, %X: !tir.buffer<[4], f32>, %s: f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  tir.for parallel (%t) in (%c1) {
+    tir.store %s, %X[%c0]
+  }
+  tir.for parallel (%i) in (%n) {
+    %first = arith.cmpi eq, %i, %c0 : index
+    tir.if %first {
+      tir.store %s, %X[%c0]
+    }
+    %k = tir.load %I[%i]
+    %j = arith.index_cast %k : i64 to index
+    tir.store %s, %X[%j]
+  }
+}
+
+// A block may declare more than it touches, and what a condition guards.
+
+// CHECK-LABEL: tir.prim_func @declared
+tir.prim_func @declared[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+  %c1 = arith.constant 1 : index
+  %c0 = arith.constant 0 : index
+  tir.for (%i) in (%n) {
+    tir.block "b" (%v = spatial %i in %n) {
+      tir.reads %X[%v]
+      tir.writes %Y[%c0 to %n]
+      %next = arith.addi %v, %c1 : index
+      %inside = arith.cmpi slt, %next, %c0 : index
+      tir.if %inside {
+        %x = tir.load %X[%next]
+        tir.store %x, %Y[%v]
+      }
+    }
+  }
+}

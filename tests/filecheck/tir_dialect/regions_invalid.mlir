@@ -53,3 +53,15 @@ tir.prim_func @writes_c1[%n](%X: !tir.buffer<[n], f32>) {
 tir.prim_func @writes_c2[%n](%X: !tir.buffer<[n], f32>) {
   tir.writes %X[%n]
 }
+
+// -----
+
+// CHECK: 'tir.match_buffer' op expected 8 elements in dimension 1 of %X, got 16
+tir.prim_func @match_buffer_c4[%n](%X: !tir.buffer<[n, 8 * n + 8], f32>) {
+  %c8 = arith.constant 8 : index
+  tir.for (%i) in (%n) {
+    %begin = arith.muli %i, %c8 : index
+    %end = arith.addi %begin, %c8 : index
+    %V = tir.match_buffer %X[%i, %begin to %end] : !tir.buffer<[16], f32>
+  }
+}

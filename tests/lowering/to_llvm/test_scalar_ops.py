@@ -76,33 +76,19 @@ DIVISIONS = ["divsi", "remsi", "floordivsi", "ceildivsi", "divui", "remui", "cei
 @pytest.mark.parametrize("type_", INTEGERS)
 @pytest.mark.parametrize("op", DIVISIONS)
 def test_integer_division(op: str, type_: str, loop: str, same_as_interpreter):
+    """What is divided by 0 gives 0, the smallest integer by -1 itself; nothing traps."""
     text = elementwise(f"%r = arith.{op} %x0, %x1 : {type_}", [type_, type_], type_, loop)
     x, y = integer_values(INTEGERS[type_], 3), integer_values(INTEGERS[type_], 4)
-    y[y == 0] = 7
-    y[(y == -1) & (x == np.iinfo(x.dtype).min)] = -7
+    x[:2], y[:4] = np.iinfo(x.dtype).min, (-1, 0, 0, 0)
     same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
 
 
-@pytest.mark.parametrize("divisor", [1, -1, 2, -2, 3, -3, 8, 100])
+@pytest.mark.parametrize("divisor", [0, 1, -1, 2, -2, 3, -3, 8, 100])
 @pytest.mark.parametrize("op", DIVISIONS)
 def test_division_by_constants(op: str, divisor: int, same_as_interpreter):
     op = f"%c = arith.constant {divisor} : i32\n    %r = arith.{op} %x0, %c : i32"
     x = integer_values(np.int32, 5)
-    x[x == np.iinfo(np.int32).min] = 5
     same_as_interpreter(elementwise(op, ["i32"], "i32", "serial"), [x, np.zeros_like(x)], {})
-
-
-@pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("op", DIVISIONS)
-def test_division_never_traps(op: str, loop: str, tir, native_call):
-    from lowering.codegen.cache import NO_CACHE
-    from lowering.codegen.kernels import compile_prim_funcs
-
-    module = tir(elementwise(f"%r = arith.{op} %x0, %x1 : i32", ["i32", "i32"], "i32", loop))
-    x = np.full(COUNT, np.iinfo(np.int32).min, np.int32)
-    y = np.array([0, -1] * COUNT, np.int32)[:COUNT]
-    kernels = compile_prim_funcs(module, cache=NO_CACHE)
-    assert native_call(kernels, next(iter(module.ops)), [x, y, np.zeros_like(x)], {}) == 0
 
 
 @pytest.mark.parametrize("loop", LOOPS)
@@ -229,7 +215,6 @@ def test_integer_math(op: str, type_: str, loop: str, same_as_interpreter):
 @pytest.mark.parametrize("loop", LOOPS)
 def test_integer_power(loop: str, same_as_interpreter):
     x, y = integer_values(np.int32, 7), integer_values(np.int32, 8, -3, 9)
-    x[x == 0] = 2
     text = elementwise("%r = math.ipowi %x0, %x1 : i32", ["i32", "i32"], "i32", loop)
     same_as_interpreter(text, [x, y, np.zeros_like(x)], {})
 

@@ -323,7 +323,14 @@ def test_select_and_index_arithmetic():
     assert list(out) == [0, -1, -2, 3, -4, -5, 6]
 
 
-def test_division_by_zero_raises():
-    one, zero = np.ones(1, np.int32), np.zeros(1, np.int32)
-    with pytest.raises(ZeroDivisionError):
-        binary("%z = arith.divsi %x, %y : i32", one, zero, "i32")
+@pytest.mark.parametrize("name", ["i8", "i64"])
+def test_what_numpy_says_of_division_by_zero_and_overflow(name):
+    low = np.iinfo(SIGNED[name]).min
+    x, y = np.array([5, -5, low, 0, low], SIGNED[name]), np.array([0, 0, 0, 0, -1], SIGNED[name])
+    with np.errstate(all="ignore"):
+        quotients, rests = x // y, x % y
+    for op in ("divsi", "floordivsi", "ceildivsi"):
+        assert_same(binary(f"%z = arith.{op} %x, %y : {name}", x, y, name), quotients)
+    assert_same(binary(f"%z = arith.remsi %x, %y : {name}", x, y, name), rests)
+    for op in ("divui", "remui", "ceildivui"):
+        assert_same(binary(f"%z = arith.{op} %x, %y : {name}", x[:4], y[:4], name), np.zeros(4))
