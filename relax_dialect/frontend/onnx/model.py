@@ -17,6 +17,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 
 from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
 from relax_dialect.frontend.onnx.errors import OnnxImportError, Refusal
+from relax_dialect.frontend.onnx.registry import MICROSOFT
 
 OLDEST_OPSET = 1
 """Of the nodes of versions before 7, `legacy.py` says which are imported."""
@@ -33,8 +34,13 @@ CHECK_ERRORS = (onnx.checker.ValidationError, onnx.defs.SchemaError, EncodeError
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
-UNCHECKED = frozenset({"LayerNormalization", "SimplifiedLayerNormalization"})
-"""Operators that ONNX Runtime writes into the default domain, where the standard has them not at all or not yet."""
+UNCHECKED = frozenset({"LayerNormalization", "SimplifiedLayerNormalization", "GroupNormalization"})
+"""Operators that the checker refuses in versions where they are used: ONNX Runtime writes the first two into the
+default domain, where the standard has them not at all or not yet; the third changed its meaning later on.
+"""
+
+IMPLIED = {MICROSOFT: 1}
+"""Versions of domains that models need not name, as ONNX Runtime does not ask for them."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,8 @@ class Model:
 
 def opsets(imports: Any) -> dict[str, int]:
     """The version of each domain, the default one under the empty name."""
-    return {"" if each.domain in DEFAULT_DOMAINS else each.domain: int(each.version) for each in imports}
+    named = {"" if each.domain in DEFAULT_DOMAINS else each.domain: int(each.version) for each in imports}
+    return IMPLIED | named
 
 
 def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
@@ -107,18 +114,23 @@ def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
 
 
 def _without_elements(model: ModelProto) -> ModelProto:
-    """The model as the checker takes it: large and external data are looked at when they are read, outputs need no
-    shape, and operators that it does not know are of another domain. What is large is never copied.
+    """The model as the checker takes it: large and external data are looked at when they are read, inputs and outputs
+    need no shape, and operators that it does not know are of another domain. What is large is never copied.
     """
-    is_plain = not any(map(_stays_outside, model.graph.initializer)) and all(map(_has_shape, model.graph.output))
+    shaped = all(map(_has_shape, (*model.graph.input, *model.graph.output)))
+    named = {each.domain for each in model.opset_import}
+    has_domains = all(node.domain in named or node.domain not in IMPLIED for node in _nodes(model.graph))
+    is_plain = shaped and has_domains and not any(map(_stays_outside, model.graph.initializer))
     if is_plain and not any(map(_is_unchecked, _nodes(model.graph))):
         return model
     bare = ModelProto()
     _copy_fields(model, bare, "graph")
     _copy_fields(model.graph, bare.graph, "initializer")
-    for output in bare.graph.output:
-        if not _has_shape(output):
-            output.type.tensor_type.shape.SetInParent()
+    for info in (*bare.graph.input, *bare.graph.output):
+        if not _has_shape(info):
+            info.type.tensor_type.shape.SetInParent()
+    for domain in IMPLIED.keys() - named:
+        bare.opset_import.add(domain=domain, version=IMPLIED[domain])
     for tensor in model.graph.initializer:
         if _stays_outside(tensor):
             bare.graph.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=[0], raw_data=b"")
@@ -182,7 +194,7 @@ def _read(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
 def _check_versions(model: Model) -> None:
     newest = onnx.defs.onnx_opset_version()
     version = model.opsets.get("")
-    if not model.opsets:
+    if not model.proto.opset_import:
         raise OnnxImportError("the model is malformed: it does not say which operators it uses (opset_import)")
     if version is not None and not OLDEST_OPSET <= version <= newest:
         raise OnnxImportError(

@@ -12,15 +12,33 @@ from tir_dialect import te
 
 @converts("BatchNormalization")
 def batch_norm(node: Node) -> Result:
-    """Channels scaled by statistics that are given."""
-    if node.integer("training_mode") or any(node.outputs[1:]):
-        raise Refusal("training is not supported")
-    x, scale, bias, mean, variance = (node[index] for index in range(5))
+    """Channels scaled by statistics that are given, or in training by those of the batch."""
+    if node.integer("training_mode"):
+        return _batch_norm_in_training(node)
+    if any(node.outputs[1:]):
+        raise Refusal("outputs of training are asked for without training_mode, which operator sets since 14 have")
+    return _batch_norm(node, node[3], node[4])
+
+
+def _batch_norm(node: Node, mean: Expr, variance: Expr) -> Expr:
+    x, scale, bias = node[0], node[1], node[2]
     if node.rank() == 1:
         return _scaled(node, x, (scale, bias, mean, variance))
     if len({str(each.dtype) for each in (x, scale, bias, mean, variance)}) > 1:
         scale, bias, mean, variance = (op.astype(each, node.dtype()) for each in (scale, bias, mean, variance))
     return op.nn.batch_norm(x, scale, bias, mean, variance, 1, node.number("epsilon", 1e-5))
+
+
+def _batch_norm_in_training(node: Node) -> Result:
+    """With the statistics of the batch, and those that are kept moved towards them."""
+    axes = [0, *range(2, node.rank())]
+    current = [function(op.astype(node[0], node.dtype(3)), axes) for function in (op.mean, op.variance)]
+    share = node.number("momentum", 0.9)
+    moved = [
+        op.add(op.multiply(node[index], node.like(share, index)), op.multiply(new, node.like(1 - share, index)))
+        for index, new in zip((3, 4), current, strict=True)
+    ]
+    return [_batch_norm(node, *current), *moved]
 
 
 def _scaled(node: Node, x: Expr, parameters: tuple[Expr, Expr, Expr, Expr]) -> Expr:

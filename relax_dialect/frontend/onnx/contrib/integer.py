@@ -30,6 +30,12 @@ def matmul_integer_to_float(node: Node) -> Result:
     return _plus(node, op.multiply(product, op.multiply(_one(node[2]), _one(node[3]))), 6)
 
 
+@converts("MatMulInteger16", domain=MICROSOFT)
+def matmul_integer16(node: Node) -> Result:
+    """The product of matrices of 16-bit integers, as `i32`."""
+    return op.matmul(op.astype(node[0], i32), op.astype(node[1], i32))
+
+
 @converts("DynamicQuantizeMatMul", domain=MICROSOFT)
 def dynamic_quantize_matmul(node: Node) -> Result:
     """The product with a quantised matrix of data that are quantised by their greatest and least element."""

@@ -12,7 +12,7 @@ from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
 
 from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
-from tests.relax_dialect.frontend.onnx.models import Array, info, results
+from tests.relax_dialect.frontend.onnx.models import Array, info, model, results, unknown
 from vm_dialect import VirtualMachine
 
 RNG = np.random.default_rng(0)
@@ -182,3 +182,11 @@ def test_what_is_not_supported_is_named():
     imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
     with pytest.raises(OnnxImportError, match="caches that are quantised, or hold a window only"):
         import_model(helper.make_model(graph, opset_imports=imports, ir_version=10))
+
+
+def test_its_version_need_not_be_named():
+    a, b = (RNG.integers(-(1 << 15), 1 << 15, shape).astype(np.int16) for shape in ((3, 4), (4, 5)))
+    node = helper.make_node("MatMulInteger16", ["a", "b"], ["y"], domain="com.microsoft")
+    proto = model([node], [info("a", a), info("b", b)], unknown(["y"], 2))
+    (made,) = results(VirtualMachine(build(import_model(proto)))["main"], a, b)
+    np.testing.assert_array_equal(made, a.astype(np.int32) @ b.astype(np.int32))

@@ -182,3 +182,27 @@ def test_quantised_product():
     node = helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["y"])
     proto = model([node], [info("a", a, ["rows", 4])], unknown(["y"], 2), constants)
     assert_same(run(proto, a), [(a.astype(np.int32) - 120) @ (b.astype(np.int32) - 3)])
+
+
+def test_normalisation_in_training_moves_the_statistics():
+    x, *channels = (RNG.standard_normal(shape).astype(np.float32) for shape in ((2, 3, 4, 5), 3, 3, 3, 3))
+    scale, shift, mean, variance = map(np.abs, channels)
+    node = helper.make_node(
+        "BatchNormalization", ["x", "s", "b", "m", "v"], ["y", "new_m", "new_v"], training_mode=1, momentum=0.7
+    )
+    inputs = [info(name, each) for name, each in zip("xsbmv", (x, scale, shift, mean, variance), strict=True)]
+    proto = model([node], inputs, unknown(["y", "new_m", "new_v"], 4, 1, 1), opset=15)
+    now = x.mean((0, 2, 3), keepdims=True), x.var((0, 2, 3), keepdims=True)
+    y = (x - now[0]) / np.sqrt(now[1] + 1e-5) * scale[:, None, None] + shift[:, None, None]
+    share = np.float32(0.7)
+    moved = [old * share + new.reshape(-1) * (1 - share) for old, new in zip((mean, variance), now, strict=True)]
+    assert_same(run(proto, x, scale, shift, mean, variance), [y, *moved])
+
+
+def test_groups_of_channels_before_their_meaning_changed():
+    x, scale, shift = (RNG.standard_normal(shape).astype(np.float32) for shape in ((2, 4, 3, 5), 2, 2))
+    node = helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], num_groups=2, epsilon=1e-2)
+    proto = model([node], [info("x", x), info("s", scale), info("b", shift)], unknown(["y"], 4), opset=18)
+    parts = x.reshape(2, 2, -1)
+    around = (parts - parts.mean(-1, keepdims=True)) / np.sqrt(parts.var(-1, keepdims=True) + 1e-2)
+    assert_same(run(proto, x, scale, shift), [(around * scale[:, None] + shift[:, None]).reshape(x.shape)])

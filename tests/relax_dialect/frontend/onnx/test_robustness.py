@@ -122,3 +122,10 @@ def test_functions_that_double_are_refused(monkeypatch: pytest.MonkeyPatch):
         proto.functions.append(helper.make_function("own", f"F{at}", ["a"], ["b"], nodes, opsets))
     with pytest.raises(OnnxImportError, match="more than 1000 nodes"):
         import_model(proto)
+
+
+def test_an_input_of_unknown_rank():
+    proto = _model()
+    proto.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(OnnxImportError, match="the rank of the input x is not known"):
+        import_model(proto)
