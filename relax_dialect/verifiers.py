@@ -94,7 +94,7 @@ def dataflow_violation(op: Operation) -> str | None:
     if isinstance(op, DataflowOp):
         return "'relax.dataflow' op holds another 'relax.dataflow'"  # C2
     if (reason := visible_impurity(op)) is not None:
-        return f"'relax.dataflow' op holds '{op.name}', which is impure: it {reason}"  # C1
+        return f"'relax.dataflow' op holds '{op.name}', which is impure: it {reason}; put it outside"  # C1
     if isinstance(op, ClosureOp) and _captures_of_block(op):
         return "'relax.dataflow' op holds a closure that captures a value of the region"  # C3
     return None

@@ -143,6 +143,11 @@ def out_of_bounds(subject: str, symbol: str, low: int, high: int | None) -> str:
     return f"{subject}: expected {symbol} in the range {wanted}, got {{}}"
 
 
+def zero_step(subject: str) -> str:
+    """`ValueError`: a loop that would stay where it is. One integer: its step."""
+    return f"{subject}: expected a number other than 0, got {{}}"
+
+
 def wrong_size(subject: str, expected: int) -> str:
     """`TypeError`: a tuple with another number of fields. One integer: the number it has."""
     plural = "" if expected == 1 else "s"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -14,12 +14,11 @@ from relax_dialect.ops.control_flow import IfOp, YieldOp
 from relax_dialect.ops.loop_header import LoopOp
 from relax_dialect.ops.loops import ForOp, WhileOp
 from relax_dialect.ops.structure import ReturnOp
-from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.erase import erase_static
 from relax_dialect.struct_info.match import match_types
 from relax_dialect.struct_info.subtype import Verdict
-from relax_dialect.struct_info.types import PrimType, TensorType
+from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant, symbol
 from vm_dialect import messages
 from vm_dialect.ops import structure as vm
@@ -95,13 +94,14 @@ def for_(converter: Converter, op: ForOp) -> None:
     """A block that compares the counter, and one that goes back to it with the next."""
     upper = converter.get(op.upper)
     step = converter.size(constant(1)) if op.step is None else _checked_step(converter, op, op.step)
+    goes_on = _condition_of_counter(converter, op, upper, step)
     head = _enter_loop(converter, op, op.body.block, [converter.get(op.lower)])
     counter, carried = head.args[0], head.args[1:]
     converter.set(op.counter, counter)
     # What the last iteration yields is checked too: it is the result.
     _bind_carried(converter, op, op.body.block, carried)
     body, done = converter.new_block(), converter.new_block()
-    converter.emit(vm.IfOp(converter.sizes.apply("lt", counter, upper), body, [], done, []))
+    converter.emit(vm.IfOp(goes_on(counter), body, [], done, []))
     converter.continue_in(body)
     converter.sizes.enter()
     values = convert_region(converter, op.body)
@@ -111,15 +111,31 @@ def for_(converter: Converter, op: ForOp) -> None:
 
 
 def _checked_step(converter: Converter, op: ForOp, step: SSAValue) -> SSAValue:
-    """The step, which has to be positive or the loop would not end."""
+    """The step, which must not be 0 or the loop would not end."""
     register = converter.get(step)
-    known = step.type.value if isinstance(step.type, PrimType) else None
-    if known is None or prover_at(op).less_equal(1, known) is not True:
-        one = converter.size(constant(1))
-        subject = f"{converter.function}: {converter.at('step')}"
-        message = messages.out_of_bounds(subject, "step", 1, None)
-        converter.emit(AssertOp(converter.sizes.apply("ge", register, one), message, [register]))
+    if op.counts_up is None:
+        message = messages.zero_step(f"{converter.function}: {converter.at('step')}")
+        converter.emit(
+            AssertOp(converter.sizes.apply("ne", register, converter.size(constant(0))), message, [register])
+        )
     return register
+
+
+def _condition_of_counter(
+    converter: Converter, op: ForOp, upper: SSAValue, step: SSAValue
+) -> Callable[[SSAValue], SSAValue]:
+    """Tells of a counter whether its iteration runs; what is the same for all of them is computed here."""
+    apply = converter.sizes.apply
+    if op.counts_up is not None:
+        return lambda counter: apply("lt" if op.counts_up else "gt", counter, upper)
+    zero = converter.size(constant(0))
+    up, down = apply("gt", step, zero), apply("lt", step, zero)
+
+    def either(counter: SSAValue) -> SSAValue:
+        below, above = apply("lt", counter, upper), apply("gt", counter, upper)
+        return apply("or", apply("and", up, below), apply("and", down, above))
+
+    return either
 
 
 def _enter_loop(converter: Converter, op: LoopOp, block: Block, leading: Sequence[SSAValue]) -> Block:

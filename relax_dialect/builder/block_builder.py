@@ -184,7 +184,8 @@ class BlockBuilder(ValueEmitter):
         symbol: str | None = None,
         bounds: SymbolBounds | None = None,
     ) -> ForScope:
-        """A loop over `lower`, `lower + step`, ... below `upper`, which carries values from iteration to iteration.
+        """A loop over `lower`, `lower + step`, ... below `upper`, or above it with a negative step, which carries
+        values from iteration to iteration.
 
         Symbols of the carried types that are not visible outside are bound anew in each iteration. With `symbol`, the
         counter is a symbol of the body as well.

@@ -61,7 +61,10 @@ def _provably_empty(op: ForOp) -> bool:
     lower, upper = op.lower.type, op.upper.type
     if not isinstance(lower, PrimType) or not isinstance(upper, PrimType) or lower.value is None or upper.value is None:
         return False
-    return prover_at(op).less_equal(upper.value, lower.value) is True
+    if op.counts_up is None:
+        return prover_at(op).equal(upper.value, lower.value) is True
+    first, last = (lower.value, upper.value) if op.counts_up else (upper.value, lower.value)
+    return prover_at(op).less_equal(last, first) is True
 
 
 def known_truth(value: SSAValue) -> bool | None:

@@ -32,11 +32,11 @@ def while_(frame: Frame, op: WhileOp) -> None:
 
 @runs(ForOp)
 def for_(frame: Frame, op: ForOp) -> None:
-    """The region for each value of the counter; `ValueError` for a step below 1."""
+    """The region for each value of the counter; `ValueError` for a step of 0."""
     counter, upper = frame.get(op.lower), frame.get(op.upper)
     step = 1 if op.step is None else frame.get(op.step)
-    if step < 1:
-        raise ValueError(f"{frame.function}: step{where(op)}: expected step in the range at least 1, got {step}")
+    if step == 0:
+        raise ValueError(f"{frame.function}: step{where(op)}: expected a number other than 0, got 0")
     body = op.body.block
     values: Sequence[Value] = frame.get_all(op.inits)
     while True:
@@ -44,7 +44,7 @@ def for_(frame: Frame, op: ForOp) -> None:
         if op.counter_symbol is not None:
             frame.symbols[op.counter_symbol.data] = counter
         _enter(frame, op, body, values)
-        if counter >= upper:
+        if counter >= upper if step > 0 else counter <= upper:
             break
         values = frame.run_block(body)
         counter += step

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from relax_dialect.interpreter.frame import Frame, runs
@@ -29,20 +31,26 @@ def alloc_tensor(frame: Frame, op: AllocTensorOp) -> None:
 
 @runs(AllocStorageOp)
 def alloc_storage(frame: Frame, op: AllocStorageOp) -> None:
-    """Bytes."""
-    frame.set(op.result, np.full(evaluate(op.size.data, frame.symbols), POISON, np.uint8))
+    """Bytes; `ValueError` for fewer than none."""
+    size = evaluate(op.size.data, frame.symbols)
+    if size < 0:
+        raise ValueError(f"cannot allocate {size} bytes")
+    frame.set(op.result, np.full(size, POISON, np.uint8))
 
 
 @runs(StorageTensorOp)
 def storage_tensor(frame: Frame, op: StorageTensorOp) -> None:
-    """A tensor on bytes of a storage; `ValueError` if it does not fit."""
+    """A tensor on bytes of a storage; `ValueError` if it does not fit or is not aligned."""
     storage: Array = frame.get(op.storage)
     dtype, dims = _dtype(op.result.type), _shape(frame, op.result.type)
-    start = evaluate(op.offset.data, frame.symbols)
-    end = start + int(np.prod(dims, dtype=np.int64)) * dtype.itemsize
-    if end > storage.size:
-        raise ValueError(f"{frame.function}: '{op.name}' expected a storage of {end} bytes, got {storage.size}")
-    frame.set(op.result, storage[start:end].view(dtype).reshape(dims))
+    start, size = evaluate(op.offset.data, frame.symbols), prod(dims) * dtype.itemsize
+    if not 0 <= start <= storage.size - size:
+        place = f"at offset {start} does not fit into a storage of {storage.size} bytes"
+        raise ValueError(f"a tensor of {size} bytes {place}")
+    if rest := start % dtype.itemsize:
+        wanted = f"expected memory aligned to {dtype.itemsize} bytes"
+        raise ValueError(f"alloc_tensor: {wanted}, got remainder {rest}: pass an aligned copy")
+    frame.set(op.result, storage[start : start + size].view(dtype).reshape(dims))
 
 
 def _dtype(info: TensorType) -> np.dtype[np.generic]:

@@ -119,7 +119,7 @@ class WhileOp(LoopOp):
 
 @irdl_op_definition
 class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
-    """Runs its region for `lower`, `lower + step`, ... below `upper`.
+    """Runs its region for `lower`, `lower + step`, ... below `upper`, or above it if the step is negative.
 
     ```mlir
     %r = relax.for %i = %lower to %upper (%acc: !relax.tensor<[4], f32> = %init) {
@@ -129,16 +129,17 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
     %s = relax.for %i as i = %zero to %n step %two (%acc: !relax.object = %init) { ... }
     ```
 
-    With `as i` the counter is also a symbol of the body. Without `step` it is 1; a step below 1 is an error at run
-    time.
+    With `as i` the counter is also a symbol of the body. Without `step` it is 1; a step that turns out to be 0 is an
+    error at run time.
 
     C1: the block has the counter, the symbols and the carried values as arguments.
     C2: the bounds and the step are prims of `i64`.
-    C3: the counter is a symbol only if the lower bound is provably not negative.
+    C3: the counter is a symbol only if it is provably never negative: if neither the lower bound is, where it may count
+    up, nor what follows the upper one, where it may count down.
     C4: the initial values can be carried.
     C5: what the region yields can be carried.
     C6: the results have the carried types, without the loop's symbols.
-    C7: the step is not provably below 1.
+    C7: the step is not provably 0.
     C8: no carried type names the counter, which is another number in the next iteration.
     """
 
@@ -184,6 +185,14 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
     def counter(self) -> BlockArgument:
         """The block argument that is `lower`, `lower + step`, ..."""
         return self.body.block.args[0]
+
+    @property
+    def counts_up(self) -> bool | None:
+        """Whether the step is certainly positive, or certainly negative; `None` if that turns out at run time."""
+        step, prover = self._bound(self.step), prover_at(self)
+        if step is not None and prover.less_equal(1, step) is True:
+            return True
+        return False if step is not None and prover.less_equal(step, -1) is True else None
 
     def block_witnesses(self, block: Block) -> dict[str, BlockArgument]:
         own = {} if self.counter_symbol is None else {self.counter_symbol.data: block.args[0]}
@@ -251,12 +260,16 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
         return value.type.value
 
     def _verify_bounds(self) -> None:
-        first, _, step = (self._bound(value) for value in (self.lower, self.upper, self.step))
-        prover = prover_at(self)
-        if self.counter_symbol is not None and (first is None or prover.less_equal(0, first) is not True):
-            raise VerifyException(
-                f"'relax.for' op counts by a symbol, so expected a lower bound that is provably not negative, "
-                f"got {self.lower.type}"
-            )  # C3
-        if step is not None and prover.less_equal(1, step) is False:
-            raise VerifyException(f"'relax.for' op expected a step of at least 1, got {step}")  # C7
+        first, last, step = (self._bound(value) for value in (self.lower, self.upper, self.step))
+        prover, counts_up = prover_at(self), self.counts_up
+        if step is not None and prover.equal(step, 0) is True:
+            raise VerifyException("'relax.for' op expected a step other than 0, got 0")  # C7
+        if self.counter_symbol is None:
+            return
+        ends = [(first, 0, "a lower bound that is provably not negative", self.lower)] if counts_up is not False else []
+        ends += [(last, -1, "an upper bound that is provably at least -1", self.upper)] if counts_up is not True else []
+        for end, least, expected, value in ends:
+            if end is None or prover.less_equal(least, end) is not True:
+                raise VerifyException(
+                    f"'relax.for' op counts by a symbol, so expected {expected}, got {value.type}"
+                )  # C3

@@ -26,6 +26,7 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, MemoryFreeEffect, MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
 from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim, print_dim_list
 from tir_dialect.dims import Dim, product
@@ -141,7 +142,7 @@ class StorageTensorOp(IRDLOperation):
     ```
 
     C1: shape and dtype are known.
-    C2: where all sizes are numbers, the storage has the bytes.
+    C2: the storage does not provably end before the tensor; what is left open is checked at run time.
     """
 
     name = "relax.storage_tensor"
@@ -158,10 +159,11 @@ class StorageTensorOp(IRDLOperation):
 
     def verify_(self) -> None:
         _verify_allocatable(self, self.result.type)  # C1
-        owner, end = self.storage.owner, self._end.constant_value
-        size = owner.size.data.constant_value if isinstance(owner, AllocStorageOp) else None
-        if end is not None and size is not None and end > size:
-            raise VerifyException(f"'{self.name}' op expected a storage of {end} bytes, got {size}")  # C2
+        owner = self.storage.owner
+        if isinstance(owner, AllocStorageOp) and prover_at(self).less_equal(self._end, owner.size.data) is False:
+            raise VerifyException(
+                f"'{self.name}' op expected a storage of {self._end} bytes, got {owner.size.data}"
+            )  # C2
 
     @property
     def _end(self) -> Dim:

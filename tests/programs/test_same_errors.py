@@ -94,6 +94,22 @@ relax.func @division(%p: !relax.prim<i64>) -> !relax.object {{
   %0 = relax.prim floordiv(7, n)
   relax.return %0
 }}
+tir.prim_func private @copy[%n](%A: !tir.buffer<[n], f32>, %B: !tir.buffer<[n], f32>) {{
+  tir.for (%i) in (%n) {{
+    tir.block "copy" (%v = spatial %i in %n) {{
+      %a = tir.load %A[%v]
+      tir.store %a, %B[%v]
+    }}
+  }}
+}}
+relax.func @storage[%k, %m, %n](%p: !relax.prim<i64, k>, %at: !relax.prim<i64, m>, %x: !relax.tensor<[n], f32>)
+    -> !relax.tensor<[n], f32> impure {{
+  %s = relax.alloc_storage size 4 * k - 16
+  %t = relax.storage_tensor %s at m : !relax.tensor<[n], f32>
+  relax.call_kernel @copy(%x, %t) sizes [n]
+  %0 = relax.add %t, %x
+  relax.return %0
+}}
 relax.func @packed(%x: !relax.object) -> !relax.tensor<[2], f32> impure {{
   %0 = relax.call_packed "tests.same_errors.identity"(%x) : !relax.tensor<[2], f32>
   relax.return %0
@@ -154,6 +170,7 @@ WRONG: dict[str, list[tuple[object, ...]]] = {
     "loop": [(5, 0)],
     "sizes": [(0,), (-1,), (2**31,), (2**62,)],
     "division": [(0,)],
+    "storage": [(3, 0, f32(1)), (6, 8, f32(1)), (6, 0, f32(3)), (6, 2, f32(1))],
     "packed": [(f32(3),), (3,), (None,)],
     "assertion": [(np.array(False), 3)],
 }

@@ -49,7 +49,7 @@ relax.func @dataflow_c1(%f: !relax.func<* -> !relax.object, impure>) -> !relax.o
 // -----
 
 // The caller would see its argument change.
-// CHECK: 'relax.dataflow' op holds 'relax.call_tir_inplace', which is impure: it writes its argument #0, a parameter, which the caller can see
+// CHECK: 'relax.dataflow' op holds 'relax.call_tir_inplace', which is impure: it writes its argument #0, a parameter, which the caller can see; put it outside
 tir.prim_func private @exp[%n](%x: !tir.buffer<[n], f32>) {
 }
 relax.func @dataflow_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object impure {

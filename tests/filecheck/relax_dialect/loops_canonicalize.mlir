@@ -13,6 +13,20 @@ relax.func @empty[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   relax.return %r
 }
 
+// Neither is there from n to n + 2 if one counts down.
+// CHECK-LABEL: relax.func @empty_downwards
+// CHECK-NEXT:    relax.return %x
+relax.func @empty_downwards[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
+  %lower = relax.prim n
+  %upper = relax.prim n + 2
+  %step = relax.prim -2
+  %r = relax.for %i = %lower to %upper step %step (%a: !relax.tensor<[n], f32> = %x) {
+    %0 = relax.add %a, %a
+    relax.yield %0
+  }
+  relax.return %r
+}
+
 // A loop that may run, and one whose first values are still to be checked.
 // CHECK-LABEL: relax.func @stays
 // CHECK:         relax.for

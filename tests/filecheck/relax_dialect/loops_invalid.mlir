@@ -120,6 +120,17 @@ relax.func @for_c3(%n: !relax.prim<i64>) -> !relax.object {
 
 // -----
 
+// CHECK: 'relax.for' op counts by a symbol, so expected an upper bound that is provably at least -1, got !relax.prim<i64>
+relax.func @for_c3(%n: !relax.prim<i64>) -> !relax.object {
+  %s = relax.prim -1
+  relax.for %i as i = %n to %n step %s () {
+    relax.yield
+  }
+  relax.return %n
+}
+
+// -----
+
 // CHECK: 'relax.for' op initial value #0: expected !relax.tensor<*, f32>, got !relax.prim<i64>
 relax.func @for_c4(%n: !relax.prim<i64>) -> !relax.object {
   %r = relax.for %i = %n to %n (%a: !relax.tensor<*, f32> = %n) {
@@ -152,7 +163,7 @@ relax.func @for_c6(%n: !relax.prim<i64>) -> !relax.object {
 
 // -----
 
-// CHECK: 'relax.for' op expected a step of at least 1, got 0
+// CHECK: 'relax.for' op expected a step other than 0, got 0
 relax.func @for_c7(%n: !relax.prim<i64>) -> !relax.object {
   %s = relax.prim 0
   relax.for %i = %n to %n step %s () {

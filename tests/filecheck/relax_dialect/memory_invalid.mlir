@@ -33,6 +33,15 @@ relax.func @storage_tensor_c2() -> !relax.object impure {
 
 // -----
 
+// CHECK: 'relax.storage_tensor' op expected a storage of 4 * n + 64 bytes, got 4 * n
+relax.func @storage_tensor_c2[%n](%x: !relax.tensor<[n], f32>) -> !relax.object impure {
+  %s = relax.alloc_storage size 4 * n
+  %0 = relax.storage_tensor %s at 64 : !relax.tensor<[n], f32>
+  relax.return %x
+}
+
+// -----
+
 // A size is a type's equal: its symbols need a witness.
 // CHECK: 'relax.alloc_storage' op property size uses symbol n, which nothing binds
 relax.func @unbound() -> !relax.object impure {

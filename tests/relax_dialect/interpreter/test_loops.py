@@ -77,24 +77,53 @@ relax.func @main[%n](%x: !relax.tensor<[n], f32>, %at: !relax.prim<i64>) -> !rel
 }
 """
 
-
-@pytest.mark.parametrize(
-    ("count", "step", "expected"), [(0, 1, 0), (1, 1, 1), (5, 1, 9), (5, 2, 9), (6, 4, 9), (3, 9, 1)]
-)
-def test_counter(count: int, step: int, expected: int):
-    assert run_everywhere(COUNT, "main", [count, step]) == expected
+DIRECTIONS = """
+relax.func @counters(%lower: !relax.prim<i64>, %upper: !relax.prim<i64>, %step: !relax.prim<i64>) -> !relax.object {
+  %none = relax.tuple()
+  %r = relax.for %i = %lower to %upper step %step (%a: !relax.object = %none) {
+    %0 = relax.tuple(%a, %i)
+    relax.yield %0
+  }
+  relax.return %r
+}
+relax.func @reversed[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[_], f32> {
+  %last = relax.prim n - 1
+  %before = relax.prim -1
+  %zero = relax.shape [0]
+  %none = relax.zeros %zero dtype = f32
+  %r = relax.for %i as i = %last to %before step %before [%m](%a: !relax.tensor<[m], f32> = %none) {
+    %0 = relax.strided_slice %x axes = [0] begin = [i] end = [i + 1]
+    %1 = relax.concat %a, %0 axis = 0
+    relax.yield %1
+  }
+  relax.return %r
+}
+"""
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_million_iterations(mode: str):
-    assert runner(parse_module(COUNT), "main", mode)(1_000_000, 1) == 1_999_999
+    count = runner(parse_module(COUNT), "main", mode)
+    assert count(1_000_000, 1) == 1_999_999
+    assert [count(*each) for each in ((0, 1), (1, 1), (5, 1), (5, 2), (6, 4), (3, 9))] == [0, 1, 9, 9, 9, 1]
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("step", [0, -1])
-def test_a_step_that_leads_nowhere(mode: str, step: int):
-    with pytest.raises(ValueError, match=r"expected step in the range at least 1, got (0|-1)"):
-        runner(parse_module(COUNT), "main", mode)(5, step)
+def test_both_directions(mode: str):
+    function = runner(parse_module(DIRECTIONS), "counters", mode)
+    for bounds in ((0, 5, 2), (5, 0, -2), (5, -1, -3), (0, 5, -1), (5, 0, 1), (3, 3, -1), (-9, -3, 5), (-3, -9, -5)):
+        found: Any = ()
+        for counter in range(*bounds):
+            found = (found, counter)
+        assert function(*bounds) == found, bounds
+    with pytest.raises(ValueError, match=r"counters: step at <text>:4:3: expected a number other than 0, got 0"):
+        function(0, 5, 0)
+
+
+@pytest.mark.parametrize("size", [0, 1, 4])
+def test_a_symbol_that_counts_down(size: int):
+    x = np.arange(size, dtype=np.float32)
+    np.testing.assert_array_equal(run_everywhere(DIRECTIONS, "reversed", [x]), x[::-1])
 
 
 @pytest.mark.parametrize("count", [-3, 0, 1, 100])
