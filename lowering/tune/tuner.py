@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
@@ -68,9 +68,10 @@ def tune(
 ) -> Report:
     """Searches a faster schedule for every kernel that `entry` calls with these arguments; remembers what it finds.
 
-    Each kernel is measured on the sizes it was called with, by default and under up to `trials` choices; a choice
-    counts if it gives the same values and takes less time. `database` is the user's unless one is given; later builds
-    consult it. `progress` gets a bar.
+    Each kernel is measured on the sizes it was called with, by default, as a search before this one found, and under up
+    to `trials` choices; a choice counts if it gives the same values and takes less time. `database` is the user's
+    unless one is given; later builds consult it. What is found for a kernel is in it before the next one is searched,
+    so that a search may be ended at any time and goes on with another `seed`. `progress` gets a bar.
 
     Raises what `build` raises for the module, and `OSError` or `ValueError` if the database cannot be used.
     """
@@ -84,14 +85,15 @@ def tune(
     tried = 0
     bar = ProgressBar(progress, "kernels")
     for number, (name, group) in enumerate(groups.items()):
-        search = _Search(Bench(group, calls[name], target), target, name)
+        key = kernel_key(group, target)
+        search = _Search(Bench(group, calls[name], target), target, name, database.lookup(key))
         for count, _ in enumerate(search.run(trials, seed), start=1):
             bar.show(number + count / trials, len(groups), name)
             tried += 1
         if search.record is not None:
             found[name] = search.record
+            database.add({key: search.record})
     bar.close()
-    database.add({kernel_key(groups[name], target): record for name, record in found.items()})
     return Report(found, len(groups), tried)
 
 
@@ -105,10 +107,12 @@ def _by_kernel(calls: Mapping[Call, int]) -> dict[str, Counter[Call]]:
 class _Search:
     """The best choice for one kernel so far."""
 
-    def __init__(self, bench: Bench, target: Target, name: str):
+    def __init__(self, bench: Bench, target: Target, name: str, known: Choice | None):
+        """`known` is tried before all others."""
         self.bench = bench
         self.target = target
         self.name = name
+        self.known = () if known is None else (known,)
         self.record: Record | None = None
 
     def run(self, trials: int, seed: int) -> Iterable[Choice]:
@@ -116,7 +120,7 @@ class _Search:
         default = self.bench.compile(None)
         expected = self.bench.results(default)
         least = self.bench.seconds(default)
-        for choice in islice(candidates(self.bench.group[0], self.target, seed), trials):
+        for choice in chain(self.known, islice(candidates(self.bench.group[0], self.target, seed), trials)):
             try:
                 function = self.bench.compile(choice)
             except (ScheduleError, DiagnosticException, CodegenError):

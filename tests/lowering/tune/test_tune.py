@@ -132,6 +132,28 @@ def test_what_is_not_faster_is_not_kept(tmp_path: Path, monkeypatch: pytest.Monk
     assert not kept.records()
 
 
+def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What was found for the kernels before is kept, and what is found later is measured against it."""
+    path, seconds = tmp_path / "t.json", iter([1.0, *(2.0**-n for n in range(6))])
+
+    def measured(self: Bench, function: object) -> float:
+        value = next(seconds, None)
+        if value is None:
+            raise KeyboardInterrupt
+        return value
+
+    monkeypatch.setattr(Bench, "seconds", measured)
+    with pytest.raises(KeyboardInterrupt):
+        tune(parse_module(SQUARE), arrays(4), trials=2, database=TuningDatabase(path), progress=None)
+    (kept,) = TuningDatabase(path).records().values()
+    turns = iter([1.0, 1.0, 0.25] + [1.0] * 100)
+    monkeypatch.setattr(Bench, "seconds", lambda self, function: next(turns))
+    tune(parse_module(SQUARE), arrays(4), trials=2, database=TuningDatabase(path), progress=None)
+    (again,) = TuningDatabase(path).records().values()
+    assert again.choice == kept.choice
+    assert again.seconds == 0.25
+
+
 def test_what_gives_other_values_is_not_kept(
     tmp_path: Path, everything_is_faster: None, monkeypatch: pytest.MonkeyPatch
 ):
