@@ -79,10 +79,9 @@ def _with_layout(
         shape = [*shape, constant(lanes)]
         offset = offset * lanes
         strides = None if strides is None else [*(stride * lanes for stride in strides), constant(1)]
+    scope = _scope(reader, given.get("scope"))
     try:
-        return BufferType(
-            shape, dtype, strides=strides or None, offset=offset, scope=_scope(reader, given.get("scope")), align=align
-        )
+        return BufferType(shape, dtype, strides=strides or None, offset=offset, scope=scope, align=align)
     except ValueError as error:
         reader.fail(given.node, str(error))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import struct
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TypeVar
 
 from xdsl.dialects import arith
@@ -20,6 +19,7 @@ from relax_dialect.frontend.tvmscript.scope import Scope
 from relax_dialect.frontend.tvmscript.static import StaticReader, describe
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, logical_and, logical_not, logical_or
 from relax_dialect.frontend.tvmscript.tir_lanes import lane_by_lane
+from relax_dialect.frontend.tvmscript.tir_operators import COMPARISONS, EAGER, OPERATORS, scalar_function
 from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Pointer, Region, Vector, pointer_to
 from relax_dialect.frontend.tvmscript.tir_vectors import as_vector
@@ -27,7 +27,6 @@ from tir_dialect import te
 from tir_dialect.dims import Dim, constant
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_float
-from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.emit.scalar import Names, ScalarEmitter, emit_dim
 from tir_dialect.te.emit.signs import Signs
 from tir_dialect.te.expr import INDEX, DType
@@ -46,31 +45,6 @@ BUILD_ERRORS = (
     struct.error,
 )
 """What `te` and op classes raise for a program that is wrong."""
-
-_OPERATORS: dict[type[ast.operator], str] = {
-    ast.Add: "Add",
-    ast.Sub: "Sub",
-    ast.Mult: "Mul",
-    ast.FloorDiv: "FloorDiv",
-    ast.Mod: "FloorMod",
-    ast.Pow: "pow",
-    ast.LShift: "shift_left",
-    ast.RShift: "shift_right",
-    ast.BitAnd: "bitwise_and",
-    ast.BitOr: "bitwise_or",
-    ast.BitXor: "bitwise_xor",
-}
-_EAGER = {"if_then_else": "Select"}
-"""Functions that choose before they evaluate; vectors have been read when they choose."""
-
-_COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "EQ",
-    ast.NotEq: "NE",
-    ast.Lt: "LT",
-    ast.LtE: "LE",
-    ast.Gt: "GT",
-    ast.GtE: "GE",
-}
 
 
 class TirExpressionReader(StaticReader):
@@ -113,7 +87,7 @@ class TirExpressionReader(StaticReader):
             return super().binary(node, left, right)
         if isinstance(node.op, ast.Div):
             return self.apply(node, "Divide", left, right)
-        name = _OPERATORS.get(type(node.op))
+        name = OPERATORS.get(type(node.op))
         if name is None:
             self.fail(node, f"the operator {type(node.op).__name__} has no meaning between scalars")
         return self.apply(node, name, left, right)
@@ -134,7 +108,7 @@ class TirExpressionReader(StaticReader):
     def compare(self, node: ast.Compare, kind: ast.cmpop, left: object, right: object) -> object:
         if (found := evaluator.compare(kind, left, right)) is not None:
             return found
-        name = _COMPARISONS.get(type(kind))
+        name = COMPARISONS.get(type(kind))
         if name is None:
             self.fail(node, "expected one of == != < <= > >=")
         return self.apply(node, name, left, right)
@@ -161,7 +135,7 @@ class TirExpressionReader(StaticReader):
         rows = [as_vector(self, node, each) for each in operands]
         if any(row is not None for row in rows):
             lanes = [each if row is None else row for row, each in zip(rows, operands, strict=True)]
-            return lane_by_lane(self, node, scalar_function(_EAGER.get(name, name)), lanes)
+            return lane_by_lane(self, node, scalar_function(EAGER.get(name, name)), lanes)
         scalars = [self.scalar_operand(node, each) for each in operands]
         return self.emit(node, lambda: scalar_function(name)(*scalars))
 
@@ -311,29 +285,3 @@ class TirExpressionReader(StaticReader):
 
 def _is_static(value: object) -> bool:
     return evaluator.is_number(value) or isinstance(value, Dim)
-
-
-def scalar_function(name: str) -> Callable[..., Scalar]:
-    """The function of `T` on scalars, or what an operator means."""
-    if name.startswith("cast:"):
-        return partial(_cast, to_dtype(name.removeprefix("cast:")))
-    return _OPERATOR_FUNCTIONS.get(name) or FUNCTIONS[name]
-
-
-def _cast(dtype: DType, value: Scalar | Dim | float) -> Scalar:
-    return converted(value, dtype)
-
-
-def _divide(*values: Scalar | Dim | float) -> Scalar:
-    one, other = promoted(*values)
-    return one / other
-
-
-def _negative(value: Scalar | Dim | float) -> Scalar:
-    return -promoted(value)[0]
-
-
-_OPERATOR_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
-    "Divide": _divide,
-    "Negative": _negative,
-}

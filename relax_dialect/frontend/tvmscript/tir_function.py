@@ -18,7 +18,9 @@ from relax_dialect.frontend.tvmscript.signature import as_attributes, read_dicti
 from relax_dialect.frontend.tvmscript.static import StaticReader
 from relax_dialect.frontend.tvmscript.tir_blocks import drop_inferable_regions
 from relax_dialect.frontend.tvmscript.tir_buffers import bind_buffer
+from relax_dialect.frontend.tvmscript.tir_cells import assigned_often
 from relax_dialect.frontend.tvmscript.tir_expressions import BUILD_ERRORS
+from relax_dialect.frontend.tvmscript.tir_inline import Inline
 from relax_dialect.frontend.tvmscript.tir_jumps import RETURN, jump_of, returned_value
 from relax_dialect.frontend.tvmscript.tir_parameters import (
     Parameter,
@@ -58,6 +60,8 @@ class PrimFunctionReader:
     def __post_init__(self) -> None:
         outermost = {name: self.constants.find(name) for name in self.constants.names()}
         self._reader = TirStatementReader(self.source, self.aliases, Scope(outermost), self.program)
+        inlined = [each.node for each in outermost.values() if isinstance(each, Inline)]
+        self._rebound = assigned_often([self.node, *inlined])
 
     @property
     def op(self) -> PrimFuncOp:
@@ -96,6 +100,7 @@ class PrimFunctionReader:
         reader = self._reader
         self._bind(reader, self.op)
         reader.block = self.op.body.block
+        reader.rebound = self._rebound
         reader.jumps.prepare(self.node, self._body)
         reader.body(self._body)
 
@@ -136,6 +141,8 @@ class PrimFunctionReader:
     def _declares(self, reader: StaticReader, statement: ast.stmt) -> bool:
         """Makes the dimensions that a statement declares known; false if it is another statement."""
         if isinstance(statement, ast.AnnAssign):
+            if isinstance(statement.target, ast.Name) and statement.target.id in self._rebound:
+                return False
             target, value = statement.target, statement.value
             value = ast.copy_location(ast.Call(statement.annotation, [], []), statement) if value is None else value
         elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:

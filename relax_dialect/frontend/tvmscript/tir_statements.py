@@ -18,15 +18,17 @@ from relax_dialect.frontend.tvmscript.names import Aliases, dotted
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scope import Scope, Unbound
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
-from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, allocate, allocate_pointer
+from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, alloc, allocate, allocate_pointer, read_dims
+from relax_dialect.frontend.tvmscript.tir_cells import assign, new_cell, whole_of
 from relax_dialect.frontend.tvmscript.tir_control import CONTROL
+from relax_dialect.frontend.tvmscript.tir_effects import read_effect
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.tir_inline import Inline, expand, read_inline
 from relax_dialect.frontend.tvmscript.tir_jumps import Jumps, jump_of
 from relax_dialect.frontend.tvmscript.tir_masks import store_row
 from relax_dialect.frontend.tvmscript.tir_promotion import converted
 from relax_dialect.frontend.tvmscript.tir_scopes import read_scope
-from relax_dialect.frontend.tvmscript.tir_values import Buffer, Handle, Place, Region
+from relax_dialect.frontend.tvmscript.tir_values import Buffer, Cell, Handle, Place, Region
 from relax_dialect.frontend.tvmscript.tir_vectors import as_vector, store_vector
 from relax_dialect.frontend.tvmscript.tir_views import declare, match_region
 from tir_dialect.dims import Dim
@@ -35,6 +37,7 @@ from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.types import BufferType
 
 _ALLOCATIONS = frozenset({"alloc_buffer", "sblock_alloc_buffer", "alloc_local", "block_alloc_buffer"})
 
@@ -46,6 +49,8 @@ class TirStatementReader(TirExpressionReader):
         super().__init__(source, aliases, scope)
         self.program = program
         self.jumps = Jumps(self)
+        self.rebound: frozenset[str] = frozenset()
+        """The names that are assigned more than once."""
         self.extents: dict[str, tuple[Place, Place]] = {}
         """First value and number of values of the loop variables that are visible."""
 
@@ -108,7 +113,7 @@ class TirStatementReader(TirExpressionReader):
             case ast.With():
                 read_scope(self, node)
             case ast.Expr():
-                self._effect(node.value)
+                read_effect(self, node.value)
             case ast.FunctionDef() if (inline := read_inline(self, node)) is not None:
                 self.scope.bind(node.name, inline)
             case ast.Pass():
@@ -128,17 +133,19 @@ class TirStatementReader(TirExpressionReader):
             case ast.Subscript():
                 self._store(target, self.value(value))
             case ast.Name():
-                self.scope.bind(target.id, self.named(target.id, value))
+                self.bind(node, target.id, self.named(target.id, value))
             case ast.Tuple() | ast.List():
                 self._unpack(node, target.elts, value)
             case _:
                 self.fail(target, "expected a name, or an element of a buffer")
 
     def _unpack(self, node: ast.AST, targets: Sequence[ast.expr], value: ast.expr) -> None:
-        """`a, b = x, y`, or the elements of a tuple such as a shape."""
-        if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(targets):
-            for one, other in zip(targets, value.elts, strict=True):
-                self._assign(node, one, other)
+        """`a, b = x, y`, or the elements of a tuple such as a shape; all are evaluated before one is assigned."""
+        names = [each.id for each in targets if isinstance(each, ast.Name)]
+        if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(targets) == len(names):
+            found = [self.named(name, other) for name, other in zip(names, value.elts, strict=True)]
+            for name, each in zip(names, found, strict=True):
+                self.bind(node, name, each)
             return
         items = items_of(self.value(value))
         if items is None or len(items) != len(targets):
@@ -146,7 +153,12 @@ class TirStatementReader(TirExpressionReader):
         for target, item in zip(targets, items, strict=True):
             if not isinstance(target, ast.Name):
                 self.fail(target, "expected a name")
-            self.scope.bind(target.id, item)
+            self.bind(node, target.id, item)
+
+    def bind(self, node: ast.AST, name: str, value: object) -> None:
+        """Gives a name a value, or writes the value to the memory that the name stands for."""
+        if not assign(self, node, name, value):
+            self.scope.bind(name, value)
 
     def named(self, name: str, node: ast.expr) -> object:
         """What a name is bound to: a buffer, memory, or a scalar that is evaluated here."""
@@ -196,7 +208,7 @@ class TirStatementReader(TirExpressionReader):
         if not isinstance(node.target, ast.Name):
             self.fail(node.target, "expected a name")
         if node.value is None:
-            self._assign(node, node.target, ast.copy_location(ast.Call(node.annotation, [], []), node))
+            self._declared(node, node.target.id)
             return
         if declarations(self.aliases, node.target, node.value):
             self._assign(node, node.target, node.value)
@@ -208,7 +220,19 @@ class TirStatementReader(TirExpressionReader):
             operand: Scalar | Dim | float = found
             scalar = self.emit(node, lambda: converted(operand, lookup(dtype).type))
             found = self._kept(node, scalar, node.target.id)
-        self.scope.bind(node.target.id, found)
+            self.bind(node, node.target.id, found)
+        else:
+            self.scope.bind(node.target.id, found)
+
+    def _declared(self, node: ast.AnnAssign, name: str) -> None:
+        """`x: T.int32`, which is assigned later, or `v: T.float32[4]`, memory."""
+        if isinstance(node.annotation, ast.Subscript):
+            kind = BufferType(read_dims(self, node.annotation.slice, implicit=False), self.dtype(node.annotation.value))
+            self.scope.bind(name, alloc(self, node, kind, name))
+        elif name in self.rebound:
+            self.scope.bind(name, new_cell(self, node, name, lookup(self.dtype(node.annotation)).type))
+        else:
+            self._assign(node, node.target, ast.copy_location(ast.Call(node.annotation, [], []), node))
 
     def _augmented(self, node: ast.AugAssign) -> None:
         target = node.target
@@ -217,7 +241,7 @@ class TirStatementReader(TirExpressionReader):
         if isinstance(target, ast.Subscript):
             self._store(target, result)
         elif isinstance(target, ast.Name):
-            self.scope.bind(target.id, self._kept(node, result, target.id))
+            self.bind(node, target.id, self._kept(node, result, target.id))
         else:
             self.fail(target, "expected a name, or an element of a buffer")
 
@@ -241,37 +265,14 @@ class TirStatementReader(TirExpressionReader):
         *indices, stored = self.values(node, *place.operands, scalar)
         self.block.add_op(self.emit(node, lambda: StoreOp(stored, owner.value, indices)))
 
-    # Effects
+    # Expressions
 
-    def _effect(self, node: ast.expr) -> None:
-        if isinstance(node, ast.Constant):
-            return
-        if not isinstance(node, ast.Call):
-            self.fail(node, "expected a call; a value that nothing uses is no statement")
-        name = self.aliases.name_in("tir", node.func)
-        match name:
-            case "evaluate":
-                inner = Arguments(self.source, node, "T.evaluate", "value").require("value")
-                value = self.value(inner)
-                if isinstance(value, Scalar):
-                    self.values(node, value)
-            case "bind":
-                var = Arguments(self.source, node, "T.bind", "value type_annotation var").get("var")
-                if not isinstance(var, ast.Name):
-                    self.fail(node, "expected a name to bind: x = T.bind(value)")
-                self.scope.bind(var.id, self.named(var.id, node))
-            case "func_attr" | "attr" | "assume":
-                # hints such as pragmas do not change what the function computes
-                pass
-            case "reads" | "writes" | "where" | "sblock_attr" | "block_attr":
-                self.fail(node, f"T.{name} belongs into a block")
-            case _:
-                self._called(node)
-
-    def _called(self, node: ast.Call) -> None:
-        value = self.value(node)
-        if isinstance(value, Scalar):
-            self.values(node, value)
+    def name(self, node: ast.Name) -> object:
+        found = super().name(node)
+        if not isinstance(found, Cell):
+            return found
+        place = whole_of(found)
+        return place if place.is_vector else self.load(node, place)
 
     def call(self, node: ast.Call) -> object:
         from relax_dialect.frontend.tvmscript.tir_prim_calls import call_prim_func, callee_of

@@ -45,6 +45,13 @@ class Buffer:
         return Buffer(value, te.Tensor(name, kind.shape, lookup(kind.dtype).type), lanes)
 
 
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A name that the text assigns more than once: memory of its own for a scalar or vector."""
+
+    buffer: Buffer
+
+
 @dataclass(frozen=True)
 class Declared:
     """What a text declares a buffer to be: its type, and the lanes of its elements if they are vectors."""
