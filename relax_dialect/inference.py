@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NoReturn, TypeVar
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntegerAttr, IntegerType, StringAttr, UnitAttr, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 from xdsl.utils.exceptions import VerifyException
@@ -150,6 +150,15 @@ class Inference:
                 self.fail(f"expected operands of one dtype, got {common} and {dtype}; convert with 'relax.astype'")
             common = common or dtype
         return common
+
+    def product_dtype(self) -> Attribute | None:
+        """The dtype of sums of products of two operands: `out_dtype`, with which integers may differ, or their own."""
+        given = None if self.get("out_dtype", Attribute) is None else self.dtype("out_dtype")
+        integers = all(Domain.INTEGER.admits(self.tensor(index).dtype or i32) for index in (0, 1))
+        if given is not None and integers:
+            return given
+        common = self.common_dtype((0, 1))
+        return given or common
 
     def common_device(self) -> str | None:
         """The device that tensor operands name; fails if two differ."""

@@ -14,6 +14,7 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.convert import ConvertOp
+from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.lanes import CompareOp, SelectOp
@@ -62,6 +63,7 @@ TIR = Dialect(
         CompareOp,
         SelectOp,
         ConvertOp,
+        DotOp,
         AssertOp,
         CallOp,
         CallExternOp,

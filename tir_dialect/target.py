@@ -12,6 +12,23 @@ from typing import Any
 
 KIB = 1024
 
+EXTENSIONS = ("avxvnni", "avx512vnni", "avx512bf16", "i8mm")
+"""Instructions, by LLVM's names, that schedules count on: sums of products of bytes, and of `bf16`."""
+
+IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
+    "alderlake": ("avxvnni",),
+    "cascadelake": ("avx512vnni",),
+    "icelake-server": ("avx512vnni",),
+    "sapphirerapids": ("avxvnni", "avx512vnni", "avx512bf16"),
+    "graniterapids": ("avxvnni", "avx512vnni", "avx512bf16"),
+    "znver4": ("avx512vnni", "avx512bf16"),
+    "znver5": ("avxvnni", "avx512vnni", "avx512bf16"),
+    "neoverse-v1": ("i8mm",),
+    "neoverse-v2": ("i8mm",),
+    "neoverse-n2": ("i8mm",),
+}
+"""Those of processors that are named without features."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -56,6 +73,13 @@ class Target:
     def code_key(self) -> str:
         """What generated machine code depends on: a text for cache keys."""
         return f"{self.triple} {self.cpu} {self.features} {self.vector_bits}"
+
+    @property
+    def extensions(self) -> frozenset[str]:
+        """Which of `EXTENSIONS` the machine has: as `features` say, and else what `cpu` implies."""
+        named = {feature[1:]: feature[0] == "+" for feature in self.features.split(",") if feature}
+        implied = IMPLIED_EXTENSIONS.get(self.cpu, ())
+        return frozenset(name for name in EXTENSIONS if named.get(name, name in implied))
 
     @staticmethod
     def host() -> Target:

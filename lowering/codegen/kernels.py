@@ -270,7 +270,7 @@ def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: 
     run_tir_passes(lowered_tir)
     lowered = lower_prim_funcs(
         [op for op in lowered_tir.ops if isinstance(op, PrimFuncOp)],
-        LoweringOptions(target.vector_bits, options.contract),
+        LoweringOptions(target.vector_bits, options.contract, target.extensions),
     )
     return llvm_text(lowered)
 

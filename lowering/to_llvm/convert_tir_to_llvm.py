@@ -76,7 +76,7 @@ def lower_prim_funcs(functions: Iterable[PrimFuncOp], options: LoweringOptions) 
     Raises `PassFailedException` at the op that has no lowering.
     """
     by_name = {function.sym_name.data: function for function in functions}
-    context = ModuleContext(ModuleBuilder(options.vector_bits >= 512), options, by_name, LOWERINGS)
+    context = ModuleContext(ModuleBuilder(options.vector_bits >= 512, options.extensions), options, by_name, LOWERINGS)
     called = {
         op.callee.root_reference.data
         for function in context.functions.values()

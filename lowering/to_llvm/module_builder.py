@@ -17,9 +17,10 @@ _PURE = ArrayAttr([_NO_UNWIND, StringAttr("willreturn"), StringAttr("memory(none
 class ModuleBuilder:
     """An llvm module in the making."""
 
-    def __init__(self, avx512: bool = False) -> None:
-        """`avx512`: whether the machine has the vectors of 512 bits of x86."""
+    def __init__(self, avx512: bool = False, extensions: frozenset[str] = frozenset()) -> None:
+        """`avx512`: whether the machine has the vectors of 512 bits of x86; `extensions`: what else it has."""
         self.avx512 = avx512
+        self.extensions = extensions
         self.ops: list[Operation] = []
         self.defined: set[str] = set()
         self._declared: dict[str, llvm.LLVMFunctionType] = {}

@@ -10,6 +10,7 @@ from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
+from lowering.to_llvm.dot_ops import DOT_LOWERINGS
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.lane_values import Ramp, as_vector, compare, compare_lanes, index_rule, is_varying
 from lowering.to_llvm.math_ops import MATH_LOWERINGS
@@ -17,7 +18,7 @@ from lowering.to_llvm.register_ops import REGISTER_LOWERINGS
 from lowering.to_llvm.vector_types import element_type, lane_count
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 
-SCALAR_LOWERINGS = {**ARITH_LOWERINGS, **LANE_LOWERINGS, **MATH_LOWERINGS, **REGISTER_LOWERINGS}
+SCALAR_LOWERINGS = {**ARITH_LOWERINGS, **LANE_LOWERINGS, **MATH_LOWERINGS, **REGISTER_LOWERINGS, **DOT_LOWERINGS}
 """Ops that are lowered by a function over operands."""
 
 

@@ -36,7 +36,7 @@ class ConvolutionOp(Operator, ABC):
     for transposes), the layout of the result that of the data. Channels may be cut into blocks: data in `NCHW16c` has
     dimensions N, C / 16, H, W and 16, a kernel in `OIHW16i16o` the place of the filter within its block last.
 
-    C1: the dtypes are equal.
+    C1: the dtypes are equal, or integers and there is an `out_dtype`.
     C2: data and kernel have the rank of the convolution.
     C3: layouts are permutations of the dimensions' letters, with blocks of channels at most.
     C4: there is one stride and dilation of at least 1 per spatial dimension, and two paddings.
@@ -95,9 +95,7 @@ class ConvolutionOp(Operator, ABC):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        dtype = inference.common_dtype((0, 1))  # C1
-        if inference.get("out_dtype", Attribute) is not None:
-            dtype = inference.dtype("out_dtype")
+        dtype = inference.product_dtype()  # C1
         data, kernel, out = cls._layouts(inference)  # C3
         x, w = (require_layout(inference, index, each) for index, each in enumerate((data, kernel)))  # C2, C7
         windows = require_windows(inference, cls.RANK)  # C4

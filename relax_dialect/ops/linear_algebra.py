@@ -28,7 +28,7 @@ class MatmulOp(Operator):
     A vector on the left is a row, on the right a column, and its dimension is not in the result. With `out_dtype`
     products are summed in that dtype. Mirrors TVM `relax.matmul`.
 
-    C1: the dtypes are equal.
+    C1: the dtypes are equal, or integers and there is an `out_dtype`.
     C2: neither operand is a scalar.
     C3: the contracted dimensions are equal.
     C4: the leading dimensions broadcast.
@@ -46,9 +46,7 @@ class MatmulOp(Operator):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        dtype = inference.common_dtype((0, 1))  # C1
-        if inference.get("out_dtype", Attribute) is not None:
-            dtype = inference.dtype("out_dtype")
+        dtype = inference.product_dtype()  # C1
         shape = _matmul_shape(inference, inference.tensor(0).dims, inference.tensor(1).dims)
         return (TensorType(shape, dtype, inference.common_device()),)
 

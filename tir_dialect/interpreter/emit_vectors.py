@@ -8,10 +8,12 @@ from xdsl.dialects.vector import CombiningKindFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter.emitter import Emitter, Rule
 from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.expressions import EXPRESSIONS
 from tir_dialect.interpreter.widths import numpy_type
+from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.scalars import RampOp
 
@@ -105,6 +107,12 @@ def _emit_bitcast(emitter: Emitter, op: vector.BitcastOp) -> None:
     emitter.assign(op.result, f"{emitter.name(op.source)}.view({_dtype(emitter, op.result.type)})")
 
 
+def _emit_dot(emitter: Emitter, op: DotOp) -> None:
+    operands = ", ".join(emitter.names((op.lhs, op.rhs, op.sum)))
+    left, right = (emitter.constant(numpy_dtype(dtype)) for dtype in (op.lhs_dtype, op.rhs_dtype))
+    emitter.assign(op.result, f"dot_words({operands}, {left}, {right})")
+
+
 def _dtype(emitter: Emitter, type: Attribute) -> str:
     return emitter.constant(numpy_type(type))
 
@@ -119,5 +127,6 @@ VECTOR_RULES: dict[type[Operation], Rule] = {
     vector.CreateMaskOp: _emit_create_mask,
     vector.ReductionOp: _emit_reduction,
     vector.BitcastOp: _emit_bitcast,
+    DotOp: _emit_dot,
 }
 """How to write the ops of this file."""

@@ -147,6 +147,7 @@ NAMESPACE: dict[str, Any] = {
     "count_ones": numerics.count_ones,
     "count_trailing_zeros": numerics.count_trailing_zeros,
     "divide_towards_zero": numerics.divide_towards_zero,
+    "dot_words": numerics.dot_words,
     "fail_access": fail_access,
     "fail_assertion": fail_assertion,
     "fail_iterator": fail_iterator,

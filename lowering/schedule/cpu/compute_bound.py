@@ -24,6 +24,10 @@ from lowering.schedule.cpu.product import Product
 from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
 from lowering.schedule.cpu.streamed_product import StreamedProduct, can_stream, partial_sums
 from lowering.schedule.cpu.tiled import with_tiles
+from lowering.schedule.cpu.tiling import tiling
+from lowering.schedule.cpu.word_code import WORD_BYTES
+from lowering.schedule.cpu.word_product import WordProduct
+from lowering.schedule.cpu.words import find_words
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
@@ -90,6 +94,8 @@ class _Emitter:
         for item in plan:
             if isinstance(item, Product):
                 emit_product(item)
+            elif isinstance(item, WordProduct):
+                item.emit()
             elif isinstance(item, Attention):
                 emit_attention(kernel, item)
             else:
@@ -97,10 +103,10 @@ class _Emitter:
         self.func.detach_region(self.func.body)
         self.func.add_region(Region(self.body))
 
-    def _plan(self) -> list[Product | Attention | Stage]:
+    def _plan(self) -> list[Product | WordProduct | Attention | Stage]:
         """The stages in order, each contraction with those that are computed with it."""
         own = frozenset(alloc.buffer for alloc in self.program.buffers)
-        plan: list[Product | Attention | Stage] = []
+        plan: list[Product | WordProduct | Attention | Stage] = []
         rest = self.stages
         while rest:
             stage, *rest = rest
@@ -113,17 +119,23 @@ class _Emitter:
                 plan.append(attention)
                 rest = rest[attention.count - 1 :]
                 continue
-            what, tiles = with_tiles(what, self.kernel.target)
+            words = find_words(what, self.kernel.target)
+            tiles = tiling(self.kernel.target, WORD_BYTES)
+            if words is None:
+                what, tiles = with_tiles(what, self.kernel.target)
             epilogue = find_epilogue(what, rest, own)
-            plan.append(Product(self.kernel, what, epilogue, tiles))
+            product = Product(self.kernel, what, epilogue, tiles)
+            plan.append(product if words is None else WordProduct(product, words))
             rest = rest[len(epilogue.steps) :]
         return plan
 
 
-def _unneeded(product: Product | Attention) -> frozenset[SSAValue]:
+def _unneeded(product: Product | WordProduct | Attention) -> frozenset[SSAValue]:
     """The buffers of an epilogue that need no memory; partial sums need some."""
     if isinstance(product, Attention):
         return product.unread
+    if isinstance(product, WordProduct):
+        return product.product.epilogue.unread
     sums = {product.what.store.buffer} if _makes_partial_sums(product) else set[SSAValue]()
     return product.epilogue.unread - sums
 

@@ -10,6 +10,7 @@ from lowering.schedule.cpu.contraction import is_chain
 from lowering.schedule.cpu.epilogue import Step
 from lowering.schedule.cpu.explicit import Explicit, Lanes
 from lowering.schedule.cpu.product import Product, Spot
+from lowering.schedule.cpu.transpose import element_of
 
 
 class Finish:
@@ -51,7 +52,7 @@ class Finish:
                 self._keep(value, spot, on)
 
     def _as_output(self, value: SSAValue) -> SSAValue:
-        if not self.product.what.is_integer:
+        if not self.product.what.is_integer or element_of(value) == i32:
             return value
         kind = VectorType(i32, [self.product.tiles.lanes])
         return self.code.value(arith.FPToSIOp.create(operands=[value], result_types=[kind]))

@@ -1,0 +1,104 @@
+"""Products of bytes in words: exact for all sizes, in one artefact, whatever the machine and the signs."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from lowering.codegen.cache import NO_CACHE
+from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.legalize.legalize_ops import LegalizeOpsPass
+from lowering.parsing import parse_module
+from lowering.schedule.schedule_cpu import schedule
+from tests.lowering.to_llvm.conftest import call
+from tests.lowering.to_llvm.test_safety import Guarded
+from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.dot import DotOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+
+DTYPES = {"i8": np.int8, "ui8": np.uint8}
+PAIRS = [(left, right) for left in DTYPES for right in DTYPES]
+SIZES = [(1, 1, 2), (3, 5, 7), (0, 4, 4), (4, 0, 5), (17, 131, 65), (15, 64, 32)]
+PRODUCT = """
+relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], LEFT>, %y: !relax.tensor<[k, n], RIGHT>) {
+  %0 = relax.matmul %x, %y out_dtype = i32
+  relax.return %0
+}"""
+TRANSPOSED = """
+tir.prim_func @product[%m, %k, %n](%X: !tir.buffer<[m, k], LEFT>, %Y: !tir.buffer<[n, k], RIGHT>,
+                                   %Z: !tir.buffer<[m, n], i32>) {
+  tir.for (%i, %j, %r) in (%m, %n, %k) {
+    tir.block "product" (%vi = spatial %i in %m, %vj = spatial %j in %n, %vr = reduce %r in %k) {
+      tir.init {
+        %zero = arith.constant 0 : i32
+        tir.store %zero, %Z[%vi, %vj]
+      }
+      %z = tir.load %Z[%vi, %vj]
+      %x = tir.load %X[%vi, %vr]
+      %y = tir.load %Y[%vj, %vr]
+      %a = arith.extsi %x : i8 to i32
+      %b = arith.extsi %y : i8 to i32
+      %p = arith.muli %a, %b : i32
+      %s = arith.addi %z, %p : i32
+      tir.store %s, %Z[%vi, %vj]
+    }
+  }
+}"""
+
+
+def function(text: str, left: str, right: str) -> PrimFuncOp:
+    module = parse_module(text.replace("LEFT", left).replace("RIGHT", right))
+    LegalizeOpsPass().apply(Context(), module)
+    (func,) = (op for op in module.ops if isinstance(op, PrimFuncOp))
+    func.detach()
+    func.sym_visibility = None
+    return func
+
+
+@cache
+def kernels_of(text: str, left: str, right: str) -> tuple[PrimFuncOp, Kernels]:
+    func = function(text, left, right)
+    return func, compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
+
+
+def arrays(left: str, right: str, sizes: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Operands of the least and the greatest numbers, and their product."""
+    rng, (m, k, n) = np.random.default_rng(0), sizes
+    ends = [
+        np.array([np.iinfo(DTYPES[each]).min, np.iinfo(DTYPES[each]).max, 3], DTYPES[each]) for each in (left, right)
+    ]
+    x, y = rng.choice(ends[0], (m, k)), rng.choice(ends[1], (k, n))
+    return x, y, x.astype(np.int32) @ y.astype(np.int32)
+
+
+@pytest.mark.parametrize(("text", "left", "right"), [*((PRODUCT, *pair) for pair in PAIRS), (TRANSPOSED, "i8", "i8")])
+def test_values_and_bounds(text: str, left: str, right: str) -> None:
+    func, kernels = kernels_of(text, left, right)
+    for m, k, n in SIZES:
+        x, y, expected = arrays(left, right, (m, k, n))
+        y = np.ascontiguousarray(y.T) if text == TRANSPOSED else y
+        for at_end in (True, False):
+            guarded = [Guarded(each, at_end) for each in (x, y, np.zeros_like(expected))]
+            assert call(kernels, func, [each.array for each in guarded], {"m": m, "k": k, "n": n}) == 0
+            np.testing.assert_array_equal(guarded[2].array, expected)
+            for each in guarded:
+                each.release()
+
+
+@pytest.mark.parametrize(
+    ("machine", "words"), [("sapphirerapids", True), ("alderlake cores=2", True), ("haswell", False)]
+)
+def test_machines_agree(machine: str, words: bool) -> None:
+    func = function(PRODUCT, "i8", "i8")
+    schedule(func, Target.parse(machine))
+    assert any(isinstance(op, DotOp) for op in func.walk()) is words
+    for m, k, n in ((1, 3, 2), (16, 9, 33)):
+        x, y, expected = arrays("i8", "i8", (m, k, n))
+        result = np.zeros_like(expected)
+        run_prim_func(func, [x, y, result])
+        np.testing.assert_array_equal(result, expected)

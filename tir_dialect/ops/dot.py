@@ -1,0 +1,113 @@
+"""Sums of products of numbers that share a word, as machines add them up in one instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.dialects.builtin import BFloat16Type, IntegerType, Signedness, VectorType, bf16, f32, i8, i32
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tir_dialect.ops.memory import lanes_of
+from tir_dialect.ops.syntax import parse_defined_operand
+
+ui8 = IntegerType(8, Signedness.UNSIGNED)
+
+PARTS: Mapping[Attribute, int] = {i8: 4, ui8: 4, bf16: 2}
+"""How many numbers of a dtype a word of 32 bits has, the first in its lowest bits."""
+
+
+@irdl_op_definition
+class DotOp(IRDLOperation):
+    """Adds, lane by lane, the products of the numbers in two words to a sum.
+
+    ```mlir
+    %s = tir.dot ui8 %a, i8 %b, %sum : vector<16xi32>
+    %t = tir.dot bf16 %a, bf16 %b, %sum : vector<16xf32>
+    ```
+
+    A word has 32 bits: four bytes, or two numbers of `bf16`. Sums of bytes wrap around and never saturate. Sums of
+    `bf16` are rounded to `f32`, in any order; subnormal numbers may count as 0.
+
+    C1: the dtypes are each one of `i8` and `ui8`, or both `bf16`.
+    C2: the sum is a vector with one fixed dimension, of `i32` for bytes and of `f32` for `bf16`.
+    C3: the words are vectors of `i32` with as many lanes.
+    """
+
+    name = "tir.dot"
+
+    lhs_dtype = prop_def(Attribute)
+    rhs_dtype = prop_def(Attribute)
+    lhs = operand_def(VectorType)
+    rhs = operand_def(VectorType)
+    sum = operand_def(VectorType)
+    result = result_def(VectorType)
+
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        dtypes: tuple[Attribute, Attribute],
+        lhs: SSAValue | Operation,
+        rhs: SSAValue | Operation,
+        sum: SSAValue | Operation,
+    ):
+        super().__init__(
+            operands=[lhs, rhs, sum],
+            properties={"lhs_dtype": dtypes[0], "rhs_dtype": dtypes[1]},
+            result_types=[SSAValue.get(sum).type],
+        )
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the numbers are floats."""
+        return isinstance(self.lhs_dtype, BFloat16Type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> DotOp:
+        left, lhs = parser.parse_type(), parse_defined_operand(parser)
+        parser.parse_punctuation(",")
+        right, rhs = parser.parse_type(), parse_defined_operand(parser)
+        parser.parse_punctuation(",")
+        total = parse_defined_operand(parser)
+        attributes = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        start = parser.pos
+        written = parser.parse_type()
+        if written != total.type:
+            parser.raise_error(f"expected {total.type}, the type of the sum, got {written}", start, parser.pos)
+        op = cls((left, right), lhs, rhs, total)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        for dtype, operand in ((self.lhs_dtype, self.lhs), (self.rhs_dtype, self.rhs)):
+            printer.print_string(" ")
+            printer.print_attribute(dtype)
+            printer.print_string(" ")
+            printer.print_ssa_value(operand)
+            printer.print_string(",")
+        printer.print_string(" ")
+        printer.print_ssa_value(self.sum)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.sum.type)
+
+    def verify_(self) -> None:
+        dtypes = (self.lhs_dtype, self.rhs_dtype)
+        if any(dtype not in PARTS for dtype in dtypes) or PARTS[dtypes[0]] != PARTS[dtypes[1]]:
+            raise VerifyException(
+                f"'tir.dot' op expected two of i8 and ui8, or bf16 twice, got {dtypes[0]} and {dtypes[1]}"
+            )  # C1
+        lanes, element = lanes_of(self.sum.type), f32 if self.is_float else i32
+        if lanes is None or self.sum.type != VectorType(element, [lanes]) or self.result.type != self.sum.type:
+            raise VerifyException(f"'tir.dot' op expected a vector of {element} as sum, got {self.sum.type}")  # C2
+        words = VectorType(i32, [lanes])
+        if self.lhs.type != words or self.rhs.type != words:
+            raise VerifyException(
+                f"'tir.dot' op expected words of type {words}, got {self.lhs.type} and {self.rhs.type}"
+            )  # C3
