@@ -18,6 +18,9 @@ from tir_dialect.types import BufferType
 Extern = Callable[..., Any]
 """A Python function; buffers arrive as NumPy arrays, scalars as numbers."""
 
+_RUN_TIME: dict[str, Extern] = {"relax_max_threads": lambda: 1}
+"""What the run time of compiled kernels has: parallel loops are interpreted on one thread."""
+
 _C_INTEGERS = {8: ctypes.c_int8, 16: ctypes.c_int16, 32: ctypes.c_int32, 64: ctypes.c_int64}
 
 
@@ -29,7 +32,7 @@ def foreign_function(op: ForeignCallOp, externs: Mapping[str, Extern]) -> Callab
     types = [argument.type for argument in op.arguments]
     result = None if op.result is None else op.result.type
     name = op.function.data
-    function = externs.get(name)
+    function = externs.get(name) or _RUN_TIME.get(name)
     if function is None:
         function = _c_function(name, types, result) if isinstance(op, CallExternOp) else _packed_function(name)
 

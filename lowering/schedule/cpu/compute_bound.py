@@ -20,11 +20,12 @@ from lowering.schedule.cpu.inlining import inline_operands
 from lowering.schedule.cpu.kernel import Kernel
 from lowering.schedule.cpu.line_product import LineProduct, is_line_product
 from lowering.schedule.cpu.packed_product import PackedProduct
-from lowering.schedule.cpu.product import Product
+from lowering.schedule.cpu.product import Product, Spot
 from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
 from lowering.schedule.cpu.streamed_product import StreamedProduct, can_stream, partial_sums
 from lowering.schedule.cpu.tiled import with_tiles
 from lowering.schedule.cpu.tiling import tiling
+from lowering.schedule.cpu.vector_product import VectorProduct, can_be_vector
 from lowering.schedule.cpu.word_code import WORD_BYTES
 from lowering.schedule.cpu.word_product import WordProduct
 from lowering.schedule.cpu.words import find_words
@@ -143,7 +144,9 @@ def _unneeded(product: Product | WordProduct | Attention) -> frozenset[SSAValue]
 def _makes_partial_sums(product: Product) -> bool:
     if is_blocked(product) or is_line_product(product):
         return False
-    return PackedProduct(product).needs_partial_sums or (can_stream(product) and partial_sums(product))
+    few = can_stream(product) and partial_sums(product)
+    one = can_be_vector(product) and VectorProduct(product).needs_partial_sums
+    return PackedProduct(product).needs_partial_sums or few or one
 
 
 def emit_product(product: Product) -> None:
@@ -158,15 +161,33 @@ def emit_product(product: Product) -> None:
     if is_line_product(product):
         LineProduct(product).emit()
         return
-    few = StreamedProduct(product) if can_stream(product) else DotProduct(product) if can_dot(product) else None
-    code = product.code
     with product.batches() as spot:
-        if few is None:
-            PackedProduct(product).emit(spot)
-        elif (is_best := few.is_best) is None:
-            few.emit(spot)
-        else:
-            with code.when(is_best) as branch:
-                few.emit(spot)
-            with code.otherwise(branch):
-                PackedProduct(product).emit(spot)
+        _emit_best(product, _small_ways(product), spot)
+
+
+def _small_ways(product: Product) -> list[VectorProduct | StreamedProduct | DotProduct]:
+    """Ways for few rows or columns, those for the fewest first."""
+    found: list[VectorProduct | StreamedProduct | DotProduct] = []
+    if can_be_vector(product):
+        found.append(VectorProduct(product))
+    if can_stream(product):
+        found.append(StreamedProduct(product))
+    elif can_dot(product):
+        found.append(DotProduct(product))
+    return found
+
+
+def _emit_best(product: Product, ways: Sequence[VectorProduct | StreamedProduct | DotProduct], spot: Spot) -> None:
+    """The first of some ways that is best in a call; packed panels if there is none."""
+    if not ways:
+        PackedProduct(product).emit(spot)
+        return
+    way, *others = ways
+    is_best = way.is_best
+    if is_best is None:
+        way.emit(spot)
+        return
+    with product.code.when(is_best) as branch:
+        way.emit(spot)
+    with product.code.otherwise(branch):
+        _emit_best(product, others, spot)

@@ -88,7 +88,7 @@ class StreamedProduct:
         blocks = maximum(ceildiv(product.m, constant(BLOCK)), constant(1))
         tasks = minimum(blocks * panels, product.threads(PRODUCTS_PER_TASK))
         with (
-            shared_units(code, blocks * panels, tasks) as (lower, upper),
+            shared_units(code, blocks * panels, tasks, whole=True) as (lower, upper),
             code.loop(code.dim(self.turns), "turn") as turn,
         ):
             start = code.mul(turn, code.dim(self.depth))
