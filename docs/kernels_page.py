@@ -15,7 +15,7 @@ GROUPS = {
     "Where something is computed": "compute_inline reverse_compute_inline compute_at reverse_compute_at rolling_buffer",
     "Copies and memory": "cache_read cache_write cache_inplace reindex reindex_cache_read reindex_cache_write",
     "Layouts and scopes": "set_scope storage_align transform_layout transform_block_layout",
-    "Padding": "pad_einsum decompose_padding",
+    "Padding": "pad_einsum can_decompose_padding decompose_padding",
     "Reductions": "decompose_reduction rfactor fuse_reduction_epilogue",
     "Blocks of blocks": "blockize tensorize",
     "Choices at random": "sample_categorical sample_perfect_tile sample_compute_location",

@@ -112,6 +112,7 @@ class Schedule(ScheduleState):
     transform_layout = layout.transform_layout
     transform_block_layout = block_layout.transform_block_layout
     pad_einsum = padding.pad_einsum
+    can_decompose_padding = decomposing_padding.can_decompose_padding
     decompose_padding = decomposing_padding.decompose_padding
     blockize = blockizing.blockize
     tensorize = tensorizing.tensorize

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import elementwise, m, matmul, n, row_sum, scheduled
 from tests.tir_dialect.schedule.test_loops import loops, refuses
 from tir_dialect import te
@@ -98,3 +99,50 @@ def test_blockize_refusals():
     message = 'iterator "vi" of block "C" starts at'
     refuses(sch, message, "blockize", sch.get_loops(block)[1])
     assert j.name == "j"
+
+
+PAIR = """
+tir.prim_func @f[%n, %m](%A: !tir.buffer<[n, 2 * m], i32>, %B: !tir.buffer<[n, m], i32>, %C: !tir.buffer<[n, m], i32>) {
+  tir.for (%i) in (%n) {
+    tir.for (%j) in (%m) {
+      tir.block "B" (%vi = spatial %i in %n, %vj = spatial %j in %m) {
+        %a = tir.load %A[%vi, %vj]
+        tir.store %a, %B[%vi, %vj]
+      }
+    }
+    %back = arith.subi %n, %i : index
+    %c1 = arith.constant 1 : index
+    %last = arith.subi %back, %c1 : index
+    tir.for (%j) in (%m) {
+      tir.block "C" (%vi = spatial %last in %n, %vj = spatial %j in %m) {
+        %b = tir.load %A[%vi, %vj]
+        tir.store %b, %C[%vi, %vj]
+      }
+    }
+  }
+}
+"""
+
+
+def test_blockize_of_several_blocks():
+    """One block for both, in which the loops around are iterators, also where indices are computed from these."""
+
+    def transform(sch):
+        outer = sch.blockize([sch.get_block("B"), sch.get_block("C")])
+        assert (outer.name, [it.kind.value for it in outer.op.iterators]) == ("B_C_o", ["spatial"])
+        (i,) = sch.get_loops(outer)
+        assert [loop.name for loop in sch.get_loops(sch.get_block("C"))] == ["j"]
+        sch.parallel(sch.split(i, [None, 2])[0])
+
+    scheduled(parse_prim_func(PAIR), transform)
+
+
+def test_blockize_of_what_a_loaded_value_decides():
+    text = PAIR.replace("%A: !tir.buffer<[n, 2 * m], i32>", "%A: !tir.buffer<[n, 2 * m], i64>").replace(
+        "%last = arith.subi %back, %c1 : index",
+        "%p = tir.load %A[%i, %c1] %q = arith.index_cast %p : i64 to index",
+    )
+    text = text.replace("spatial %last", "opaque %q").replace("[n, m], i32", "[n, m], i64")
+    sch = Schedule(parse_prim_func(text))
+    refuses(sch, "the blocks use what 'tir.load' gives in the loops around them", "blockize", [sch.get_block("C")])
+    refuses(sch, "expected a loop or at least one block, got none", "blockize", [])

@@ -154,3 +154,16 @@ def test_other_iterators_refusals():
     refuses(sch, "mixes reduce and spatial iterators", "transform_block_layout", "C", lambda i, j, r: (i * k + r, j))
     refuses(sch, "cannot be inverted", "transform_block_layout", "C", lambda i, j, r: (2 * i, j, r))
     refuses(sch, "may send two elements to one", "transform_block_layout", "C", lambda i, j, r: (i, j))
+
+
+def test_what_the_caller_answers_for():
+    def transform(sch):
+        skewed = "(i, j) -> (i + j, j)"
+        refuses(sch, "may send two elements to one", "transform_layout", "B", "B", skewed)
+        sch.transform_layout("B", "B", skewed, assume_injective_transform=True)
+
+    scheduled(elementwise(), transform)
+    B = te.compute((4, 4), lambda i, j: te.cast(i + j, "i32"), "B")
+    sch, halves = Schedule(te.create_prim_func([B])), "(i, j) -> (floordiv(i, 2), j)"
+    message = f"index map {halves} has 8 places for 16 elements"
+    refuses(sch, message, "transform_layout", "B", 0, halves, assume_injective_transform=True)

@@ -150,6 +150,7 @@ def padded(otherwise=lambda i, j: 7):
 def test_decompose_padding(position):
     def transform(sch):
         block = sch.get_block("P")
+        assert sch.can_decompose_padding(block, sch.get_loops(block)[position])
         made = sch.decompose_padding(block, sch.get_loops(block)[position])
         assert made.name == "P_pad_const"
 
@@ -176,6 +177,7 @@ def test_decompose_padding_of_a_tile(position):
 
 def test_decompose_padding_refusals():
     sch = Schedule(elementwise())
+    assert not sch.can_decompose_padding(sch.get_block("B"), sch.get_loops("B")[0])
     refuses(
         sch, 'block "B" does not choose what it stores by a condition', "decompose_padding", "B", sch.get_loops("B")[0]
     )

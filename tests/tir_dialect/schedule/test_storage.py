@@ -10,7 +10,7 @@ from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, row_sum, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
-from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.schedule import Schedule
 
 A = te.placeholder((n, m), "i32", "A")
@@ -55,6 +55,56 @@ def test_cache_write(position):
 
     sch = scheduled(matmul(), transform)
     assert list(allocations(sch)) == ["C_local"]
+
+
+@pytest.mark.parametrize("readers", [["C"], ["D"], ["C", "D"]])
+def test_consumers_of_a_written_cache(readers):
+    B = te.compute((n, m), lambda i, j: A[i, j] * 2, "B")
+    C, D = (te.compute((n, m), lambda i, j, f=f: B[i, j] + f, name) for f, name in ((1, "C"), (2, "D")))
+    sch = scheduled(te.create_prim_func([A, B, C, D]), lambda sch: sch.cache_write("B", 0, "local", readers))
+    for name in "CD":
+        (buffer,) = {op.buffer.name_hint for op in sch.get_block(name).op.walk() if isinstance(op, LoadOp)}
+        assert buffer == ("B_local" if name in readers else "B")
+    refuses(
+        Schedule(te.create_prim_func([A, B, C])),
+        'expected a block that reads buffer "C"',
+        "cache_write",
+        "C",
+        0,
+        "local",
+        ["B"],
+    )
+
+
+def test_consumers_that_need_more_than_the_cache():
+    text = """
+    tir.prim_func @f[%n in [2, 64]](%A: !tir.buffer<[n], i32>, %Y: !tir.buffer<[n], i32>, %s: i32) {
+      %half = tir.dim n - 1
+      tir.for (%i) in (%half) {
+        tir.block "part" (%v = spatial %i in %half) {
+          tir.store %s, %A[%v]
+        }
+      }
+      tir.for (%i) in (%n) {
+        tir.block "all" (%v = spatial %i in %n) {
+          %a = tir.load %A[%v]
+          tir.store %a, %Y[%v]
+        }
+      }
+    }
+    """
+    sch = Schedule(parse_prim_func(text))
+    refuses(
+        sch,
+        'block "all" reads elements of buffer "A" that the cache does not have',
+        "cache_write",
+        "part",
+        0,
+        "local",
+        ["all"],
+    )
+    swapped = te.compute((n, m), lambda i, j: A[i, j], "B")
+    refuses(Schedule(te.create_prim_func([A, swapped])), 'got "B"', "cache_write", "B", 0, "global", ["B"])
 
 
 def test_accumulating_a_tile_in_local_memory():

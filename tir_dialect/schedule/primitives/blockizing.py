@@ -21,6 +21,7 @@ from tir_dialect.schedule.materialize import Materializer, header_value
 from tir_dialect.schedule.moves import iterator_extent
 from tir_dialect.schedule.normalize import Less, conditions_of, emit_conditions
 from tir_dialect.schedule.primitives.reductions import check_pure_loops, nest_init
+from tir_dialect.schedule.primitives.wrapping import wrap
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import IteratorKind
 
@@ -39,29 +40,35 @@ class _Part:
 
 
 @primitive
-def blockize(self: ScheduleState, loop: Loop) -> Block:
-    """Makes a block of a loop and what is inside: its iterators run over tiles.
+def blockize(self: ScheduleState, target: Loop | Sequence[Block]) -> Block:
+    """Makes a block of a loop and what is inside, whose iterators run over tiles, or of the loops of several blocks.
 
     rewrite:
         for i0: for i1 in 4: block(vi = 4 * i0 + i1)
         -> for i0: block(vo = i0): for i1 in 4: block(vi = 4 * vo + i1)
 
-    The init of a reduction moves to the new block. Gives the new block.
+    The init of a reduction moves to the new block. Of several blocks all that is between the first and the last comes
+    along, and the new block has an iterator for each loop around. Gives the new block.
 
     Refuses loops that hold more than one block, loops outside that do not move iterators by whole tiles, and conditions
-    on the loops inside other than that iterators stay below their extents.
+    on the loops inside other than that iterators stay below their extents; and several blocks between which something
+    is computed that is used elsewhere, or that use what is loaded in the loops around them.
     """
-    block = _only_block(self, loop.op)
+    return self.block(wrap(self, [b.op for b in target]) if isinstance(target, Sequence) else _tile(self, target.op))
+
+
+def _tile(self: ScheduleState, loop: ForOp) -> BlockOp:
+    block = _only_block(self, loop)
     check_pure_loops(self, block)
-    inner = [op for op in enclosing_loops(block) if is_inside(op, loop.op)]
+    inner = [op for op in enclosing_loops(block) if is_inside(op, loop)]
     outside, bounded = _conditions(self, block, inner)
     parts = [_divide(self, block, number, inner, number in bounded) for number in range(len(block.iterators))]
-    outer = _outer_block(self, block, parts, outside, InsertPoint.before(loop.op))
+    outer = _outer_block(self, block, parts, outside, InsertPoint.before(loop))
     before = self.space
-    loop.op.detach()
-    outer.body.block.add_op(loop.op)
+    loop.detach()
+    outer.body.block.add_op(loop)
     _bind_inner(self, block, outer, parts, before, inner)
-    return self.block(outer)
+    return outer
 
 
 def _only_block(self: ScheduleState, loop: ForOp) -> BlockOp:

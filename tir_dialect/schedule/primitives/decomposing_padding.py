@@ -16,6 +16,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.schedule.edits import is_index_op, only_statement, set_condition
 from tir_dialect.schedule.elementwise import element_block, iterators_of_indices
+from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.normalize import Less, conditions_of, conjuncts, emit_conditions
@@ -23,7 +24,7 @@ from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
 from tir_dialect.schedule.program_order import describe, touches
 from tir_dialect.schedule.renest import check_no_branch
 from tir_dialect.schedule.sharing import check_sequential, hoist_allocation
-from tir_dialect.schedule.state import ScheduleState, primitive
+from tir_dialect.schedule.state import ScheduleState, primitive, query
 from tir_dialect.types import LoopKind
 
 
@@ -62,6 +63,17 @@ def decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> Block:
     _keep_inside(branch)
     _restrict(self, op, loops, [*own, *inside])
     return self.block(made)
+
+
+@query
+def can_decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> bool:
+    """Whether `decompose_padding` would separate the padding of this block in front of this loop."""
+    twin = self.copy()
+    try:
+        twin.call("decompose_padding", block, loop)
+    except ScheduleError:
+        return False
+    return True
 
 
 def _branch(self: ScheduleState, block: BlockOp, store: StoreOp) -> IfOp:

@@ -45,6 +45,8 @@ def transform_layout(
     buffer: Which,
     index_map: IndexMapLike,
     pad_value: float | None = None,
+    *,
+    assume_injective_transform: bool = False,
 ) -> None:
     """Stores element `[i, j]` of a buffer at the indices that a map gives, in all accesses.
 
@@ -54,7 +56,8 @@ def transform_layout(
 
     The map is text, `"(i, j) -> (floordiv(i, 4), j, mod(i, 4))"`, or a function of dimensions. Elements that it leaves
     free are filled with `pad_value`, or are not defined. Of a parameter this is another function, which takes the
-    elements in the new order; what is free of one that is only read is the caller's.
+    elements in the new order; what is free of one that is only read is the caller's. With `assume_injective_transform`
+    the caller answers for that the map sends no two elements to one place where this cannot be shown.
 
     Refuses parameters of functions that others in the module call, a `pad_value` for those that are read and written,
     maps that send two elements to one place, and accesses by vectors, views, calls, or at indices from memory.
@@ -68,7 +71,7 @@ def transform_layout(
     if callable(pad_value):
         raise self.error("expected a number to pad with, got a function")
     self.record_as(index_map, wanted)
-    shape = mapped_shape(self, wanted, kind.shape)
+    shape = mapped_shape(self, wanted, kind.shape, assume_injective=assume_injective_transform)
     accesses = buffer_accesses(self, value)
     fills = pad_value is not None and self.space.prover.equal(product(shape), product(kind.shape)) is not True
     if fills and not isinstance(value.owner, AllocBufferOp):

@@ -1,0 +1,118 @@
+"""Several nests of loops, one behind the other, as one block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block as IRBlock
+from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.dependence import Dependence
+from tir_dialect.analysis.structure import child_blocks, enclosing_loops
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.schedule.edits import ancestor_in, is_index_op, unique_block_name
+from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.types import IteratorKind
+
+
+def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
+    """A new block with the loops of some blocks, and what stands between them.
+
+    It has an iterator for each loop around that is used inside: a spatial one if all blocks inside say so, else an
+    opaque one. Refuses no blocks, those around which something has to be computed from memory, and values of theirs
+    that are used outside.
+    """
+    if not blocks:
+        raise self.error("expected a loop or at least one block, got none")
+    run = _run(self, blocks)
+    _move_out_what_leaves(self, run)
+    inside = set(inner for op in run for inner in op.walk())
+    used = dict.fromkeys(v for op in run for inner in op.walk() for v in inner.operands if not _is_of(v, inside))
+    loops = enclosing_loops(run[0])
+    dependence = Dependence(lambda argument: any(argument is loop.induction_var for loop in loops))
+    moving = [value for value in used if dependence.of(value)]
+    around = [loop for loop in loops if loop.induction_var in dependence.of_all(moving)]
+    outer = _outer_block(self, blocks, around, run)
+    values: dict[SSAValue, SSAValue] = {
+        loop.induction_var: value for loop, value in zip(around, outer.body.block.args, strict=True)
+    }
+    copies = {value: _copy(self, value, values, outer.body.block, dependence) for value in moving}
+    Rewriter.insert_op(outer, InsertPoint.before(run[0]))
+    for op in run:
+        op.detach()
+        outer.body.block.add_op(op)
+    for op in inside:
+        op.operands = [copies.get(operand, operand) for operand in op.operands]
+    return outer
+
+
+def _run(self: ScheduleState, blocks: Sequence[BlockOp]) -> list[Operation]:
+    """The ops from the first to the last of those that hold the blocks, in the innermost place that holds them all."""
+    place = blocks[0].parent
+    while place is not None:
+        tops = [top for op in blocks if (top := ancestor_in(place, op)) is not None]
+        if len(tops) == len(blocks):
+            order = sorted(map(place.get_operation_index, tops))
+            return list(place.ops)[order[0] : order[-1] + 1]
+        parent = place.parent_op()
+        place = None if parent is None else parent.parent
+    raise self.error("the blocks are in no common place")
+
+
+def _is_of(value: SSAValue, ops: set[Operation]) -> bool:
+    owner = value.owner
+    return (owner.parent_op() if isinstance(owner, IRBlock) else owner) in ops
+
+
+def _move_out_what_leaves(self: ScheduleState, run: list[Operation]) -> None:
+    """Moves computations of indices, and memory, in front of the first op where somebody behind the last uses them."""
+    start = next(op for op in run if op.regions)
+    for op in list(run):
+        users = [use.operation for result in op.results for use in result.uses]
+        if all(any(is_inside(user, each) for each in run) for user in users):
+            continue
+        own = any(operand.owner in run for operand in op.operands)
+        if own or not (is_index_op(op) or isinstance(op, AllocBufferOp)):
+            raise self.error(f"a value of '{op.name}' between the blocks is used outside of them")
+        run.remove(op)
+        op.detach()
+        Rewriter.insert_op(op, InsertPoint.before(start))
+
+
+def _outer_block(
+    self: ScheduleState, blocks: Sequence[BlockOp], loops: Sequence[ForOp], run: Sequence[Operation]
+) -> BlockOp:
+    children = [block for op in run for block in ([op] if isinstance(op, BlockOp) else child_blocks(op))]
+    iterators = [(_kind(loop, children), loop.induction_var, loop.upper) for loop in loops]
+    name = unique_block_name(self.func, "_".join([*(block.block_name.data for block in blocks), "o"]))
+    outer = BlockOp(name, iterators, name_hints=[f"v{loop.induction_var.name_hint or ''}" for loop in loops])
+    outer.location = blocks[0].location
+    return outer
+
+
+def _kind(loop: ForOp, blocks: Sequence[BlockOp]) -> IteratorKind:
+    dependence = Dependence(lambda argument: argument is loop.induction_var)
+    kinds = {
+        frozenset(iterator.kind for iterator in block.iterators if dependence.of(iterator.binding)) for block in blocks
+    }
+    return IteratorKind.SPATIAL if kinds == {frozenset((IteratorKind.SPATIAL,))} else IteratorKind.OPAQUE
+
+
+def _copy(
+    self: ScheduleState, value: SSAValue, values: dict[SSAValue, SSAValue], body: IRBlock, dependence: Dependence
+) -> SSAValue:
+    """A value that depends on loops, computed from the iterators for these."""
+    if value in values or not dependence.of(value):
+        return values.get(value, value)
+    op = value.owner
+    if isinstance(value, BlockArgument) or not isinstance(op, Operation) or not is_index_op(op):
+        kind = op.name if isinstance(op, Operation) else "an argument"
+        raise self.error(f"the blocks use what '{kind}' gives in the loops around them, expected indices only")
+    for operand in op.operands:
+        _copy(self, operand, values, body, dependence)
+    body.add_op(op.clone(values))
+    return values[value]
