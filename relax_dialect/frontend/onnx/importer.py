@@ -10,7 +10,7 @@ import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto
 from xdsl.dialects.builtin import ModuleOp
 
-from relax_dialect.builder import BlockBuilder
+from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.dtypes import element_type
 from relax_dialect.frontend.onnx.dynamic import fixed_dimensions
@@ -19,6 +19,7 @@ from relax_dialect.frontend.onnx.functions import has_body
 from relax_dialect.frontend.onnx.graph import MALFORMED, Environment, GraphImporter, Problems
 from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
 from relax_dialect.frontend.onnx.registry import find
+from relax_dialect.frontend.onnx.tensor_lists import TensorList
 from relax_dialect.frontend.onnx.values import Value
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType
@@ -104,7 +105,7 @@ class Importer:
         if importer.problems.nodes:
             raise _Unsupported
         values = [importer.value(output.name) for output in graph.output]
-        return [value.expr(importer.bb) for value in values if value is not None]
+        return [_result(value, importer.bb) for value in values if value is not None]
 
     # Types
 
@@ -159,6 +160,13 @@ class Importer:
                 ]
                 hints[info.name] = TensorType([None] * len(dims) if self.dynamic else dims, None)
         return hints
+
+
+def _result(value: Value, bb: BlockBuilder) -> Expr:
+    """What a program gives for an output: a tensor, or a tuple of the items of a sequence whose length is known."""
+    if isinstance(value, TensorList) and value.items is not None:
+        return op.tuple(*(item.expr(bb) for item in value.items))
+    return value.expr(bb)
 
 
 class _Unsupported(Exception):

@@ -12,6 +12,7 @@ from lowering import build
 from relax_dialect.frontend.onnx import OnnxImportError, import_model
 from tests.relax_dialect.frontend.onnx.models import FLOAT, INT64, assert_same, info, model, reference, results, run
 from vm_dialect import VirtualMachine
+from vm_dialect.tensors import to_numpy
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((3, 4)).astype(np.float32)
@@ -50,6 +51,19 @@ def test_lists_that_are_known():
     outputs += [_value("count", INT64, 0), _value("stacked", rank=3), _value("row", rank=1)]
     proto = model(nodes, [info("x", X)], outputs, NUMBERS)
     assert_same(run(proto, X), reference(proto, {"x": X}))
+
+
+def test_outputs_are_tuples():
+    nodes = [
+        helper.make_node("Neg", ["x"], ["n"]),
+        helper.make_node("SplitToSequence", ["n", "three"], ["parts"], axis=1),
+        helper.make_node("SequenceEmpty", [], ["none"]),
+    ]
+    proto = model(nodes, [info("x", X)], [_list("parts"), _list("none"), _value("n")], NUMBERS)
+    parts, none, n = VirtualMachine(build(import_model(proto)))["main"](X)
+    assert_same([to_numpy(part) for part in parts], [-X[:, :3], -X[:, 3:]])
+    assert_same([to_numpy(n)], [-X])
+    assert len(none) == 0
 
 
 def _gathering(start: list[Any], name: str) -> Any:
