@@ -199,6 +199,11 @@ def too_deep(function: str, limit: int) -> str:
     return f"{function}: more than {limit} calls inside each other: turn the recursion into a loop or a tail call"
 
 
+def no_stack(function: str) -> str:
+    """`RecursionError`: a call of machine code for which others have left no stack."""
+    return f"{function}: no stack is left for a call: turn the recursion through other programs into a loop"
+
+
 def unknown_packed(name: str) -> str:
     """`ValueError`, when an executable is loaded: no function of that name is registered."""
     return f'packed function "{name}" is not registered: use tvm_ffi.register_global_func("{name}")'

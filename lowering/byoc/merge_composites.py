@@ -53,10 +53,10 @@ class MergeCompositesPass(ModulePass):
     name = "merge-composites"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Block by block."""
+        """Block by block; what uses the results of two parts joins one, and may find the other when that is done."""
         for block in [block for inner in op.walk() for region in inner.regions for block in region.blocks]:
-            for members in _partition(block):
-                if len(members) > 1:
+            while parts := [members for members in _partition(block) if len(members) > 1]:
+                for members in parts:
                     _merge(members)
 
 

@@ -49,6 +49,7 @@ TEXTS: dict[str, str] = {
     "division_by_zero": messages.division_by_zero(),
     "unknown_packed": messages.unknown_packed("{name}"),
     "too_deep": messages.too_deep("{name}", _N),
+    "no_stack": messages.no_stack("{name}"),
     "borrowed": "a borrowed DLTensor cannot be kept or returned: pass a tensor object",
     "too_large": "cannot allocate a tensor of more than 2^62 bytes",
     "missing_constant": "constant {name} of the native code is missing",

@@ -131,6 +131,21 @@ def test_calls_in_tail_position(mode: str, entry: str):
     assert run(mode, entry, depth) == depth * (depth + 3) // 2
 
 
+@pytest.mark.parametrize("mode", ["bytecode", "native"])
+def test_calls_between_programs_nest(mode: str):
+    """Each program sees a function of the other as any packed function, which returns before the caller does."""
+    text = f"""
+relax.func @turn(%other: {ANY}, %n: {NUMBER}) -> {NUMBER} {{
+  %me = relax.make_closure @turn() : !relax.func<({ANY}, {NUMBER}) -> {NUMBER}, pure>
+  {counting_down("%n", "%0 = relax.call_closure %other(%me, %less)").replace("%acc", "%n")}
+}}
+"""
+    one, another = (VirtualMachine(build(parse_module(text), mode=mode))["turn"] for _ in range(2))
+    assert as_plain(one(another, *as_arguments([np.array(20)]))) == 0
+    with pytest.raises(RecursionError, match=r"no stack is left|maximum recursion depth"):
+        one(another, *as_arguments([np.array(1_000_000)]))
+
+
 @EACH_MODE
 def test_what_the_last_function_returns_is_checked(mode: str):
     with pytest.raises(TypeError, match=r"result of a closure.*: expected a tensor, got tuple"):

@@ -65,7 +65,15 @@ count:
   ret i32 0
 
 fail:
+  %is.first = icmp eq i64 %depth, 0
+  br i1 %is.first, label %fail.first, label %fail.deep
+
+fail.deep:
   call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_recursion_error, ptr @vmrt_text_too_deep, ptr %function, i64 %depth)
+  ret i32 -1
+
+fail.first:
+  call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_recursion_error, ptr @vmrt_text_no_stack, ptr %function)
   ret i32 -1
 
 exhausted:

@@ -31,3 +31,15 @@ relax.func @between[%n](%x: !relax.tensor<[n, 4], f32>, %w: !relax.tensor<[4, 4]
   %2 = relax.matmul %1, %w
   relax.return %2
 }
+
+// Both producers of one user.
+
+// CHECK-LABEL: relax.func @two_producers
+// CHECK-NEXT:    composites = ["blas.matmul", "blas.matmul", "blas.matmul"]
+// CHECK-NOT:     relax.fused
+relax.func @two_producers[%n](%x: !relax.tensor<[n, n], f32>) -> !relax.tensor<[n, n], f32> {
+  %0 = relax.matmul %x, %x
+  %1 = relax.matmul %x, %x
+  %2 = relax.matmul %0, %1
+  relax.return %2
+}
