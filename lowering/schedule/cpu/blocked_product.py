@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.blocked_hints import Hints
 from lowering.schedule.cpu.blocked_shape import Shape, step_cycles, tile_shape
 from lowering.schedule.cpu.blocked_sums import Blocks, find_blocks, load_of
-from lowering.schedule.cpu.blocked_tile import LINE_BYTES, Ahead, Tile, TileMemory
+from lowering.schedule.cpu.blocked_tile import Tile, TileMemory
 from lowering.schedule.cpu.blocked_turns import Turn, Turns, find_turns
 from lowering.schedule.cpu.contraction import Factor
 from lowering.schedule.cpu.finish import Finish
@@ -27,10 +28,6 @@ from tir_dialect.dtypes import byte_size
 PRODUCTS_PER_TASK = 1 << 19
 """So few take some five microseconds; to wake a thread for less does not pay."""
 TASKS_PER_THREAD = 4
-MOST_AHEAD = 16
-"""More lines of a block at once are not asked for."""
-USUAL_TILES = 4
-"""Of a picture of unknown size there are at least so many."""
 
 
 def is_blocked(product: Product) -> bool:
@@ -73,6 +70,7 @@ class BlockedProduct:
         self.finish = Finish(product, None, None)
         lines = ceildiv(self.line, constant(self.shape.pixels)) * product.size(blocks.lines)
         self.turns = find_turns(product, blocks, self.shape, lines)
+        self.hints = Hints(self.tile, self.shape, self.turns)
 
     def _shape(self) -> Shape:
         line, channels = self.line.constant_value, self.channels.constant_value
@@ -179,7 +177,7 @@ class BlockedProduct:
         ):
             start = code.mul(number, turns.steps)
             steps = code.minimum(code.sub(code.dim(self.tile.extents[0]), start), turns.steps)
-            turn = Turn(start, steps, code.compare("eq", number, 0))
+            turn = Turn(start, steps, code.compare("eq", number, 0), turns.steps)
             index = code.sub(position, low)
             row = code.mul(index, self.shape.pixels)
             self._sums(part, self._place(part, position), TileMemory(memory, row), turn, index)
@@ -207,7 +205,7 @@ class BlockedProduct:
         """The sums of a tile, or a turn of them; `number` is how many tiles came before."""
         here, what = self._spot_of(place), self.product.what
         data, weights = (self.product.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
-        ahead = self._ahead(weights, number, turn)
+        ahead = self.hints.of(here, weights, number, turn)
 
         def emit(heights: Sequence[int]) -> None:
             most, *smaller = heights
@@ -220,26 +218,6 @@ class BlockedProduct:
                 emit(smaller)
 
         emit(self.shape.heights)
-
-    def _ahead(self, weights: SSAValue, number: SSAValue, turn: Turn | None) -> Ahead | None:
-        """The weights that come next, which the tiles of one picture ask for together; `None` if they are near."""
-        code, what, tile = self.code, self.product.what, self.tile
-        extents = [extent.constant_value for extent in (*tile.extents, tile.jump)]
-        if self._weights_stay or len(what.outer) != 1 or len(tile.extents) < 2 or None in extents:
-            return None
-        steps = extents[0] if self.turns is None else self.turns.steps
-        known = (extent for axis in self.blocks.lines if (extent := what.stage.extents[axis]).is_constant)
-        tiles = product_of([ceildiv(self.line, constant(self.shape.pixels)), *known]).constant_value or USUAL_TILES
-        tiles = tiles if self.turns is None else min(tiles, self.turns.tiles)
-        length = tile.weights.strides[self.blocks.reduced[0][-1]] * (steps or 0)
-        runs = product_of(tile.extents[1:-1]) * (steps or 0) * tiles
-        lines = ceildiv(length * byte_size(what.element), LINE_BYTES * maximum(runs, constant(1))).constant_value or 0
-        start = code.add(weights, code.dim(tile.jump * self.shape.blocks))
-        if turn is not None:
-            start = code.add(
-                code.add(weights, code.dim(length)), code.mul(turn.start, code.dim(length // (steps or 1)))
-            )
-        return Ahead(start, code.minimum(number, tiles - 1), lines) if 0 < lines <= MOST_AHEAD else None
 
     def _store(self, part: _Part, place: _Place, memory: SSAValue, row: SSAValue) -> None:
         """What is made of the new sums of a tile."""

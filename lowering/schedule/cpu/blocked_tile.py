@@ -31,16 +31,22 @@ class Access:
 
 @dataclass(frozen=True)
 class Ahead:
-    """Weights that the second-level cache should have soon: some lines of each block in each run of the last loop."""
+    """Memory that a cache should have soon: some lines of each block in each run of the last loop."""
 
+    memory: SSAValue
     start: SSAValue
+    jump: Dim
+    """From a block to the next."""
     number: SSAValue
     """Of the run."""
     lines: int
+    level: int
+    """Of the cache."""
 
-    def turn(self, code: Code, r: SSAValue, count: SSAValue) -> Ahead:
-        """The same, inside of one more loop."""
-        return replace(self, number=code.add(code.mul(self.number, count), r))
+
+def inside(code: Code, ahead: Sequence[Ahead], r: SSAValue, count: SSAValue) -> Sequence[Ahead]:
+    """The same memory, inside of one more loop."""
+    return [replace(each, number=code.add(code.mul(each.number, count), r)) for each in ahead]
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,13 @@ class Tile:
         return tuple(product_of(extents[axis] for axis in axes) for axes in self.blocks.reduced)
 
     def emit(
-        self, height: int, data: SSAValue, weights: SSAValue, memory: TileMemory, turn: Turn | None, ahead: Ahead | None
+        self,
+        height: int,
+        data: SSAValue,
+        weights: SSAValue,
+        memory: TileMemory,
+        turn: Turn | None,
+        ahead: Sequence[Ahead],
     ) -> None:
         """Sums into `memory`; `data` and `weights` are where those of the first pixel and block begin.
 
@@ -95,7 +107,7 @@ class Tile:
         with ExitStack() as loops:
             for number, axes in enumerate(self.blocks.reduced):
                 if number == len(self.blocks.reduced) - 1:
-                    self._ask_for_data(height, data)
+                    self._ask_for_data(height, data, None if turn is None else turn.most)
                     self._ask(ahead)
                 steps = (self.data.strides[axes[-1]], self.weights.strides[axes[-1]])
                 if turn is not None and number == 0:
@@ -103,7 +115,7 @@ class Tile:
                 count = code.dim(self.extents[number]) if turn is None or number else turn.steps
                 r = loops.enter_context(code.loop(count, "r", vectorize=False))
                 data, weights = self._further(data, weights, r, steps)
-                ahead = None if ahead is None else ahead.turn(code, r, count)
+                ahead = inside(code, ahead, r, count)
             self._step(sums, places, data, weights)
         for p, v, place in self._all(places):
             code.store(code.load(sums, place, self.lanes), memory.buffer, self._kept(memory, p, v))
@@ -136,11 +148,15 @@ class Tile:
         moves = [code.mul(count, code.dim(step)) for step in steps]
         return code.add(data, moves[0]), code.add(weights, moves[1])
 
-    def _ask_for_data(self, height: int, data: SSAValue) -> None:
+    def runs(self, most: int | None) -> int | None:
+        """How often the last loop of the sums runs for a tile, in a turn of so many steps if there are turns."""
+        outer = self.extents[:1] if most is None else (constant(most),)
+        return product_of((*outer, *self.extents[1:-1])).constant_value if len(self.extents) > 1 else 1
+
+    def _ask_for_data(self, height: int, data: SSAValue, most: int | None) -> None:
         """Asks for what the next tile reads where this one reads, if the first-level cache holds that too."""
         code, target = self.code, self.product.kernel.target
-        step = self.data.strides[self.blocks.pixels[-1]].constant_value
-        runs = product_of(self.extents[:-1]).constant_value
+        step, runs = self.data.strides[self.blocks.pixels[-1]].constant_value, self.runs(most)
         if step is None or runs is None:
             return
         line = LINE_BYTES // byte_size(self.product.what.element)
@@ -149,16 +165,15 @@ class Tile:
             for number in range(lines):
                 code.prefetch(self.data.memory, [code.add(data, height * step + number * line)], 1)
 
-    def _ask(self, ahead: Ahead | None) -> None:
+    def _ask(self, ahead: Sequence[Ahead]) -> None:
         """Asks for the next lines of what is needed later."""
-        if ahead is None:
-            return
         code, line = self.code, LINE_BYTES // byte_size(self.product.what.element)
-        place = code.add(ahead.start, code.mul(ahead.number, ahead.lines * line))
-        for block in range(self.count):
-            first = code.add(place, code.dim(self.jump * block))
-            for number in range(ahead.lines):
-                code.prefetch(self.weights.memory, [code.add(first, number * line)], 2)
+        for each in ahead:
+            place = code.add(each.start, code.mul(each.number, each.lines * line))
+            for block in range(self.count):
+                first = code.add(place, code.dim(each.jump * block))
+                for number in range(each.lines):
+                    code.prefetch(each.memory, [code.add(first, number * line)], each.level)
 
     @property
     def jump(self) -> Dim:

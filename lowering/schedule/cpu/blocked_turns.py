@@ -30,6 +30,8 @@ class Turn:
     start: SSAValue
     steps: SSAValue
     is_first: SSAValue
+    most: int
+    """Steps of any turn."""
 
 
 def find_turns(product: Product, blocks: Blocks, shape: Shape, lines: Dim) -> Turns | None:

@@ -23,6 +23,7 @@ from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
 
 
@@ -177,3 +178,10 @@ def test_nothing_is_packed_and_sums_need_no_memory(name: str) -> None:
     schedule(func, Target.parse("x86-64-v4"))
     allocated = {op.results[0].name_hint for op in func.walk() if op.name == "tir.alloc_buffer"}
     assert allocated <= {"padded", "sums", "tile"}
+
+
+def test_what_a_tile_reads_and_writes_is_asked_for() -> None:
+    func = kernel("followed, 1x1").clone()
+    schedule(func, Target.parse("x86-64-v4"))
+    asked = {op.buffer.name_hint for op in func.walk() if isinstance(op, PrefetchOp)}
+    assert asked == {"x", "r", "T"}  # few weights and a bias stay near
