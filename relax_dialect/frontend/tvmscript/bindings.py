@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import OpResult, SSAValue
 
 from relax_dialect.builder.expr import Expr
@@ -57,11 +58,16 @@ class BindingReader(ExpressionReader):
         return True
 
     def _condition(self, node: ast.expr) -> Expr:
-        """A truth value; a tensor of one element stands for that."""
+        """A truth value; a tensor of one element, which is not 0, stands for that."""
         value = self.read(node)
-        dims = value.type.known_dims if isinstance(value.type, TensorType) else None
-        if not dims or any(dim != constant(1) for dim in dims):
+        info = value.type
+        if not isinstance(info, TensorType) or (info.known_dims == () and info.dtype == i1):
             return value
+        if info.known_dims is not None and any(dim != constant(1) for dim in info.known_dims):
+            return value
+        if info.dtype not in (i1, None):
+            zeros = self.emit(node, lambda: function_of(operator_classes()["relax.zeros_like"])(value))
+            value = self.emit(node, lambda: function_of(operator_classes()["relax.not_equal"])(value, zeros))
         return self.emit(node, lambda: function_of(operator_classes()["relax.reshape"])(value, []))
 
     def _match_shape_targets(self, target: ast.expr, value: ast.expr) -> list[ast.expr] | None:
@@ -139,4 +145,6 @@ class BindingReader(ExpressionReader):
             else:
                 value = self.emit(node, lambda: self.builder.prim(number, declared.dtype))
         expr = self.expr(node, value)
+        if isinstance(declared, PrimType) and expr.type == TensorType((), declared.dtype):
+            return expr  # what a PrimFunc returns is an element
         return self.refine(node, expr, declared)

@@ -16,6 +16,7 @@ from relax_dialect.frontend.tvmscript.image_calls import IMAGE_FORMS
 from relax_dialect.frontend.tvmscript.layout_calls import LAYOUT_FORMS
 from relax_dialect.frontend.tvmscript.loss_calls import LOSS_FORMS
 from relax_dialect.frontend.tvmscript.memory_calls import MEMORY_FORMS
+from relax_dialect.frontend.tvmscript.prim_calls import PRIM_FORMS
 from relax_dialect.frontend.tvmscript.python_calls import PYTHON_FORMS
 from relax_dialect.frontend.tvmscript.reduction_calls import REDUCTION_FORMS
 from relax_dialect.frontend.tvmscript.scope import FunctionRef
@@ -88,7 +89,11 @@ def _call_packed(reader: ExpressionReader, node: ast.Call) -> object:
 
 def _packed(reader: ExpressionReader, node: ast.Call, what: str) -> object:
     given = Arguments(
-        reader.source, node, what, "func *args ty_args inplace_indices", _TYPES | {"py_func_name": "func"}
+        reader.source,
+        _without_attributes(node),
+        what,
+        "func *args ty_args inplace_indices",
+        _TYPES | {"py_func_name": "func"},
     )
     callee = _callee(reader, given.require("func"))
     arguments = [reader.read(each) for each in given.rest]
@@ -96,6 +101,13 @@ def _packed(reader: ExpressionReader, node: ast.Call, what: str) -> object:
     if isinstance(callee, str):
         return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=info))
     return _refined(reader, node, reader.emit(node, lambda: callee(*arguments)), info)
+
+
+def _without_attributes(node: ast.Call) -> ast.Call:
+    """A call of a packed function without its attributes, which no function gets: TVM too drops them."""
+    known = {*_TYPES, *_TYPES.values(), "func", "py_func_name", "inplace_indices"}
+    keywords = [each for each in node.keywords if each.arg is None or each.arg in known]
+    return ast.copy_location(ast.Call(node.func, node.args, keywords), node)
 
 
 def _pure_packed(reader: ExpressionReader, node: ast.Call) -> object:
@@ -237,6 +249,7 @@ FORMS: Mapping[str, Form] = {
     **VISION_FORMS,
     **VALUE_FORMS,
     **MEMORY_FORMS,
+    **PRIM_FORMS,
     **PYTHON_FORMS,
     **REDUCTION_FORMS,
     "call_tir": call_tir,
@@ -252,6 +265,7 @@ FORMS: Mapping[str, Form] = {
     "invoke_closure": lambda reader, node: _invoke(reader, node, pure=False),
     "invoke_pure_closure": lambda reader, node: _invoke(reader, node, pure=True),
     "make_closure": _make_closure,
+    "emit_match_cast": _match_cast,
     "match_cast": _match_cast,
     "match_shape": _match_shape,
     "print": _print,

@@ -18,6 +18,7 @@ from relax_dialect.frontend.tvmscript.captured import is_python
 from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
 from relax_dialect.frontend.tvmscript.evaluator import is_number, items_of
 from relax_dialect.frontend.tvmscript.names import Aliases
+from relax_dialect.frontend.tvmscript.operator_signs import COMPARISONS, OPERATORS, UNARY
 from relax_dialect.frontend.tvmscript.operators import call_operator
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.recovery import BUILD_ERRORS, at_ops
@@ -38,36 +39,6 @@ T = TypeVar("T")
 
 class ShapeDims(tuple[Dim, ...]):
     """A shape value of which all dimensions are known; it becomes an op where a value is needed."""
-
-
-_OPERATORS: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "subtract",
-    ast.Mult: "multiply",
-    ast.Div: "divide",
-    ast.FloorDiv: "floor_divide",
-    ast.Mod: "floor_mod",
-    ast.Pow: "power",
-    ast.MatMult: "matmul",
-    ast.BitAnd: "bitwise_and",
-    ast.BitOr: "bitwise_or",
-    ast.BitXor: "bitwise_xor",
-    ast.LShift: "left_shift",
-    ast.RShift: "right_shift",
-}
-_COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "equal",
-    ast.NotEq: "not_equal",
-    ast.Lt: "less",
-    ast.LtE: "less_equal",
-    ast.Gt: "greater",
-    ast.GtE: "greater_equal",
-}
-_UNARY: dict[type[ast.unaryop], str] = {
-    ast.USub: "negative",
-    ast.Invert: "bitwise_not",
-    ast.Not: "logical_not",
-}
 
 
 class ExpressionReader(StaticReader):
@@ -115,7 +86,10 @@ class ExpressionReader(StaticReader):
     def binary(self, node: ast.BinOp, left: object, right: object) -> object:
         if not isinstance(left, Expr) and not isinstance(right, Expr):
             return super().binary(node, left, right)
-        name = _OPERATORS[type(node.op)]
+        return self.arithmetic(node, OPERATORS[type(node.op)], left, right)
+
+    def arithmetic(self, node: ast.AST, name: str, left: object, right: object) -> Expr:
+        """The result of a binary operator, at least one of whose sides is a value of the program."""
         left, right = self._alike(node, left, right), self._alike(node, right, left)
         return self.emit(node, lambda: builder_operators.binary(name, self._side(node, left), self._side(node, right)))
 
@@ -139,10 +113,10 @@ class ExpressionReader(StaticReader):
             return super().unary(node, operand)
         if isinstance(node.op, ast.UAdd):
             return operand
-        return self.emit(node, lambda: builder_operators.unary(_UNARY[type(node.op)], operand))
+        return self.emit(node, lambda: builder_operators.unary(UNARY[type(node.op)], operand))
 
     def compare(self, node: ast.Compare, kind: ast.cmpop, left: object, right: object) -> object:
-        name = _COMPARISONS.get(type(kind))
+        name = COMPARISONS.get(type(kind))
         if name is None or not any(isinstance(side, Expr | Dim) for side in (left, right)):
             return super().compare(node, kind, left, right)
         if not any(isinstance(side, Expr) and not isinstance(side.type, PrimType) for side in (left, right)):

@@ -14,7 +14,7 @@ from relax_dialect.frontend.tvmscript.scope import FunctionRef
 from relax_dialect.frontend.tvmscript.static import describe
 from relax_dialect.frontend.tvmscript.vm_builtins import view
 from relax_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, StorageTensorOp
-from relax_dialect.struct_info.types import ShapeType, TensorType
+from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
 from tir_dialect.dims import Dim, constant, product, symbol
 from tir_dialect.dtypes import byte_size
 
@@ -45,8 +45,17 @@ def _dtype(reader: ExpressionReader, node: ast.expr) -> Attribute:
 
 def _alloc_storage(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.memory.alloc_storage(R.shape([n]), device, scope, dtype)`: so many elements, or bytes without a dtype."""
+    return _storage(reader, node, "size device storage_scope dtype ty_args")
+
+
+def _vm_alloc_storage(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.vm.alloc_storage(R.shape([n]), device, dtype, scope)`."""
+    return _storage(reader, node, "size device dtype storage_scope ty_args")
+
+
+def _storage(reader: ExpressionReader, node: ast.Call, parameters: str) -> object:
     names = {"shape": "size", "virtual_device_index": "device", "runtime_device_index": "device"}
-    given = Arguments(reader.source, node, "alloc_storage", "size device scope dtype storage_scope ty_args", names)
+    given = Arguments(reader.source, node, "alloc_storage", parameters, names)
     size = product(_dims(reader, given.require("size")))
     if (dtype := given.get("dtype")) is not None:
         size = size * byte_size(_dtype(reader, dtype))
@@ -105,9 +114,11 @@ def _call_tir_dyn(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.vm.call_tir_dyn(f, (x, y, R.shape([n])))`: a PrimFunc with its results among the arguments, sizes last."""
     given = Arguments(reader.source, node, "R.vm.call_tir_dyn", "func args")
     callee, args = reader.value(given.require("func")), given.require("args")
-    if not isinstance(callee, FunctionRef):
-        reader.fail(node, f"R.vm.call_tir_dyn expected a PrimFunc of the module, got {describe(callee)}")
+    if not isinstance(callee, FunctionRef | str):
+        reader.fail(node, f"R.vm.call_tir_dyn expected a PrimFunc or the name of a function, got {describe(callee)}")
     arguments = [reader.expr(args, each) for each in reader.fields(args, reader.value(args))]
+    if isinstance(callee, str):
+        return reader.emit(node, lambda: reader.builder.call_packed(callee, *arguments, out=ObjectType()))
     last = arguments[-1].type if arguments else None
     if isinstance(last, ShapeType) and last.known_dims is not None:
         arguments[-1:] = [reader.expr(args, dim) for dim in last.known_dims]
@@ -116,8 +127,8 @@ def _call_tir_dyn(reader: ExpressionReader, node: ast.Call) -> object:
 
 MEMORY_FORMS: Mapping[str, Form] = {
     "memory.alloc_storage": _alloc_storage,
-    "vm.alloc_storage": _alloc_storage,
-    "vm.builtin.alloc_storage": _alloc_storage,
+    "vm.alloc_storage": _vm_alloc_storage,
+    "vm.builtin.alloc_storage": _vm_alloc_storage,
     "vm.builtin.alloc_tensor": _storage_tensor,
     "memory.alloc_tensor": _storage_tensor,
     "vm.alloc_tensor": _storage_tensor,

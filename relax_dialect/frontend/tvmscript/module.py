@@ -197,8 +197,7 @@ class ModuleReader:
 
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}
-        kernels = [name for name, func in program.prim.items() if func.result is None]
-        impure = impure_functions(self._aliases, nodes | self._contents.inlined, kernels)
+        impure = impure_functions(self._aliases, nodes | self._contents.inlined, program.kernel_names())
         for name, node in nodes.items():
             options = self._contents.functions[name].options
             pure = options.get("pure", name not in impure)

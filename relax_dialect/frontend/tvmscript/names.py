@@ -42,6 +42,12 @@ def dotted(node: ast.AST) -> tuple[str, ...] | None:
     return (node.id, *reversed(parts))
 
 
+def spelled(node: ast.AST) -> str:
+    """A dotted name as the text has it, for messages."""
+    parts = dotted(node)
+    return "an expression" if parts is None else ".".join(parts)
+
+
 class Aliases:
     """Which names stand for a namespace."""
 

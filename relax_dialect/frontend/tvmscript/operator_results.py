@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, cast
 
 from xdsl.dialects.builtin import i1, i32, i64
@@ -10,6 +11,7 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
+from relax_dialect.frontend.tvmscript.blocked_layouts import resize2d, windowed
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, product
 
@@ -93,6 +95,33 @@ def _of_truth(name: str) -> Callable[..., object]:
     return make
 
 
+def _take(x: Expr, indices: Any, *rest: Any, **named: Any) -> object:
+    """A number as the place of one slice."""
+    places = _op("full")([], indices, i64) if isinstance(indices, int) else indices
+    return _op("take")(x, places, *rest, **named)
+
+
+def _concat(inputs: Sequence[Expr], axis: int | None = 0) -> object:
+    """Without an axis, vectors one behind the other."""
+    return _op("concat")(inputs, axis or 0)
+
+
+def _split(x: Expr, *, axis: int = 0, indices: Sequence[object] | None = None, **rest: Any) -> object:
+    """Parts from one index to the next; they are empty where an index is behind the next, or before the beginning."""
+    known = [each for each in indices or () if isinstance(each, int)]
+    if indices is None or len(known) != len(indices):
+        return _op("split")(x, axis=axis, **rest, **({} if indices is None else {"indices": indices}))
+    starts = [0, *(max(each, 0) for each in known)]
+    if starts == sorted(starts) and min(known, default=0) >= 0:
+        return _op("split")(x, axis=axis, indices=indices, **rest)
+    ends = [max(start, end) for start, end in pairwise([*starts, _END])]
+    return tuple(_op("strided_slice")(x, [axis], [at], [end]) for at, end in zip(starts, ends, strict=True))
+
+
+_END = (1 << 63) - 1
+"""Behind every element."""
+
+
 def _squeeze(x: Expr, axes: Sequence[int] | None = None) -> Expr:
     """Dimensions that are known not to be 1 stay, as in PyTorch."""
     dims = x.type.dims if isinstance(x.type, TensorType) else None
@@ -110,19 +139,28 @@ def _adaptive_pool(name: str) -> Callable[..., object]:
     """Without a size of its own the result has the data's: each window is one element."""
 
     def make(x: Expr, output_size: Sequence[int] | None = None, **rest: Any) -> object:
-        return x if output_size is None else _op(name)(x, output_size, **rest)
+        return x if output_size is None else windowed(name, "layout")(x, output_size=output_size, **rest)
 
     return make
 
 
-_ADAPTIVE = [f"nn.adaptive_avg_pool{count}d" for count in (1, 2, 3)]
+_RANKS = (1, 2, 3)
+_ADAPTIVE = [f"nn.adaptive_avg_pool{count}d" for count in _RANKS]
+_POOLS = [f"nn.{kind}_pool{count}d" for kind in ("avg", "max") for count in _RANKS]
+_CONVOLUTIONS = [f"nn.conv{count}d{kind}" for kind in ("", "_transpose") for count in _RANKS]
 
 FUNCTIONS: Mapping[str, Callable[..., object]] = {
+    "concat": _concat,
+    "image.resize2d": resize2d,
     "median": _median,
     "nn.batch_norm": _batch_norm,
+    "split": _split,
     "squeeze": _squeeze,
+    "take": _take,
     **{name: _of_truth(name) for name in ("cumprod", "cumsum", "prod", "sum")},
     **{name: _adaptive_pool(name) for name in _ADAPTIVE},
+    **{name: windowed(name, "layout") for name in _POOLS},
+    **{name: windowed(name, "data_layout") for name in _CONVOLUTIONS},
 }
 """What stands for an operator that takes other arguments than ours."""
 

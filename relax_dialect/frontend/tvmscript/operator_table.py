@@ -44,19 +44,25 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "input_tensor": ("x",),
         "key": ("k",),
         "lhs": ("x",),
+        "m": ("columns",),
         "moving_mean": ("mean",),
         "moving_var": ("variance",),
+        "n": ("rows",),
         "newshape": ("shape",),
         "off_value": ("off",),
         "on_value": ("on",),
         "operands": ("inputs",),
         "out_dtype": ("dtype",),
         "pad_mode": ("mode",),
+        "prob": ("probabilities",),
         "query": ("q",),
         "rhs": ("y",),
         "rounding_method": ("rounding",),
+        "sample_indices": ("rows",),
+        "seq_lengths": ("lengths",),
         "src": ("source",),
-        "tensors": ("inputs",),
+        "tensors": ("inputs", "vectors"),
+        "uniform_sample": ("uniform",),
         "value": ("v",),
         "weight": ("w", "weight"),
         "x1": ("x",),
@@ -66,7 +72,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """What our parameters are called for a name of TVM's, in order of preference."""
 
-_POOL = "x pool_size strides padding dilation ceil_mode count_include_pad layout out_layout"
+_POOL = "x pool_size=1 strides padding dilation ceil_mode count_include_pad layout out_layout"
 
 _ADAPTIVE = "x output_size=None layout out_layout"
 
@@ -83,6 +89,8 @@ SIGNATURES: Mapping[str, str] = MappingProxyType(
         "nn.adaptive_avg_pool3d": _ADAPTIVE,
         "nn.attention": "q k v bias scale causal_mask window_size",
         "nn.attention_bias": "q k v bias scale causal_mask window_size",
+        **{f"nn.max_pool{count}d": _POOL for count in (1, 2, 3)},
+        "nn.avg_pool2d": _POOL,
         "nn.avg_pool1d": _POOL.replace("count_include_pad", "count_include_pad=True"),
         "nn.avg_pool3d": _POOL.replace("count_include_pad", "count_include_pad=True"),
         "nn.batch_norm": "x gamma beta mean variance axis epsilon center scale momentum training",
@@ -105,16 +113,3 @@ IGNORED: Mapping[str, Mapping[str, tuple[object, ...]]] = MappingProxyType(
     }
 )
 """Arguments of TVM's that we have not, with the values that mean what we do; any value if there are none."""
-
-REFUSED: Mapping[str, str] = MappingProxyType(
-    {
-        "ccl": "collective operators are not taken: there is one device",
-        "dist": "distributed operators are not taken: there is one device",
-        "grad": "operators of gradients are not taken: differentiate before, or write them as operators",
-        "to_vdevice": "there is one device; leave R.to_vdevice out",
-        "hint_on_device": "there is one device; leave R.hint_on_device out",
-        "macro": "R.macro stands above a function, which is read where it is called",
-        "rewriter": "R.rewriter describes a pass, not a program",
-    }
-)
-"""Why some names of `R` are not taken."""

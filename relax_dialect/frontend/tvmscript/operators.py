@@ -16,7 +16,8 @@ from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.names import suggestion
 from relax_dialect.frontend.tvmscript.operator_results import FUNCTIONS, RESULTS
-from relax_dialect.frontend.tvmscript.operator_table import IGNORED, OPERATOR_NAMES, REFUSED, SIGNATURES, SYNONYMS
+from relax_dialect.frontend.tvmscript.operator_table import IGNORED, OPERATOR_NAMES, SIGNATURES, SYNONYMS
+from relax_dialect.frontend.tvmscript.relax_refusals import OPERATORS
 from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType, TupleType
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import parse_dtype
@@ -61,7 +62,7 @@ def call_operator(reader: ExpressionReader, node: ast.Call, name: str) -> object
 
 
 def _refuse(reader: ExpressionReader, node: ast.Call, name: str) -> NoReturn:
-    reason = REFUSED.get(name) or REFUSED.get(name.partition(".")[0])
+    reason = OPERATORS.get(name) or OPERATORS.get(name.partition(".")[0])
     if reason is not None:
         reader.fail(node.func, reason)
     known = [each.removeprefix("relax.") for each in operator_classes()]

@@ -120,6 +120,10 @@ class Program:
             func.op.sym_visibility = None
         return func
 
+    def kernel_names(self) -> list[str]:
+        """The PrimFuncs that give nothing back, so that a call of them writes what it is given."""
+        return [name for name, func in self.prim.items() if func.result is None]
+
     def call(self, reader: ExpressionReader, node: ast.AST, name: str, arguments: Sequence[Expr]) -> Expr | None:
         """Calls a relax function, or a PrimFunc with the tensors that it writes, which gives nothing."""
         if (func := self.kernel(name)) is not None:

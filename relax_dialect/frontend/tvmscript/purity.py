@@ -6,9 +6,10 @@ Only what the text shows is asked; the verifier has the last word.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from relax_dialect.frontend.tvmscript.names import Aliases, dotted
+from relax_dialect.frontend.tvmscript.usage import name_counts
 
 IMPURE_FORMS = frozenset(
     {
@@ -27,12 +28,37 @@ IMPURE_FORMS = frozenset(
 """Calls that make a function impure; packed functions do not in a dataflow region."""
 
 
+class Writes:
+    """Which calls of a function write memory that others can see, as far as names show it."""
+
+    def __init__(self, aliases: Aliases, statements: Sequence[ast.stmt], kernels: Collection[str]):
+        self._aliases = aliases
+        self._kernels = kernels
+        self._loads = name_counts(statements)
+        names = (each for statement in statements for each in ast.walk(statement) if isinstance(each, ast.Name))
+        self._bound = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+
+    def seen(self, node: ast.AST) -> bool:
+        """Whether a node is a call that writes a parameter, or what is used elsewhere, or memory given to a kernel."""
+        if not isinstance(node, ast.Call):
+            return False
+        name = self._aliases.name_in("relax", node.func)
+        if name == "call_tir_inplace":
+            return any(each not in self._bound or self._loads[each] > 1 for each in _written(node))
+        parts = dotted(node.func) if name is None else None
+        return name == "call_inplace_packed" or (parts is not None and parts[-1] in self._kernels)
+
+    def in_region(self, region: ast.With) -> bool:
+        """Whether a dataflow region has such a call, so that it is none: its statements stand for themselves."""
+        return any(map(self.seen, ast.walk(region)))
+
+
 class _Calls(ast.NodeVisitor):
     """Collects what is called, and whether one of the calls has effects by itself."""
 
-    def __init__(self, aliases: Aliases, node: ast.FunctionDef):
+    def __init__(self, aliases: Aliases, node: ast.FunctionDef, kernels: Collection[str]):
         self._aliases = aliases
-        self._parameters = {argument.arg for argument in node.args.args}
+        self._writes = Writes(aliases, node.body, kernels)
         self._in_dataflow = 0
         self.impure = False
         self.callees: set[str] = set()
@@ -40,6 +66,7 @@ class _Calls(ast.NodeVisitor):
     def visit_With(self, node: ast.With) -> None:
         call = node.items[0].context_expr
         is_region = isinstance(call, ast.Call) and self._aliases.name_in("relax", call.func) == "dataflow"
+        is_region = is_region and not self._writes.in_region(node)
         self._in_dataflow += is_region
         self.generic_visit(node)
         self._in_dataflow -= is_region
@@ -48,8 +75,10 @@ class _Calls(ast.NodeVisitor):
         name = self._aliases.name_in("relax", node.func)
         if name in IMPURE_FORMS:
             self.impure |= not (self._in_dataflow and name == "call_packed")
+        elif name == "vm.call_tir_dyn":
+            self.impure |= bool(node.args) and isinstance(node.args[0], ast.Constant)
         elif name == "call_tir_inplace":
-            self.impure |= not self._in_dataflow and not self._parameters.isdisjoint(_written(node))
+            self.impure |= self._writes.seen(node)
         elif name is None and (parts := dotted(node.func)) is not None:
             self.callees.add(parts[-1])
         self.generic_visit(node)
@@ -67,9 +96,9 @@ def _written(node: ast.Call) -> list[str]:
     return [each.id for each in named if isinstance(each, ast.Name)]
 
 
-def impure_calls(aliases: Aliases, node: ast.FunctionDef) -> bool:
+def impure_calls(aliases: Aliases, node: ast.FunctionDef, kernels: Collection[str]) -> bool:
     """Whether the statements of a function call something that has effects by itself."""
-    calls = _Calls(aliases, node)
+    calls = _Calls(aliases, node, kernels)
     for statement in node.body:
         calls.visit(statement)
     return calls.impure
@@ -83,7 +112,7 @@ def impure_functions(aliases: Aliases, functions: Mapping[str, ast.FunctionDef],
     callers: dict[str, list[str]] = {}
     pending: list[str] = []
     for name, node in functions.items():
-        calls = _Calls(aliases, node)
+        calls = _Calls(aliases, node, kernels)
         for statement in node.body:
             calls.visit(statement)
         if calls.impure or not calls.callees.isdisjoint(kernels) or _takes_impure_functions(node, calls.callees):

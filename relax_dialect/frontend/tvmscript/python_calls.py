@@ -52,4 +52,5 @@ def _made(reader: ExpressionReader, given: Arguments, callee: ast.expr) -> objec
 PYTHON_FORMS: Mapping[str, Callable[[ExpressionReader, ast.Call], object]] = {
     "Call": _call,
     "emit_with_ty": _emit_with_ty,
+    "emit_with_type": _emit_with_ty,
 }

@@ -12,8 +12,9 @@ from xdsl.ir import Operation
 
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.bindings import BindingReader
-from relax_dialect.frontend.tvmscript.names import dotted
-from relax_dialect.frontend.tvmscript.purity import impure_calls
+from relax_dialect.frontend.tvmscript.names import spelled
+from relax_dialect.frontend.tvmscript.purity import Writes, impure_calls
+from relax_dialect.frontend.tvmscript.relax_refusals import STATEMENTS
 from relax_dialect.frontend.tvmscript.scope import Unbound
 from relax_dialect.frontend.tvmscript.signature import decorator_options, read_signature, type_param_names
 from relax_dialect.frontend.tvmscript.usage import bound_names, name_counts, returns
@@ -22,17 +23,6 @@ from relax_dialect.struct_info.refine import refine
 from relax_dialect.struct_info.symbols import iter_symbols
 from relax_dialect.struct_info.types import PrimType
 from relax_dialect.verifiers import dataflow_violation, purity_violation
-
-_REFUSED: dict[type[ast.stmt], str] = {
-    ast.For: "relax functions have no `for`; write a recursive function, or a loop in a PrimFunc",
-    ast.While: "relax functions have no `while`; write a recursive function, or a loop in a PrimFunc",
-    ast.Try: "programs have no exceptions",
-    ast.Raise: "programs have no exceptions; use R.assert_op",
-    ast.Assert: "use R.assert_op",
-    ast.ClassDef: "classes have no place in a function",
-    ast.Import: "imports have no place in a function",
-    ast.ImportFrom: "imports have no place in a function",
-}
 
 
 class StatementReader(BindingReader):
@@ -111,7 +101,7 @@ class StatementReader(BindingReader):
                 self._refuse(node)
 
     def _refuse(self, node: ast.stmt) -> NoReturn:
-        reason = _REFUSED.get(type(node), "expected a binding, R.dataflow, if, a nested function or return")
+        reason = STATEMENTS.get(type(node), "expected a binding, R.dataflow, if, a nested function or return")
         self.fail(node, reason)
 
     def _effect(self, node: ast.expr) -> None:
@@ -134,6 +124,9 @@ class StatementReader(BindingReader):
             self.fail(call, "expected `with R.dataflow():`")
         if self.in_dataflow:
             self.fail(node, "a dataflow region cannot stand in another one")
+        if Writes(self.aliases, whole, self.program.kernel_names()).in_region(node):
+            self._plain_region(node, whole)
+            return
         outputs: dict[str, Expr] = {}
         before = len(self.program.findings)
         self.in_dataflow = True
@@ -151,6 +144,18 @@ class StatementReader(BindingReader):
             self.in_dataflow = False
         for key, value in outputs.items():
             self.scope.bind(key, value)
+
+    def _plain_region(self, node: ast.With, whole: Sequence[ast.stmt]) -> None:
+        """The statements of a region that writes memory: their order is kept."""
+        outputs: dict[str, object] = {}
+        with self.scope.inner():
+            for statement in node.body:
+                if (found := self._output(statement)) is None:
+                    self._step(statement, whole)
+                else:
+                    outputs |= {ast.unparse(each): self.value(each) for each in found.args}
+        for name, value in outputs.items():
+            self.scope.bind(name, value)
 
     def _output(self, statement: ast.stmt) -> ast.Call | None:
         call = statement.value if isinstance(statement, ast.Expr) else None
@@ -238,7 +243,7 @@ class StatementReader(BindingReader):
     def _nested(self, node: ast.FunctionDef) -> None:
         around = self.in_dataflow, self.pure_subject
         options = self._nested_options(node)
-        pure = options.get("pure", not impure_calls(self.aliases, node))
+        pure = options.get("pure", not impure_calls(self.aliases, node, self.program.kernel_names()))
         self.in_dataflow, self.pure_subject = False, "'relax.closure' op" if pure else None
         try:
             value = self._closure(node, pure)
@@ -271,7 +276,7 @@ class StatementReader(BindingReader):
             head = decorator.func if isinstance(decorator, ast.Call) else decorator
             if self.aliases.name_in("relax", head) in ("function", "func"):
                 return decorator_options(self.source, self.aliases, decorator)
-            self.fail(decorator, f"a nested function is decorated with R.function, got {_decorator_name(head)}")
+            self.fail(decorator, f"a nested function is decorated with R.function, got {spelled(head)}")
         self.fail(node, "expected @R.function before a nested function")
 
     def finish(
@@ -291,8 +296,3 @@ class StatementReader(BindingReader):
         self._require_none_since(before, node, node.name)
         result = value
         self.emit(node, lambda: self.builder.emit_func_output(result))
-
-
-def _decorator_name(node: ast.expr) -> str:
-    parts = dotted(node)
-    return "an expression" if parts is None else ".".join(parts)

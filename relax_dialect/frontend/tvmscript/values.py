@@ -136,6 +136,15 @@ def _same(reader: ExpressionReader, node: ast.Call) -> object:
     return reader.value(Arguments(reader.source, node, "the call", "x", {"data": "x", "value": "x"}).require("x"))
 
 
+def _emit(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.emit(value, annotate_ty=None)`."""
+    given = Arguments(reader.source, node, "R.emit", "value annotate_ty")
+    value, declared = given.require("value"), given.get("annotate_ty")
+    if declared is None or _is_none(declared):
+        return reader.value(value)
+    return reader.refine(value, reader.read(value), reader.types.read(declared))
+
+
 def _wrap_param(reader: ExpressionReader, node: ast.Call) -> object:
     given = Arguments(reader.source, node, "R.wrap_param", "data dtype")
     value, dtype = reader.read(given.require("data")), given.get("dtype")
@@ -164,6 +173,6 @@ VALUE_FORMS: Mapping[str, Form] = {
     "stop_lift_params": _same,
     "builtin.stop_lift_params": _same,
     "memory.ensure_zero_offset": _same,
-    "emit": _same,
+    "emit": _emit,
     "wrap_param": _wrap_param,
 }

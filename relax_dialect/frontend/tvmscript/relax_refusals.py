@@ -1,0 +1,35 @@
+"""What functions of relax are not given, with the reason."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from types import MappingProxyType
+
+STATEMENTS: Mapping[type[ast.stmt], str] = MappingProxyType(
+    {
+        ast.For: "relax functions have no `for`; write a recursive function, or a loop in a PrimFunc",
+        ast.While: "relax functions have no `while`; write a recursive function, or a loop in a PrimFunc",
+        ast.Try: "programs have no exceptions",
+        ast.Raise: "programs have no exceptions; use R.assert_op",
+        ast.Assert: "use R.assert_op",
+        ast.ClassDef: "classes have no place in a function",
+        ast.Import: "imports have no place in a function",
+        ast.ImportFrom: "imports have no place in a function",
+    }
+)
+"""Statements of Python that are none of a program."""
+
+OPERATORS: Mapping[str, str] = MappingProxyType(
+    {
+        "ccl": "collective operators are not taken: there is one device",
+        "dist": "distributed operators are not taken: there is one device",
+        "grad": "operators of gradients are not taken: differentiate before, or write them as operators",
+        "to_vdevice": "there is one device; leave R.to_vdevice out",
+        "hint_on_device": "there is one device; leave R.hint_on_device out",
+        "nn.attention_var_len": "rows of unlike length are a kernel for GPUs in TVM; cut them apart, or use a mask",
+        "macro": "R.macro stands above a function, which is read where it is called",
+        "rewriter": "R.rewriter describes a pass, not a program",
+    }
+)
+"""Why some names of `R` are not taken."""
