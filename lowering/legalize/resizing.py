@@ -47,14 +47,14 @@ def _axis(op: Resize1dOp, length: Dim, count: Dim) -> Axis:
 
 
 def _nearest(op: Resize1dOp, x: te.Tensor, axis: int, places: te.Tensor) -> Element:
-    """The element at a rounded place."""
-    rounded = ROUND[op.rounding.data]
+    """The element at a rounded place: these are a table too."""
+    rounded, length = ROUND[op.rounding.data], x.shape[axis]
 
-    def element(i: tuple[te.Expr, ...]) -> te.Expr:
-        place = clamped(te.cast(te.cast(rounded(single(places[i[axis]])), "i64"), "index"), x.shape[axis])
-        return x[(*i[:axis], place, *i[axis + 1 :])]
+    def nearest(i: te.Expr) -> te.Expr:
+        return te.cast(clamped(te.cast(te.cast(rounded(single(places[i])), "i64"), "index"), length), "i64")
 
-    return element
+    table = te.compute(places.shape, nearest, name="nearest")
+    return lambda i: x[(*i[:axis], te.cast(table[i[axis]], "index"), *i[axis + 1 :])]
 
 
 class _Weighed:
