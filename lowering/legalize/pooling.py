@@ -27,7 +27,7 @@ from relax_dialect.ops.pooling import (
 )
 from relax_dialect.ops.windows import spatial_letters
 from tir_dialect import te
-from tir_dialect.dims import Dim, ceildiv
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv
 
 
 class _Pool:
@@ -124,7 +124,7 @@ def _counted(pool: _Pool, op: AvgPoolOp, window: Sequence[te.Expr]) -> te.Expr:
 def adaptive_avg_pool(kernel: Kernel, op: AdaptiveAvgPoolOp) -> te.Tensor:
     """The mean of each of the windows into which the data is cut."""
     spatial = spatial_letters(op.RANK)
-    counts, out = list(op.output_size.get_values()), op.layouts[1]
+    counts, out = [size.data for size in op.output_size], op.layouts[1]
     x = Laid(kernel.tensor(op.x), op.layouts[0])
     lengths = x.extents(spatial)
     pieces = list(zip(lengths, counts, strict=True))
@@ -145,13 +145,13 @@ def adaptive_avg_pool(kernel: Kernel, op: AdaptiveAvgPoolOp) -> te.Tensor:
     return laid_out(kernel.shape(op.result), out, _letters(op), element, "adaptive_avg_pool")
 
 
-def _longest(length: Dim, count: int) -> Dim:
+def _longest(length: Dim, count: Dim) -> Dim:
     """The size of the longest window: one that is no even part may have an element more."""
-    return length // count if _divides(length, count) else ceildiv(length, count) + 1
+    return floordiv(length, count) if _divides(length, count) else ceildiv(length, count) + 1
 
 
-def _divides(length: Dim, count: int) -> bool:
-    return count == 1 or (length.constant_value is not None and length.constant_value % count == 0)
+def _divides(length: Dim, count: Dim) -> bool:
+    return count is constant(1) or (count.constant_value is not None and length % count is constant(0))
 
 
 for _op in (MaxPool1dOp, MaxPool2dOp, MaxPool3dOp):

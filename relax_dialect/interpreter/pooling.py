@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relax_dialect.interpreter.convolution import arranged
-from relax_dialect.interpreter.operators import computes, wide
+from relax_dialect.interpreter.operators import DimValues, computes, computes_in, wide
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.layouts import Layout
 from relax_dialect.ops.pooling import (
@@ -109,10 +109,10 @@ def avg_pool(op: AvgPoolOp, x: Array) -> Array:
     return _pooled(op, x, counts, inside, combine)
 
 
-@computes(AdaptiveAvgPool1dOp, AdaptiveAvgPool2dOp, AdaptiveAvgPool3dOp)
-def adaptive_avg_pool(op: AdaptiveAvgPoolOp, x: Array) -> Array:
+@computes_in(AdaptiveAvgPool1dOp, AdaptiveAvgPool2dOp, AdaptiveAvgPool3dOp)
+def adaptive_avg_pool(dims: DimValues, op: AdaptiveAvgPoolOp, x: Array) -> Sequence[Array]:
     """The mean of each of the windows into which the data is cut."""
-    counts = list(op.output_size.get_values())
+    counts = [dims(size) for size in op.output_size]
     places = [
         [np.arange(at * length // count, -(-(at + 1) * length // count)) for at in range(count)]
         for length, count in zip(_lengths(op, x), counts, strict=True)
@@ -121,4 +121,4 @@ def adaptive_avg_pool(op: AdaptiveAvgPoolOp, x: Array) -> Array:
     def combine(part: Array, window: Sequence[int]) -> Array:
         return _mean(_sum(part, op.RANK), int(np.prod(part.shape[2:], dtype=np.int64)))
 
-    return _pooled(op, x, counts, places, combine)
+    return (_pooled(op, x, counts, places, combine),)

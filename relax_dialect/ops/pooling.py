@@ -6,12 +6,12 @@ from abc import ABC
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import DenseArrayBase, StringAttr, UnitAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, UnitAttr, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from relax_dialect.inference import Inference
-from relax_dialect.ops.fields import flag, integers
+from relax_dialect.inference import ONE, Inference
+from relax_dialect.ops.fields import dims, flag, integers
 from relax_dialect.ops.layouts import Layout, layout, require_layout
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
@@ -24,7 +24,8 @@ from relax_dialect.ops.windows import (
     window_properties,
 )
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, constant
+from tir_dialect.attributes import DimAttr
+from tir_dialect.dims import Dim, DimLike, constant
 
 
 class PoolBase(Operator, ABC):
@@ -193,26 +194,26 @@ class AvgPool3dOp(AvgPoolOp):
 
 class AdaptiveAvgPoolOp(PoolBase, ABC):
     """Means over windows that cut the data into a number of places: `%0 = relax.nn.adaptive_avg_pool2d %x output_size
-    = [1, 1]`.
+    = [1, n]`.
 
     Window `i` of `m` over `n` elements is `[floordiv(i * n, m), ceildiv((i + 1) * n, m))`.
 
     C1: there is one output size of at least 1 per spatial dimension.
     """
 
-    output_size = prop_def(DenseArrayBase.constr(i64))
+    output_size = prop_def(ArrayAttr[DimAttr])
 
     def __init__(
         self,
         x: SSAValue | Operation,
-        output_size: Sequence[int],
+        output_size: Sequence[DimLike],
         *,
         layout: str | None = None,
         out_layout: str | None = None,
     ):
         """One output size counts for all dimensions."""
         properties = {
-            "output_size": integers(spread(output_size, self.RANK)),
+            "output_size": dims(spread(output_size, self.RANK)),
             "layout": None if layout is None else StringAttr(layout),
             "out_layout": None if out_layout is None else StringAttr(out_layout),
         }
@@ -220,10 +221,12 @@ class AdaptiveAvgPoolOp(PoolBase, ABC):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        sizes = inference.integers("output_size")
-        if len(sizes) != cls.RANK or min(sizes) < 1:
-            inference.fail(f"expected {cls.RANK} output sizes of at least 1, got {list(sizes)}")  # C1
-        return cls._pooled(inference, [constant(size) for size in sizes])
+        sizes = inference.dims("output_size")
+        if len(sizes) != cls.RANK:
+            inference.fail(f"expected {cls.RANK} output sizes, got {len(sizes)}")  # C1
+        for size in sizes:
+            inference.require_at_most(ONE, size, "an output size of at least 1")  # C1
+        return cls._pooled(inference, sizes)
 
 
 @irdl_op_definition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from xdsl.ir import Attribute
 
@@ -11,6 +12,8 @@ from relax_dialect.inference import DEFAULT_PROVER, Inference
 from relax_dialect.ops.fields import integers
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim, ceildiv, floordiv, minimum
+
+T = TypeVar("T")
 
 SPATIAL = "DHW"
 
@@ -20,7 +23,7 @@ def spatial_letters(rank: int) -> str:
     return SPATIAL[-rank:]
 
 
-def spread(values: Sequence[int], rank: int) -> tuple[int, ...]:
+def spread(values: Sequence[T], rank: int) -> tuple[T, ...]:
     """One value for each of `rank` dimensions: a single value counts for all."""
     return tuple(values) * rank if len(values) == 1 else tuple(values)
 

@@ -80,6 +80,7 @@ PROGRAMS = Programs(
             'relax.nn.adaptive_avg_pool2d %x output_size = [1, 3] layout = "NCHW4c" out_layout = "NHWC"',
         ),
         "adaptive_even": ("%x: !relax.tensor<[n, c, 6], f32>", "relax.nn.adaptive_avg_pool1d %x output_size = [3]"),
+        "adaptive_sized": (_params(1), "relax.nn.adaptive_avg_pool1d %x output_size = [n + 1]"),
         "adaptive_i32": (_params(1, "i32"), "relax.nn.adaptive_avg_pool1d %x output_size = [2]"),
         "global": (
             "%x: !relax.tensor<[n, h, w, c], f32>",
@@ -178,6 +179,8 @@ def test_adaptive(shape: tuple[int, int, int]):
     PROGRAMS.check("adaptive_2", [y], _adaptive(wide(y), (2, 1)).astype(np.float32), NEAR)
     z = random("f32", *shape, 4, 3, seed=2)
     PROGRAMS.check("adaptive_3", [z], _adaptive(wide(z), (1, 1, 2)).astype(np.float32), NEAR)
+    sized = _adaptive(wide(x), (shape[0] + 1,)).astype(np.float32)
+    PROGRAMS.check("adaptive_sized", [x], sized, NEAR)
     even = random("f32", *shape[:2], 6)
     PROGRAMS.check("adaptive_even", [even], even.reshape(*shape[:2], 3, 2).mean(-1), NEAR)
     blocks = random("f32", shape[0], 2, *shape[2:], 5, 4)

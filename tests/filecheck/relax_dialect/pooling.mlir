@@ -47,16 +47,16 @@ relax.func @ceil_mode(%x: !relax.tensor<[1, 1, 5], f32>, %y: !relax.tensor<[1, 1
 // CHECK-LABEL: relax.func @adaptive[
 // CHECK-NEXT:      %0 = relax.nn.adaptive_avg_pool1d %x output_size = [3]
 // CHECK-NEXT:      %1 = relax.nn.adaptive_avg_pool2d %y output_size = [1, 1] layout = "NHWC"
-// CHECK-NEXT:      %2 = relax.nn.adaptive_avg_pool3d %z output_size = [1, 2, 3]
+// CHECK-NEXT:      %2 = relax.nn.adaptive_avg_pool3d %z output_size = [1, h, n + 1]
 // CHECK-NEXT:      relax.return %x
 // TYPES-LABEL: sym_name = "adaptive"
 // TYPES: "relax.nn.adaptive_avg_pool1d"{{.*}} -> !relax.tensor<[n, 3, 3], f32>
 // TYPES: "relax.nn.adaptive_avg_pool2d"{{.*}} -> !relax.tensor<[n, 1, 1, 3], f32>
-// TYPES: "relax.nn.adaptive_avg_pool3d"{{.*}} -> !relax.tensor<[_, _, 1, 2, 3], f32>
+// TYPES: "relax.nn.adaptive_avg_pool3d"{{.*}} -> !relax.tensor<[_, _, 1, h, n + 1], f32>
 relax.func @adaptive[%n, %h](%x: !relax.tensor<[n, 3, 10], f32>, %y: !relax.tensor<[n, h, h, 3], f32>, %z: !relax.tensor<*, f32>) -> !relax.object {
   %0 = relax.nn.adaptive_avg_pool1d %x output_size = [3]
   %1 = relax.nn.adaptive_avg_pool2d %y output_size = [1, 1] layout = "NHWC"
-  %2 = relax.nn.adaptive_avg_pool3d %z output_size = [1, 2, 3]
+  %2 = relax.nn.adaptive_avg_pool3d %z output_size = [1, h, n + 1]
   relax.return %x
 }
 

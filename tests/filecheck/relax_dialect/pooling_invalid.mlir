@@ -16,6 +16,14 @@ relax.func @nn_max_pool2d_c1[%n](%x: !relax.tensor<[n, 3, 8, 8], i1>) -> !relax.
 
 // -----
 
+// CHECK: 'relax.nn.adaptive_avg_pool1d' op expected an output size of at least 1, got 1 and 0
+relax.func @nn_adaptive_avg_pool1d_c1[%n](%x: !relax.tensor<[n, 3, 8], f32>) -> !relax.object {
+  %0 = relax.nn.adaptive_avg_pool1d %x output_size = [0]
+  relax.return %x
+}
+
+// -----
+
 // CHECK: 'relax.nn.max_pool2d' op layout expected a permutation of NCHW with blocks of C at most, got NCH
 relax.func @nn_max_pool2d_c2[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>) -> !relax.object {
   %0 = relax.nn.max_pool2d %x pool_size = [2, 2] layout = "NCH"
@@ -48,7 +56,7 @@ relax.func @nn_max_pool2d_c2[%n](%x: !relax.tensor<[n, 3, 8, 1], f32>) -> !relax
 
 // -----
 
-// CHECK: 'relax.nn.adaptive_avg_pool2d' op expected 2 output sizes of at least 1, got [1]
+// CHECK: 'relax.nn.adaptive_avg_pool2d' op expected 2 output sizes, got 1
 relax.func @nn_adaptive_avg_pool2d_c1[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>) -> !relax.object {
   %0 = relax.nn.adaptive_avg_pool2d %x output_size = [1]
   relax.return %x
