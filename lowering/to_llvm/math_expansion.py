@@ -46,7 +46,7 @@ TANH = (
     -0.008267097175121307,
     0.002231069840490818,
 )
-ERFC_EXPONENT_FIRST = 1.128379225730896
+ERFC_EXPONENT_FIRST = 0.128379225730896  # and 1, apart since the product is rounded then
 ERFC_EXPONENT = (
     -5.411965275925468e-08,  # what the first lacks
     0.6366193890571594,
@@ -194,7 +194,7 @@ def erf(f: Floats, x: SSAValue) -> SSAValue:
         return math_tables.erf(f, x)
     size = f.at_most(f.magnitude(x), 4.0)
     rest = f.mul(f.polynomial(size, ERFC_EXPONENT), size)
-    exponent = f.fma(size, f.number(ERFC_EXPONENT_FIRST), rest)
+    exponent = f.add(size, f.fma(size, f.number(ERFC_EXPONENT_FIRST), rest))
     return f.with_sign(_expm1(f, f.sub(f.number(-0.0), exponent)), x)
 
 

@@ -85,14 +85,17 @@ def _turns(f: Floats, x: SSAValue) -> Turns:
 def _in_singles(f: Floats, x: SSAValue) -> Turns:
     """The same for numbers of less than `LARGE` (Cody and Waite, 1980), where products are not rounded.
 
-    What the first part of pi / 2 leaves is exact; what the second subtraction loses goes to the third.
+    What the first part of pi / 2 leaves is exact, and so is what the second product and its subtraction lose (Dekker,
+    1971): a multiple of the last bit of the product is taken from it. Both losses go to the third part.
     """
     rounded = f.fused(x, f.number(0.6366197723675814), f.number(NARROW_ROUNDING))
     minus_k = f.sub(f.number(-0.0), f.sub(rounded, f.number(NARROW_ROUNDING)))
     high, middle, low = map(f.number, HALF_PI)
     first = f.fused(minus_k, high, x)
-    second = f.fused(minus_k, middle, first)
-    lost = f.fused(minus_k, middle, f.sub(first, second))
+    product = f.mul(minus_k, middle)
+    rest = f.fused(minus_k, middle, f.sub(f.number(-0.0), product))
+    second = f.add(first, product)
+    lost = f.add(f.sub(product, f.sub(second, first)), rest)
     return f.bits(rounded), second, f.fused(minus_k, low, lost)
 
 
