@@ -12,7 +12,10 @@ __all__ = ["build"]
 
 def __getattr__(name: str) -> object:
     if name == "build":
-        from lowering.driver import build
+        from tir_dialect.garbage import few_collections
+
+        with few_collections():
+            from lowering.driver import build
 
         return build
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

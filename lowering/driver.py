@@ -13,6 +13,7 @@ from lowering.codegen.module_digest import ModuleDigest
 from lowering.codegen.program_cache import ProgramCache
 from lowering.debug import Debug, debug_level
 from lowering.tune.stamp import tuning_stamp
+from tir_dialect.garbage import few_collections
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
 
@@ -49,10 +50,8 @@ def build(
     machine, store, given = _target(target), _cache(cache), _tensors(weights or {})
 
     def compiled() -> Program:
-        # Not at the top: what is in the cache needs no compiler.
-        from lowering.codegen.background import few_collections
-
         with few_collections():
+            # Not at the top: what is in the cache needs no compiler.
             from lowering.codegen.kernels import KernelOptions
             from lowering.compilation import compile_program
 

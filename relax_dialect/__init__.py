@@ -17,5 +17,8 @@ _LAZY = {"BlockBuilder": "relax_dialect.builder", "Relax": "relax_dialect.dialec
 
 def __getattr__(name: str) -> object:
     if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+        from tir_dialect.garbage import few_collections
+
+        with few_collections():
+            return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -18,10 +16,6 @@ T = TypeVar("T")
 SWITCH_SECONDS = 5e-5
 """How long the interpreter stays with one thread. LLVM is called in some seventy steps for a kernel, each of which
 waits this long to come back; by default a hundred times as long."""
-
-COLLECTION_THRESHOLDS = (200_000, 100, 100)
-"""Collections of garbage are rarer while a program is compiled: almost everything that is made then is still in use, or
-the code of the last kernels, which goes with the youngest."""
 
 
 class Background:
@@ -54,17 +48,6 @@ class Background:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="relax-codegen")
             sys.setswitchinterval(min(SWITCH_SECONDS, self._interval))
         return _done(work) if self._thread is None else self._thread.submit(work)
-
-
-@contextmanager
-def few_collections() -> Generator[None]:
-    """Garbage is collected rarely meanwhile."""
-    before = gc.get_threshold()
-    gc.set_threshold(*map(max, before, COLLECTION_THRESHOLDS) if all(before) else before)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _done(work: Callable[[], T]) -> Future[T]:

@@ -132,6 +132,10 @@ class Binding(Protocol):
 
     llvm_version_info: tuple[int, int, int]
 
+    def set_option(self, name: str, option: str) -> None:
+        """Sets one of the library's own options for the whole process; `name` is the program's for messages."""
+        ...
+
     def create_context(self) -> object:
         """A home for the types of one module."""
         ...

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 from lowering.codegen.binding import FunctionPasses, ModuleRef, TargetMachine, TuningOptions, llvm, target_family
@@ -20,6 +23,13 @@ Source: TypeAlias = "ModuleOp | str"
 
 SCALAR_LOOP = "relax.loop.scalar"
 """A hint of our own on a loop: it has no vectors, and LLVM may find some."""
+
+PLAIN_ADDRESSES = "relax.loop.plain_addresses"
+"""Another: addresses are computed as they are written. LLVM's strength reduction of loops, which is left out for the
+module, would count every one of them up in a register of its own, and takes half of the time of code generation."""
+
+_OPTIONS = Lock()
+"""Held while code is generated, since LLVM's options for it are the process's."""
 
 _VECTOR = re.compile(r"<\d+ x ")
 _UNROLL = '!"llvm.loop.unroll.count"'
@@ -46,20 +56,37 @@ def compile_object(source: Source, target: Target, options: CompileOptions = Com
 
     Raises `CodegenError` for text that LLVM rejects, with LLVM's message.
     """
-    machine = target_machine(target, options.opt_level)
-    module = _optimized(source, target, options)
+    machine, text = target_machine(target, options.opt_level), _text(source)
+    module = _optimized(text, target, options)
     level = debug_level()
     if level >= Debug.LLVM:
         show(Debug.LLVM, "optimised LLVM IR", str(module))
-    if level >= Debug.MACHINE:
-        show(Debug.MACHINE, "assembly", machine.emit_assembly(module))
-    return machine.emit_object(module)
+    with _generating(text):
+        if level >= Debug.MACHINE:
+            show(Debug.MACHINE, "assembly", machine.emit_assembly(module))
+        return machine.emit_object(module)
 
 
 def emit_assembly(source: Source, target: Target, options: CompileOptions = CompileOptions()) -> str:
     """Assembler text of the optimised module; errors as `compile_object`."""
-    machine = target_machine(target, options.opt_level)
-    return machine.emit_assembly(_optimized(source, target, options))
+    machine, text = target_machine(target, options.opt_level), _text(source)
+    module = _optimized(text, target, options)
+    with _generating(text):
+        return machine.emit_assembly(module)
+
+
+@contextmanager
+def _generating(text: str) -> Generator[None]:
+    """LLVM's options are as the hints in the text say."""
+    plain = f'"{PLAIN_ADDRESSES}"' in text
+    with _OPTIONS:
+        if plain:
+            llvm().set_option("relax", "-disable-lsr=1")
+        try:
+            yield
+        finally:
+            if plain:
+                llvm().set_option("relax", "-disable-lsr=0")
 
 
 def emit_llvm_ir(source: Source, target: Target, options: CompileOptions | None = None) -> str:
@@ -68,8 +95,8 @@ def emit_llvm_ir(source: Source, target: Target, options: CompileOptions | None 
     Errors as `compile_object`.
     """
     if options is None:
-        return str(_verified(source, target))
-    return str(_optimized(source, target, options))
+        return str(_verified(_text(source), target))
+    return str(_optimized(_text(source), target, options))
 
 
 @lru_cache(maxsize=16)
@@ -84,8 +111,7 @@ def target_machine(target: Target, opt_level: int = 3) -> TargetMachine:
         raise CodegenError(f"no code generator for {target.triple}: {error}") from error
 
 
-def _verified(source: Source, target: Target) -> ModuleRef:
-    text = source if isinstance(source, str) else _text(source)
+def _verified(text: str, target: Target) -> ModuleRef:
     try:
         module = llvm().parse_assembly(text, llvm().create_context())
         module.triple = target.triple
@@ -96,15 +122,16 @@ def _verified(source: Source, target: Target) -> ModuleRef:
     return module
 
 
-def _text(module: ModuleOp) -> str:
+def _text(source: Source) -> str:
+    if isinstance(source, str):
+        return source
     # Not at the top: loading compiled code needs this file's target machines, but no IR.
     from lowering.codegen.llvm_text import llvm_text
 
-    return llvm_text(module)
+    return llvm_text(source)
 
 
-def _optimized(source: Source, target: Target, options: CompileOptions) -> ModuleRef:
-    text = source if isinstance(source, str) else _text(source)
+def _optimized(text: str, target: Target, options: CompileOptions) -> ModuleRef:
     module = _verified(text, target)
     if options.opt_level == 0:
         return module

@@ -83,6 +83,13 @@ def _shuffle(text: FunctionText, op: Operation) -> None:
     text.define(op.results[0], f"shufflevector {operands}, <{len(mask)} x i32> <{lanes}>")
 
 
+def _constant(text: FunctionText, op: Operation) -> None:
+    """An operand of others; LLVM lets constants have names only as the result of an instruction."""
+    if (spelled := text.long_constants.get(op)) is not None:
+        type_name = text.types(op.results[0].type)
+        text.define(op.results[0], f"bitcast {type_name} {spelled} to {type_name}")
+
+
 def _nothing(text: FunctionText, op: Operation) -> None:
     """The op is an operand of others."""
 
@@ -148,7 +155,7 @@ _INTRINSICS: dict[type[Operation], str] = {
 
 _OTHERS: dict[type[Operation], Emit] = {
     llvm.AddressOfOp: _nothing,
-    llvm.ConstantOp: _nothing,
+    llvm.ConstantOp: _constant,
     llvm.ExtractValueOp: _extract_value,
     llvm.FCmpOp: _fcmp,
     llvm.FNegOp: _fneg,

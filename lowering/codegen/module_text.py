@@ -112,6 +112,8 @@ class FunctionText:
         self.function = function
         self.names: dict[SSAValue, str] = {}
         self._typed: dict[SSAValue, str] = {}
+        self.long_constants: dict[Operation, str] = {}
+        """Those that have names."""
         self.labels: dict[Block, str] = {}
         self.lines: list[str] = []
         self._numbers = 0
@@ -143,7 +145,15 @@ class FunctionText:
                     self._name(argument, f"%v{len(names)}")
             for op in block.ops:
                 for result in op.results:
-                    self._name(result, self._constant(op) or f"%v{len(names)}")
+                    self._name(result, self._operand(op, result) or f"%v{len(names)}")
+
+    def _operand(self, op: Operation, result: SSAValue) -> str | None:
+        """What is written where a value is used instead of a name; a long constant gets a name if it is used again."""
+        text = self._constant(op)
+        if text is None or len(text) <= LONG_CONSTANT or result.has_one_use():
+            return text
+        self.long_constants[op] = text
+        return None
 
     def _name(self, value: SSAValue, name: str) -> None:
         self.names[value] = name
@@ -219,6 +229,9 @@ class FunctionText:
             labels.append(f"label %{label}")
         return labels
 
+
+LONG_CONSTANT = 200
+"""Characters. A table that is written at each use takes LLVM longer to read than all instructions around it."""
 
 _OPERANDS = frozenset((llvm.ConstantOp, llvm.AddressOfOp, llvm.UndefOp, llvm.ZeroOp))
 """What is written where it is used."""

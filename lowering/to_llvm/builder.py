@@ -67,8 +67,9 @@ class LLVMBuilder:
         self._integer_constants: dict[tuple[int, Attribute], SSAValue] = {}
         self._indices: dict[int, SSAValue] = {}
         """The constants of i64, found without a look at the type."""
-        self._floats: dict[tuple[bytes, Attribute], SSAValue] = {}
-        """Scalars, and vectors of one number, by its bits: zeros of both signs are equal."""
+        self._floats: dict[tuple[bytes, int], tuple[Attribute, SSAValue]] = {}
+        """Scalars, and vectors of one number, by its bits, as zeros of both signs are equal, and the identity of the
+        type, which is quicker than a hash of its parts; the type stays alive beside the value."""
         self._numbers: dict[SSAValue, float] = {}
         self._computed: dict[tuple[object, ...], SSAValue] = {}
 
@@ -166,18 +167,20 @@ class LLVMBuilder:
 
     def float(self, value: float, type_: Attribute) -> SSAValue:
         """A float, in all elements if the type is a vector."""
-        key = struct.pack("d", value), type_
-        found = self._floats.get(key)
-        if found is None:
-            if is_vector(type_):
-                found = self.elements([value] * lanes_of(type_), type_)
-            elif isinstance(type_, AnyFloat):
-                attribute = FloatAttr(value, type_)
-                found = self.constant(attribute, type_)
-                self._numbers[found] = attribute.value.data
-            else:
-                raise TypeError(f"expected a float type, got {type_}")
-            self._floats[key] = found
+        key = struct.pack("d", value), id(type_)
+        known = self._floats.get(key)
+        if known is None:
+            known = self._floats[key] = type_, self._float(value, type_)
+        return known[1]
+
+    def _float(self, value: float, type_: Attribute) -> SSAValue:
+        if is_vector(type_):
+            return self.elements([value] * lanes_of(type_), type_)
+        if not isinstance(type_, AnyFloat):
+            raise TypeError(f"expected a float type, got {type_}")
+        attribute = FloatAttr(value, type_)
+        found = self.constant(attribute, type_)
+        self._numbers[found] = attribute.value.data
         return found
 
     def false(self) -> SSAValue:

@@ -91,10 +91,11 @@ def emit_loop(
 
 
 def _hints(e: Emitter, loop: ForOp) -> DictionaryAttr | None:
-    """LLVM's own hints among the annotations, the wish to unroll, and that LLVM may look for lanes."""
+    """Hints for LLVM among the annotations, the wish to unroll, and that LLVM may look for lanes."""
     hints: dict[str, Attribute] = {}
     if loop.annotations is not None:
-        hints = {key: value for key, value in loop.annotations.data.items() if key.startswith("llvm.loop.")}
+        given = loop.annotations.data.items()
+        hints = {key: value for key, value in given if key.startswith(("llvm.loop.", "relax.loop."))}
     if loop.kind.data is LoopKind.UNROLLED:
         turns = trip_count(e, loop)
         if turns is None:

@@ -185,7 +185,7 @@ class BlockedLines:
         lower, upper = None, code.dim(self.product.what.stage.extents[axis])
         if border is not None:
             lower, upper = border.places(code, here[border.axis,], upper)
-        r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False))
+        r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
         return (
             code.add(data, code.mul(r, code.dim(self.lines.data.strides[axis]))),
             code.add(weights, code.mul(r, code.dim(self.weights.strides[axis]))),

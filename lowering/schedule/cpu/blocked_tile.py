@@ -113,7 +113,7 @@ class Tile:
                 if turn is not None and number == 0:
                     data, weights = self._further(data, weights, turn.start, steps)
                 count = code.dim(self.extents[number]) if turn is None or number else turn.steps
-                r = loops.enter_context(code.loop(count, "r", vectorize=False))
+                r = loops.enter_context(code.loop(count, "r", vectorize=False, plain=True))
                 data, weights = self._further(data, weights, r, steps)
                 ahead = inside(code, ahead, r, count)
             self._step(sums, places, data, weights)

@@ -1,6 +1,6 @@
 """What LLVM does with code of which kind."""
 
-from lowering.codegen.compiler import CompileOptions, emit_llvm_ir
+from lowering.codegen.compiler import PLAIN_ADDRESSES, CompileOptions, emit_assembly, emit_llvm_ir
 from tir_dialect.target import Target
 
 UNROLLED = """
@@ -31,3 +31,33 @@ def test_code_with_vectors_is_unrolled_as_often_as_its_hint_says():
     text = emit_llvm_ir(UNROLLED, Target.parse("x86-64-v3"), CompileOptions(3))
     # two turns at once, and the one that may be left
     assert text.count("fadd <8 x float>") == 3
+
+
+STRIDED = """
+define void @f(ptr noalias %x, ptr noalias %y, i64 %n) {
+entry:
+  br label %body
+body:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %place = mul nsw i64 %i, 12
+  %p = getelementptr inbounds <8 x float>, ptr %x, i64 %place
+  %v = load <8 x float>, ptr %p, align 4
+  %q = getelementptr inbounds <8 x float>, ptr %y, i64 %i
+  store <8 x float> %v, ptr %q, align 4
+  %next = add nsw i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %body, label %exit, !llvm.loop !0
+exit:
+  ret void
+}
+!0 = distinct !{!0, !1}
+!1 = !{!"HINT"}
+"""
+
+
+def test_plain_addresses_are_a_matter_of_one_module():
+    target = Target.parse("x86-64-v3")
+    usual, plain = (STRIDED.replace("HINT", hint) for hint in ("llvm.loop.unroll.disable", PLAIN_ADDRESSES))
+    before, computed, after = (emit_assembly(text, target, CompileOptions(3)) for text in (usual, plain, usual))
+    assert before == after
+    assert ("shl" in before, "shl" in computed) == (False, True)

@@ -183,6 +183,20 @@ def test_vectors_shuffles_and_intrinsics():
     assert "call reassoc float @llvm.vector.reduce.fadd.v4f32(float" in llvm_text(parse(text))
 
 
+def test_long_constants_are_written_once():
+    values = ", ".join(f"{number}.25" for number in range(32))
+    text = f"""
+    llvm.func @f(%x: vector<32xf32>) -> vector<32xf32> {{
+      %table = llvm.mlir.constant(dense<[{values}]> : vector<32xf32>) : vector<32xf32>
+      %sum = llvm.fadd %x, %table : vector<32xf32>
+      %all = llvm.fadd %sum, %table : vector<32xf32>
+      llvm.return %all : vector<32xf32>
+    }}"""
+    printed = llvm_text(parse(text))
+    assert printed.count("float 0x3FD0000000000000") == 1
+    assert "bitcast" not in emit_llvm_ir(parse(text), Target.host(), CompileOptions(1))
+
+
 def test_globals_structs_calls_and_indirect_calls():
     text = """
     llvm.mlir.global internal constant @text("hi\\22\\n")

@@ -1,0 +1,22 @@
+"""Rarer collections of garbage while much is made that stays."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator
+from contextlib import contextmanager
+
+COLLECTION_THRESHOLDS = (200_000, 100, 100)
+"""Almost everything that is made while a program is imported or compiled, or a package loaded, is still in use, or
+the code of the last kernels, which goes with the youngest."""
+
+
+@contextmanager
+def few_collections() -> Generator[None]:
+    """Garbage is collected rarely meanwhile."""
+    before = gc.get_threshold()
+    gc.set_threshold(*map(max, before, COLLECTION_THRESHOLDS) if all(before) else before)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
