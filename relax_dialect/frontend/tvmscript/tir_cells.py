@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from relax_dialect.frontend.tvmscript.tir_buffers import alloc
+from relax_dialect.frontend.tvmscript.tir_buffers import alloc, read_dims
 from relax_dialect.frontend.tvmscript.tir_promotion import promoted
 from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Cell, Region, Vector
 from relax_dialect.frontend.tvmscript.tir_vectors import store_vector
@@ -49,6 +49,20 @@ def new_cell(reader: TirStatementReader, node: ast.AST, name: str, dtype: DType,
     kept = to_dtype("int64") if is_index(dtype) else dtype
     kind = BufferType([] if lanes is None else [lanes], lookup(kept).type, scope="local")
     return Cell(alloc(reader, node, kind, name, lanes))
+
+
+def declare_name(reader: TirStatementReader, node: ast.AnnAssign, name: str) -> bool:
+    """`x: T.int32`, which is assigned later, or `v: T.float32[4]`, memory; false for a name that may be a dimension."""
+    annotation = node.annotation
+    if isinstance(annotation, ast.Subscript):
+        shape = read_dims(reader, annotation.slice, implicit=False)
+        kind = BufferType(shape, reader.dtype(annotation.value), scope="local")
+        reader.scope.bind(name, alloc(reader, node, kind, name))
+        return True
+    if name in reader.rebound:
+        reader.scope.bind(name, new_cell(reader, node, name, lookup(reader.dtype(annotation)).type))
+        return True
+    return False
 
 
 def whole_of(cell: Cell) -> Region:

@@ -13,6 +13,7 @@ from relax_dialect.frontend.tvmscript.tir_functions import loads
 from relax_dialect.frontend.tvmscript.tir_jumps import BREAK, CONTINUE, RETURN, jumps_of
 from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, place_of, read_loops
 from relax_dialect.frontend.tvmscript.tir_promotion import promoted
+from relax_dialect.frontend.tvmscript.tir_widths import is_wide
 from tir_dialect import te
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
 from tir_dialect.ops.scalars import AssertOp
@@ -28,6 +29,8 @@ def read_for(reader: TirStatementReader, node: ast.For) -> None:
     if node.orelse:
         reader.fail(node.orelse[0], "a loop has no else")
     loops = read_loops(reader, node.iter)
+    names = {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+    reader.wide = reader.wide | names if is_wide(reader.aliases, node.iter, reader.wide) else reader.wide - names
     targets = node.target.elts if isinstance(node.target, ast.Tuple | ast.List) else [node.target]
     nest(reader, node, loops, targets, node.body)
 
@@ -40,6 +43,7 @@ def nest(
     body: Sequence[ast.stmt],
 ) -> None:
     """Reads statements into a nest of loops."""
+    targets, tuples = _spread(targets, len(loops))
     names = [each.id for each in targets if isinstance(each, ast.Name)]
     together = names[0] if len(targets) == len(names) == 1 != len(loops) else None
     if together is not None:
@@ -56,9 +60,26 @@ def nest(
         variables = [_open(reader, node, *pair) for pair in zip(loops, names, strict=True)]
         if together is not None:
             reader.scope.bind(together, tuple(variables))
+        for name, place in tuples.items():
+            reader.scope.bind(name, tuple(variables[place]))
         _round(reader, node, body, jumps)
     if BREAK in jumps:
         reader.jumps.reset(node, BREAK)
+
+
+def _spread(targets: Sequence[ast.expr], count: int) -> tuple[Sequence[ast.expr], dict[str, slice]]:
+    """The variables of so many loops, of which `*name` stands for those that are left; and where these are."""
+    found: list[ast.expr] = []
+    tuples: dict[str, slice] = {}
+    for target in targets:
+        if isinstance(target, ast.Starred) and isinstance(target.value, ast.Name):
+            rest = max(count - len(targets) + 1, 0)
+            tuples[target.value.id] = slice(len(found), len(found) + rest)
+            names = [ast.Name(place_of(target.value.id, index), ast.Store()) for index in range(rest)]
+            found += [ast.copy_location(name, target) for name in names]
+        else:
+            found.append(target)
+    return found, tuples
 
 
 def _round(reader: TirStatementReader, node: ast.AST, body: Sequence[ast.stmt], jumps: frozenset[int]) -> None:

@@ -14,3 +14,14 @@ def split_dtype(name: str) -> tuple[str, int | None]:
     """`float32x4` as the dtype of an element and the number of lanes, which `float32` has none of."""
     found = _LANES.fullmatch(name)
     return (name, None) if found is None else (found[1], int(found[2]))
+
+
+_SHORT = {
+    "boolean": "bool",
+    **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
+}
+
+
+def element_name(name: str) -> str:
+    """A dtype by the name that everything knows it under: `T.boolean` is `bool`, `T.u8` is `uint8`."""
+    return _SHORT.get(name, name)

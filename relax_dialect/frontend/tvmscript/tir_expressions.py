@@ -55,6 +55,8 @@ class TirExpressionReader(StaticReader):
         self.block = Block()
         self.names = Names()
         self.axes: tuple[nodes.IterVar, ...] = ()
+        self.wide: set[str] = set()
+        """The names of indices that have 64 bits in TVM."""
 
     def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
         """The result of building something, with errors at the place of `node`."""
@@ -190,7 +192,7 @@ class TirExpressionReader(StaticReader):
 
     def region(self, node: ast.Subscript, buffer: Buffer) -> Region:
         """`A[i, lo:hi]`."""
-        parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        parts = self._places(node.slice)
         if len(parts) != buffer.rank:
             self.fail(node, f"expected {buffer.rank} indices, got {len(parts)}")
         axes = [self._axis(part, dim) for part, dim in zip(parts, buffer.type.shape, strict=False)]
@@ -198,9 +200,21 @@ class TirExpressionReader(StaticReader):
             axes.append(Axis(constant(0), constant(buffer.lanes)))
         return Region(buffer, tuple(axes))
 
-    def _axis(self, node: ast.expr, length: Dim) -> Axis:
+    def _places(self, node: ast.expr) -> list[tuple[ast.expr, object]]:
+        """The indices in brackets, each with its value unless it is a range; a tuple stands for its items."""
+        found: list[tuple[ast.expr, object]] = []
+        for part in node.elts if isinstance(node, ast.Tuple) else [node]:
+            if isinstance(part, ast.Slice):
+                found.append((part, None))
+                continue
+            value = self.value(part.value if isinstance(part, ast.Starred) else part)
+            items = evaluator.items_of(value)
+            found += [(part, value)] if items is None else [(part, item) for item in items]
+        return found
+
+    def _axis(self, part: tuple[ast.expr, object], length: Dim) -> Axis:
+        node, value = part
         if not isinstance(node, ast.Slice):
-            value = self.value(node)
             return Axis(value if isinstance(value, Vector) else self.index(node, value))
         lower = constant(0) if node.lower is None else self.index(node.lower, self.value(node.lower))
         upper = length if node.upper is None else self.index(node.upper, self.value(node.upper))
@@ -256,10 +270,6 @@ class TirExpressionReader(StaticReader):
         from relax_dialect.frontend.tvmscript.tir_intrinsics import call_in_prim_func
 
         return call_in_prim_func(self, node)
-
-    def static_call(self, node: ast.Call) -> object:
-        """A call that stands for a number or dimension."""
-        return super().call(node)
 
     def attribute(self, node: ast.Attribute) -> object:
         owner = self.value(node.value)

@@ -74,6 +74,8 @@ def to_dtype_at(reader: TirExpressionReader, node: ast.AST, dtype: str) -> DType
 
 def _argument(reader: TirExpressionReader, node: ast.expr) -> SSAValue:
     value = reader.value(node)
+    if isinstance(value, str):
+        reader.fail(node, "kernels hand buffers and numbers to functions, no strings; call it from a relax function")
     if isinstance(value, Pointer):
         value = _first_element(reader, node, value)
     if isinstance(value, Buffer):

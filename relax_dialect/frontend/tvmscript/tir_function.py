@@ -6,10 +6,10 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.dialects.builtin import FileLineColLoc, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from relax_dialect.frontend.tvmscript.declarations import declarations
+from relax_dialect.frontend.tvmscript.declarations import declarations, declared_dtype
 from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
 from relax_dialect.frontend.tvmscript.names import Aliases, dotted
 from relax_dialect.frontend.tvmscript.program import Program
@@ -21,15 +21,14 @@ from relax_dialect.frontend.tvmscript.tir_buffers import bind_buffer
 from relax_dialect.frontend.tvmscript.tir_cells import assigned_often
 from relax_dialect.frontend.tvmscript.tir_expressions import BUILD_ERRORS
 from relax_dialect.frontend.tvmscript.tir_inline import Inline
-from relax_dialect.frontend.tvmscript.tir_jumps import RETURN, jump_of, returned_value
 from relax_dialect.frontend.tvmscript.tir_parameters import (
     Parameter,
     declare_handles,
     find_symbols,
     match_handles,
     read_parameters,
-    read_scalar_type,
 )
+from relax_dialect.frontend.tvmscript.tir_results import read_result
 from relax_dialect.frontend.tvmscript.tir_statements import TirStatementReader
 from relax_dialect.frontend.tvmscript.tir_values import Handle, pointer_to
 from tir_dialect.dims import Dim
@@ -54,6 +53,8 @@ class PrimFunctionReader:
     program: Program
     node: ast.FunctionDef
     parameters: list[Parameter] = field(default_factory=list[Parameter])
+    result: BufferType | None = None
+    """Where the function writes what it returns: its last parameter, which the text has not."""
     _op: PrimFuncOp | None = None
     _body: list[ast.stmt] = field(default_factory=list[ast.stmt])
 
@@ -61,6 +62,7 @@ class PrimFunctionReader:
         outermost = {name: self.constants.find(name) for name in self.constants.names()}
         self._reader = TirStatementReader(self.source, self.aliases, Scope(outermost), self.program)
         inlined = [each.node for each in outermost.values() if isinstance(each, Inline)]
+        self._wide: set[str] = set()
         self._rebound = assigned_often([self.node, *inlined])
 
     @property
@@ -91,6 +93,7 @@ class PrimFunctionReader:
             reader.declare(self.node, name)
         self.parameters = read_parameters(reader, self.node)
         self._body = self._match_handles(reader)
+        self.result = read_result(reader, self.node, self.parameters)
         attributes = self._attributes(reader)
         self._op = reader.emit(self.node, lambda: self._make(private=private, attributes=attributes))
         return self._op
@@ -101,16 +104,9 @@ class PrimFunctionReader:
         self._bind(reader, self.op)
         reader.block = self.op.body.block
         reader.rebound = self._rebound
+        reader.wide |= {each.name for each in self.parameters if each.dtype == i64} | self._wide
         reader.jumps.prepare(self.node, self._body)
         reader.body(self._body)
-
-    @property
-    def result(self) -> BufferType | None:
-        """Where the function writes what it returns: its last parameter, which the text has not."""
-        returns = self.node.returns
-        values = (returned_value(each) for each in ast.walk(self.node) if jump_of(self.aliases, each) == RETURN)
-        dtype = None if returns is None else read_scalar_type(self._reader, returns)
-        return None if dtype is None or not any(values) else BufferType([], dtype)
 
     def finish(self) -> None:
         """Verifies the function and drops what it says twice; errors are at the statement that made the op."""
@@ -150,7 +146,9 @@ class PrimFunctionReader:
         else:
             return False
         found = declarations(self.aliases, target, value)
-        for place, name, _ in found:
+        for place, name, made in found:
+            if declared_dtype(self.aliases, made) == "int64":
+                self._wide.add(name)
             if not isinstance(reader.scope.find(name), Dim):
                 reader.declare(place, name)
         return bool(found)
@@ -187,8 +185,8 @@ class PrimFunctionReader:
                 params.append((_hint(each.buffer_name), each.buffer))
             elif each.dtype is not None and not each.is_symbol:
                 params.append((_hint(each.name), scalar_type(each.dtype)))
-        if (result := self.result) is not None:
-            params.append(("returned", result))
+        if self.result is not None:
+            params.append(("returned", self.result))
         func = PrimFuncOp(
             self.node.name,
             [SymbolAttr(name) for name in symbols],

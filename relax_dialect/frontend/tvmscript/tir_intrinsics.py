@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from relax_dialect.frontend.tvmscript.arguments import Arguments
+from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.names import suggestion
 from relax_dialect.frontend.tvmscript.static import describe, is_dtype_name
-from relax_dialect.frontend.tvmscript.tir_dtypes import split_dtype
+from relax_dialect.frontend.tvmscript.tir_dtypes import element_name, split_dtype
 from relax_dialect.frontend.tvmscript.tir_foreign import FOREIGN_FORMS, typed_arguments
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, OF_DTYPES, multiply_shift
-from relax_dialect.frontend.tvmscript.tir_masks import active_lanes, load_vector
+from relax_dialect.frontend.tvmscript.tir_llvm import llvm_intrinsic
+from relax_dialect.frontend.tvmscript.tir_masks import active_lanes, load_at, load_vector
+from relax_dialect.frontend.tvmscript.tir_pointers import access_data, access_pointer, address_of, further_bytes
 from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.tir_refusals import reason_against
 from relax_dialect.frontend.tvmscript.tir_rows import combined, half, reinterpret, shuffle
-from relax_dialect.frontend.tvmscript.tir_values import Buffer, Pointer, Region, Vector, pointer_to
+from relax_dialect.frontend.tvmscript.tir_values import Buffer, Region, Vector
 from relax_dialect.frontend.tvmscript.tir_vectors import broadcast, broadcast_value, ramp
+from relax_dialect.frontend.tvmscript.tir_widths import of_bits
 from tir_dialect import te
-from tir_dialect.dims import constant
 from tir_dialect.te.conversions import to_dtype
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
 
-_BUILTINS = frozenset({"min", "max", "abs", "float", "int", "bool", "floordiv", "floormod", "ceildiv"})
+_BUILTINS = frozenset({"len", "min", "max", "abs", "float", "int", "bool", "floordiv", "floormod", "ceildiv"})
 """Functions that are taken without `T.`."""
 
 
@@ -35,7 +37,7 @@ def call_in_prim_func(reader: TirExpressionReader, node: ast.Call) -> object:
     name = reader.aliases.name_in("tir", node.func)
     if name is None:
         return _method_or_builtin(reader, node)
-    bare, lanes = split_dtype(name)
+    bare, lanes = split_dtype(name := element_name(name))
     if is_dtype_name(bare):
         return _typed(reader, node, name) if lanes is None else _typed_vector(reader, node, name)
     if (form := FORMS.get(name)) is not None:
@@ -135,19 +137,6 @@ def _let(reader: TirExpressionReader, node: ast.Call) -> object:
         return reader.value(body)
 
 
-def _address(reader: TirExpressionReader, node: ast.Call) -> object:
-    """`T.address_of(A[i])`: the memory from an element on."""
-    target = Arguments(reader.source, node, "T.address_of", "element").require("element")
-    owner = reader.value(target.value if isinstance(target, ast.Subscript) else target)
-    if not isinstance(owner, Buffer):
-        reader.fail(node, "expected the address of a buffer or of one of its elements, as A[0]")
-    if not isinstance(target, ast.Subscript):
-        return pointer_to(owner)
-    from relax_dialect.frontend.tvmscript.tir_views import element_address
-
-    return element_address(reader, node, reader.region(target, owner))
-
-
 def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
     if isinstance(node.func, ast.Attribute):
         value = reader.value(node.func.value)
@@ -156,7 +145,7 @@ def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
                 dtype = Arguments(reader.source, node, "astype", "dtype").require("dtype")
                 return cast_to(reader, node, value, reader.text(dtype))
             case "access_ptr" if isinstance(value, Buffer):
-                return _access_pointer(reader, node, value)
+                return access_pointer(reader, node, value)
             case "vload" if isinstance(value, Buffer):
                 return load_vector(reader, node, value)
             case other:
@@ -166,22 +155,40 @@ def _method_or_builtin(reader: TirExpressionReader, node: ast.Call) -> object:
     reader.fail(node.func, "expected a function of T")
 
 
-def _access_pointer(reader: TirExpressionReader, node: ast.Call, buffer: Buffer) -> Pointer:
-    """`A.access_ptr("r", offset=i)`: the memory of a buffer; what is done with it need not be said."""
-    names = "access_mask ptr_type content_lanes offset extent"
-    offset = Arguments(reader.source, node, "access_ptr", names).get("offset")
-    start = constant(0) if offset is None else reader.index(offset, reader.value(offset))
-    return replace(pointer_to(buffer), start=start)
-
-
 def _builtin(reader: TirExpressionReader, node: ast.Call, name: str) -> object:
     given = Arguments(reader.source, node, name, "*operands")
     if name == "float" and len(given.rest) == 1 and isinstance(given.rest[0], ast.Constant):
         return _named_number(reader, node, str(given.rest[0].value), "float32")
+    if name == "len":
+        items = items_of(reader.value(given.rest[0])) if given.rest else None
+        return len(items) if items is not None else reader.fail(node, "expected the length of a tuple")
     if name in FUNCTIONS:
         return _apply(reader, node, name, given)
     dtypes = {"float": "float32", "int": "int32", "bool": "bool"}
     return cast_to(reader, node, reader.value(given.rest[0]), dtypes[name])
+
+
+def _buffer_load(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.BufferLoad(A, [i, j], predicate)`."""
+    given = Arguments(reader.source, node, "T.BufferLoad", "buffer indices predicate")
+    return load_at(reader, node, _buffer(reader, given), given.require("indices"), None, given.get("predicate"))
+
+
+def _masked_load(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.masked_load("float32x4", A, i, j, mask)`."""
+    given = typed_arguments(reader, node, "T.masked_load", "buffer *places")
+    if len(given.rest) < 2:
+        reader.fail(node, "T.masked_load expected a buffer, the place and a mask")
+    *places, mask = given.rest
+    begin = ast.copy_location(ast.List(places, ast.Load()), node)
+    return load_at(reader, node, _buffer(reader, given), begin, given.require("dtype"), mask)
+
+
+def _buffer(reader: TirExpressionReader, given: Arguments) -> Buffer:
+    found = reader.value(given.require("buffer"))
+    if not isinstance(found, Buffer):
+        reader.fail(given.require("buffer"), "expected a buffer to load from")
+    return found
 
 
 def _array(reader: TirExpressionReader, node: ast.Call) -> object:
@@ -230,7 +237,16 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "get_active_lane_mask": active_lanes,
     "Let": _let,
     "let": _let,
-    "address_of": _address,
+    "address_of": address_of,
+    "tvm_access_ptr": access_data,
+    "handle_add_byte_offset": further_bytes,
+    "ptr_byte_offset": further_bytes,
+    "BufferLoad": _buffer_load,
+    "masked_load": _masked_load,
+    "clz": of_bits,
+    "popcount": of_bits,
+    "call_llvm_intrin": llvm_intrinsic,
+    "call_llvm_pure_intrin": llvm_intrinsic,
     "tvm_stack_make_array": _array,
     "ramp": ramp,
     "Ramp": ramp,
@@ -244,6 +260,8 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "isnullptr": _is_null,
     "q_multiply_shift": _multiply_shift,
     "const": _cast,
+    "IntImm": _cast,
+    "FloatImm": _cast,
     "meta_var": _same,
 }
 """Calls of `T` that take more than scalars."""

@@ -26,7 +26,14 @@ _RUNS = 0
 CONTINUE, BREAK, RETURN = 1, 2, 3
 """What has been left: the round of a loop, the loop, the function."""
 
-_NAMES = {"continue_loop": CONTINUE, "break_loop": BREAK, "ret": RETURN, "Return": RETURN}
+_NAMES = {
+    "continue_loop": CONTINUE,
+    "Continue": CONTINUE,
+    "break_loop": BREAK,
+    "Break": BREAK,
+    "ret": RETURN,
+    "Return": RETURN,
+}
 
 
 def jump_of(aliases: Aliases, statement: ast.AST) -> int | None:

@@ -100,8 +100,8 @@ def _loop(reader: TirExpressionReader, node: ast.Call, name: str) -> Loop:
     if step is not None:
         value = reader.value(step)
         loop.step = value if isinstance(value, int) else reader.index(step, value)
-        if isinstance(loop.step, int) and loop.step <= 0:
-            reader.fail(step, f"expected a positive step, got {loop.step}; count upwards and subtract in the body")
+        if isinstance(loop.step, int) and loop.step == 0:
+            reader.fail(step, "expected a step that is not 0")
     if (notes := given.get("annotations")) is not None:
         found = reader.value(notes)
         if isinstance(found, dict):
@@ -132,8 +132,10 @@ def open_loop(reader: TirExpressionReader, node: ast.AST, loop: Loop, name: str)
 
 
 def _rounds(reader: TirExpressionReader, node: ast.AST, loop: Loop) -> Scalar | Dim:
-    """How often a loop with a step runs; never, if a step that is data is negative."""
+    """How often a loop with a step runs, downwards if it is negative; never, if one that is data is negative."""
     lower, upper, step = loop.lower, loop.upper, loop.step
+    if isinstance(step, int) and step < 0:
+        lower, upper, step = upper, lower, -step
     if isinstance(lower, Dim) and isinstance(upper, Dim) and isinstance(step, int):
         return ceildiv(upper - lower, constant(step))
     return reader.emit(node, lambda: FUNCTIONS["ceildiv"](FUNCTIONS["Sub"](upper, lower), step))

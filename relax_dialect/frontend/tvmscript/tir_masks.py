@@ -26,17 +26,28 @@ if TYPE_CHECKING:
 
 
 def load_vector(reader: TirExpressionReader, node: ast.Call, buffer: Buffer) -> object:
-    """`A.vload([i, j], "float32x4", predicate=mask)`; without lanes, an element."""
+    """`A.vload([i, j], "float32x4", predicate=mask)`."""
     given = Arguments(reader.source, node, "vload", "begin dtype predicate")
-    dtype = given.get("dtype")
+    return load_at(reader, node, buffer, given.require("begin"), given.get("dtype"), given.get("predicate"))
+
+
+def load_at(
+    reader: TirExpressionReader,
+    node: ast.AST,
+    buffer: Buffer,
+    begin: ast.expr,
+    dtype: ast.expr | None,
+    predicate: ast.expr | None,
+) -> object:
+    """As many elements as a dtype has lanes, or as the place has; without lanes, one."""
     bare, lanes = (None, None) if dtype is None else split_dtype(reader.text(dtype))
     if bare is not None and named_dtype(reader, node, bare) != buffer.tensor.dtype:
         reader.fail(node, f"expected the dtype of the buffer, {buffer.tensor.dtype}, got {bare}; use T.reinterpret")
-    region = _region(reader, node, buffer, given.require("begin"), lanes)
+    region = _region(reader, node, buffer, begin, lanes)
     if not region.is_vector:
         return reader.load(node, region)
     indices, count = places_of(reader, node, region)
-    mask = _mask(reader, given.get("predicate"), count or _lanes(region))
+    mask = _mask(reader, predicate, count or _lanes(region))
     return load_lanes(reader, node, region.buffer, indices, count, mask)
 
 

@@ -15,6 +15,7 @@ from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.signature import parameters
 from relax_dialect.frontend.tvmscript.static import StaticReader, is_dtype_name
 from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, element_dtype, read_annotation, read_buffer_type
+from relax_dialect.frontend.tvmscript.tir_dtypes import element_name
 from relax_dialect.frontend.tvmscript.tir_values import Declared
 from tir_dialect.dims import symbol
 from tir_dialect.dtypes import parse_dtype
@@ -75,6 +76,7 @@ def read_scalar_type(reader: StaticReader, node: ast.expr | None) -> Attribute |
     """The dtype that an annotation such as `T.int32` names; `None` for another one."""
     target = node.func if isinstance(node, ast.Call) and not node.args else node
     name = None if target is None else reader.aliases.name_in("tir", target)
+    name = None if name is None else element_name(name)
     return parse_dtype(name) if name is not None and is_dtype_name(name) else None
 
 

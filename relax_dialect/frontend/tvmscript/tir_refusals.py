@@ -19,6 +19,32 @@ _GPU = (
     "create_barriers",
     "tvm_storage_sync",
     "tvm_warp_",
+    "tvm_global_barrier",
+    "thread_return",
+    "thread_filter",
+    "tensormap_",
+    "TensorMap",
+    "scope_id",
+    "warpgroup",
+    "cluster",
+    "cta",
+    "dp4a",
+    "alloc_cast_frag",
+    "alloc_tcgen05",
+    "SMEMPool",
+    "TMEMPool",
+    "smem",
+    "tmem",
+    "wg_reg_tile",
+    "selector",
+    "filter",
+    "call_kernel",
+    "call_ffi_kernel",
+    "TileLayout",
+    "ComposeLayout",
+    "constexpr",
+    "jit",
+    "meta_class",
     "simdgroup",
     "make_filled_simdgroup",
     "launch_thread",
@@ -51,11 +77,11 @@ _MACHINE = (
     "call_intrin",
     "call_spirv",
     "llvm_lookup",
-    "vscale",
     "dma_copy",
-    "start_profile",
-    "end_profile",
 )
+_SCALABLE = ("vscale",)
+_HOOKS = ("start_profile", "end_profile")
+_PRINTS = ("print_buffer",)
 _LOWERED = (
     "isnullptr",
     "anylist_",
@@ -66,17 +92,57 @@ _LOWERED = (
     "tvm_call_packed_lowered",
     "tvm_call_trace_packed",
     "tvm_context_id",
+    "tvm_stack_make_shape",
+    "tvm_tuple",
+    "TVMBackend",
+    "call_packed_lowered",
+    "call_cpacked_lowered",
 )
+_BUILDER = (
+    "If",
+    "Then",
+    "Else",
+    "While",
+    "Call",
+    "Reduce",
+    "CommReducer",
+    "comm_reducer",
+    "Iter",
+    "IterVar",
+    "iter_var",
+    "Range",
+    "Layout",
+    "Tuple",
+    "index_map",
+    "add_to_parent",
+    "func_name",
+    "func_ret",
+    "arg",
+)
+_POINTERS = ("handle", "Ptr", "ptr", "buffer_var")
 
 _REASONS: Mapping[tuple[str, ...], str] = MappingProxyType(
     {
         _GPU: "is for GPUs, which are not a target",
         _MACHINE: "names an instruction of one machine; use a function of T, or T.call_extern",
+        _SCALABLE: "is for vectors whose length the machine has; write a number of lanes",
+        _HOOKS: "is a hook of TVM's profiler; time the kernel from outside",
+        _PRINTS: "prints from kernels, which have no output; use R.print",
         _LOWERED: "belongs to TVM's calling convention, which a text does not write out; use T.call_packed",
+    }
+)
+
+
+_EXACT: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(_BUILDER, "builds programs from Python; a text writes the statement or expression itself"),
+        **dict.fromkeys(_POINTERS, "would be memory that nothing owns; declare buffers over that of a parameter"),
     }
 )
 
 
 def reason_against(name: str) -> str | None:
     """Why `T.<name>` is not taken; `None` if nothing is known against it."""
+    if (reason := _EXACT.get(name)) is not None:
+        return reason
     return next((reason for prefixes, reason in _REASONS.items() if name.startswith(prefixes)), None)

@@ -40,6 +40,8 @@ def read_scope(reader: TirStatementReader, node: ast.With) -> None:
         _let(reader, node, call, targets)
     elif name in ("allocate", "decl_buffer", "buffer_decl"):
         _scoped(reader, node, call, targets)
+    elif name == "hint":
+        reader.body(node.body)
     elif name in ("attr", "Assert", "launch_thread", "realize"):
         _marked(reader, node, call, name)
     else:

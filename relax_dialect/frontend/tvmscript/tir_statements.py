@@ -18,8 +18,8 @@ from relax_dialect.frontend.tvmscript.names import Aliases, dotted
 from relax_dialect.frontend.tvmscript.program import Program
 from relax_dialect.frontend.tvmscript.scope import Scope, Unbound
 from relax_dialect.frontend.tvmscript.static import is_dtype_name
-from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, alloc, allocate, allocate_pointer, read_dims
-from relax_dialect.frontend.tvmscript.tir_cells import assign, new_cell, whole_of
+from relax_dialect.frontend.tvmscript.tir_buffers import DECLARATIONS, allocate, allocate_pointer
+from relax_dialect.frontend.tvmscript.tir_cells import assign, declare_name, new_cell, whole_of
 from relax_dialect.frontend.tvmscript.tir_control import CONTROL
 from relax_dialect.frontend.tvmscript.tir_effects import read_effect
 from relax_dialect.frontend.tvmscript.tir_expressions import TirExpressionReader
@@ -36,10 +36,11 @@ from tir_dialect.dtypes import lookup
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import StoreOp
+from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import Expr as Scalar
-from tir_dialect.types import BufferType
 
-_ALLOCATIONS = frozenset({"alloc_buffer", "sblock_alloc_buffer", "alloc_local", "block_alloc_buffer"})
+_ALLOCATIONS = frozenset({"alloc_buffer", "sblock_alloc_buffer", "alloc_local", "alloc_shared", "block_alloc_buffer"})
+_SCALARS = frozenset({"local_scalar", "alloc_scalar", "shared_scalar"})
 
 
 class TirStatementReader(TirExpressionReader):
@@ -168,6 +169,9 @@ class TirStatementReader(TirExpressionReader):
                 return allocate(self, node, name, f"T.{call}")
             if call in DECLARATIONS:
                 return declare(self, node, name, f"T.{call}")
+            if call in _SCALARS:
+                dtype = Arguments(self.source, node, f"T.{call}", "dtype scope").get("dtype")
+                return new_cell(self, node, name, to_dtype("float32" if dtype is None else self.text(dtype)))
             if call == "allocate":
                 return allocate_pointer(self, node)
             if call == "match_buffer":
@@ -208,7 +212,8 @@ class TirStatementReader(TirExpressionReader):
         if not isinstance(node.target, ast.Name):
             self.fail(node.target, "expected a name")
         if node.value is None:
-            self._declared(node, node.target.id)
+            if not declare_name(self, node, node.target.id):
+                self._assign(node, node.target, ast.copy_location(ast.Call(node.annotation, [], []), node))
             return
         if declarations(self.aliases, node.target, node.value):
             self._assign(node, node.target, node.value)
@@ -223,16 +228,6 @@ class TirStatementReader(TirExpressionReader):
             self.bind(node, node.target.id, found)
         else:
             self.scope.bind(node.target.id, found)
-
-    def _declared(self, node: ast.AnnAssign, name: str) -> None:
-        """`x: T.int32`, which is assigned later, or `v: T.float32[4]`, memory."""
-        if isinstance(node.annotation, ast.Subscript):
-            kind = BufferType(read_dims(self, node.annotation.slice, implicit=False), self.dtype(node.annotation.value))
-            self.scope.bind(name, alloc(self, node, kind, name))
-        elif name in self.rebound:
-            self.scope.bind(name, new_cell(self, node, name, lookup(self.dtype(node.annotation)).type))
-        else:
-            self._assign(node, node.target, ast.copy_location(ast.Call(node.annotation, [], []), node))
 
     def _augmented(self, node: ast.AugAssign) -> None:
         target = node.target
@@ -283,6 +278,9 @@ class TirStatementReader(TirExpressionReader):
         if found is not None:
             expand(self, node, found)
             return None
+        if self.aliases.name_in("tir", node.func) == "call_tir" and node.args:
+            # what T.call_tir(module.f, x) calls
+            node = ast.copy_location(ast.Call(node.args[0], node.args[1:], node.keywords), node)
         callee = callee_of(self, node.func)
         return super().call(node) if callee is None else call_prim_func(self, node, callee)
 
