@@ -87,15 +87,33 @@ class PackedPanel:
         return is_plain and self.product.is_contiguous(columns, self.product.what.column)
 
     def tile(self, length: SSAValue, height: int, element: Element, tile: SSAValue, strip: SSAValue) -> None:
-        """Sums of `height` rows into the buffer `tile`."""
-        code, tiles = self.code, self.tiles
+        """Sums of `height` rows into the buffer `tile`: of one vector each if there are no more columns."""
+        code, product = self.code, self.product
+        if height < self.tiles.rows or not self._may_be_narrow:
+            self._tile(product, length, height, element, tile)
+            return
+        left = code.sub(code.dim(product.n), self.left)
+        with code.when(code.compare("sle", left, self.tiles.lanes)) as branch:
+            self._tile(replace(product, tiles=replace(self.tiles, vectors=1)), length, height, element, tile)
+        with code.otherwise(branch):
+            self._tile(product, length, height, element, tile)
+
+    @property
+    def _may_be_narrow(self) -> bool:
+        """Whether one vector may hold the columns of the last panel."""
+        known = self.product.n.constant_value
+        return known is None or 0 < known % self.tiles.width <= self.tiles.lanes
+
+    def _tile(self, product: Product, length: SSAValue, height: int, element: Element, tile: SSAValue) -> None:
+        """Sums with as many vectors as the product's tiles have."""
+        code, tiles = self.code, product.tiles
 
         def ask(r: SSAValue) -> None:
             for v in range(tiles.vectors):
                 code.prefetch(self.panel.buffer, [code.add(r, NEAR), code.index(v * tiles.lanes)], 1)
 
         steps = tiles.steps if height == tiles.rows else 1
-        emit_tile(self.product, (code.index(0), length), height, element, self.panel.vector, tile, ask, steps)
+        emit_tile(product, (code.index(0), length), height, element, self.panel.vector, tile, ask, steps)
 
     def packing_tile(self, height: int, element: Element, tile: SSAValue) -> None:
         """The same, from columns that are not packed yet, which this does."""
