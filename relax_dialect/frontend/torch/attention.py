@@ -30,9 +30,6 @@ def flash_attention(node: Node) -> Result:
 def _attention(node: Node) -> Expr:
     if node.number("dropout_p"):
         raise Refusal("dropout in training is random: export the module after eval()")
-    rank = node.rank("query")
-    if rank < 3:
-        raise Refusal(f"expected queries of rank 3 or more, got rank {rank}")
     q, k, v = (_with_heads(node, name) for name in ("query", "key", "value"))
     scale = node.number("scale") if node.has("scale") else None
     causal = "TopLeft" if node.flag("is_causal") else None
@@ -42,7 +39,7 @@ def _attention(node: Node) -> Expr:
     else:
         made = op.nn.attention_bias(q, k, v, mask, scale=scale, causal_mask=causal, **_LAYOUTS)
         made = made if is_bool(node.dtype("attn_mask")) else _with_zeros(node, made, mask)
-    return made if rank == 4 else op.reshape(made, node.out_dims())
+    return made if node.rank("query") == 4 else op.reshape(made, node.out_dims())
 
 
 def _with_zeros(node: Node, made: Expr, mask: Expr) -> Expr:
@@ -53,7 +50,7 @@ def _with_zeros(node: Node, made: Expr, mask: Expr) -> Expr:
 
 def _with_heads(node: Node, name: str) -> Expr:
     """An operand by batch, head, place and feature: the leading dimensions as one batch, and heads."""
-    *lead, heads, length, features = [1, *node.shape(name)] if node.rank(name) == 3 else node.shape(name)
+    *lead, heads, length, features = [*[1] * (4 - node.rank(name)), *node.shape(name)]
     return (
         node.tensor(name)
         if node.rank(name) == 4
