@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 LEVELS: Mapping[str, tuple[bool, bool] | None] = {
     "written": None,
+    "known": None,
     "ranked": (True, True),
     "typed": (False, True),
     "unknown": (False, False),
 }
-"""What is left of a tensor's type: whether the rank is, and whether the dtype is; nothing changes for `None`."""
+"""What is left of a tensor's type: whether the rank is, and whether the dtype is; nothing is forgotten for `None`."""
 
 _TENSOR = re.compile(r"(%\w+): !relax\.tensor<(\*|\[[^\]]*\]), (\w+)>")
 

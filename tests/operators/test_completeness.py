@@ -13,6 +13,7 @@ from relax_dialect.interpreter import families as semantics
 from relax_dialect.interpreter.frame import RULES
 from relax_dialect.ops.operator import Operator
 from relax_dialect.traits import AliasesOperand
+from tests.operators.erasure import LEVELS
 from tests.support.rules import each
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +58,18 @@ def test_operator_has_a_test_of_values(op: type[Operator]):
     found = f"relax.{bare}" in _values_tests() or stem in _values_tests() or f'"{last}"' in own.read_text()
     parts = [part for part in re.split(r"[._]|\dd", last) if part]
     assert found or all(part in own.read_text() for part in parts), f"no test of {op.name} in {own.name}"
+
+
+def test_every_file_runs_at_every_level_of_knowledge():
+    """Sizes known, symbols, only ranks, nothing: what a file's `PROGRAMS` hold is asked at all of them."""
+    files = {op.__module__.rpartition(".")[2] for op in OPERATORS}
+    without = [name for name in files if "\nPROGRAMS = Programs(" not in _file(name)]
+    assert not without
+    assert set(LEVELS) == {"known", "written", "ranked", "typed", "unknown"}
+
+
+def _file(family: str) -> str:
+    return (ROOT / "tests" / "operators" / f"test_{family}.py").read_text()
 
 
 @each_operator
