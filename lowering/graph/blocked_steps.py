@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from math import isfinite
 
 from xdsl.dialects.builtin import DenseArrayBase, Float32Type, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -21,6 +22,7 @@ from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.padding import PadOp
 from relax_dialect.ops.pooling import AdaptiveAvgPool2dOp, AvgPool2dOp, MaxPool2dOp
 from relax_dialect.ops.reduction import MaxOp, MeanOp, MinOp, ReductionOp, SumOp
+from relax_dialect.ops.resizing import Resize1dOp
 from relax_dialect.ops.search import WhereOp
 from relax_dialect.ops.unary import AbsOp, NegativeOp, RoundOp, SigmoidOp, SquareOp, TanhOp, UnaryOp
 from relax_dialect.ops.values import ConstantOp
@@ -239,6 +241,15 @@ def _pad(op: PadOp, known: Known) -> Step | None:
     return _same(op, [Role.BLOCKS], channels, pad_width=DenseArrayBase.from_list(i64, [*widths, 0, 0]))
 
 
+def _resize(op: Resize1dOp, known: Known) -> Step | None:
+    """Of places."""
+    channels, axis = known.of(op.x), op.axis.value.data % 4
+    finite = isfinite(op.extrapolation_value.value.data)
+    if channels is None or axis < 2 or not (finite or known.blocking.is_whole(channels)):
+        return None
+    return _same(op, [Role.BLOCKS], channels, axis=integer(axis))
+
+
 RULES: Sequence[tuple[tuple[type[Operation], ...], Callable[..., Step | None]]] = (
     ((Conv2dOp,), _convolution),
     ((UnaryOp, AstypeOp, ClipOp, LeakyReluOp, SoftplusOp), _lanes),
@@ -248,5 +259,6 @@ RULES: Sequence[tuple[tuple[type[Operation], ...], Callable[..., Step | None]]] 
     ((ConcatOp,), _concat),
     ((SplitOp,), _split),
     ((PadOp,), _pad),
+    ((Resize1dOp,), _resize),
 )
 """The operators that may compute on blocks."""

@@ -86,6 +86,11 @@ class Network:
         x, channels = self.value()
         return op.nn.pad(x, [0, 0, 0, 0, 1, 0, 0, 1], pad_value=self.draw(st.sampled_from([0.0, 0.5]))), channels
 
+    def resized(self) -> tuple[Any, int]:
+        x, channels = self.value()
+        method, axis = self.draw(st.sampled_from(["nearest_neighbor", "linear"])), self.draw(st.sampled_from([2, -1]))
+        return op.image.resize1d(x, 9, axis, method=method), channels
+
     def turned(self) -> tuple[Any, int]:
         """What no layout passes through."""
         x, channels = self.value()
@@ -95,7 +100,7 @@ class Network:
 LAYERS = (
     *(Network.convolution,) * 5,
     *(Network.elementwise, Network.with_constant, Network.gate, Network.residual),
-    *(Network.pool, Network.joined, Network.padded, Network.turned),
+    *(Network.pool, Network.joined, Network.padded, Network.resized, Network.turned),
 )
 
 
