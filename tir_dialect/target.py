@@ -108,7 +108,7 @@ _X86 = "x86_64-unknown-linux-gnu"
 _ARM = "aarch64-unknown-linux-gnu"
 
 NAMED_TARGETS: dict[str, tuple[str, int, int]] = {
-    # name: triple, vector bits, vector registers; the name is LLVM's processor name
+    # name: triple, vector bits, vector registers; the name is LLVM's processor name, or in `PROCESSORS`
     "x86-64": (_X86, 128, 16),
     "x86-64-v2": (_X86, 128, 16),
     "x86-64-v3": (_X86, 256, 16),
@@ -125,6 +125,7 @@ NAMED_TARGETS: dict[str, tuple[str, int, int]] = {
     "znver3": (_X86, 256, 16),
     "znver4": (_X86, 512, 32),
     "znver5": (_X86, 512, 32),
+    "aarch64": (_ARM, 128, 32),
     "cortex-a53": (_ARM, 128, 32),
     "cortex-a72": (_ARM, 128, 32),
     "cortex-a76": (_ARM, 128, 32),
@@ -136,9 +137,13 @@ NAMED_TARGETS: dict[str, tuple[str, int, int]] = {
 }
 
 
+PROCESSORS = {"aarch64": "generic"}
+"""LLVM's name for what every machine of a family has, where it is not the name of the family."""
+
+
 def _named(name: str) -> Target:
     triple, bits, registers = NAMED_TARGETS[name]
-    return Target(triple, name, vector_bits=bits, vector_registers=registers)
+    return Target(triple, PROCESSORS.get(name, name), vector_bits=bits, vector_registers=registers)
 
 
 _NUMERIC_KEYS = frozenset({"vector_bits", "vector_registers", "l1_bytes", "l2_bytes", "l3_bytes", "cores"})

@@ -50,6 +50,32 @@ CASES = {
     ),
     "lower triangle": (X, "relax.tril %x k = 1"),
     "running sums of columns": (X, "relax.cumsum %x axis = 0"),
+    "transposed convolution": (
+        f"{PICTURE}, %k: !relax.tensor<[2, 3, 3, 3], f32>",
+        "relax.nn.conv2d_transpose %x, %k strides = [2, 2] padding = [1, 1, 1, 1]",
+    ),
+    "convolution of lines": (
+        "%x: !relax.tensor<[m, 2, n], f32>, %k: !relax.tensor<[3, 2, 2], f32>",
+        "relax.nn.conv1d %x, %k padding = [1, 1]",
+    ),
+    "convolution of spaces": (
+        "%x: !relax.tensor<[1, 2, 3, m, n], f32>, %k: !relax.tensor<[2, 2, 2, 2, 2], f32>",
+        "relax.nn.conv3d %x, %k",
+    ),
+    "pooling of spaces": ("%x: !relax.tensor<[1, 2, 3, m, n], f32>", "relax.nn.max_pool3d %x pool_size = [2, 2, 2]"),
+    "adaptive pooling": (PICTURE, "relax.nn.adaptive_avg_pool2d %x output_size = [2, 1]"),
+    "sampled at places": (
+        f"{PICTURE}, %g: !relax.tensor<[1, 2, m, n], f32>",
+        'relax.image.grid_sample %x, %g padding_mode = "border"',
+    ),
+    "repeated": (X, "relax.repeat %x repeats = 3 axis = 1"),
+    "buckets": (f"{X}, %e: !relax.tensor<[n], f32>", "relax.bucketize %x, %e"),
+    "median": (X, "relax.median %x axes = [1]"),
+    "written into": (
+        f"{X}, %v: !relax.tensor<[m, 1], f32>",
+        "relax.slice_scatter %x, %v axis = 1 start = 1 end = 2",
+    ),
+    "einsum": (f"{X}, {VALUES}", 'relax.einsum %x, %v subscripts = "ij,ij->j"'),
 }
 
 
