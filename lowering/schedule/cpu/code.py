@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from xdsl.builder import Builder
 from xdsl.dialects import arith, math, vector
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -22,14 +21,13 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.rewriter import InsertPoint
 
 from lowering.codegen.compiler import PLAIN_ADDRESSES
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp, LoopKind
-from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp, vector_of
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import DimOp
@@ -42,7 +40,7 @@ class Code:
     """Emits ops at the end of a block; every op has the same location."""
 
     def __init__(self, block: Block, location: LocationAttr):
-        self._builder = Builder(InsertPoint.at_end(block))
+        self._block = block
         self._location = location
         self._constants: list[dict[int, SSAValue]] = [{}]
         self._known: list[dict[tuple[object, ...], SSAValue]] = [{}]
@@ -50,7 +48,8 @@ class Code:
     def emit(self, op: Operation) -> Operation:
         """Inserts an op."""
         op.location = self._location
-        return self._builder.insert(op)
+        self._block.add_op(op)
+        return op
 
     def value(self, op: Operation, name: str | None = None) -> SSAValue:
         """Inserts an op and gives its result."""
@@ -85,7 +84,7 @@ class Code:
 
     def add(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """The sum of two indices."""
-        return a if b == 0 else self.value(arith.AddiOp(a, self._operand(b)))
+        return a if b == 0 else self._binary(arith.AddiOp, a, b)
 
     def linear(self, base: Dim, terms: Sequence[tuple[SSAValue, Dim]]) -> SSAValue:
         """`base` and the sum of the products of indices and strides."""
@@ -98,27 +97,27 @@ class Code:
 
     def sub(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """The difference of two indices."""
-        return self.value(arith.SubiOp(a, self._operand(b)))
+        return self._binary(arith.SubiOp, a, b)
 
     def mul(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """The product of two indices."""
-        return a if b == 1 else self.value(arith.MuliOp(a, self._operand(b)))
+        return a if b == 1 else self._binary(arith.MuliOp, a, b)
 
     def divide(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """The quotient of indices that are not negative."""
-        return self.value(arith.DivUIOp(a, self._operand(b)))
+        return self._binary(arith.DivUIOp, a, b)
 
     def remainder(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """The remainder of indices that are not negative."""
-        return self.value(arith.RemUIOp(a, self._operand(b)))
+        return self._binary(arith.RemUIOp, a, b)
 
     def minimum(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """The smaller of two indices."""
-        return self.value(arith.MinSIOp(a, self._operand(b)))
+        return self._binary(arith.MinSIOp, a, b)
 
     def maximum(self, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """The larger of two indices."""
-        return self.value(arith.MaxSIOp(a, self._operand(b)))
+        return self._binary(arith.MaxSIOp, a, b)
 
     def compare(self, predicate: str, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """A comparison of indices: `slt`, `eq`, ..."""
@@ -131,6 +130,10 @@ class Code:
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         """`a` if a condition holds, else `b`."""
         return self.value(arith.SelectOp(condition, a, b))
+
+    def _binary(self, kind: type[Operation], a: SSAValue, b: SSAValue | int) -> SSAValue:
+        """An op of one type; not by its own constructor, which takes three times as long."""
+        return self.value(kind.create(operands=(a, self._operand(b)), result_types=(a.type,)))
 
     def _operand(self, value: SSAValue | int) -> SSAValue:
         return self.index(value) if isinstance(value, int) else value
@@ -177,7 +180,7 @@ class Code:
 
     def splat(self, value: SSAValue, lanes: int) -> SSAValue:
         """A vector with one value in all lanes."""
-        return self.value(vector.BroadcastOp(value, VectorType(value.type, [lanes])))
+        return self.value(vector.BroadcastOp.create(operands=(value,), result_types=(vector_of(value.type, lanes),)))
 
     def leading(self, count: SSAValue, lanes: int) -> SSAValue:
         """A mask whose first `count` lanes are on: none if it is negative, all if it is large."""
@@ -185,11 +188,11 @@ class Code:
 
     def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         """`a * b + c`, rounded once."""
-        return self.value(math.FmaOp(a, b, c))
+        return self.value(math.FmaOp.create(operands=(a, b, c), result_types=(c.type,)))
 
     def add_floats(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The sum of two numbers or vectors."""
-        return self.value(arith.AddfOp(a, b))
+        return self._binary(arith.AddfOp, a, b)
 
     # Structure
 
@@ -240,11 +243,10 @@ class Code:
     @contextmanager
     def inside(self, block: Block) -> Generator[None]:
         """Ops go to the end of another block meanwhile."""
-        outer = self._builder.insertion_point
-        self._builder.insertion_point = InsertPoint.at_end(block)
+        outer, self._block = self._block, block
         self._constants.append({})
         self._known.append({})
         yield
         self._constants.pop()
         self._known.pop()
-        self._builder.insertion_point = outer
+        self._block = outer
