@@ -9,7 +9,6 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, Operation, SSAValue
 
-from lowering.diagnostics import fail
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.lane_values import Lanes, LaneValue, is_varying
 from lowering.to_llvm.tir_allocation import release
@@ -29,11 +28,9 @@ def lower_block(e: Emitter, block: Block) -> None:
 
 
 def lower_for(e: Emitter, op: Operation) -> None:
-    """A loop of any kind."""
+    """A loop of any kind; CPUs have no threads to bind, and run the rounds for them one after the other."""
     loop = cast(ForOp, op)
     match loop.kind.data:
-        case LoopKind.THREAD_BINDING:
-            fail(op, f"binds {loop.thread_tag} and CPUs have no such threads", "use serial or parallel loops")
         case LoopKind.PARALLEL if not e.state.in_parallel and e.lanes is None:
             lower_parallel(e, loop)
         case LoopKind.VECTORIZED if e.lanes is None:

@@ -13,6 +13,7 @@ from relax_dialect.frontend.tvmscript.tir_functions import loads
 from relax_dialect.frontend.tvmscript.tir_jumps import BREAK, CONTINUE, RETURN, jumps_of
 from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, place_of, read_loops
 from relax_dialect.frontend.tvmscript.tir_promotion import promoted
+from relax_dialect.frontend.tvmscript.tir_threads import open_thread
 from relax_dialect.frontend.tvmscript.tir_widths import is_wide
 from tir_dialect import te
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
@@ -96,7 +97,7 @@ def _round(reader: TirStatementReader, node: ast.AST, body: Sequence[ast.stmt], 
 
 
 def _open(reader: TirStatementReader, node: ast.AST, loop: Loop, name: str) -> Scalar:
-    variable = open_loop(reader, node, loop, name)
+    variable = open_loop(reader, node, loop, name) if loop.tag is None else open_thread(reader, node, loop, name)
     reader.scope.bind(name, variable)
     reader.extents.pop(name, None)
     if loop.is_plain and not loads(loop.lower) and not loads(loop.upper):

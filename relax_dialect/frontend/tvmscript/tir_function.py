@@ -30,6 +30,7 @@ from relax_dialect.frontend.tvmscript.tir_parameters import (
 )
 from relax_dialect.frontend.tvmscript.tir_results import read_result
 from relax_dialect.frontend.tvmscript.tir_statements import TirStatementReader
+from relax_dialect.frontend.tvmscript.tir_threads import refuse_exchange
 from relax_dialect.frontend.tvmscript.tir_values import Handle, pointer_to
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import lookup, scalar_type
@@ -91,6 +92,7 @@ class PrimFunctionReader:
         reader = self._reader
         for name in type_param_names(self.program.type_params.get(self.node.lineno, "")):
             reader.declare(self.node, name)
+        refuse_exchange(reader, self.node)
         self.parameters = read_parameters(reader, self.node)
         self._body = self._match_handles(reader)
         self.result = read_result(reader, self.node, self.parameters)

@@ -19,6 +19,7 @@ from relax_dialect.frontend.tvmscript.tir_pointers import access_data, access_po
 from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.tir_refusals import reason_against
 from relax_dialect.frontend.tvmscript.tir_rows import combined, half, reinterpret, shuffle
+from relax_dialect.frontend.tvmscript.tir_threads import env_thread
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Region, Vector
 from relax_dialect.frontend.tvmscript.tir_vectors import broadcast, broadcast_value, ramp
 from relax_dialect.frontend.tvmscript.tir_widths import of_bits
@@ -260,6 +261,7 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "isnullptr": _is_null,
     "q_multiply_shift": _multiply_shift,
     "const": _cast,
+    "env_thread": env_thread,
     "IntImm": _cast,
     "FloatImm": _cast,
     "meta_var": _same,

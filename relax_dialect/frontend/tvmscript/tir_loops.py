@@ -27,6 +27,7 @@ _KINDS = {
     "unroll": LoopKind.UNROLLED,
     "unrolled": LoopKind.UNROLLED,
     "range": LoopKind.SERIAL,
+    "thread_binding": LoopKind.THREAD_BINDING,
 }
 
 
@@ -39,6 +40,8 @@ class Loop:
     step: Scalar | Dim | int = 1
     kind: LoopKind = LoopKind.SERIAL
     annotations: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+    tag: str | None = None
+    """The thread of a GPU that a round would be."""
 
     @property
     def is_plain(self) -> bool:
@@ -55,8 +58,6 @@ def read_loops(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:
                 if keyword.arg != "dtype":
                     reader.fail(keyword.value, "T.grid expected the numbers of rounds, and dtype")
             return [loop for each in node.args for loop in _extents(reader, each)]
-        if name == "thread_binding":
-            reader.fail(node, "T.thread_binding is for GPUs, which are not a target; use T.serial or T.parallel")
         if name in _KINDS:
             return [_loop(reader, node, name)]
     reader.fail(node, "expected range, T.serial, T.parallel, T.vectorized, T.unroll or T.grid")
@@ -89,14 +90,19 @@ def _loop(reader: TirExpressionReader, node: ast.Call, name: str) -> Loop:
     given = Arguments(
         reader.source, node, what, "start stop third annotations step thread dtype", {"begin": "start", "end": "stop"}
     )
-    start, stop = given.get("start"), given.get("stop")
+    start, stop, thread = given.get("start"), given.get("stop"), given.get("thread")
+    if name == "thread_binding" and thread is None:
+        thread = given.get("third") or stop
+        stop = None if thread is stop else stop
     if stop is None:
         start, stop = None, start
     if stop is None:
         reader.fail(node, f"{what} expected the end of the range")
     lower = constant(0) if start is None else reader.index(start, reader.value(start))
     loop = Loop(lower, reader.index(stop, reader.value(stop)), kind=_KINDS[name])
-    step = given.first("step", "third")
+    if name == "thread_binding":
+        loop.tag = reader.text(thread) if thread is not None else reader.fail(node, f"{what} expected the thread")
+    step = given.get("step") if loop.tag is not None else given.first("step", "third")
     if step is not None:
         value = reader.value(step)
         loop.step = value if isinstance(value, int) else reader.index(step, value)
@@ -120,6 +126,7 @@ def open_loop(reader: TirExpressionReader, node: ast.AST, loop: Loop, name: str)
         reader.index_value(node, upper),
         lower=None if start is None else reader.index_value(node, start),
         kind=loop.kind,
+        thread_tag=loop.tag,
         annotations=loop.annotations or None,
         name_hint=as_name_hint(name),
     )

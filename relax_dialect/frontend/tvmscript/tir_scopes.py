@@ -11,6 +11,7 @@ from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.tir_control import nest
 from relax_dialect.frontend.tvmscript.tir_intrinsics import refuse
 from relax_dialect.frontend.tvmscript.tir_loops import Loop, open_loop, read_loops
+from relax_dialect.frontend.tvmscript.tir_threads import read_launch
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import InitOp
 from tir_dialect.ops.scalars import AssertOp
@@ -40,9 +41,12 @@ def read_scope(reader: TirStatementReader, node: ast.With) -> None:
         _let(reader, node, call, targets)
     elif name in ("allocate", "decl_buffer", "buffer_decl"):
         _scoped(reader, node, call, targets)
+    elif name == "launch_thread":
+        label = next((each.id for each in targets if isinstance(each, ast.Name)), None)
+        read_launch(reader, call, label, node.body)
     elif name == "hint":
         reader.body(node.body)
-    elif name in ("attr", "Assert", "launch_thread", "realize"):
+    elif name in ("attr", "Assert", "realize"):
         _marked(reader, node, call, name)
     else:
         refuse(reader, call, name)
@@ -174,8 +178,8 @@ def _scoped(reader: TirStatementReader, node: ast.With, call: ast.Call, targets:
 
 
 def _marked(reader: TirStatementReader, node: ast.With, call: ast.Call, name: str) -> None:
-    if name in ("launch_thread", "realize"):
-        reader.fail(call, f"T.{name} is for GPUs and old storage, which are not taken; write loops and T.alloc_buffer")
+    if name == "realize":
+        reader.fail(call, "T.realize is for storage that TVM no longer has; write T.alloc_buffer")
     if name == "Assert":
         given = Arguments(reader.source, call, "T.Assert", "condition message")
         message = given.get("message")

@@ -28,6 +28,7 @@ from relax_dialect.frontend.tvmscript.tir_jumps import Jumps, jump_of
 from relax_dialect.frontend.tvmscript.tir_masks import store_row
 from relax_dialect.frontend.tvmscript.tir_promotion import converted
 from relax_dialect.frontend.tvmscript.tir_scopes import read_scope
+from relax_dialect.frontend.tvmscript.tir_threads import launched, read_launch
 from relax_dialect.frontend.tvmscript.tir_values import Buffer, Cell, Handle, Place, Region
 from relax_dialect.frontend.tvmscript.tir_vectors import as_vector, store_vector
 from relax_dialect.frontend.tvmscript.tir_views import declare, match_region
@@ -50,6 +51,8 @@ class TirStatementReader(TirExpressionReader):
         super().__init__(source, aliases, scope)
         self.program = program
         self.jumps = Jumps(self)
+        self.threads: dict[str, Scalar] = {}
+        """The variables of loops that would be threads of a GPU."""
         self.rebound: frozenset[str] = frozenset()
         """The names that are assigned more than once."""
         self.extents: dict[str, tuple[Place, Place]] = {}
@@ -59,6 +62,9 @@ class TirStatementReader(TirExpressionReader):
         """Reads statements into the current block."""
         for place, statement in enumerate(statements, 1):
             before = self.block.last_op
+            if (launch := launched(self, statement)) is not None:
+                read_launch(self, *launch, statements[place:])
+                return
             self._statement(statement)
             self._locate(statement, before)
             if place < len(statements) and self.jumps.leaves(statement):
@@ -80,13 +86,13 @@ class TirStatementReader(TirExpressionReader):
     @contextmanager
     def inside(self, block: Block | None = None) -> Generator[None]:
         """Reads into another block for a while; names and axes that are new end with it."""
-        saved = self.block, self.axes, dict(self.extents)
+        saved = self.block, self.axes, dict(self.extents), dict(self.threads)
         self.block = self.block if block is None else block
         try:
             with self.scope.inner():
                 yield
         finally:
-            self.block, self.axes, self.extents = saved
+            self.block, self.axes, self.extents, self.threads = saved
 
     @contextmanager
     def reading_in(self, scope: Scope) -> Generator[None]:
@@ -177,12 +183,8 @@ class TirStatementReader(TirExpressionReader):
             if call == "match_buffer":
                 return self._match_buffer(name, node)
             if call == "bind":
-                node = self._bound_value(node)
+                node = Arguments(self.source, node, "T.bind", "value type_annotation var").require("value")
         return self._kept(node, self.value(node), name)
-
-    def _bound_value(self, node: ast.Call) -> ast.expr:
-        """The value of `T.bind(value, type, var=x)`."""
-        return Arguments(self.source, node, "T.bind", "value type_annotation var").require("value")
 
     def _kept(self, node: ast.AST, value: object, name: str) -> object:
         """A scalar or vector, evaluated once where it is bound."""

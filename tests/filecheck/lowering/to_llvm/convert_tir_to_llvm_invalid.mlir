@@ -11,16 +11,6 @@ tir.prim_func @block(%X: !tir.buffer<[], f32>) {
 
 // -----
 
-// CHECK: 'tir.for' op binds "threadIdx.x" and CPUs have no such threads
-tir.prim_func @bound[%n](%X: !tir.buffer<[n], f32>) {
-  tir.for thread_binding "threadIdx.x" (%i) in (%n) {
-    %x = tir.load %X[%i]
-    tir.store %x, %X[%i]
-  }
-}
-
-// -----
-
 // CHECK: 'tir.call_packed' op is inside a parallel loop
 tir.prim_func @packed[%n](%X: !tir.buffer<[n], f32>) {
   tir.for parallel (%i) in (%n) {

@@ -100,7 +100,6 @@ PRIM_ERRORS = {
     "B[0] = T.break_loop()": "T.break_loop is a statement",
     "C = T.alloc_buffer((-3,), 'float32')": "is negative",
     "for i, j in T.grid(8):\n        pass": "expected 1 loop variables, got 2",
-    "for i in T.thread_binding(8, 'threadIdx.x'):\n        pass": "for GPUs, which are not a target",
     "for i in T.serial(0, 8, step=0):\n        pass": "expected a step that is not 0",
     "for i in range(8):\n        pass\n    else:\n        pass": "a loop has no else",
     "C = T.alloc_buffer((8,), 'float32', scope='wmma')": 'the scope "wmma" is not taken',
@@ -111,7 +110,7 @@ PRIM_ERRORS = {
     "for i in range(0, 8, 2):\n        with T.sblock('b'):\n            T.where(i < 4)\n            B[i] = A[i]": (
         "uses the loop variable"
     ),
-    "with T.launch_thread('threadIdx.x', 8) as t:\n        pass": "for GPUs",
+    "with T.launch_thread('threadIdx.x', 8) as t:\n        T.tvm_storage_sync('shared')": "GPUs exchange data",
     "x = T.int64()\n    B[x] = A[0]": "the name x is not defined here",
     "B[0:4] = A[0:8]": "expected a vector of 4 lanes, got 8",
     "B[0] = A[0:4]": "as many elements as the vector has lanes",

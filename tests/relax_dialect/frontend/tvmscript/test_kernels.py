@@ -7,7 +7,7 @@ from textwrap import dedent, indent
 import numpy as np
 import pytest
 
-from relax_dialect.frontend.tvmscript import TVMScriptError, parse
+from relax_dialect.frontend.tvmscript import parse
 from tests.support.programs import run_everywhere
 
 A1 = np.array([3, -1, 4, 1, -5, 9, 2, 6], np.float32)
@@ -368,8 +368,3 @@ CASES = {
 def test_kernel(name: str):
     case = CASES[name]
     np.testing.assert_allclose(call(case), case.expected(case.argument), rtol=1e-5, atol=1e-6)
-
-
-def test_thread_binding_is_refused_with_the_reason():
-    with pytest.raises(TVMScriptError, match="for GPUs, which are not a target"):
-        call(Case("for i in T.thread_binding(8, thread='threadIdx.x'):\n    B[i] = A[i]", A1, np.copy))

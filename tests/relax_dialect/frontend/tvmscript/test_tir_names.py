@@ -73,7 +73,7 @@ def test_values():
 
 REFUSED = {
     "T.call_packed('f', 'text')": "no strings",
-    "for i in T.thread_binding(8, 'vthread'):\n        T.tvm_storage_sync('shared')": "GPU",
+    "for i in T.thread_binding(8, 'vthread'):\n        T.tvm_storage_sync('global')": "GPU",
     "T.evaluate(T.tvm_stack_make_shape(1, 2))": "calling convention",
     "T.evaluate(T.tvm_tuple(1, 2))": "calling convention",
     "T.evaluate(T.TVMBackendAllocWorkspace(1, 0, 64, 2, 32))": "calling convention",
