@@ -51,8 +51,9 @@ def divide(x: Any, y: Any) -> Any:
     np = numpy()
     if np.issubdtype(x.dtype, np.inexact) or x.dtype.kind == "V":
         return np.divide(x, y)
-    quotient = np.floor_divide(np.abs(x), np.abs(y))
-    return (np.sign(x) * np.sign(y) * quotient).astype(x.dtype)
+    quotient = np.floor_divide(x, y)
+    is_below = (quotient * y != x) & ((x < 0) != (y < 0)) & (y != 0)
+    return (quotient + is_below).astype(x.dtype)
 
 
 def multiply_add(x: Any, y: Any, z: Any) -> Any:
@@ -108,7 +109,7 @@ class BitwiseXorOp(BinaryOp):
 
 @irdl_op_definition
 class DivideOp(BinaryOp):
-    """`x / y`; of integers, the quotient rounded toward zero."""
+    """`x / y`; of integers, the quotient rounded toward zero, and 0 if y is 0."""
 
     name = "relax.divide"
     SCALAR: ClassVar = Scalar("divide", divide, identity=1)
@@ -124,7 +125,7 @@ class EqualOp(BinaryOp):
 
 @irdl_op_definition
 class FloorDivideOp(BinaryOp):
-    """The greatest integer that is not greater than `x / y`."""
+    """The greatest integer that is not greater than `x / y`; of integers, 0 if y is 0."""
 
     name = "relax.floor_divide"
     SCALAR: ClassVar = Scalar("floor_divide", ufunc("floor_divide"), identity=1)
@@ -132,7 +133,7 @@ class FloorDivideOp(BinaryOp):
 
 @irdl_op_definition
 class FloorModOp(BinaryOp):
-    """What is left of x after floor division: the sign is that of y."""
+    """What is left of x after floor division: the sign is that of y; of integers, 0 if y is 0."""
 
     name = "relax.floor_mod"
     SCALAR: ClassVar = Scalar("floor_mod", ufunc("mod"))
@@ -234,7 +235,7 @@ class MinimumOp(BinaryOp):
 
 @irdl_op_definition
 class ModOp(BinaryOp):
-    """What is left of x after division toward zero: the sign is that of x."""
+    """What is left of x after division toward zero: the sign is that of x; of integers, 0 if y is 0."""
 
     name = "relax.mod"
     SCALAR: ClassVar = Scalar("mod", ufunc("fmod"))

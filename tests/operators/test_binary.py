@@ -103,6 +103,20 @@ def test_function_of_integers(name: str):
     PROGRAMS.check(f"{name}_i32", [x, y], INTEGERS[name](x, y))
 
 
+def test_integers_divided_by_nothing():
+    """0, as NumPy has it, and not a signal; the least number divided by -1 stays what it is."""
+    least = np.iinfo(np.int32).min
+    x, y = np.array([7, -7, least, least, 0], np.int32), np.array([0, 0, 3, -1, 0], np.int32)
+    third = -715_827_882
+    for name, expected in {
+        "divide": [0, 0, third, least, 0],
+        "floor_divide": [0, 0, third - 1, least, 0],
+        "mod": [0, 0, -2, 0, 0],
+        "floor_mod": [0, 0, 1, 0, 0],
+    }.items():
+        PROGRAMS.check(f"{name}_i32", [x, y], np.array(expected, np.int32))
+
+
 @pytest.mark.parametrize("name", SHIFTS)
 def test_shift(name: str):
     x, y = random("i32", 50, seed=1, low=-99, high=99), np.arange(50, dtype=np.int32) % 32
