@@ -51,7 +51,8 @@ def for_target(each: ModulePass, target: Target) -> ModulePass:
     from lowering.graph.pack_weights import PackWeightsPass
 
     if isinstance(each, PackWeightsPass):
-        return replace(each, target=f"host vector-bits={target.vector_bits} vector-registers={target.vector_registers}")
+        size = f"vector-bits={target.vector_bits} vector-registers={target.vector_registers}"
+        return replace(each, target=f"host {size} cpu={target.cpu} features={target.features}")
     return replace(each, block=target.lanes(32)) if isinstance(each, ConvertLayoutPass) else each
 
 

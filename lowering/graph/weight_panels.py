@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, StringAttr
-from xdsl.ir import BlockArgument, Operation
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import BlockArgument
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.graph.word_weights import Indices, is_transposed, pack_words, word_places, word_shape
 from lowering.schedule.cpu.contraction import Contraction, find_contraction
 from lowering.schedule.cpu.stages import find_program, find_stages
 from lowering.schedule.cpu.tiling import tiling
+from lowering.schedule.cpu.word_panels import VECTORS
+from lowering.schedule.cpu.words import find_words
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.elements import TensorAttr, elements_of, tensor_attr
@@ -31,15 +33,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PanelLayout:
-    """`[.., k, n]`, or `[.., n, k]` if transposed, as `[.., ceildiv(n, width), k, width]`."""
+    """`[.., k, n]`, or `[.., n, k]` if transposed, as `[.., ceildiv(n, width), k, width]`.
+
+    In words, of several parts, `[ceildiv(n, width), ceildiv(k, parts), width, parts]`; `k` may be several dimensions.
+    """
 
     width: int
     transposed: bool = False
+    parts: int = 1
 
     @property
     def suffix(self) -> str:
         """What the name of a constant gets."""
-        return f".{'transposed.' if self.transposed else ''}panels{self.width}"
+        words = f"x{self.parts}" if self.parts > 1 else ""
+        return f".{'transposed.' if self.transposed else ''}panels{self.width}{words}"
 
 
 def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]:
@@ -60,6 +67,10 @@ def panel_parameters(func: PrimFuncOp, target: Target) -> dict[int, PanelLayout]
 
 def _layout(what: Contraction, load: LoadOp, target: Target) -> PanelLayout | None:
     """How the columns of a product should lie; `None` if they can or need not lie in panels."""
+    words = find_words(what, target)
+    if words is not None:
+        order = is_transposed(words, load)
+        return None if order is None else PanelLayout(VECTORS * target.lanes(32), order, words.parts)
     indices, shape = what.stage.places[load], load.buffer_type.shape
     if len(what.column) != 1 or len(what.reduced) != 1 or what.outer or len(indices) < 2:
         return None
@@ -85,11 +96,14 @@ def with_panels(func: PrimFuncOp, name: str, layouts: Mapping[int, PanelLayout])
         assert isinstance(load, LoadOp)  # as was found
         kind = load.buffer_type
         Rewriter.replace_value_with_new_type(parameter, _panel_type(kind, layout))
-        _rewrite(load, layout)
+        _rewrite(load, layout, _sizes(kind))
     return copy
 
 
 def _panel_type(kind: BufferType, layout: PanelLayout) -> BufferType:
+    if layout.parts > 1:
+        shape = word_shape(_sizes(kind), layout.transposed, layout.width, layout.parts)
+        return BufferType([*map(constant, shape)], kind.dtype, scope=kind.scope, align=kind.align)
     *batch, k, n = kind.shape
     k, n = (n, k) if layout.transposed else (k, n)
     width = constant(layout.width)
@@ -97,17 +111,25 @@ def _panel_type(kind: BufferType, layout: PanelLayout) -> BufferType:
     return BufferType([*batch, constant(panels), k, width], kind.dtype, scope=kind.scope, align=kind.align)
 
 
-def _rewrite(load: LoadOp, layout: PanelLayout) -> None:
-    *batch, r, j = load.indices
-    r, j = (j, r) if layout.transposed else (r, j)
-    width = arith.ConstantOp(IntegerAttr(layout.width, IndexType()))
-    panel, within = arith.DivUIOp(j, width), arith.RemUIOp(j, width)
-    new = LoadOp(load.buffer, [*batch, panel.result, r, within.result])
+def _sizes(kind: BufferType) -> list[int]:
+    return [dim.constant_value or 0 for dim in kind.shape]
+
+
+def _rewrite(load: LoadOp, layout: PanelLayout, sizes: Sequence[int]) -> None:
+    """Reads from panels what was in a buffer with dimensions of these sizes."""
+    indices = Indices([])
+    if layout.parts > 1:
+        places = word_places(indices, load, sizes, layout.transposed, layout.width, layout.parts)
+    else:
+        *batch, r, j = load.indices
+        r, j = (j, r) if layout.transposed else (r, j)
+        panel, within = indices.split(j, layout.width)
+        places = [*batch, panel, r, within]
+    new = LoadOp(load.buffer, places)
     new.result.name_hint = load.result.name_hint
-    ops: list[Operation] = [width, panel, within, new]
-    for op in ops:
+    for op in (*indices.emitted, new):
         op.location = load.location
-    Rewriter.insert_op(ops[:-1], InsertPoint.before(load))
+    Rewriter.insert_op(indices.emitted, InsertPoint.before(load))
     Rewriter.replace_op(load, new)
 
 
@@ -121,6 +143,8 @@ def in_panels(value: TensorAttr, layout: PanelLayout) -> TensorAttr:
 
 def pack(array: NDArray[Any], layout: PanelLayout) -> NDArray[Any]:
     """A copy in panels, aligned to a cache line; columns past the last one are 0."""
+    if layout.parts > 1:
+        return pack_words(array, layout.transposed, layout.width, layout.parts)
     array = np.swapaxes(array, -1, -2) if layout.transposed else array
     *batch, k, n = array.shape
     width, whole = layout.width, n // layout.width

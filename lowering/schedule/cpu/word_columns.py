@@ -72,7 +72,7 @@ class WordColumns:
             for part in range(parts):
                 element = code.add(code.mul(r, parts), part)
                 some = code.select(code.compare("slt", element, k), on, code.index(0))
-                here = {**spot, what.reduced: element, what.column: left}
+                here = {**spot, self.words.reduced: element, what.column: left}
                 rows.append(self._numbers(here, what.column[-1], width, some))
             place = code.add(code.mul(panel, code.dim(self.depth)), r)
             code.store(interleaved(self.product, rows), self.numbers, [code.mul(place, width * parts)])
@@ -94,8 +94,8 @@ class WordColumns:
             on = code.sub(k, start)
             for j in range(lanes):
                 column = code.minimum(code.add(code.add(left, first), j), last)
-                here = {**spot, what.reduced: start, what.column: column}
-                values = self._numbers(here, what.reduced[-1], numbers, on)
+                here = {**spot, self.words.reduced: start, what.column: column}
+                values = self._numbers(here, self.words.reduced[-1], numbers, on)
                 code.store(values, parts, [code.index(j), code.index(0)])
             words = [code.load(block, [code.index(j), code.index(0)], lanes) for j in range(lanes)]
             self._store(panel, code.mul(turn, lanes), first, transposed(code, words))

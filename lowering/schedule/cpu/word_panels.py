@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
@@ -28,8 +29,8 @@ class WordPanels:
     load: LoadOp
 
 
-def find_word_panels(what: Contraction, lanes: int, parts: int) -> WordPanels | None:
-    """The panels that the columns of a contraction lie in, if they are as wide as a tile."""
+def find_word_panels(what: Contraction, reduced: Sequence[int], lanes: int, parts: int) -> WordPanels | None:
+    """The panels in which the columns lie, as wide as a tile; `reduced` are the axes of the sum in their order."""
     loads = what.columns.loads
     if len(loads) != 1 or len(what.column) != 1 or len(loads[0].indices) != 4:
         return None
@@ -38,7 +39,7 @@ def find_word_panels(what: Contraction, lanes: int, parts: int) -> WordPanels | 
     column = _split_value(load.indices[0], load.indices[2], width)
     element = _split_value(load.indices[1], load.indices[3], number)
     suited = width == VECTORS * lanes and number == parts and column is axes[what.column[0]].value
-    return WordPanels(load) if suited and element is not None and _counts_the_sum(what, element) else None
+    return WordPanels(load) if suited and element is not None and _counts_the_sum(what, reduced, element) else None
 
 
 def _split_value(quotient: SSAValue, remainder: SSAValue, divisor: int | None) -> SSAValue | None:
@@ -55,14 +56,14 @@ def _number(value: SSAValue) -> int | None:
     return None if found is None else found.constant_value
 
 
-def _counts_the_sum(what: Contraction, element: SSAValue) -> bool:
+def _counts_the_sum(what: Contraction, reduced: Sequence[int], element: SSAValue) -> bool:
     """Whether a value numbers the elements of a sum, the last axis changing fastest."""
     space, stage = IndexSpace(what.stage.block), what.stage
     names = [space.variable(axis.value).dim.as_symbol or "" for axis in stage.axes]
     index, step = linear(space, names, element), constant(1)
     if index.value is not None or index.base.terms:
         return False
-    for axis in reversed(what.reduced):
+    for axis in reversed(reduced):
         if index.strides[axis] is not step:
             return False
         step = step * stage.extents[axis]

@@ -32,7 +32,7 @@ class WordRows:
 
     def _runs(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The reduced axes along which a row lies side by side, and those before them."""
-        reduced, extents = self.words.what.reduced, self.words.what.stage.extents
+        reduced, extents = self.words.reduced, self.words.what.stage.extents
         first = len(reduced) - 1
         while first and is_chain(self.words.rows.places, extents, reduced[first - 1 :]):
             first -= 1

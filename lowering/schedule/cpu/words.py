@@ -35,6 +35,8 @@ class Words:
     columns: Factor
     dtypes: tuple[Attribute, Attribute]
     """Of rows and columns in memory."""
+    reduced: tuple[int, ...]
+    """The axes of the sum, in the order in which the rows lie."""
     panels: WordPanels | None
     """The panels in which the columns lie already."""
 
@@ -67,7 +69,7 @@ class Words:
     @property
     def k(self) -> Dim:
         """Numbers along a sum."""
-        return product_of(self.what.stage.extents[axis] for axis in self.what.reduced)
+        return product_of(self.what.stage.extents[axis] for axis in self.reduced)
 
     @property
     def depth(self) -> Dim:
@@ -83,8 +85,10 @@ def find_words(what: Contraction, target: Target) -> Words | None:
     (rows, left), (columns, right) = narrow_rows, narrow_columns
     if not has_dots(target, left) or PARTS[left] != PARTS[right]:
         return None
-    panels = find_word_panels(what, target.lanes(32), PARTS[right])
-    words = Words(what, rows, columns, (left, right), panels)
+    inner = [axis for axis in what.reduced if rows.stride(axis) == 1]
+    reduced = (*(axis for axis in what.reduced if axis not in inner), *inner)
+    panels = find_word_panels(what, reduced, target.lanes(32), PARTS[right])
+    words = Words(what, rows, columns, (left, right), reduced, panels)
     return words if _lie_well(words) else None
 
 
@@ -117,11 +121,11 @@ def _source(op: Operation) -> Attribute | None:
 def _lie_well(words: Words) -> bool:
     """Whether both factors can be packed by vectors."""
     what = words.what
-    rows_lie = words.rows.is_linear and words.rows.stride(what.reduced[-1]) == 1
+    rows_lie = words.rows.is_linear and words.rows.stride(words.reduced[-1]) == 1
     if not rows_lie or words.panels is not None:
         return rows_lie
     columns, extents = words.columns, what.stage.extents
     return columns.is_linear and any(
         is_chain(columns.places, extents, axes) and columns.stride(axes[-1]) == 1
-        for axes in (what.column, what.reduced)
+        for axes in (what.column, words.reduced)
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.dequantized import dequantized_convolution
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node, fixed
 from relax_dialect.frontend.onnx.registry import Result, converts
@@ -18,7 +19,8 @@ _TRANSPOSED = {1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.co
 @converts("Conv")
 def conv(node: Node) -> Result:
     """A convolution, and a bias for each filter."""
-    return with_bias(convolution(node, node[0], node[1]), node.optional(2))
+    made = dequantized_convolution(node)
+    return with_bias(convolution(node, node[0], node[1]) if made is None else made, node.optional(2))
 
 
 def convolution(node: Node, x: Expr, w: Expr, index: int = 1) -> Expr:

@@ -7,6 +7,7 @@ from string import ascii_letters
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.dequantized import dequantized_product
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
@@ -15,7 +16,8 @@ from relax_dialect.frontend.onnx.registry import Result, converts
 @converts("MatMul")
 def matmul(node: Node) -> Result:
     """The product, batched as NumPy does."""
-    return op.matmul(node[0], node[1])
+    made = dequantized_product(node)
+    return op.matmul(node[0], node[1]) if made is None else made
 
 
 @converts("Gemm")
@@ -26,14 +28,19 @@ def gemm(node: Node) -> Result:
 
 def gemm_of(node: Node) -> Expr:
     """What a node says as a `Gemm`."""
+    made = None if node.integer("transA") else dequantized_product(node, bool(node.integer("transB")))
+    product = _scaled(node, _product(node) if made is None else made, node.number("alpha", 1.0))
+    c = node.optional(2)
+    return product if c is None else op.add(product, _scaled(node, c, node.number("beta", 1.0)))
+
+
+def _product(node: Node) -> Expr:
     a, b = node[0], node[1]
     if node.integer("transA"):
         a = op.permute_dims(a, [1, 0])
     if node.integer("transB"):
         b = op.permute_dims(b, [1, 0])
-    product = _scaled(node, op.matmul(a, b), node.number("alpha", 1.0))
-    c = node.optional(2)
-    return product if c is None else op.add(product, _scaled(node, c, node.number("beta", 1.0)))
+    return op.matmul(a, b)
 
 
 def _scaled(node: Node, x: Expr, factor: float) -> Expr:

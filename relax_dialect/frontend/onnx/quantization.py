@@ -7,12 +7,15 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.byte_convolutions import convolution_of_bytes
+from relax_dialect.frontend.onnx.byte_products import product_of_bytes, weights_with_sign, zero_point
 from relax_dialect.frontend.onnx.convolution import convolution
 from relax_dialect.frontend.onnx.dtypes import to_numpy
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.exact_sums import dtype_of_sums
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.frontend.onnx.values import Dequantized
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import is_float, parse_dtype
 
@@ -43,12 +46,24 @@ def _quantized(node: Node, x: Expr, dtype: Attribute, zero_point: Expr | None) -
 @converts("DequantizeLinear")
 def dequantize_linear(node: Node) -> Result:
     """`(x - zero_point) * scale`, by tensor, axis or block."""
-    scale = node[1]
+    scale = node.shape(1)
     dtype = node.element_type("output_dtype") or node.dtype(1)
+    if dtype != f32 or not is_byte(node.dtype()) or node.integer("block_size") or len(scale) > 1:
+        return _numbers(node, dtype)
+    several = scale not in ((), (constant(1),))
+    return Dequantized(node.inputs, node.axis(default=1) if several else 0, lambda: _numbers(node, dtype))
+
+
+def _numbers(node: Node, dtype: Attribute) -> Expr:
     x = op.astype(node[0], i32)
     if node.has(2):
         x = op.subtract(x, _spread(node, op.astype(node[2], i32)))
-    return as_dtype(op.multiply(op.astype(x, f32), _spread(node, as_dtype(scale, f32))), dtype)
+    return as_dtype(op.multiply(op.astype(x, f32), _spread(node, as_dtype(node[1], f32))), dtype)
+
+
+def is_byte(dtype: Attribute) -> bool:
+    """Whether integers have 8 bits."""
+    return dtype in (parse_dtype("i8"), parse_dtype("ui8"))
 
 
 def as_dtype(x: Expr, dtype: Attribute) -> Expr:
@@ -89,15 +104,19 @@ def _spread(node: Node, parameter: Expr) -> Expr:
 @converts("MatMulInteger")
 def matmul_integer(node: Node) -> Result:
     """The product of integers less their zero points, as `i32`."""
-    return as_dtype(integer_product(node, (0, 2), (1, 3)), i32)
+    return integer_product(node, (0, 2), (1, 3))
 
 
 def integer_product(node: Node, a: tuple[int, int], b: tuple[int, int]) -> Expr:
-    """The product of two matrices of integers, each with its zero point: as `i32`, or `f32` where that is exact."""
-    axes = [max(node.rank(b[0]) - 2, 0)]
-    dtype = dtype_of_sums(node, a, b, axes)
-    left, right = (shifted(node, x, node.optional(zero), dtype) for x, zero in (a, b))
-    return op.matmul(left, right)
+    """The product of two matrices of integers, each with its zero point, as `i32`."""
+    if min(node.rank(a[0]), node.rank(b[0])) < 2:
+        left, right = (shifted(node, x, node.optional(zero)) for x, zero in (a, b))
+        return op.matmul(left, right)
+    weights, zero_w = weights_with_sign(node, *b)
+    zero_x = zero_point(node, a[1])
+    if zero_x is not None and zero_x.ndim == 1 and zero_x.shape != (constant(1),):
+        zero_x = op.expand_dims(zero_x, [1])
+    return product_of_bytes(node[a[0]], weights, zero_x, zero_w)
 
 
 def shifted(node: Node, index: int, zero_point: Expr | None, dtype: Attribute = i32) -> Expr:
@@ -121,6 +140,9 @@ def integer_convolution(node: Node, data: tuple[int, int], kernel: tuple[int, in
     """The convolution of two operands, each with its zero point: as `i32`, or `f32` where that is exact, also with a
     bias.
     """
+    made = convolution_of_bytes(node, data, kernel)
+    if made is not None:
+        return made
     dtype = dtype_of_sums(node, data, kernel, range(1, node.rank(kernel[0])), bias)
     x, w = op.astype(node[data[0]], dtype), op.astype(node[kernel[0]], dtype)
     if node.has(data[1]):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute
 
 from relax_dialect.builder import BlockBuilder, op
@@ -85,6 +86,30 @@ class Value:
     def elements(self) -> Array | None:
         """The elements, if they are known and few enough to compute with."""
         return self.known if self.known is not None and self.known.size <= MAX_EVALUATED else None
+
+
+class Dequantized(Value):
+    """Numbers for which integers stand. What multiplies them may multiply integers; else they are made when used."""
+
+    def __init__(self, operands: Sequence[Value | None], axis: int, make: Callable[[], Expr]):
+        """`operands` are the integers, the scale and the zero point, which lie along `axis` if they are several."""
+        super().__init__(None, dtype=f32)
+        self.operands = (*operands, None)[:3]
+        self.axis = axis
+        self._make = make
+        self._made: Expr | None = None
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        """That of the integers."""
+        integers = self.operands[0]
+        return () if integers is None else integers.shape
+
+    def expr(self, bb: BlockBuilder) -> Expr:
+        """The numbers, made where they are wanted."""
+        if self._made is None or not bb.is_visible(self._made.value):
+            self._made = self._make()
+        return self._made
 
 
 def plain(known: Array, dtype: Attribute | None) -> Array:

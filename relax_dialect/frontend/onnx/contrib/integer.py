@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import f32, i32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.byte_products import product_of_bytes, weights_with_sign
 from relax_dialect.frontend.onnx.contrib.attention import self_attention
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.quantization import (
@@ -40,7 +41,8 @@ def matmul_integer16(node: Node) -> Result:
 def dynamic_quantize_matmul(node: Node) -> Result:
     """The product with a quantised matrix of data that are quantised by their greatest and least element."""
     data, scale, zero = dynamically_quantized(node, node[0])
-    product = op.matmul(op.subtract(op.astype(data, i32), op.astype(zero, i32)), shifted(node, 1, node.optional(3)))
+    weights, zero_w = weights_with_sign(node, 1, 3)
+    product = product_of_bytes(data, weights, op.astype(zero, i32), zero_w)
     return _plus(node, op.multiply(op.astype(product, f32), op.multiply(scale, _one(node[2]))), 4)
 
 

@@ -1,4 +1,4 @@
-"""Sums of integers are made in single precision where the weights show that this is exact, and only there."""
+"""Sums of integers are exact: products are of bytes, convolutions in single precision where the weights allow it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,17 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from relax_dialect.frontend.onnx import import_model
 from tests.relax_dialect.frontend.onnx.models import assert_same, info, model, reference, run
 
-MOST = (1 << 24) // (255 * 128)
-"""So many products of any bytes and -128 are summed exactly."""
 
-
-def _product(length: int) -> tuple[ModelProto, np.ndarray]:
-    a, b = np.full((2, length), 255, np.uint8), np.full((length, 3), -128, np.int8)
-    node = helper.make_node("MatMulInteger", ["a", "b"], ["y"])
+@pytest.mark.parametrize(("dtype", "zero"), [(np.int8, 0), (np.int8, -5), (np.uint8, 128), (np.uint8, 3)])
+def test_products(dtype: type[np.generic], zero: int):
+    a, b = np.full((2, 600), 255, np.uint8), np.full((600, 3), np.iinfo(dtype).min, dtype)
+    node = helper.make_node("MatMulInteger", ["a", "b", "za", "zb"], ["y"])
     output = helper.make_tensor_value_info("y", TensorProto.INT32, [None, None])
-    return model([node], [info("a", a, ["rows", length])], [output], {"b": b}), a
-
-
-@pytest.mark.parametrize(("length", "dtype"), [(MOST, "f32"), (MOST + 1, "i32")])
-def test_products(length: int, dtype: str):
-    proto, a = _product(length)
-    assert f"relax.astype %a dtype = {dtype}" in str(import_model(proto))
-    if dtype == "f32":
-        assert_same(run(proto, a), [np.full((2, 3), -255 * 128 * length, np.int32)])
+    constants = {"b": b, "za": np.array(7, np.uint8), "zb": np.array(zero, dtype)}
+    proto = model([node], [info("a", a, ["rows", 600])], [output], constants)
+    assert "relax.matmul %a" in str(import_model(proto))
+    expected = (a.astype(np.int32) - 7) @ (b.astype(np.int32) - zero)
+    assert_same(run(proto, a), [expected])
 
 
 def test_convolutions_with_zero_points_by_filter():
