@@ -21,7 +21,12 @@ from relax_dialect.frontend.tvmscript.python_calls import PYTHON_FORMS
 from relax_dialect.frontend.tvmscript.reduction_calls import REDUCTION_FORMS
 from relax_dialect.frontend.tvmscript.scope import FunctionRef
 from relax_dialect.frontend.tvmscript.static import describe
-from relax_dialect.frontend.tvmscript.tir_calls import call_dps_packed, call_tir, call_tir_inplace
+from relax_dialect.frontend.tvmscript.tir_calls import (
+    call_dps_packed,
+    call_tir,
+    call_tir_inplace,
+    call_tir_with_grad,
+)
 from relax_dialect.frontend.tvmscript.values import VALUE_FORMS
 from relax_dialect.frontend.tvmscript.vision_calls import VISION_FORMS
 from relax_dialect.frontend.tvmscript.vm_builtins import VM_BUILTINS, Builtin
@@ -254,7 +259,7 @@ FORMS: Mapping[str, Form] = {
     **REDUCTION_FORMS,
     "call_tir": call_tir,
     "call_tir_inplace": call_tir_inplace,
-    "call_tir_with_grad": call_tir,
+    "call_tir_with_grad": call_tir_with_grad,
     "call_tir_dyn": call_tir,
     "call_dps_packed": call_dps_packed,
     "call_packed": _call_packed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NoReturn
 
 
@@ -100,6 +101,9 @@ class Source:
         line, start = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0))
         return self.filename, self.first_line + line - 1, start + 1 + self.indent
 
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.splitlines()
+
     def _line(self, number: int) -> str:
-        lines = self.text.splitlines()
-        return lines[number - 1] if 0 < number <= len(lines) else ""
+        return self._lines[number - 1] if 0 < number <= len(self._lines) else ""

@@ -6,7 +6,9 @@ Only what the text shows is asked; the verifier has the last word.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 
 from relax_dialect.frontend.tvmscript.names import Aliases, dotted
 from relax_dialect.frontend.tvmscript.usage import name_counts
@@ -34,9 +36,16 @@ class Writes:
     def __init__(self, aliases: Aliases, statements: Sequence[ast.stmt], kernels: Collection[str]):
         self._aliases = aliases
         self._kernels = kernels
-        self._loads = name_counts(statements)
-        names = (each for statement in statements for each in ast.walk(statement) if isinstance(each, ast.Name))
-        self._bound = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+        self._statements = statements
+
+    @cached_property
+    def _loads(self) -> Counter[str]:
+        return name_counts(self._statements)
+
+    @cached_property
+    def _bound(self) -> set[str]:
+        names = (each for statement in self._statements for each in ast.walk(statement) if isinstance(each, ast.Name))
+        return {each.id for each in names if isinstance(each.ctx, ast.Store)}
 
     def seen(self, node: ast.AST) -> bool:
         """Whether a node is a call that writes a parameter, or what is used elsewhere, or memory given to a kernel."""

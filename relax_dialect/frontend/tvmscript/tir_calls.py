@@ -35,7 +35,8 @@ _OUT = {
     "output_dtype": "dtype",
     "gvar": "func",
 }
-_PARAMETERS = "func args out tir_vars dtype te_grad_name te_grad_kwargs"
+_PARAMETERS = "func args out tir_vars dtype"
+_WITH_GRADIENT = "func args out te_grad_name te_grad_kwargs tir_vars"
 
 
 class DestinationCall:
@@ -156,7 +157,16 @@ class DestinationCall:
 
 def call_tir(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.call_tir(f, args, out_ty=...)`; with a string, a packed function in the place of `f`."""
-    call = DestinationCall(reader, node, "R.call_tir")
+    return _kernel(DestinationCall(reader, node, "R.call_tir"))
+
+
+def call_tir_with_grad(reader: ExpressionReader, node: ast.Call) -> object:
+    """`R.call_tir_with_grad(f, args, out_ty, te_grad_name, te_grad_kwargs)`; nothing here asks for the gradient."""
+    return _kernel(DestinationCall(reader, node, "R.call_tir_with_grad", _WITH_GRADIENT))
+
+
+def _kernel(call: DestinationCall) -> object:
+    reader, node = call.reader, call.node
     if isinstance(call.callee, str):
         return _packed(call, call.callee)
     arguments, tir_vars = _prim_arguments(call, call.callee)

@@ -191,7 +191,8 @@ class TypeReader:
         if node is None or (isinstance(node, ast.Constant) and node.value in (None, "", "void")):
             return None
         with self._reader.implicit(False):
-            return self._reader.dtype(node)
+            is_none = isinstance(node, ast.Name) and node.id in self._reader.scope and self._reader.value(node) is None
+            return None if is_none else self._reader.dtype(node)
 
     def _device(self, node: ast.expr) -> str:
         with self._reader.implicit(False):
@@ -214,6 +215,8 @@ class TypeReader:
         if _is_blank(node) or (isinstance(node, ast.Constant) and node.value is None):
             return None
         value = self._reader.value(node)
+        if value is None:
+            return None
         if isinstance(value, Expr) and isinstance(value.type, ShapeType | TensorType):
             return value.shape
         if (items := items_of(value)) is not None:
