@@ -93,7 +93,8 @@ def _merge(e: Emitter, branch: IfOp, ends: Sequence[tuple[Block, list[LaneValue]
     for block, values in ends:
         b.block = block
         plain = [
-            e.vector(value) if varies else cast(SSAValue, value) for value, varies in zip(values, varying, strict=True)
+            e.vector(value) if varies and e.lanes is not None else cast(SSAValue, value)
+            for value, varies in zip(values, varying, strict=True)
         ]
         for index, value in enumerate(plain):
             if len(after.args) <= index:

@@ -17,9 +17,9 @@ from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
 from relax_dialect.frontend.tvmscript.names import Aliases
 from relax_dialect.frontend.tvmscript.scope import Scope
 from relax_dialect.frontend.tvmscript.static import StaticReader, describe
-from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, logical_and, logical_not, logical_or
+from relax_dialect.frontend.tvmscript.tir_functions import logical_and, logical_not, logical_or
 from relax_dialect.frontend.tvmscript.tir_lanes import lane_by_lane
-from relax_dialect.frontend.tvmscript.tir_operators import COMPARISONS, EAGER, OPERATORS, scalar_function
+from relax_dialect.frontend.tvmscript.tir_operators import COMPARISONS, OPERATORS, scalar_function
 from relax_dialect.frontend.tvmscript.tir_promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.tir_values import Axis, Buffer, Pointer, Region, Vector, pointer_to
 from relax_dialect.frontend.tvmscript.tir_vectors import as_vector
@@ -137,7 +137,7 @@ class TirExpressionReader(StaticReader):
         rows = [as_vector(self, node, each) for each in operands]
         if any(row is not None for row in rows):
             lanes = [each if row is None else row for row, each in zip(rows, operands, strict=True)]
-            return lane_by_lane(self, node, scalar_function(EAGER.get(name, name)), lanes)
+            return lane_by_lane(self, node, scalar_function(name), lanes)
         scalars = [self.scalar_operand(node, each) for each in operands]
         return self.emit(node, lambda: scalar_function(name)(*scalars))
 
@@ -167,17 +167,12 @@ class TirExpressionReader(StaticReader):
             return None
         return self.emit(node, lambda: evaluator.simplest(function(one, other)))
 
-    def ternary(self, node: ast.IfExp) -> object:
-        """`a if c else b`, of which only one side is evaluated."""
-        condition = self.value(node.test)
-        if isinstance(condition, bool):
-            return self.value(node.body if condition else node.orelse)
-        sides = [self.scalar_operand(each, self.value(each)) for each in (node.body, node.orelse)]
-        test = self.scalar_operand(node.test, condition)
-        return self.emit(node, lambda: FUNCTIONS["if_then_else"](test, *sides))
-
     def value(self, node: ast.expr) -> object:
-        return self.ternary(node) if isinstance(node, ast.IfExp) else super().value(node)
+        if not isinstance(node, ast.IfExp):
+            return super().value(node)
+        from relax_dialect.frontend.tvmscript.tir_choice import choose
+
+        return choose(self, node, node.test, node.body, node.orelse)
 
     # Buffers
 

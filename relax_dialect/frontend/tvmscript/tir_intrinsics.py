@@ -10,6 +10,7 @@ from relax_dialect.frontend.tvmscript.arguments import Arguments
 from relax_dialect.frontend.tvmscript.evaluator import items_of
 from relax_dialect.frontend.tvmscript.names import suggestion
 from relax_dialect.frontend.tvmscript.static import describe, is_dtype_name
+from relax_dialect.frontend.tvmscript.tir_choice import if_then_else
 from relax_dialect.frontend.tvmscript.tir_dtypes import element_name, split_dtype
 from relax_dialect.frontend.tvmscript.tir_foreign import FOREIGN_FORMS, typed_arguments
 from relax_dialect.frontend.tvmscript.tir_functions import FUNCTIONS, OF_DTYPES, multiply_shift
@@ -262,6 +263,7 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "q_multiply_shift": _multiply_shift,
     "const": _cast,
     "env_thread": env_thread,
+    "if_then_else": if_then_else,
     "IntImm": _cast,
     "FloatImm": _cast,
     "meta_var": _same,

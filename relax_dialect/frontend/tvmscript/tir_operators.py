@@ -28,9 +28,6 @@ OPERATORS: dict[type[ast.operator], str] = {
 }
 """The functions that operators of Python stand for."""
 
-EAGER = {"if_then_else": "Select"}
-"""Functions that choose before they evaluate; vectors have been read when they choose."""
-
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "EQ",
     ast.NotEq: "NE",

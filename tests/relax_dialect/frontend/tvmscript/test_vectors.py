@@ -16,7 +16,7 @@ FUNCTIONS = """
 def kernel(X: T.Buffer((8,), "float32"), K: T.Buffer((8,), "int32"), F: T.Buffer((4, 8), "float32"),
            I: T.Buffer((5, 8), "int32"), M: T.Buffer((2, 8), "bool"), W: T.Buffer((8,), "float64")):
     F[0, 0:8] = T.Select(X[0:8] < T.Broadcast(T.float32(2), 8), T.exp(X[0:8]), -X[0:8])
-    F[1, 0:8] = T.if_then_else(K[0:8] > 3, T.Cast("float32x8", K[0:8]), X[0:8] * 2)
+    F[1, 0:8] = T.Select(K[0:8] > 3, T.Cast("float32x8", K[0:8]), X[0:8] * 2)
     F[2, 0:8] = T.Cast("float32x8", T.Ramp(5, -1, 8)) + T.broadcast(1, 8)
     F[3, 0:8] = T.reinterpret("float32x8", T.reinterpret("int32x8", X[0:8]) & T.Broadcast(0x7fffffff, 8))
     I[0, 0:8] = K[0:8] // 4 + T.truncmod(K[0:8], 4) * 100
@@ -94,12 +94,32 @@ def test_rows_in_memory():
     np.testing.assert_array_equal(v, [1, 9, 3, 4, 4, 2])
 
 
+GUARDED = """
+@T.prim_func
+def kernel(A: T.Buffer((10,), "float32"), B: T.Buffer((16,), "float32")):
+    for i in range(4):
+        B[i * 4 : i * 4 + 4] = T.if_then_else(i < 2, A[i * 4 : i * 4 + 4] * T.float32(2), T.Broadcast(i, 4))
+
+@R.function
+def f(a: R.Tensor((10,), "float32")):
+    return R.call_tir(kernel, (a,), out_ty=R.Tensor((16,), "float32"))
+"""
+
+
+def test_a_side_that_is_not_chosen_is_not_read():
+    """The interpreter refuses what lies beyond the end."""
+    a = np.arange(10, dtype=np.float32) + 1
+    found = run_everywhere(parse(GUARDED), "f", [a])
+    np.testing.assert_array_equal(found, [*(a[:8] * 2), *[2] * 4, *[3] * 4])
+
+
 REFUSED = {
     "A[0:4] = T.Cast('float32x4', T.pow(K[0:4], K[0:4]))": "not computed of vectors",
     "A[0:4] = T.fmod(A[0:4], A[4:8])": "not computed of vectors",
     "A[0:4] = T.reinterpret('float32x4', T.Broadcast(T.int64(1), 4))": "as many bits as float32x4 has",
     "A[0:3] = T.vectorlow('float32x3', A[0:5])": "even number of lanes",
     "A[0:4] = A[0:4] + A[0:8]": "as many lanes, got 4, 8",
+    "A[0:4] = T.if_then_else(K[0:4] > 0, A[0:4], 0.0)": "memory is not read for some lanes only",
     "A.vstore([0], A[0:4], predicate=T.Broadcast(True, 8))": "a mask of 4 lanes, got 8",
     "A[0:4] = A.vload([0], 'int32x4')": "the dtype of the buffer",
     "A[0:4] = T.Shuffle(A[0:4], 0)": "a list of vectors",
