@@ -74,7 +74,7 @@ def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | 
     return replace(tiles, depth=depth, height=tiles.rows * packed)
 
 
-PANELS, BLOCKS = 32, 2
+PANELS, BLOCKS = 16, 2
 """A panel of columns, and the packed rows, take such parts of the second-level cache, or a panel most of the first.
 
 Longer sums go to memory and back less often, but what is used next, and the output, need room beside them.
