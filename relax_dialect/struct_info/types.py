@@ -32,6 +32,13 @@ class ObjectType(ParametrizedAttribute, StructInfo):
 
     name = "relax.object"
 
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        # xDSL's own rule reads any list, and then fails to make the type.
+        if parser.parse_optional_punctuation("<") is not None:
+            parser.raise_error("'relax.object' type has no parameters")
+        return ()
+
 
 @irdl_attr_definition
 class TensorType(ParametrizedAttribute, StructInfo):

@@ -60,3 +60,10 @@ relax.func @function(%x: !relax.func<() -> !relax.object, maybe>) -> !relax.obje
 relax.func @shape(%x: !relax.shape<[floordiv(4, 0)]>) -> !relax.object {
   relax.return %x
 }
+
+// -----
+
+// CHECK: 'relax.object' type has no parameters
+relax.func @object(%x: !relax.object<i64>) -> !relax.object {
+  relax.return %x
+}
