@@ -1,4 +1,4 @@
-"""`use-inplace-calls`: results of elementwise kernels take the memory of operands that die there."""
+"""`use-inplace-calls`: results of kernels take the memory of operands that die there."""
 
 from __future__ import annotations
 

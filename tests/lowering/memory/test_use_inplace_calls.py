@@ -9,7 +9,7 @@ from lowering.memory.report import memory_report
 from lowering.memory.use_inplace_calls import IN_PLACE
 from lowering.parsing import parse_module
 from tests.strategies.relax_programs import ALL, Program, programs
-from tests.support.programs import check_pass, run_everywhere, run_pipeline
+from tests.support.programs import Tolerance, check_pass, run_everywhere, run_pipeline
 
 PREPARE = "lambda-lift,bind-unknown-dims,insert-guards,legalize-ops,to-non-dataflow,lower-call-tir"
 
@@ -74,6 +74,44 @@ def test_compiled():
     }}"""
     run_everywhere(text, "main", [np.random.default_rng(0).random((5, 3), np.float32)])
     assert memory_report(parse_module(text))["main"].reused == 3
+
+
+ADDED = {
+    "matmul": (
+        "[%m, %k, %n](%x: !relax.tensor<[m, k], f32>, %w: !relax.tensor<[k, n], f32>, %r: !relax.tensor<[m, n], f32>",
+        "relax.matmul %x, %w",
+        [[(m, k), (k, n), (m, n)] for m, k, n in ((1, 300, 19), (33, 70, 65))],
+    ),
+    "convolution": (
+        "[%m, %k, %n](%x: !relax.tensor<[m, 2, k, n, 16], f32>, %w: !relax.tensor<[3, 2, 3, 3, 16, 16], f32>, "
+        "%r: !relax.tensor<[m, 3, k, n, 16], f32>",
+        'relax.nn.conv2d %x, %w padding = [1, 1, 1, 1] data_layout = "NCHW16c" kernel_layout = "OIHW16i16o"',
+        [[(m, 2, k, n, 16), (3, 2, 3, 3, 16, 16), (m, 3, k, n, 16)] for m, k, n in ((1, 1, 2), (2, 5, 17))],
+    ),
+    "mean": (
+        "[%m, %k](%x: !relax.tensor<[m, k], f32>, %w: !relax.tensor<[k], f32>, %r: !relax.tensor<[m, k], f32>",
+        "relax.nn.layer_norm %x, %w, %w axes = [-1]",
+        [[(m, k), (k,), (m, k)] for m, k in ((1, 3), (2, 257))],
+    ),
+}
+
+
+@pytest.mark.parametrize(("parameters", "product", "shapes"), ADDED.values(), ids=ADDED)
+def test_what_is_added_to_a_product(parameters: str, product: str, shapes: list[list[tuple[int, ...]]]):
+    """The sums go to where the other operand is, which is read there once."""
+    text = f"""relax.func @main{parameters}) -> !relax.object {{
+      %s = relax.cumsum %r axis = 0
+      %p = {product}
+      %q = relax.add %p, %s
+      %t = relax.nn.relu %q
+      %u = relax.cumsum %t axis = 0
+      relax.return %u
+    }}"""
+    rng = np.random.default_rng(0)
+    inputs = [[rng.uniform(-1, 1, shape).astype(np.float32) for shape in each] for each in shapes]
+    for each in inputs:
+        run_everywhere(text, "main", each, Tolerance(1e-4, 1e-5))
+    assert memory_report(parse_module(text))["main"].reused == 1
 
 
 def test_report():
