@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType,
 from xdsl.ir import SSAValue
 
 from tir_dialect.ops.calls import CallExternOp
-from tir_dialect.te.coerce import is_float, is_unsigned
+from tir_dialect.te.coerce import is_float, is_index, is_unsigned
 from tir_dialect.te.emit.casts import Insert, emit_cast, value_type
 from tir_dialect.te.emit.tables import PREDICATES, float_predicate, integer_predicate
 from tir_dialect.te.expr import DType
@@ -64,8 +64,15 @@ def _float_floormod(insert: Insert, values: Sequence[SSAValue], dtype: DType) ->
 
 def _signed_floormod(insert: Insert, values: Sequence[SSAValue], dtype: DType) -> SSAValue:
     lhs, rhs = values
-    quotient = insert(arith.FloorDivSIOp(lhs, rhs))
-    return insert(arith.SubiOp(lhs, insert(arith.MuliOp(quotient, rhs))))
+    if is_index(dtype):  # as analyses of indices know it
+        quotient = insert(arith.FloorDivSIOp(lhs, rhs))
+        return insert(arith.SubiOp(lhs, insert(arith.MuliOp(quotient, rhs))))
+    remainder = insert(arith.RemSIOp(lhs, rhs))
+    zero = emit_constant(insert, 0, dtype)
+    nonzero = insert(arith.CmpiOp(remainder, zero, "ne"))
+    differ = insert(arith.CmpiOp(insert(arith.XOrIOp(remainder, rhs)), zero, "slt"))
+    wrong = insert(arith.AndIOp(nonzero, differ))
+    return insert(arith.SelectOp(wrong, insert(arith.AddiOp(remainder, rhs)), remainder))
 
 
 def _unsigned_power(insert: Insert, values: Sequence[SSAValue], dtype: DType) -> SSAValue:
