@@ -11,6 +11,7 @@ from relax_dialect.frontend.torch.binary import truth
 from relax_dialect.frontend.torch.node import Node
 from relax_dialect.frontend.torch.registry import Result, converts
 from tir_dialect.dims import product
+from tir_dialect.dtypes import is_bool
 
 Reduction = Callable[..., Expr]
 
@@ -34,7 +35,10 @@ _SAME: dict[str, Reduction] = {
     "aten.sum.dim_IntList",
 )
 def reduce(node: Node) -> Result:
-    """The relax operator of the same meaning, in the dtype of the result."""
+    """The relax operator of the same meaning, in the dtype of the result; of truth values those are 0 and 1."""
+    if is_bool(node.out_dtype()):
+        bits = op.astype(truth(node, node.tensor("self")), "ui8")
+        return truth(node, over(node, op.min if node.name in ("amin", "prod") else op.max, bits))
     return over(node, _SAME[node.name], node.tensor("self", node.out_dtype()))
 
 

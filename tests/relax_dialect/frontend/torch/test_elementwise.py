@@ -92,6 +92,7 @@ def reductions(x: Tensor, i: Tensor) -> Any:
     return [
         *(x.sum(), x.sum(1), x.sum((0, 2), keepdim=True), i.sum(), (i > 0).sum(), x.mean(), x.mean((1, 2))),
         *(x.amax(1), x.amin((0, 1)), x.prod(), x.prod(1), i.prod(), x.max(), x.min(), *x.max(1)),
+        *((x > 0).prod(1, dtype=torch.bool), (x > 0).amax(1)),
         *(*x.min(2, keepdim=True), x.max(0).values, x.any(), x.any(1), (x > -9).all(), (x > 0).all(2, keepdim=True)),
         *(i.any(1), x.var(1), x.var((0, 2), correction=0), x.std(), x.std(1, keepdim=True)),
         *(*torch.var_mean(x, 1), *torch.std_mean(x, (1, 2)), torch.linalg.vector_norm(x, 2, 1)),
