@@ -48,6 +48,8 @@ class Case:
     """What the peers are called with, if they take another layout."""
     undo: Callable[[np.ndarray], np.ndarray] | None = None
     """From our result to the layout of the peers' results."""
+    result: str = "float32"
+    """What the ONNX node gives."""
 
     @property
     def peer_arrays(self) -> tuple[np.ndarray, ...]:
@@ -103,7 +105,7 @@ def _model(case: Case) -> Any:
     inputs = [
         helper.make_tensor_value_info(
             name,
-            1,
+            helper.np_dtype_to_tensor_dtype(given[name].dtype),
             [size if constants and axis == 1 else f"{name}d{axis}" for axis, size in enumerate(given[name].shape)],
         )
         for name in names
@@ -114,11 +116,12 @@ def _model(case: Case) -> Any:
     for number, attributes in enumerate(case.following):
         nodes[-1].output[0] = f"y{number}"
         nodes.append(helper.make_node(op, [f"y{number}", names[len(first) + number]], ["y"], **attributes))
+    result = helper.np_dtype_to_tensor_dtype(np.dtype(case.result))
     graph = helper.make_graph(
         nodes,
         "case",
         inputs,
-        [helper.make_tensor_value_info("y", 1, [f"y{axis}" for axis in range(given[names[0]].ndim)])],
+        [helper.make_tensor_value_info("y", result, [f"y{axis}" for axis in range(given[names[0]].ndim)])],
         [numpy_helper.from_array(given[name], name) for name in constants],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

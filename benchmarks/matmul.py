@@ -14,6 +14,7 @@ from benchmarks.timing import in_processes
 
 CUBES = (64, 128, 256, 512, 777, 1024, 2048)
 OTHERS = ((257, 129, 65), (128, 768, 768), (128, 768, 3072), (8, 768, 3072), (4096, 256, 32), (64, 4096, 64))
+BYTES = ((1, 768, 768), (128, 768, 768), (512, 512, 512), (1024, 1024, 1024))
 SIZES = (*((n, n, n) for n in CUBES), *OTHERS)
 
 
@@ -58,7 +59,11 @@ def _other_types() -> Iterator[Case]:
     yield Case(f"{n}, f64", program("f64"), (x, y), work, np.matmul, lambda torch: torch.mm)
     yield Case(f"{n}, f16", program("f16"), (x.astype(np.float16), y.astype(np.float16)), work)
     x, y = (rng.integers(-128, 128, (n, n)).astype(np.int8) for _ in range(2))
-    yield Case(f"{n}, i8 to i32", program("i8", " out_dtype = i32"), (x, y), work)
+    yield Case(f"{n}, i8 to i32", program("i8", " out_dtype = i32"), (x, y), work, torch=lambda torch: torch._int_mm)
+    for m, k, n in BYTES:
+        x, y = rng.integers(0, 256, (m, k)).astype(np.uint8), rng.integers(-128, 128, (k, n)).astype(np.int8)
+        name = f"{m} x {k} x {n}, ui8 and i8 weights"
+        yield Case(name, "", (x, y), 2.0 * m * k * n, onnx="MatMulInteger", weights=True, result="int32")
 
 
 def table(threads: int) -> None:
