@@ -16,8 +16,6 @@ from tir_dialect.dims import ceildiv, constant, maximum, minimum
 
 LINES = 8
 """Lines of the matrix that are read side by side: as many loads for each that the sums take."""
-GROUP = 4
-"""Vectors of sums side by side: the lines are read in runs of several cache lines."""
 VECTORS = 256
 """Vectors of sums that are made before the next ones: a third of a first-level cache."""
 
@@ -83,25 +81,18 @@ class VectorProduct:
         code, what = self.code, self.product.what
         spots = [{**spot, what.reduced: code.add(start, line)} for line in range(LINES)]
         factors = [code.splat(self.product.element(what.rows, each), self.lanes) for each in spots]
+        with code.loop(vectors[1], "v", lower=vectors[0]) as v:
+            here = code.mul(v, self.lanes)
+            count = code.sub(code.dim(self.product.n), here)
 
-        def emit(places: list[SSAValue], on: SSAValue | None) -> None:
-            totals = [code.zeros(what.element, self.lanes)] * len(places)
-            for factor, each in zip(factors, spots, strict=True):
-                for number, place in enumerate(places):
-                    column = self.product.vector(what.columns, {**each, what.column: place}, what.column, on)
-                    totals[number] = code.fma(factor, column, totals[number])
-            for total, place in zip(totals, places, strict=True):
-                finish.store_lanes(total, {**spot, what.column: place}, on)
+            def emit(masked: bool) -> None:
+                total, on = code.zeros(what.element, self.lanes), count if masked else None
+                for factor, each in zip(factors, spots, strict=True):
+                    column = self.product.vector(what.columns, {**each, what.column: here}, what.column, on)
+                    total = code.fma(factor, column, total)
+                finish.store_lanes(total, {**spot, what.column: here}, on)
 
-        first, end = vectors
-        whole = code.minimum(end, code.divide(code.dim(self.product.n), self.lanes))
-        groups = code.divide(code.maximum(code.sub(whole, first), 0), GROUP)
-        with code.loop(groups, "group") as group:
-            left = code.add(first, code.mul(group, GROUP))
-            emit([code.mul(code.add(left, v), self.lanes) for v in range(GROUP)], None)
-        with code.loop(end, "v", lower=code.add(first, code.mul(groups, GROUP))) as v:
-            place = code.mul(v, self.lanes)
-            emit([place], code.sub(code.dim(self.product.n), place))
+            self.product.masked(count, self.lanes, emit)
 
     def _fewer_lines(
         self, spot: Spot, bounds: tuple[SSAValue, SSAValue], finish: Finish, vectors: tuple[SSAValue, SSAValue]
