@@ -61,10 +61,14 @@ def expand(reader: TirStatementReader, node: ast.Call, inline: Inline) -> None:
     if inline.of_relax:
         reader.fail(node, f"{definition.name} belongs into a function of relax; PrimFuncs call T.inline or T.macro")
     values = arguments_of(reader, node, definition)
+    # a parameter that stands for a loop variable has its domain
+    domains = {id(reader.scope.find(name)): domain for name, domain in reader.extents.items() if name in reader.scope}
     scope = reader.scope if inline.scope is None else inline.scope.shared()
     with reader.reading_in(scope), reader.inside():
         for name, value in values.items():
             reader.scope.bind(name, value)
+            if (domain := domains.get(id(value))) is not None:
+                reader.extents[name] = domain
         reader.body(definition.body)
 
 

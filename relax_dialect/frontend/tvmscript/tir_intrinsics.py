@@ -37,6 +37,8 @@ _BUILTINS = frozenset({"len", "min", "max", "abs", "float", "int", "bool", "floo
 def call_in_prim_func(reader: TirExpressionReader, node: ast.Call) -> object:
     """The value of a call."""
     name = reader.aliases.name_in("tir", node.func)
+    if reader.aliases.name_in("ir", node.func) == "meta_var":
+        return _same(reader, node)
     if name is None:
         return _method_or_builtin(reader, node)
     bare, lanes = split_dtype(name := element_name(name))
@@ -267,5 +269,6 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "IntImm": _cast,
     "FloatImm": _cast,
     "meta_var": _same,
+    "StringImm": _same,
 }
 """Calls of `T` that take more than scalars."""

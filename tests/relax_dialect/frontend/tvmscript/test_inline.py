@@ -87,3 +87,30 @@ def test_wrong_bodies(body: str):
     text = f"@T.macro\ndef g(x):\n    {body}\n@T.prim_func\ndef f(B: T.Buffer((8,), 'int32')):\n    g(0)\n"
     with pytest.raises(TVMScriptError, match=BODIES[body]):
         parse(text)
+
+
+LOOP_OF_A_CALLER = """
+@T.macro
+def double(A, index):
+    with T.sblock("double"):
+        v = T.axis.remap("S", [index])
+        A[v] = A[v] * T.float32(2)
+
+@T.prim_func
+def kernel(X: T.Buffer((8,), "float32"), A: T.Buffer((8,), "float32")):
+    for i in range(8):
+        A[i] = X[i]
+    for i in T.serial(0, 8):
+        double(A, i)
+        double(A, i)
+    A[0] = I.meta_var(T.float32(1))
+
+@R.function
+def f(x: R.Tensor((8,), "float32")):
+    return R.call_tir(kernel, (x,), out_ty=R.Tensor((8,), "float32"))
+"""
+
+
+def test_a_block_of_a_macro_is_over_the_loop_of_the_caller():
+    x = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(run_everywhere(parse(LOOP_OF_A_CALLER), "f", [x]), [1, *(x[1:] * 4)])
