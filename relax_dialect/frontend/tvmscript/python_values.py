@@ -16,6 +16,7 @@ from relax_dialect.frontend.tvmscript import evaluator
 from relax_dialect.frontend.tvmscript.captured import Opaque
 from relax_dialect.frontend.tvmscript.errors import TVMScriptError
 from relax_dialect.frontend.tvmscript.evaluator import items_of
+from relax_dialect.frontend.tvmscript.static import is_dtype_name
 from tir_dialect.dims import Dim
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ BUILTINS: Mapping[str, Callable[..., Any]] = {
 }
 
 _MATH = ("ceil", "cos", "exp", "floor", "gcd", "log", "log2", "pow", "prod", "sin", "sqrt", "tanh")
-_ARRAYS = ("abs", "array", "asarray", "exp", "log", "prod", "reshape", "sqrt", "transpose")
+_ARRAYS = ("abs", "array", "asarray", "diag", "exp", "log", "prod", "reshape", "sqrt", "transpose")
 _SHAPED = ("empty", "full", "ones", "zeros")
 _METHODS = frozenset({"astype", "copy", "flatten", "item", "max", "min", "reshape", "tolist", "transpose"})
 _PROPERTIES = frozenset({"T", "dtype", "eps", "itemsize", "max", "min", "ndim", "shape", "size"})
@@ -128,6 +129,9 @@ def _computed(reader: StaticReader, node: ast.expr) -> object:
 
 
 def _refused(reader: StaticReader, node: ast.expr) -> object:
+    found = reader.aliases.resolve(node.func if isinstance(node, ast.Call) else node)
+    if found is not None and found[0] in ("math", "numpy"):
+        reader.fail(node, f"{'.'.join(found)} is not among the functions of Python that texts may use; give its value")
     reader.fail(node, "expected a number, a string, a dimension, or a tuple of those")
 
 
@@ -187,7 +191,7 @@ def _attribute(reader: StaticReader, node: ast.Attribute) -> object:
         namespace, name = found
         if namespace in ("math", "numpy") and name in _CONSTANTS:
             return getattr(math, name)
-        return str(np.dtype(name)) if namespace == "numpy" else _refused(reader, node)
+        return str(np.dtype(name)) if namespace == "numpy" and is_dtype_name(name) else _refused(reader, node)
     owner = reader.value(node.value)
     if isinstance(owner, Opaque):
         return owner.attribute(node.attr)
@@ -210,7 +214,7 @@ def _function(reader: StaticReader, node: ast.expr) -> Callable[..., Any] | None
         return None if node.id in reader.scope else BUILTINS.get(node.id)
     found = reader.aliases.resolve(node)
     if found is not None:
-        if found[0] == "numpy" and found not in _FUNCTIONS:
+        if found[0] == "numpy" and is_dtype_name(found[1]):
             return np.dtype(found[1]).type
         return _FUNCTIONS.get(found)
     if isinstance(node, ast.Attribute) and node.attr in _METHODS:
