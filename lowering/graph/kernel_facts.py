@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import StringAttr
 
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.patterns import OpPattern, computation_patterns, op_pattern
+from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
@@ -51,12 +52,17 @@ class KernelFacts:
 
 
 def _moves(func: PrimFuncOp) -> bool:
-    """Whether each element is one element of the operand, at the same indices in another order."""
+    """Whether each element is one element of the operand, at the same indices in another order.
+
+    Bytes are moved by a kernel of their own: products read them by words, in the order in which they are added up.
+    """
     accesses = [op for op in func.body.walk() if isinstance(op, LoadOp | StoreOp | AllocBufferOp)]
     if len(accesses) != 2:
         return False
     load, store = accesses
     if not isinstance(load, LoadOp) or not isinstance(store, StoreOp) or store.value is not load.result:
+        return False
+    if byte_size(load.buffer_type.dtype) == 1:
         return False
     space = IndexSpace(func)
     block = store.parent_op()

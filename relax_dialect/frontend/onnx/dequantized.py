@@ -35,8 +35,12 @@ def _count(parameter: Value | None) -> int | None:
 
 
 def dequantized_convolution(node: Node) -> Expr | None:
-    """The convolution of a node without its bias; `None` if it is none of bytes."""
-    found = _operands(node)
+    """The convolution of a node without its bias; `None` if it is none of bytes.
+
+    Convolutions of groups are of numbers, whose channels come first. In a network with these all are, as it takes
+    longer to change the order of dimensions between neighbours than bytes save.
+    """
+    found = None if node.graph.model.has_groups else _operands(node)
     if found is None:
         return None
     _, w, of_bytes = found
