@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from relax_dialect.frontend.tvmscript.errors import TVMScriptError
+from relax_dialect.frontend.tvmscript.text.errors import TVMScriptError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,8 +7,8 @@ from typing import Any, overload
 
 from xdsl.dialects.builtin import ModuleOp
 
-from relax_dialect.frontend.tvmscript.placeholder import Placeholder, names_at_caller
 from relax_dialect.frontend.tvmscript.reader import read
+from relax_dialect.frontend.tvmscript.text.placeholder import Placeholder, names_at_caller
 
 
 @overload

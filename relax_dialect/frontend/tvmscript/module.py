@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 
 from relax_dialect.builder.block_builder import BlockBuilder
-from relax_dialect.frontend.tvmscript.captured import captured_names
-from relax_dialect.frontend.tvmscript.declarations import declarations
-from relax_dialect.frontend.tvmscript.errors import Source, TVMScriptError
-from relax_dialect.frontend.tvmscript.names import Aliases
-from relax_dialect.frontend.tvmscript.program import Program
-from relax_dialect.frontend.tvmscript.purity import impure_functions
-from relax_dialect.frontend.tvmscript.recovery import BUILD_ERRORS, at_ops, mentions
-from relax_dialect.frontend.tvmscript.relax_function import RelaxFunctionReader
-from relax_dialect.frontend.tvmscript.scope import Deferred, Scope
-from relax_dialect.frontend.tvmscript.signature import as_attributes, decorator_options, read_dictionary
-from relax_dialect.frontend.tvmscript.source import Tree
-from relax_dialect.frontend.tvmscript.static import StaticReader
-from relax_dialect.frontend.tvmscript.tir_function import PrimFunctionReader
-from relax_dialect.frontend.tvmscript.tir_inline import read_inline
-from relax_dialect.frontend.tvmscript.usage import name_counts
+from relax_dialect.frontend.tvmscript.prim_func.function import PrimFunctionReader
+from relax_dialect.frontend.tvmscript.prim_func.inline import read_inline
+from relax_dialect.frontend.tvmscript.relax_func.function import RelaxFunctionReader
+from relax_dialect.frontend.tvmscript.relax_func.purity import impure_functions
+from relax_dialect.frontend.tvmscript.text.captured import captured_names
+from relax_dialect.frontend.tvmscript.text.declarations import declarations
+from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
+from relax_dialect.frontend.tvmscript.text.names import Aliases
+from relax_dialect.frontend.tvmscript.text.program import Program
+from relax_dialect.frontend.tvmscript.text.recovery import BUILD_ERRORS, at_ops, mentions
+from relax_dialect.frontend.tvmscript.text.scope import Deferred, Scope
+from relax_dialect.frontend.tvmscript.text.signature import as_attributes, decorator_options, read_dictionary
+from relax_dialect.frontend.tvmscript.text.source import Tree
+from relax_dialect.frontend.tvmscript.text.static import StaticReader
+from relax_dialect.frontend.tvmscript.text.usage import name_counts
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.verifiers import Violations
 from tir_dialect.ops.function import PrimFuncOp

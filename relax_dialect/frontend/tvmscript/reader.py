@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from xdsl.dialects.builtin import ModuleOp
 
 from relax_dialect.frontend.tvmscript.module import ModuleReader
-from relax_dialect.frontend.tvmscript.source import Tree, read_object, read_text
+from relax_dialect.frontend.tvmscript.text.source import Tree, read_object, read_text
 
 
 def read(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from relax_dialect.frontend.tvmscript.placeholder import Placeholder, is_in_class, names_at_caller
 from relax_dialect.frontend.tvmscript.reader import read
+from relax_dialect.frontend.tvmscript.text.placeholder import Placeholder, is_in_class, names_at_caller
 
 
 def prim_func(f: Callable[..., object] | None = None, **options: bool) -> Any:

@@ -1,0 +1,1 @@
+"""PrimFuncs of TVMScript: `T` and what stands in `@T.prim_func`."""

@@ -1,0 +1,304 @@
+"""Blocks of PrimFuncs: iterators, predicate, declared regions, init."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
+from relax_dialect.frontend.tvmscript.prim_func.loops import place_of
+from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS
+from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Place, Region
+from relax_dialect.frontend.tvmscript.text.arguments import Arguments
+from relax_dialect.frontend.tvmscript.text.evaluator import items_of
+from relax_dialect.frontend.tvmscript.text.signature import as_attributes, read_dictionary
+from tir_dialect.analysis.regions import block_regions
+from tir_dialect.dims import Dim, constant
+from tir_dialect.name_hints import as_name_hint
+from tir_dialect.ops.accesses import RegionAxis
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.regions import DeclarationOp, ReadsOp, WritesOp
+from tir_dialect.te import nodes
+from tir_dialect.te.expr import INDEX
+from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.types import IteratorKind
+
+_AXES = {
+    "spatial": IteratorKind.SPATIAL,
+    "S": IteratorKind.SPATIAL,
+    "reduce": IteratorKind.REDUCE,
+    "R": IteratorKind.REDUCE,
+    "scan": IteratorKind.SCAN,
+    "opaque": IteratorKind.OPAQUE,
+}
+_REMAP = {"S": IteratorKind.SPATIAL, "R": IteratorKind.REDUCE}
+
+
+Extents: TypeAlias = "Mapping[str, tuple[Place, Place]]"
+"""First value and number of values of loop variables."""
+
+
+@dataclass
+class Iterator:
+    """One iterator of a block: what it is bound to, and its domain."""
+
+    name: str
+    kind: IteratorKind
+    lower: Place
+    extent: Place
+    binding: Place
+
+
+@dataclass
+class Head:
+    """What a block says before it computes."""
+
+    iterators: list[Iterator] = field(default_factory=list[Iterator])
+    where: SSAValue | None = None
+    reads: list[ast.expr] = field(default_factory=list[ast.expr])
+    writes: list[ast.expr] = field(default_factory=list[ast.expr])
+    annotations: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the block says nothing at all, as the block around a function's body."""
+        return not (self.iterators or self.where or self.annotations)
+
+
+def read_head(
+    reader: TirExpressionReader, statements: Sequence[ast.stmt], extents: Extents
+) -> tuple[Head, list[ast.stmt]]:
+    """The head of a block, and the statements that are left; `extents` are the domains of loop variables."""
+    head, rest = Head(), list[ast.stmt]()
+    for statement in statements:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            found = _axes(reader, statement.targets[0], statement.value, extents)
+            if found is not None:
+                head.iterators += found
+                continue
+        call = statement.value if isinstance(statement, ast.Expr) else None
+        if not (isinstance(call, ast.Call) and _directive(reader, head, call)):
+            rest.append(statement)
+    return head, rest
+
+
+def _directive(reader: TirExpressionReader, head: Head, call: ast.Call) -> bool:
+    """Reads `T.where`, `T.reads`, `T.writes` or `T.sblock_attr`; false if the call is none of them."""
+    match reader.aliases.name_in("tir", call.func):
+        case "where":
+            head.where = reader.condition(Arguments(reader.source, call, "T.where", "predicate").require("predicate"))
+        case "reads":
+            head.reads += _flattened(call.args)
+        case "writes":
+            head.writes += _flattened(call.args)
+        case "sblock_attr" | "block_attr":
+            values = _plain(read_dictionary(reader, call, "T.sblock_attr", "attrs"))
+            head.annotations |= as_attributes(reader.source, call, values)
+        case _:
+            return False
+    return True
+
+
+def _plain(value: Any) -> Any:
+    """A value in which buffers are given by their names."""
+    if isinstance(value, Buffer):
+        return value.tensor.name
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in cast("dict[str, object]", value).items()}
+    items = items_of(value)
+    return value if items is None else tuple(_plain(each) for each in items)
+
+
+def _flattened(args: Sequence[ast.expr]) -> list[ast.expr]:
+    found: list[ast.expr] = []
+    for each in args:
+        found += each.elts if isinstance(each, ast.List | ast.Tuple) else [each]
+    return found
+
+
+# Iterators
+
+
+def _axes(reader: TirExpressionReader, target: ast.expr, value: ast.expr, extents: Extents) -> list[Iterator] | None:
+    """The iterators that `vi = T.axis.spatial(...)` makes; `None` for another statement."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        pairs = zip(target.elts, value.elts, strict=True)
+        found = [_axes(reader, one, other, extents) for one, other in pairs]
+        return None if None in found else [axis for axes in found for axis in axes or ()]
+    name = reader.aliases.name_in("tir", value.func) if isinstance(value, ast.Call) else None
+    if name is None or not name.startswith("axis.") or not isinstance(value, ast.Call):
+        return None
+    kind = name.removeprefix("axis.")
+    if kind == "remap":
+        return _remap(reader, target, value, extents)
+    if kind not in _AXES or not isinstance(target, ast.Name):
+        reader.fail(value, "expected T.axis.spatial, reduce, scan, opaque or remap, bound to one name")
+    given = Arguments(reader.source, value, f"T.{name}", "dom binding dtype")
+    domain, binding_node = given.require("dom"), given.get("binding")
+    lower, extent = _domain(reader, domain)
+    binding: Place = lower
+    if binding_node is not None:
+        binding = reader.index(binding_node, reader.value(binding_node))
+    return [Iterator(target.id, _AXES[kind], lower, extent, binding)]
+
+
+def _domain(reader: TirExpressionReader, node: ast.expr) -> tuple[Place, Place]:
+    """`n`, or `(lower, upper)`: the first value and how many there are."""
+    if isinstance(node, ast.Tuple | ast.List) and len(node.elts) == 2:
+        lower, upper = (reader.index(each, reader.value(each)) for each in node.elts)
+        return lower, reader.index(node, reader.apply(node, "Sub", upper, lower))
+    return constant(0), reader.index(node, reader.value(node))
+
+
+def _remap(reader: TirExpressionReader, target: ast.expr, call: ast.Call, extents: Extents) -> list[Iterator]:
+    """`vi, vj = T.axis.remap("SR", [i, j])`: an iterator for each loop, over the same values."""
+    given = Arguments(reader.source, call, "T.axis.remap", "kinds bindings dtype")
+    kinds, bindings = reader.text(given.require("kinds")), given.require("bindings")
+    loops = _loop_names(reader, bindings)
+    targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    if not len(kinds) == len(loops) == len(targets):
+        reader.fail(call, f"expected as many kinds as loops and names, got {len(kinds)}, {len(loops)}, {len(targets)}")
+    found: list[Iterator] = []
+    for letter, loop, name in zip(kinds, loops, targets, strict=True):
+        if letter not in _REMAP or not isinstance(name, ast.Name):
+            reader.fail(name, f'expected S or R for each name, got "{letter}"')
+        if not isinstance(loop, ast.Name) or loop.id not in extents:
+            reader.fail(loop, "T.axis.remap expected the variables of loops around the block")
+        lower, extent = extents[loop.id]
+        found.append(Iterator(name.id, _REMAP[letter], lower, extent, reader.index(loop, reader.value(loop))))
+    return found
+
+
+def _loop_names(reader: TirExpressionReader, node: ast.expr) -> Sequence[ast.expr]:
+    """The loop variables of a list, or of one name for several."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return node.elts
+    items = items_of(reader.value(node)) if isinstance(node, ast.Name) else None
+    if items is None or not isinstance(node, ast.Name):
+        return [node]
+    names = [ast.Name(place_of(node.id, index), ast.Load()) for index in range(len(items))]
+    return [ast.copy_location(name, node) for name in names]
+
+
+def loops_used(reader: TirExpressionReader, head: Head, rest: Sequence[ast.stmt], extents: Extents) -> list[Iterator]:
+    """Opaque iterators for the loop variables that a block uses without one of its own."""
+    places = [each for node in (*rest, *head.reads, *head.writes) for each in ast.walk(node)]
+    names = [each for each in places if isinstance(each, ast.Name)]
+    own = {each.name for each in head.iterators} | {each.id for each in names if isinstance(each.ctx, ast.Store)}
+    used = {each.id for each in names} - own
+    found: list[Iterator] = []
+    for name, (lower, extent) in extents.items():
+        variable = reader.scope.find(name)
+        if name in used and isinstance(variable, Scalar):
+            found.append(Iterator(name, IteratorKind.OPAQUE, lower, extent, variable))
+    return found
+
+
+def open_block(reader: TirExpressionReader, node: ast.AST, name: str, head: Head) -> BlockOp:
+    """Appends a block and goes into it, with its iterators bound."""
+    bindings = [_from_zero(reader, node, each) for each in head.iterators]
+    operands = [
+        (each.kind, reader.index_value(node, binding), reader.index_value(node, each.extent))
+        for each, binding in zip(head.iterators, bindings, strict=True)
+    ]
+    hints = [as_name_hint(each.name) for each in head.iterators]
+    op = BlockOp(name, operands, where=head.where, annotations=head.annotations or None, name_hints=hints)
+    reader.block.add_op(op)
+    reader.block = op.body.block
+    for each, argument in zip(head.iterators, op.body.block.args, strict=True):
+        variable = _variable(reader, each, argument)
+        shifted = variable if _is_zero(each.lower) else FUNCTIONS["Add"](variable, each.lower)
+        reader.scope.bind(each.name, shifted)
+    return op
+
+
+def _variable(reader: TirExpressionReader, iterator: Iterator, argument: SSAValue) -> Scalar:
+    """An iterator as a scalar, of which is known that it is not negative if its extent is a dimension."""
+    if not isinstance(iterator.extent, Dim):
+        return reader.variable(argument, INDEX, iterator.name)
+    variable = nodes.IterVar(iterator.name, constant(0), iterator.extent, iterator.kind.value)
+    reader.names.variables[variable] = argument
+    reader.axes = (*reader.axes, variable)
+    return variable
+
+
+def _is_zero(place: Place) -> bool:
+    return isinstance(place, Dim) and place.constant_value == 0
+
+
+def _from_zero(reader: TirExpressionReader, node: ast.AST, iterator: Iterator) -> Place:
+    """The binding counted from the start of the domain, where ours begin."""
+    if _is_zero(iterator.lower):
+        return iterator.binding
+    return reader.index(node, reader.apply(node, "Sub", iterator.binding, iterator.lower))
+
+
+# Regions
+
+
+def declare_regions(reader: TirExpressionReader, head: Head) -> None:
+    """Writes down what the block declares to read and write."""
+    for kind, regions in ((ReadsOp, head.reads), (WritesOp, head.writes)):
+        for node in regions:
+            region = _declared(reader, node)
+            axes = [_declared_axis(reader, node, axis) for axis in region.axes]
+            reader.block.add_op(kind(region.buffer.value, axes))
+
+
+def _declared(reader: TirExpressionReader, node: ast.expr) -> Region:
+    owner = reader.value(node.value if isinstance(node, ast.Subscript) else node)
+    if not isinstance(owner, Buffer):
+        reader.fail(node, "expected a region of a buffer, as A[i, 0:4]")
+    if isinstance(node, ast.Subscript):
+        return reader.region(node, owner)
+    return Region(owner, tuple(Axis(constant(0), dim) for dim in owner.type.shape))
+
+
+def _declared_axis(reader: TirExpressionReader, node: ast.AST, axis: Axis) -> RegionAxis:
+    lower = reader.index_value(node, axis.lower)
+    return RegionAxis(lower, None if axis.upper is None else reader.index_value(node, axis.upper))
+
+
+def drop_inferable_regions(func: PrimFuncOp) -> None:
+    """Removes declarations that say what the accesses of the block show anyway."""
+    for block in [op for op in func.walk() if isinstance(op, BlockOp)]:
+        declared = [op for op in block.body.block.ops if isinstance(op, DeclarationOp)]
+        if not declared:
+            continue
+        said = block_regions(block)
+        place = declared[-1].next_op
+        for op in declared:
+            op.detach()
+        seen = block_regions(block)
+        same = set(said.reads) == set(seen.reads) and set(said.writes) == set(seen.writes)
+        for op in declared:
+            if same:
+                _erase_with_operands(op)
+            elif place is not None:
+                block.body.block.insert_op_before(op, place)
+            else:
+                block.body.block.add_op(op)
+
+
+def _erase_with_operands(op: DeclarationOp) -> None:
+    """Erases a declaration, and what only it has used."""
+    pending = [operand.owner for operand in op.operands]
+    op.erase()
+    while pending:
+        owner = pending.pop()
+        if not isinstance(owner, Operation):
+            continue
+        if all(not result.uses for result in owner.results) and owner.parent is not None and not owner.regions:
+            pending += [operand.owner for operand in owner.operands]
+            owner.detach()
+            owner.erase()
+
+
+def whole(buffer: Buffer) -> Region:
+    """All of a buffer."""
+    return Region(buffer, tuple(Axis(constant(0), dim) for dim in buffer.type.shape))

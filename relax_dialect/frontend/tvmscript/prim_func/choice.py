@@ -1,0 +1,97 @@
+"""`T.if_then_else` and `a if c else b`: of the two sides only one is evaluated, also if they are vectors."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Block, Region
+
+from relax_dialect.frontend.tvmscript.prim_func.lanes import cast_vector
+from relax_dialect.frontend.tvmscript.prim_func.promotion import common_dtype
+from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS
+from relax_dialect.frontend.tvmscript.prim_func.values import Vector
+from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector, broadcast_value
+from relax_dialect.frontend.tvmscript.text.arguments import Arguments
+from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.te.coerce import is_index
+from tir_dialect.te.conversions import to_dtype
+from tir_dialect.te.emit.casts import value_type
+from tir_dialect.te.expr import DType
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
+
+
+def if_then_else(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.if_then_else(condition, then, otherwise)`."""
+    given = Arguments(reader.source, node, "T.if_then_else", "cond t f span", {}, ("dtype",))
+    return choose(reader, node, *(given.require(name) for name in ("cond", "t", "f")))
+
+
+def choose(reader: TirExpressionReader, node: ast.AST, test: ast.expr, then: ast.expr, otherwise: ast.expr) -> object:
+    """One of two expressions."""
+    condition = reader.value(test)
+    if isinstance(condition, bool):
+        return reader.value(then if condition else otherwise)
+    if (mask := as_vector(reader, test, condition)) is not None:
+        return _by_lane(reader, node, mask, then, otherwise)
+    sides = [_read(reader, each) for each in (then, otherwise)]
+    rows = [value for _, value in sides if isinstance(value, Vector)]
+    if rows:
+        return _vector(reader, node, test, condition, sides, _common(reader, node, rows))
+    for block, _ in sides:
+        for op in list(block.ops):
+            op.detach()
+            reader.block.add_op(op)
+    scalars = [reader.scalar_operand(node, value) for value in (condition, *(value for _, value in sides))]
+    return reader.emit(node, lambda: FUNCTIONS["if_then_else"](*scalars))
+
+
+def _read(reader: TirExpressionReader, node: ast.expr) -> tuple[Block, object]:
+    """An expression, and the ops that it takes."""
+    outer, block = reader.block, Block()
+    reader.block = block
+    try:
+        value = reader.value(node)
+        return block, as_vector(reader, node, value) or value
+    finally:
+        reader.block = outer
+
+
+def _common(reader: TirExpressionReader, node: ast.AST, rows: list[Vector]) -> tuple[DType, int]:
+    """The dtype and the lanes of the result; indices have no vectors that branches give, and become 64 bits."""
+    dtype = reader.emit(node, lambda: common_dtype(rows[0].dtype, rows[-1].dtype))
+    return to_dtype("int64") if is_index(dtype) else dtype, rows[0].lanes
+
+
+def _vector(
+    reader: TirExpressionReader,
+    node: ast.AST,
+    test: ast.expr,
+    condition: object,
+    sides: list[tuple[Block, object]],
+    result: tuple[DType, int],
+) -> Vector:
+    """A branch that gives a vector."""
+    dtype, lanes = result
+    truth = reader.scalar_value(test, condition, to_dtype("bool"))
+    outer = reader.block
+    for block, value in sides:
+        reader.block = block
+        row = value if isinstance(value, Vector) else broadcast_value(reader, node, value, lanes, dtype)
+        if row.lanes != lanes:
+            reader.fail(node, f"expected vectors of {lanes} lanes, got {row.lanes}")
+        block.add_op(YieldOp(cast_vector(reader, node, row, dtype).value))
+    reader.block = outer
+    op = IfOp(truth, Region(sides[0][0]), Region(sides[1][0]), [VectorType(value_type(dtype), [lanes])])
+    return Vector(reader.insert(op), dtype)
+
+
+def _by_lane(reader: TirExpressionReader, node: ast.AST, mask: Vector, *sides: ast.expr) -> object:
+    """A choice in every lane, of sides that may be evaluated for all of them."""
+    for side in sides:
+        if any(isinstance(each, ast.Subscript) for each in ast.walk(side)):
+            reader.fail(side, "memory is not read for some lanes only; use T.Select, or A.vload with a predicate")
+    return reader.apply(node, "Select", mask, *map(reader.value, sides))

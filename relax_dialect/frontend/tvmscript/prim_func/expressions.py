@@ -1,0 +1,292 @@
+"""Expressions of PrimFuncs: scalars as trees of `te`, which are emitted where a statement needs them."""
+
+from __future__ import annotations
+
+import ast
+import struct
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from relax_dialect.frontend.tvmscript.prim_func.lanes import lane_by_lane
+from relax_dialect.frontend.tvmscript.prim_func.operators import COMPARISONS, OPERATORS, scalar_function
+from relax_dialect.frontend.tvmscript.prim_func.promotion import converted, promoted
+from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import logical_and, logical_not, logical_or
+from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Pointer, Region, Vector, pointer_to
+from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector
+from relax_dialect.frontend.tvmscript.text import evaluator
+from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
+from relax_dialect.frontend.tvmscript.text.names import Aliases
+from relax_dialect.frontend.tvmscript.text.scope import Scope
+from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe
+from tir_dialect import te
+from tir_dialect.dims import Dim, constant
+from tir_dialect.te import nodes
+from tir_dialect.te.coerce import is_float
+from tir_dialect.te.emit.scalar import Names, ScalarEmitter, emit_dim
+from tir_dialect.te.emit.signs import Signs
+from tir_dialect.te.expr import INDEX, DType
+from tir_dialect.te.expr import Expr as Scalar
+
+T = TypeVar("T")
+
+BUILD_ERRORS = (
+    VerifyException,
+    ValueError,
+    TypeError,
+    IndexError,
+    KeyError,
+    OverflowError,
+    ZeroDivisionError,
+    struct.error,
+)
+"""What `te` and op classes raise for a program that is wrong."""
+
+
+class TirExpressionReader(StaticReader):
+    """Reads expressions of one PrimFunc and emits them at the end of the current block."""
+
+    def __init__(self, source: Source, aliases: Aliases, scope: Scope):
+        super().__init__(source, aliases, scope)
+        self.block = Block()
+        self.names = Names()
+        self.axes: tuple[nodes.IterVar, ...] = ()
+        self.wide: set[str] = set()
+        """The names of indices that have 64 bits in TVM."""
+
+    def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
+        """The result of building something, with errors at the place of `node`."""
+        try:
+            return make()
+        except TVMScriptError:
+            raise
+        except BUILD_ERRORS as error:
+            self.fail(node, str(error))
+
+    def insert(self, op: Operation) -> SSAValue:
+        """Appends an op with one result."""
+        self.block.add_op(op)
+        return op.results[0]
+
+    def values(self, node: ast.AST, *scalars: Scalar) -> tuple[SSAValue, ...]:
+        """Emits scalars; what they load is read here."""
+        return self.emit(node, lambda: ScalarEmitter(self.block, self.names, Signs(self.axes)).emit(*scalars))
+
+    def variable(self, value: SSAValue, dtype: DType, name: str = "v") -> Scalar:
+        """A value as a scalar."""
+        variable = nodes.Var(name, dtype)
+        self.names.variables[variable] = value
+        return variable
+
+    # Operators
+
+    def binary(self, node: ast.BinOp, left: object, right: object) -> object:
+        if _is_static(left) and _is_static(right):
+            return super().binary(node, left, right)
+        if isinstance(node.op, ast.Div):
+            return self.apply(node, "Divide", left, right)
+        name = OPERATORS.get(type(node.op))
+        if name is None:
+            self.fail(node, f"the operator {type(node.op).__name__} has no meaning between scalars")
+        return self.apply(node, name, left, right)
+
+    def unary(self, node: ast.UnaryOp, operand: object) -> object:
+        if _is_static(operand) and not (isinstance(operand, Dim) and isinstance(node.op, ast.Not)):
+            return super().unary(node, operand)
+        match node.op:
+            case ast.USub():
+                return self.apply(node, "Negative", operand)
+            case ast.UAdd():
+                return operand
+            case ast.Invert():
+                return self.apply(node, "bitwise_not", operand)
+            case _:
+                return self.emit(node, lambda: logical_not(self.scalar_operand(node, operand)))
+
+    def compare(self, node: ast.Compare, kind: ast.cmpop, left: object, right: object) -> object:
+        if (found := evaluator.compare(kind, left, right)) is not None:
+            return found
+        name = COMPARISONS.get(type(kind))
+        if name is None:
+            self.fail(node, "expected one of == != < <= > >=")
+        return self.apply(node, name, left, right)
+
+    def comparison(self, node: ast.Compare) -> object:
+        if len(node.ops) == 1:
+            return super().comparison(node)
+        sides = [node.left, *node.comparators]
+        pairs = [ast.Compare(one, [op], [other]) for one, op, other in zip(sides, node.ops, sides[1:], strict=False)]
+        chain = ast.BoolOp(ast.And(), [ast.copy_location(pair, node) for pair in pairs])
+        return self.connective(ast.copy_location(chain, node))
+
+    def connective(self, node: ast.BoolOp) -> object:
+        combine = logical_and if isinstance(node.op, ast.And) else logical_or
+        operands = [self.scalar_operand(each, self.value(each)) for each in node.values]
+        result = operands[-1]
+        for operand in reversed(operands[:-1]):
+            following = result
+            result = self.emit(node, lambda operand=operand, following=following: combine(operand, following))
+        return result
+
+    def apply(self, node: ast.AST, name: str, *operands: object) -> object:
+        """A function of scalars, or lane by lane of vectors."""
+        rows = [as_vector(self, node, each) for each in operands]
+        if any(row is not None for row in rows):
+            lanes = [each if row is None else row for row, each in zip(rows, operands, strict=True)]
+            return lane_by_lane(self, node, scalar_function(name), lanes)
+        scalars = [self.scalar_operand(node, each) for each in operands]
+        return self.emit(node, lambda: scalar_function(name)(*scalars))
+
+    def scalar_operand(self, node: ast.AST, value: object) -> Scalar | Dim | float:
+        """A scalar, a dimension or a number."""
+        if isinstance(value, Scalar | Dim | bool | int | float):
+            return value
+        if isinstance(value, Region) and not value.is_vector:
+            return self.load(node, value)
+        self.fail(node, f"expected a scalar, got {describe(value)}")
+
+    def read_scalar(self, node: ast.expr) -> Scalar | Dim | float:
+        """An expression that is a scalar."""
+        return self.scalar_operand(node, self.value(node))
+
+    @staticmethod
+    def is_dim(value: object) -> bool:
+        """Whether a value is a dimension that is not constant, or an integer."""
+        return isinstance(value, Dim)
+
+    def static_function(self, node: ast.Call, name: str, operands: Sequence[object]) -> object | None:
+        """A function of two dimensions, as one; `None` if it is none of those that dimensions have."""
+        function = evaluator.DIM_FUNCTIONS.get(name)
+        dims = [evaluator.as_dim(each) for each in operands]
+        one, other = dims[0], dims[1]
+        if function is None or one is None or other is None:
+            return None
+        return self.emit(node, lambda: evaluator.simplest(function(one, other)))
+
+    def value(self, node: ast.expr) -> object:
+        if not isinstance(node, ast.IfExp):
+            return super().value(node)
+        from relax_dialect.frontend.tvmscript.prim_func.choice import choose
+
+        return choose(self, node, node.test, node.body, node.orelse)
+
+    # Buffers
+
+    def subscript(self, node: ast.Subscript) -> object:
+        owner = self.value(node.value)
+        if isinstance(owner, Buffer):
+            region = self.region(node, owner)
+            return region if region.is_vector else self.load(node, region)
+        if isinstance(owner, Pointer):
+            self.fail(node, "memory without a shape cannot be indexed; give it one by T.decl_buffer")
+        return super().subscript(node)
+
+    def region(self, node: ast.Subscript, buffer: Buffer) -> Region:
+        """`A[i, lo:hi]`."""
+        parts = self._places(node.slice)
+        if len(parts) != buffer.rank:
+            self.fail(node, f"expected {buffer.rank} indices, got {len(parts)}")
+        axes = [self._axis(part, dim) for part, dim in zip(parts, buffer.type.shape, strict=False)]
+        if buffer.lanes is not None:
+            axes.append(Axis(constant(0), constant(buffer.lanes)))
+        return Region(buffer, tuple(axes))
+
+    def _places(self, node: ast.expr) -> list[tuple[ast.expr, object]]:
+        """The indices in brackets, each with its value unless it is a range; a tuple stands for its items."""
+        found: list[tuple[ast.expr, object]] = []
+        for part in node.elts if isinstance(node, ast.Tuple) else [node]:
+            if isinstance(part, ast.Slice):
+                found.append((part, None))
+                continue
+            value = self.value(part.value if isinstance(part, ast.Starred) else part)
+            items = evaluator.items_of(value)
+            found += [(part, value)] if items is None else [(part, item) for item in items]
+        return found
+
+    def _axis(self, part: tuple[ast.expr, object], length: Dim) -> Axis:
+        node, value = part
+        if not isinstance(node, ast.Slice):
+            return Axis(value if isinstance(value, Vector) else self.index(node, value))
+        lower = constant(0) if node.lower is None else self.index(node.lower, self.value(node.lower))
+        upper = length if node.upper is None else self.index(node.upper, self.value(node.upper))
+        step = 1 if node.step is None else self.integer(node.step)
+        return Axis(lower, upper, step)
+
+    def index(self, node: ast.AST, value: object) -> Scalar | Dim:
+        """A value as an index."""
+        operand = self.scalar_operand(node, value)
+        if isinstance(operand, bool | float):
+            self.fail(node, f"expected an integer as index, got {operand}")
+        if isinstance(operand, Scalar) and is_float(operand.dtype):
+            self.fail(node, f"expected an integer as index, got a scalar of {operand.dtype}")
+        if isinstance(operand, int):
+            return constant(operand)
+        return operand if isinstance(operand, Dim) else self.emit(node, lambda: converted(operand, INDEX))
+
+    def load(self, node: ast.AST, region: Region) -> Scalar:
+        """The element at a point."""
+        indices = tuple(axis.lower for axis in region.axes if not isinstance(axis.lower, Vector))
+        return self.emit(node, lambda: region.buffer.tensor[indices])
+
+    # Emission
+
+    def index_value(self, node: ast.AST, value: object) -> SSAValue:
+        """An index as a value of the program."""
+        index = self.index(node, value)
+        if isinstance(index, Dim):
+            return self.dim_value(node, index)
+        return self.values(node, index)[0]
+
+    def dim_value(self, node: ast.AST, dim: Dim) -> SSAValue:
+        """A dimension as a value of the program."""
+        known = dim.constant_value
+        if known is not None:
+            return self.insert(arith.ConstantOp(IntegerAttr(known, IndexType())))
+        return self.emit(node, lambda: emit_dim(self.insert, dim, self.names))
+
+    def scalar_value(self, node: ast.AST, value: object, dtype: DType | None = None) -> SSAValue:
+        """A scalar, of `dtype` if that is given, as a value of the program."""
+        operand = self.scalar_operand(node, value)
+        scalar = self.emit(node, lambda: promoted(operand)[0] if dtype is None else converted(operand, dtype))
+        return self.values(node, scalar)[0]
+
+    def condition(self, node: ast.expr) -> SSAValue:
+        """An expression as a truth value of the program."""
+        operand = self.scalar_operand(node, self.value(node))
+        if isinstance(operand, bool):
+            return self.values(node, te.const(operand, "i1"))[0]
+        return self.values(node, self.emit(node, lambda: te.cast(promoted(operand)[0], "i1")))[0]
+
+    def call(self, node: ast.Call) -> object:
+        from relax_dialect.frontend.tvmscript.prim_func.intrinsics import call_in_prim_func
+
+        return call_in_prim_func(self, node)
+
+    def attribute(self, node: ast.Attribute) -> object:
+        owner = self.value(node.value)
+        if isinstance(owner, Buffer):
+            match node.attr:
+                case "data":
+                    return pointer_to(owner)
+                case "shape" | "strides":
+                    return tuple(owner.type.shape if node.attr == "shape" else owner.type.strides)[: owner.rank]
+                case "elem_offset":
+                    return owner.type.offset
+                case "dtype":
+                    return f"{owner.type.dtype}{'' if owner.lanes is None else f'x{owner.lanes}'}"
+                case "ty":
+                    return owner
+                case _:
+                    self.fail(node, f"a buffer has no {node.attr}; it has data, shape, strides, elem_offset and dtype")
+        self.fail(node, f"{describe(owner)} has no {node.attr}")
+
+    def to_dim(self, node: ast.AST, value: object) -> Dim:
+        return super().to_dim(node, value.dim if isinstance(value, nodes.Size) else value)
+
+
+def _is_static(value: object) -> bool:
+    return evaluator.is_number(value) or isinstance(value, Dim)

@@ -1,0 +1,91 @@
+"""`T.inline`, `T.macro` and `R.macro`: functions whose body is read in the place of a call."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from relax_dialect.frontend.tvmscript.prim_func.jumps import jumps_of
+from relax_dialect.frontend.tvmscript.text.arguments import Arguments
+from relax_dialect.frontend.tvmscript.text.names import Aliases
+from relax_dialect.frontend.tvmscript.text.scope import Scope
+from relax_dialect.frontend.tvmscript.text.static import StaticReader
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.tvmscript.prim_func.statements import TirStatementReader
+
+_DECORATORS = (("tir", "inline"), ("tir", "macro"), ("relax", "macro"))
+
+
+@dataclass(frozen=True, eq=False)
+class Inline:
+    """A function with the names that are visible where it stands; `None` for those of the caller."""
+
+    node: ast.FunctionDef
+    scope: Scope | None
+    of_relax: bool
+    """Whether it has statements of relax functions."""
+
+
+def read_inline(reader: StaticReader, node: ast.FunctionDef) -> Inline | None:
+    """The function of a definition under `@T.inline` or `@T.macro(hygienic=False)`; `None` for another one."""
+    for decorator in node.decorator_list:
+        if is_inline(reader.aliases, decorator):
+            scope = reader.scope.shared() if _is_hygienic(reader, decorator) else None
+            return Inline(node, scope, reader.aliases.name_in("relax", _head(decorator)) is not None)
+    return None
+
+
+def _head(decorator: ast.expr) -> ast.expr:
+    return decorator.func if isinstance(decorator, ast.Call) else decorator
+
+
+def is_inline(aliases: Aliases, decorator: ast.expr) -> bool:
+    """Whether a decorator makes a function whose body stands for its calls."""
+    return aliases.resolve(_head(decorator)) in _DECORATORS
+
+
+def _is_hygienic(reader: StaticReader, decorator: ast.expr) -> bool:
+    if not isinstance(decorator, ast.Call):
+        return True
+    hygienic = Arguments(reader.source, decorator, "the macro", "hygienic").get("hygienic")
+    return hygienic is None or bool(reader.value(hygienic))
+
+
+def expand(reader: TirStatementReader, node: ast.Call, inline: Inline) -> None:
+    """Reads the body of a function in the place of its call; parameters stand for the arguments."""
+    definition = inline.node
+    if jumps_of(reader.aliases, definition.body):
+        reader.fail(node, f"{definition.name} leaves its body early, which the place of a call cannot")
+    if inline.of_relax:
+        reader.fail(node, f"{definition.name} belongs into a function of relax; PrimFuncs call T.inline or T.macro")
+    values = arguments_of(reader, node, definition)
+    # a parameter that stands for a loop variable has its domain
+    domains = {id(reader.scope.find(name)): domain for name, domain in reader.extents.items() if name in reader.scope}
+    scope = reader.scope if inline.scope is None else inline.scope.shared()
+    with reader.reading_in(scope), reader.inside():
+        for name, value in values.items():
+            reader.scope.bind(name, value)
+            if (domain := domains.get(id(value))) is not None:
+                reader.extents[name] = domain
+        reader.body(definition.body)
+
+
+def arguments_of(reader: StaticReader, node: ast.Call, definition: ast.FunctionDef) -> dict[str, object]:
+    """What the parameters stand for."""
+    parameters = definition.args
+    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)]
+    positional = names[: len(names) - len(parameters.kwonlyargs)]
+    defaults = dict(zip(reversed(positional), reversed(parameters.defaults), strict=False))
+    defaults |= {
+        each.arg: value
+        for each, value in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
+        if value is not None
+    }
+    given = Arguments(reader.source, node, definition.name, names)
+    values: dict[str, object] = {}
+    for name in names:
+        argument = given.get(name) or defaults.get(name)
+        values[name] = reader.value(given.require(name) if argument is None else argument)
+    return values

@@ -1,0 +1,1 @@
+"""Functions of relax in TVMScript: `R` and what stands in `@R.function`."""
