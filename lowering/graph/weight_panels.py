@@ -12,11 +12,11 @@ from xdsl.ir import BlockArgument
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.graph.word_weights import Indices, is_transposed, pack_words, word_places, word_shape
-from lowering.schedule.cpu.contraction import Contraction, find_contraction
-from lowering.schedule.cpu.stages import find_program, find_stages
-from lowering.schedule.cpu.tiling import tiling
-from lowering.schedule.cpu.word_panels import VECTORS
-from lowering.schedule.cpu.words import find_words
+from lowering.schedule.cpu.products.tiling import tiling
+from lowering.schedule.cpu.structure.contraction import Contraction, find_contraction
+from lowering.schedule.cpu.structure.stages import find_program, find_stages
+from lowering.schedule.cpu.words.panels import VECTORS
+from lowering.schedule.cpu.words.words import find_words
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.elements import TensorAttr, elements_of, tensor_attr

@@ -38,7 +38,7 @@ class _Pool:
         self.x = Laid(kernel.tensor(op.x), op.layouts[0])
         self.lengths = self.x.extents(self.spatial)
         self.windows = op.windows
-        self.sizes = list(op.pool_size.get_values())
+        self.sizes = [size.data for size in op.pool_size]
         self.axes = [te.reduce_axis(size, f"k{axis}") for axis, size in enumerate(self.sizes)]
 
     def first(self, window: Sequence[te.Expr]) -> list[te.Expr]:

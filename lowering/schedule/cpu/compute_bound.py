@@ -6,29 +6,29 @@ from collections.abc import Sequence
 
 from xdsl.ir import Block, Region, SSAValue
 
-from lowering.schedule.cpu.alone import emit_alone, is_understood, reduction_of
-from lowering.schedule.cpu.attention import Attention, find_attention
-from lowering.schedule.cpu.attention_streamed import emit_attention
-from lowering.schedule.cpu.blocked_lines import BlockedLines, leave_out_borders, lines_of
-from lowering.schedule.cpu.blocked_product import BlockedProduct, is_blocked
-from lowering.schedule.cpu.code import Code
-from lowering.schedule.cpu.contraction import Contraction, find_contraction
-from lowering.schedule.cpu.dot_product import DotProduct, can_dot
-from lowering.schedule.cpu.epilogue import find_epilogue
-from lowering.schedule.cpu.grouping import split_groups
-from lowering.schedule.cpu.inlining import inline_operands
-from lowering.schedule.cpu.kernel import Kernel
-from lowering.schedule.cpu.line_product import LineProduct, is_line_product
-from lowering.schedule.cpu.packed_product import PackedProduct
-from lowering.schedule.cpu.product import Product, Spot
-from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
-from lowering.schedule.cpu.streamed_product import StreamedProduct, can_stream, partial_sums
-from lowering.schedule.cpu.tiled import with_tiles
-from lowering.schedule.cpu.tiling import tiling
-from lowering.schedule.cpu.vector_product import VectorProduct, can_be_vector
-from lowering.schedule.cpu.word_code import WORD_BYTES
-from lowering.schedule.cpu.word_product import WordProduct
-from lowering.schedule.cpu.words import find_words
+from lowering.schedule.cpu.attention.rows import Attention, find_attention
+from lowering.schedule.cpu.attention.streamed import emit_attention
+from lowering.schedule.cpu.blocked.lines import BlockedLines, leave_out_borders, lines_of
+from lowering.schedule.cpu.blocked.product import BlockedProduct, is_blocked
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of
+from lowering.schedule.cpu.memory.inlining import inline_operands
+from lowering.schedule.cpu.products.dot import DotProduct, can_dot
+from lowering.schedule.cpu.products.line import LineProduct, is_line_product
+from lowering.schedule.cpu.products.packed import PackedProduct
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.streamed import StreamedProduct, can_stream, partial_sums
+from lowering.schedule.cpu.products.tiled import with_tiles
+from lowering.schedule.cpu.products.tiling import tiling
+from lowering.schedule.cpu.products.vector import VectorProduct, can_be_vector
+from lowering.schedule.cpu.structure.contraction import Contraction, find_contraction
+from lowering.schedule.cpu.structure.epilogue import find_epilogue
+from lowering.schedule.cpu.structure.grouping import split_groups
+from lowering.schedule.cpu.structure.stages import Program, Stage, find_program, find_stages
+from lowering.schedule.cpu.words.code import WORD_BYTES
+from lowering.schedule.cpu.words.product import WordProduct
+from lowering.schedule.cpu.words.words import find_words
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 

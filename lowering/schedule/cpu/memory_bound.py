@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.ir import Block, Region, SSAValue
 
-from lowering.schedule.cpu.ahead import Ahead, accesses_ahead
-from lowering.schedule.cpu.alone import emit_alone, is_understood, reduction_of
-from lowering.schedule.cpu.chains import Row, find_row
-from lowering.schedule.cpu.code import Code
-from lowering.schedule.cpu.column_reduction import ColumnReduction
-from lowering.schedule.cpu.groups import group_axes
-from lowering.schedule.cpu.inlining import inline_producers
-from lowering.schedule.cpu.kernel import Kernel, work_of
-from lowering.schedule.cpu.quotients import split_quotients
-from lowering.schedule.cpu.reduction import Reduction
-from lowering.schedule.cpu.stages import Program, Stage, find_program, find_stages
-from lowering.schedule.cpu.sweep import Sweep
+from lowering.schedule.cpu.emit.ahead import Ahead, accesses_ahead
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.groups import group_axes
+from lowering.schedule.cpu.emit.kernel import Kernel, work_of
+from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of
+from lowering.schedule.cpu.memory.chains import Row, find_row
+from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
+from lowering.schedule.cpu.memory.inlining import inline_producers
+from lowering.schedule.cpu.memory.quotients import split_quotients
+from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.sweep import Sweep
+from lowering.schedule.cpu.structure.stages import Program, Stage, find_program, find_stages
 from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp

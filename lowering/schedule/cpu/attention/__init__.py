@@ -1,0 +1,1 @@
+"""Attention, a block of rows at a time."""

@@ -1,0 +1,1 @@
+"""Products whose channels lie in blocks, such as direct convolutions."""

@@ -1,0 +1,90 @@
+"""Windows over data with a border: where the data is read, and which places of a window are within it.
+
+A map that puts zeros around data for one contraction is left out: the sums run over the places that there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.products.product import Product
+from lowering.schedule.cpu.structure.padding import Padding
+from lowering.schedule.cpu.structure.places import Index
+from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
+from tir_dialect.ops.memory import LoadOp
+from tir_dialect.types import row_major_strides
+
+
+@dataclass(frozen=True)
+class Border:
+    """A dimension of the data with zeros around it, read at `stride * axis + step * window - low`."""
+
+    axis: int
+    """The axis of the results."""
+    stride: int
+    window: int
+    """The reduced axis."""
+    step: int
+    low: int
+    length: Dim
+    """Of the data."""
+
+    def places(self, code: Code, at: SSAValue, count: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """The first place of a window that is within the data, and the one after the last, of `count`."""
+        done = code.mul(at, self.stride)
+        bounds: list[SSAValue] = []
+        for edge in (code.index(self.low), code.add(code.dim(self.length), self.low)):
+            left = code.maximum(code.add(code.sub(edge, done), self.step - 1), 0)
+            bounds.append(code.minimum(count, left if self.step == 1 else code.divide(left, self.step)))
+        return bounds[0], bounds[1]
+
+    def inside(self, count: Dim, extent: Dim) -> tuple[Dim, Dim]:
+        """The first of `extent` results whose window of `count` places is within the data, and how many these are."""
+        first = minimum(extent, constant(-(-self.low // self.stride)))
+        room = maximum(self.length + self.low - (count - 1) * self.step, constant(0))
+        last = minimum(extent, ceildiv(room, constant(self.stride)))
+        return first, maximum(last - first, constant(0))
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """The data of a contraction, without its border."""
+
+    memory: SSAValue
+    base: Dim
+    strides: tuple[Dim, ...]
+    """By axis of the contraction."""
+    borders: tuple[Border, ...]
+
+
+def find_windowed(product: Product, load: LoadOp, padding: Padding | None) -> Windowed | None:
+    """Where a contraction reads its data, by a plain load; `None` if a window moves in an unusual way."""
+    what = product.what
+    if padding is None:
+        place = what.rows.places[0]
+        return Windowed(load.buffer, place.base, place.strides, ())
+    indices, borders = what.stage.places[load], list[Border]()
+    for number, index in enumerate(indices):
+        border = _border(product, padding, number, index) if padding.is_padded(number) else None
+        if index.value is not None or (border is None and padding.is_padded(number)):
+            return None
+        borders += [] if border is None else [border]
+    steps = row_major_strides(padding.data)
+    base, strides = constant(0), [constant(0)] * len(what.stage.axes)
+    for index, low, step in zip(indices, padding.low, steps, strict=True):
+        base = base + (index.base - low) * step
+        strides = [old + new * step for old, new in zip(strides, index.strides, strict=True)]
+    return Windowed(padding.load.buffer, base, tuple(strides), tuple(borders))
+
+
+def _border(product: Product, padding: Padding, number: int, index: Index) -> Border | None:
+    moved = [axis for axis, stride in enumerate(index.strides) if stride.terms]
+    results = [axis for axis in moved if axis in product.what.row]
+    windows = [axis for axis in moved if axis in product.what.reduced]
+    steps = [index.strides[axis].constant_value or 0 for axis in (*results, *windows)]
+    if len(results) != 1 or len(windows) != 1 or len(moved) != 2 or min(steps) < 1 or index.base.terms:
+        return None
+    return Border(results[0], steps[0], windows[0], steps[1], padding.low[number], padding.data[number])

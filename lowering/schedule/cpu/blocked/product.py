@@ -1,0 +1,242 @@
+"""Products in blocks of channels: direct convolution, pixel by pixel, without packing.
+
+A unit of work is a range of tiles of pixels and a group of blocks. Tiles at the end of a line, and groups at the end
+of the blocks, overlap the ones before them, whose sums they make again but do not store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.blocked.hints import Hints
+from lowering.schedule.cpu.blocked.shape import Shape, step_cycles, tile_shape
+from lowering.schedule.cpu.blocked.sums import Blocks, find_blocks, load_of
+from lowering.schedule.cpu.blocked.tile import Tile, TileMemory
+from lowering.schedule.cpu.blocked.turns import Turn, Turns, find_turns
+from lowering.schedule.cpu.emit.kernel import buffer_type
+from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.structure.contraction import Factor
+from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
+from tir_dialect.dims import product as product_of
+from tir_dialect.dtypes import byte_size
+
+PRODUCTS_PER_TASK = 1 << 19
+"""So few take some five microseconds; to wake a thread for less does not pay."""
+TASKS_PER_THREAD = 4
+
+
+def is_blocked(product: Product) -> bool:
+    """Whether a product is one in blocks."""
+    return len(product.what.outer) <= 1 and find_blocks(product) is not None
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A range of tiles: axes that have one value, pixels of a tile, tiles of a line, and the group of blocks."""
+
+    spot: Spot
+    height: SSAValue
+    tiles: SSAValue
+    group: SSAValue
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a tile is, and how many of its pixels and blocks the tile before has made."""
+
+    spot: Spot
+    pixel: SSAValue
+    block: SSAValue
+    done_pixels: SSAValue
+    done_blocks: SSAValue
+
+
+class BlockedProduct:
+    """Emits the code of one contraction, its batch axes included."""
+
+    def __init__(self, product: Product):
+        self.product, self.code = product, product.code
+        blocks = find_blocks(product)
+        assert blocks is not None  # as asked before
+        self.blocks: Blocks = blocks
+        self.line, self.channels = product.size(blocks.pixels), product.rounds
+        self.shape = self._shape()
+        self.tile = Tile(product, blocks, self.shape.blocks)
+        self.finish = Finish(product, None, None)
+        lines = ceildiv(self.line, constant(self.shape.pixels)) * product.size(blocks.lines)
+        self.turns = find_turns(product, blocks, self.shape, lines)
+        self.hints = Hints(self.tile, self.shape, self.turns)
+
+    def _shape(self) -> Shape:
+        line, channels = self.line.constant_value, self.channels.constant_value
+        registers, joined = self.product.kernel.target.vector_registers, len(self.blocks.pixels) > 1
+        return tile_shape(registers, self.blocks.vectors, line, channels, joined)
+
+    def emit(self) -> None:
+        """All results."""
+        code, product = self.code, self.product
+        height = self._height()
+        tiles = code.divide(code.add(code.dim(self.line), code.sub(height, 1)), height)
+        positions = code.mul(code.dim(product.size(self.blocks.lines)), tiles)
+        groups, parts = self._units()
+        units = product.size(product.what.batch) * groups * parts
+        threads = product.threads(PRODUCTS_PER_TASK, self._work)
+        tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
+        with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
+            batch, group, part = self._digits(unit, groups, parts)
+            spot = self._spot(product.what.batch, batch)
+            first = code.divide(code.mul(part, positions), code.dim(parts))
+            last = code.divide(code.mul(code.add(part, 1), positions), code.dim(parts))
+            self._part(_Part(spot, height, tiles, group), first, last)
+
+    @property
+    def _work(self) -> Dim:
+        what = self.product.what
+        return self.product.size((*what.batch, *what.row, *what.outer, *what.column, *what.reduced))
+
+    def _height(self) -> SSAValue:
+        """The pixels of a tile: those that take the least time for a line."""
+        code, line = self.code, self.code.dim(self.line)
+        *more, least = self.shape.heights
+        height, time = code.index(least), self._time(line, least)
+        for each in more:
+            other = self._time(line, each)
+            fits = code.compare("sge", line, each)
+            better = code.select(fits, code.compare("sle", other, time), fits)
+            height, time = code.select(better, code.index(each), height), code.select(better, other, time)
+        return height
+
+    def _time(self, line: SSAValue, height: int) -> SSAValue:
+        """How long a line takes in tiles of some height, in quarters of a cycle for each step of the sums."""
+        code, cycles = self.code, round(4 * step_cycles(height, self.tile.width))
+        return code.mul(code.divide(code.add(line, height - 1), height), cycles)
+
+    # Units
+
+    @property
+    def _weights_stay(self) -> bool:
+        """Whether the second-level cache holds the weights of all blocks."""
+        size = self._bytes(self.product.what.columns).constant_value
+        return size is not None and size <= self.product.kernel.target.l2_bytes // 2
+
+    def _bytes(self, factor: Factor) -> Dim:
+        kind = buffer_type(load_of(factor)[0])
+        return product_of(kind.shape) * byte_size(kind.dtype)
+
+    def _units(self) -> tuple[Dim, Dim]:
+        """How many groups of blocks there are, and in how many parts each splits the pixels."""
+        target, threads = self.product.kernel.target, self.product.threads(PRODUCTS_PER_TASK, self._work)
+        groups = ceildiv(self.channels, constant(self.shape.blocks))
+        parts = ceildiv(TASKS_PER_THREAD * (threads - 1), maximum(groups, constant(1)))
+        room = target.l2_bytes // (4 if self._weights_stay else 2)
+        parts = maximum(parts, ceildiv(self._bytes(self.product.what.rows), constant(room)))
+        return groups, maximum(parts, constant(1))
+
+    def _digits(self, unit: SSAValue, groups: Dim, parts: Dim) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """The batch, group and part of a unit: all groups of a part, whose data the cache holds, before the next."""
+        code = self.code
+        group, rest = code.remainder(unit, code.dim(groups)), code.divide(unit, code.dim(groups))
+        return code.divide(rest, code.dim(parts)), group, code.remainder(rest, code.dim(parts))
+
+    def _spot(self, axes: tuple[int, ...], number: SSAValue) -> Spot:
+        """Single axes from one number for all."""
+        return {(axis,): value for axis, value in self.product.at((), axes, {axes: number}).items()}
+
+    # Tiles
+
+    def _part(self, part: _Part, first: SSAValue, last: SSAValue) -> None:
+        """The tiles of a part, a few at a time if sums are made in turns."""
+        code, shape = self.code, self.shape
+        several = 1 if self.turns is None else self.turns.tiles
+        kept = [several * shape.pixels, self.tile.width * self.product.tiles.lanes]
+        memory = code.alloc(kept, self.product.what.element, "tile")
+        if self.turns is None:
+            with code.loop(last, "position", lower=first) as position:
+                spot = self._place(part, position)
+                self._sums(part, spot, TileMemory(memory, code.index(0)), None, code.sub(position, first))
+                self._store(part, spot, memory, code.index(0))
+            return
+        count = code.sub(last, first)
+        sets = code.divide(code.add(count, several - 1), several)
+        with code.loop(sets, "set") as number:
+            low = code.add(first, code.divide(code.mul(number, count), sets))
+            high = code.add(first, code.divide(code.mul(code.add(number, 1), count), sets))
+            self._in_turns(part, self.turns, (low, high), memory)
+
+    def _in_turns(self, part: _Part, turns: Turns, positions: tuple[SSAValue, SSAValue], memory: SSAValue) -> None:
+        """The sums of some tiles, turn by turn, and then what is made of them."""
+        code, (low, high) = self.code, positions
+        with (
+            code.loop(code.index(turns.count), "turn") as number,
+            code.loop(high, "position", lower=low) as position,
+        ):
+            start = code.mul(number, turns.steps)
+            steps = code.minimum(code.sub(code.dim(self.tile.extents[0]), start), turns.steps)
+            turn = Turn(start, steps, code.compare("eq", number, 0), turns.steps)
+            index = code.sub(position, low)
+            row = code.mul(index, self.shape.pixels)
+            self._sums(part, self._place(part, position), TileMemory(memory, row), turn, index)
+        with code.loop(high, "position", lower=low) as position:
+            row = code.mul(code.sub(position, low), self.shape.pixels)
+            self._store(part, self._place(part, position), memory, row)
+
+    def _place(self, part: _Part, position: SSAValue) -> _Place:
+        """Where a tile is: at the end of a line or of the blocks it begins early enough to be whole."""
+        code, shape = self.code, self.shape
+        line, place = code.divide(position, part.tiles), code.remainder(position, part.tiles)
+        wanted, first = code.mul(place, part.height), code.mul(part.group, shape.blocks)
+        pixel = code.minimum(wanted, code.sub(code.dim(self.line), part.height))
+        block = code.minimum(first, code.dim(self.channels - shape.blocks))
+        spot = {**part.spot, **self._spot(self.blocks.lines, line)}
+        return _Place(spot, pixel, block, code.sub(wanted, pixel), code.sub(first, block))
+
+    def _spot_of(self, place: _Place, p: SSAValue | None = None, q: SSAValue | None = None) -> Spot:
+        code = self.code
+        pixel = place.pixel if p is None else code.add(place.pixel, p)
+        block = place.block if q is None else code.add(place.block, q)
+        return {**place.spot, self.blocks.pixels: pixel, self.product.what.outer: block}
+
+    def _sums(self, part: _Part, place: _Place, memory: TileMemory, turn: Turn | None, number: SSAValue) -> None:
+        """The sums of a tile, or a turn of them; `number` is how many tiles came before."""
+        here, what = self._spot_of(place), self.product.what
+        data, weights = (self.product.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
+        ahead = self.hints.of(here, weights, number, turn)
+
+        def emit(heights: Sequence[int]) -> None:
+            most, *smaller = heights
+            if not smaller:
+                self.tile.emit(most, data, weights, memory, turn, ahead)
+                return
+            with self.code.when(self.code.compare("eq", part.height, most)) as branch:
+                self.tile.emit(most, data, weights, memory, turn, ahead)
+            with self.code.otherwise(branch):
+                emit(smaller)
+
+        emit(self.shape.heights)
+
+    def _store(self, part: _Part, place: _Place, memory: SSAValue, row: SSAValue) -> None:
+        """What is made of the new sums of a tile."""
+        code, blocks = self.code, self.shape.blocks
+        known = self.channels.constant_value
+        with code.loop(part.height, "p", lower=place.done_pixels, vectorize=False) as p:
+            if known is not None and known % blocks == 0:
+                for q in range(blocks):
+                    self._store_block(place, memory, row, p, code.index(q))
+                return
+            with code.loop(code.index(blocks), "q", lower=place.done_blocks, vectorize=False) as q:
+                self._store_block(place, memory, row, p, q)
+
+    def _store_block(self, place: _Place, memory: SSAValue, row: SSAValue, p: SSAValue, q: SSAValue) -> None:
+        """One pixel of a block."""
+        code, lanes = self.code, self.product.tiles.lanes
+        spot = self._spot_of(place, p, q)
+        for v in range(self.blocks.vectors):
+            column = code.index(v * lanes)
+            kept = [code.add(row, p), code.add(code.mul(q, self.blocks.vectors * lanes), column)]
+            sums = code.load(memory, kept, lanes)
+            self.finish.store_lanes(sums, {**spot, self.product.what.column: column}, None)

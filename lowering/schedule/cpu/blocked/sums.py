@@ -1,0 +1,101 @@
+"""What a product in blocks is: sums for vectors of channels that lie side by side, at pixels of a picture.
+
+The innermost dimension of output and weights is a block of one vector or a few; the data has no part in it. Sums of
+several pixels and blocks stay in registers, and nothing is packed: weights are read as they lie, data element by
+element. Convolutions in `NCHW16c` are such products, and matrix products with few columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.products.product import Product
+from lowering.schedule.cpu.structure.contraction import Factor, is_chain
+from lowering.schedule.cpu.structure.places import Place
+from tir_dialect.ops.memory import LoadOp
+
+MOST_VECTORS = 4
+"""A block is at most so many vectors."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The axes of a product in blocks."""
+
+    lane: int
+    """The axis within a block."""
+    vectors: int
+    """How many vectors a block has."""
+    pixels: tuple[int, ...]
+    """The axes that count as one, along which sums share weights."""
+    lines: tuple[int, ...]
+    """The other axes that move only the data and the output."""
+    reduced: tuple[tuple[int, ...], ...]
+    """The axes of the sums, those that count as one together; those of the weights' smallest step last."""
+
+
+def find_blocks(product: Product) -> Blocks | None:
+    """The blocks of a product; `None` if it has none."""
+    what = product.what
+    size = what.stage.extents[what.column[-1]].constant_value if len(what.column) == 1 else None
+    lanes = product.tiles.lanes
+    if size is None or what.is_integer or size % lanes or size > MOST_VECTORS * lanes or lanes == 1:
+        return None
+    if not all(_is_plain(factor) for factor in (what.rows, what.columns)) or what.columns.stride(what.column[0]) != 1:
+        return None
+    if what.columns.panels is not None:  # only the places in the first panel follow from strides
+        return None
+    output, weights = what.output, what.columns.places[0]
+    pixel = next((axis for axis in what.row if output.strides[axis].constant_value == size), None)
+    if pixel is None or any(weights.strides[axis].constant_value is None for axis in what.reduced):
+        return None
+    pixels = _joined(product, pixel)
+    reduced = sorted(what.reduced, key=lambda axis: -(weights.strides[axis].constant_value or 0))
+    lines = tuple(axis for axis in what.row if axis not in pixels)
+    return Blocks(what.column[0], size // lanes, pixels, lines, _together(product, reduced))
+
+
+def _together(product: Product, reduced: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """Neighbours among the axes of the sums as one, if neither data nor weights jump between them."""
+    what, groups = product.what, list[tuple[int, ...]]()
+    for axis in reduced:
+        longer = (*groups[-1], axis) if groups else ()
+        if longer and is_chain((*what.rows.places, *what.columns.places), what.stage.extents, longer):
+            groups[-1] = longer
+        else:
+            groups.append((axis,))
+    return tuple(groups)
+
+
+def _is_plain(factor: Factor) -> bool:
+    """Whether a factor is an element of memory, at a place that is linear in the axes."""
+    plain = isinstance(factor.value.owner, LoadOp) and factor.value.type == factor.element
+    return plain and factor.is_linear
+
+
+def _joined(product: Product, pixel: int) -> tuple[int, ...]:
+    """The axes that count as one with that of the pixels: between which neither data nor output jumps."""
+    what, epilogue = product.what, product.epilogue
+    count = len(what.stage.axes)
+    places: Iterable[Place] = [
+        *what.rows.places,
+        what.output,
+        *(step.place(op, count) for step, op in epilogue.accesses),
+    ]
+    found, places = (pixel,), tuple(places)
+    while True:
+        rest = (axis for axis in what.row if axis not in found)
+        before = next((axis for axis in rest if is_chain(places, what.stage.extents, (axis, *found))), None)
+        if before is None:
+            return found
+        found = (before, *found)
+
+
+def load_of(factor: Factor) -> tuple[SSAValue, Place]:
+    """The buffer that a plain factor is in, and where."""
+    load = factor.value.owner
+    assert isinstance(load, LoadOp)  # so is what blocks were found in
+    return load.buffer, factor.places[0]

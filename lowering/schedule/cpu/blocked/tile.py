@@ -1,0 +1,197 @@
+"""The micro-kernel of products in blocks: sums of some pixels and blocks of channels, in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.blocked.sums import Blocks, load_of
+from lowering.schedule.cpu.blocked.turns import Turn
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.products.product import Product
+from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import product as product_of
+from tir_dialect.dtypes import byte_size
+
+LINE_BYTES = 64
+
+
+@dataclass(frozen=True)
+class Access:
+    """A buffer of one dimension, and its steps along the axes of the product."""
+
+    memory: SSAValue
+    strides: tuple[Dim, ...]
+    base: Dim
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Memory that a cache should have soon: some lines of each block in each run of the last loop."""
+
+    memory: SSAValue
+    start: SSAValue
+    jump: Dim
+    """From a block to the next."""
+    number: SSAValue
+    """Of the run."""
+    lines: int
+    level: int
+    """Of the cache."""
+
+
+def inside(code: Code, ahead: Sequence[Ahead], r: SSAValue, count: SSAValue) -> Sequence[Ahead]:
+    """The same memory, inside of one more loop."""
+    return [replace(each, number=code.add(code.mul(each.number, count), r)) for each in ahead]
+
+
+@dataclass(frozen=True)
+class TileMemory:
+    """Where the sums of a tile are kept: rows of a buffer."""
+
+    buffer: SSAValue
+    row: SSAValue
+    """The first."""
+
+
+Places = Sequence[Sequence[Sequence[SSAValue]]]
+"""The indices of the vectors of sums, by pixel and vector."""
+
+
+class Tile:
+    """Emits the sums of a tile: `height` pixels of `blocks` blocks."""
+
+    def __init__(self, product: Product, blocks: Blocks, count: int):
+        self.product, self.blocks = product, blocks
+        self.code = product.code
+        self.lanes = product.tiles.lanes
+        self.count = count
+        self.data, self.weights = (
+            Access(product.kernel.flat[buffer], place.strides, place.base)
+            for buffer, place in map(load_of, (product.what.rows, product.what.columns))
+        )
+
+    @property
+    def width(self) -> int:
+        """The vectors of a row."""
+        return self.count * self.blocks.vectors
+
+    @cached_property
+    def extents(self) -> tuple[Dim, ...]:
+        """How many steps each loop of the sums has."""
+        extents = self.product.what.stage.extents
+        return tuple(product_of(extents[axis] for axis in axes) for axes in self.blocks.reduced)
+
+    def emit(
+        self,
+        height: int,
+        data: SSAValue,
+        weights: SSAValue,
+        memory: TileMemory,
+        turn: Turn | None,
+        ahead: Sequence[Ahead],
+    ) -> None:
+        """Sums into `memory`; `data` and `weights` are where those of the first pixel and block begin.
+
+        They are made in a buffer that LLVM keeps in registers: every access to it has constant indices. One step of the
+        sums keeps the multipliers busy for longer than its loop takes, so that nothing is written out more than once.
+        """
+        code = self.code
+        sums = code.alloc([height, self.width * self.lanes], self.product.what.element, "sums", scope="local")
+        places = [[[code.index(p), code.index(v * self.lanes)] for v in range(self.width)] for p in range(height)]
+        self._begin(sums, places, memory, turn)
+        with ExitStack() as loops:
+            for number, axes in enumerate(self.blocks.reduced):
+                if number == len(self.blocks.reduced) - 1:
+                    self._ask_for_data(height, data, None if turn is None else turn.most)
+                    self._ask(ahead)
+                steps = (self.data.strides[axes[-1]], self.weights.strides[axes[-1]])
+                if turn is not None and number == 0:
+                    data, weights = self._further(data, weights, turn.start, steps)
+                count = code.dim(self.extents[number]) if turn is None or number else turn.steps
+                r = loops.enter_context(code.loop(count, "r", vectorize=False, plain=True))
+                data, weights = self._further(data, weights, r, steps)
+                ahead = inside(code, ahead, r, count)
+            self._step(sums, places, data, weights)
+        for p, v, place in self._all(places):
+            code.store(code.load(sums, place, self.lanes), memory.buffer, self._kept(memory, p, v))
+
+    def _begin(self, sums: SSAValue, places: Places, memory: TileMemory, turn: Turn | None) -> None:
+        """The first values of sums: zeros, or what earlier turns left."""
+        code = self.code
+        zeros = code.zeros(self.product.what.element, self.lanes)
+        if turn is None:
+            for _, _, place in self._all(places):
+                code.store(zeros, sums, place)
+            return
+        with code.when(turn.is_first) as branch:
+            for _, _, place in self._all(places):
+                code.store(zeros, sums, place)
+        with code.otherwise(branch):
+            for p, v, place in self._all(places):
+                code.store(code.load(memory.buffer, self._kept(memory, p, v), self.lanes), sums, place)
+
+    def _kept(self, memory: TileMemory, p: int, v: int) -> list[SSAValue]:
+        return [self.code.add(memory.row, p), self.code.index(v * self.lanes)]
+
+    def _all(self, places: Places) -> Iterator[tuple[int, int, Sequence[SSAValue]]]:
+        return ((p, v, place) for p, line in enumerate(places) for v, place in enumerate(line))
+
+    def _further(
+        self, data: SSAValue, weights: SSAValue, count: SSAValue, steps: tuple[Dim, Dim]
+    ) -> tuple[SSAValue, SSAValue]:
+        code = self.code
+        moves = [code.mul(count, code.dim(step)) for step in steps]
+        return code.add(data, moves[0]), code.add(weights, moves[1])
+
+    def runs(self, most: int | None) -> int | None:
+        """How often the last loop of the sums runs for a tile, in a turn of so many steps if there are turns."""
+        outer = self.extents[:1] if most is None else (constant(most),)
+        return product_of((*outer, *self.extents[1:-1])).constant_value if len(self.extents) > 1 else 1
+
+    def _ask_for_data(self, height: int, data: SSAValue, most: int | None) -> None:
+        """Asks for what the next tile reads where this one reads, if the first-level cache holds that too."""
+        code, target = self.code, self.product.kernel.target
+        step, runs = self.data.strides[self.blocks.pixels[-1]].constant_value, self.runs(most)
+        if step is None or runs is None:
+            return
+        line = LINE_BYTES // byte_size(self.product.what.element)
+        lines = -(-height * step // line)
+        if lines * runs * LINE_BYTES <= target.l1_bytes // 3:
+            for number in range(lines):
+                code.prefetch(self.data.memory, [code.add(data, height * step + number * line)], 1)
+
+    def _ask(self, ahead: Sequence[Ahead]) -> None:
+        """Asks for the next lines of what is needed later."""
+        code, line = self.code, LINE_BYTES // byte_size(self.product.what.element)
+        for each in ahead:
+            place = code.add(each.start, code.mul(each.number, each.lines * line))
+            for block in range(self.count):
+                first = code.add(place, code.dim(each.jump * block))
+                for number in range(each.lines):
+                    code.prefetch(each.memory, [code.add(first, number * line)], each.level)
+
+    @property
+    def jump(self) -> Dim:
+        """From the weights of a block to those of the next."""
+        (outer,) = self.product.what.outer or (None,)
+        return constant(0) if outer is None else self.weights.strides[outer]
+
+    def _step(self, sums: SSAValue, places: Places, data: SSAValue, weights: SSAValue) -> None:
+        """One product for each sum."""
+        code, blocks = self.code, self.blocks
+        columns = [
+            code.load(self.weights.memory, [code.add(weights, code.dim(self.jump * q + v * self.lanes))], self.lanes)
+            for q in range(self.count)
+            for v in range(blocks.vectors)
+        ]
+        along = self.data.strides[blocks.pixels[-1]]
+        for p, line in enumerate(places):
+            element = code.load(self.data.memory, [code.add(data, code.dim(along * p))])
+            factor = code.splat(element, self.lanes)
+            for place, column in zip(line, columns, strict=True):
+                code.store(code.fma(factor, column, code.load(sums, place, self.lanes)), sums, place)

@@ -1,0 +1,51 @@
+"""Long sums in turns, so that the first-level cache holds the weights of a turn while several tiles use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.blocked.shape import Shape
+from lowering.schedule.cpu.blocked.sums import Blocks
+from lowering.schedule.cpu.products.product import Product
+from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import product as product_of
+from tir_dialect.dtypes import byte_size
+
+
+@dataclass(frozen=True)
+class Turns:
+    """How the outermost axis of sums is cut, and how many tiles go through a turn before the next."""
+
+    steps: int
+    count: int
+    tiles: int
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A turn: its first step along the outermost axis, and how many it has; the first one of all begins at zero."""
+
+    start: SSAValue
+    steps: SSAValue
+    is_first: SSAValue
+    most: int
+    """Steps of any turn."""
+
+
+def find_turns(product: Product, blocks: Blocks, shape: Shape, lines: Dim) -> Turns | None:
+    """The turns of a product; `None` if its weights are few, or no more than one tile uses them."""
+    what, target = product.what, product.kernel.target
+    sizes = [product_of(what.stage.extents[axis] for axis in axes).constant_value for axes in blocks.reduced]
+    if len(sizes) < 2 or any(size is None for size in sizes):
+        return None
+    outer, *inner = (size or 0 for size in sizes)
+    row = shape.blocks * blocks.vectors * product.tiles.lanes * byte_size(what.element)
+    weights = row * (product_of(map(constant, inner)).constant_value or 0)
+    tiles = target.l1_bytes * 3 // 10 // (row * shape.pixels)
+    known = lines.constant_value
+    if outer * weights <= target.l1_bytes // 2 or tiles < 2 or known == 1:
+        return None
+    count = -(-outer // max(1, target.l1_bytes // 2 // weights))
+    return Turns(-(-outer // count), count, tiles if known is None else min(tiles, known))

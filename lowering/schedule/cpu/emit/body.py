@@ -1,0 +1,211 @@
+"""The code of a stage at some place; what is the same along an axis is emitted once, before the loop over it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, f32, f64
+from xdsl.ir import Operation, SSAValue
+
+from lowering.schedule.cpu.emit.guards import unneeded
+from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.structure.places import Place
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dims import Dim
+from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+
+
+class Body:
+    """A stage whose axes have values."""
+
+    def __init__(self, kernel: Kernel, stage: Stage, at: Mapping[int, SSAValue], axis: int | None = None):
+        """`at` has the values of axes, or of the last of those that count as one; `axis` is the innermost one."""
+        self.kernel = kernel
+        self.stage = stage
+        self.code = kernel.code
+        self.axis = axis
+        self.at = dict(at)
+        self.values: dict[SSAValue, SSAValue] = {}
+        self.forwarded: dict[tuple[SSAValue, Place], SSAValue] = {}
+        self.multiply = True
+        """Whether quotients by a divisor of the whole row become products with its reciprocal."""
+        self._taken: frozenset[Operation] = frozenset()
+        self._skipped: frozenset[Operation] = frozenset()
+        self._staying: set[Operation] = set()
+        self._before: dict[Operation, SSAValue | None] = {}
+        self._reciprocals: dict[SSAValue, SSAValue] = {}
+
+    def take(self, branches: frozenset[Operation]) -> None:
+        """From here on some branches are known to be taken."""
+        self._taken, self._skipped = branches, unneeded(self.stage, branches)
+
+    # What comes before the loop.
+
+    def hoist(self, ops: Sequence[Operation], written: AbstractSet[SSAValue]) -> None:
+        """Emits what of `ops` depends neither on the innermost axis nor on buffers that are written meanwhile."""
+        for op in ops:
+            if self._stays(op, written):
+                self._staying.add(op)
+        for op in ops:
+            if op not in self._staying and op not in self._skipped:
+                self._emit(op)
+        for op in self._accesses(ops):
+            self._before[op] = self._offset(self.kernel.place(self.stage, op))
+        for op in ops:
+            if op in self._staying and isinstance(op, arith.DivfOp) and self._is_row_divisor(op):
+                self._invert(op.rhs)
+
+    def _stays(self, op: Operation, written: AbstractSet[SSAValue]) -> bool:
+        return isinstance(op, StoreOp) or any(self._varies(inner, written) for inner in op.walk())
+
+    def _varies(self, op: Operation, written: AbstractSet[SSAValue]) -> bool:
+        operands: Iterable[SSAValue] = op.operands
+        if isinstance(op, LoadOp):
+            place = self.kernel.place(self.stage, op)
+            stride = self._stride(place)
+            if stride is None or stride.terms or op.buffer in written:
+                return True
+            operands = [value for value, _ in place.computed]
+        return any(operand.owner in self._staying or operand is self._axis_value for operand in operands)
+
+    @property
+    def _axis_value(self) -> SSAValue | None:
+        return None if self.axis is None else self.stage.axes[self.axis].value
+
+    def _stride(self, place: Place) -> Dim | None:
+        return None if self.axis is None else place.strides[self.axis]
+
+    def _accesses(self, ops: Iterable[Operation]) -> list[LoadOp | StoreOp]:
+        inner = (each for op in ops if op in self._staying for each in op.walk())
+        return [op for op in inner if isinstance(op, LoadOp | StoreOp) and op in self.stage.needed]
+
+    def _is_row_divisor(self, op: arith.DivfOp) -> bool:
+        value = self.values.get(op.rhs)
+        known = value is not None and isinstance(value.type, Float32Type | Float64Type)
+        return known and op.rhs in self.kernel.divisors and op.lhs.owner in self._staying
+
+    def _invert(self, divisor: SSAValue) -> None:
+        if divisor not in self._reciprocals:
+            value = self.values[divisor]
+            one = self.code.value(arith.ConstantOp(number_like(1.0, value)))
+            self._reciprocals[divisor] = self.code.value(arith.DivfOp(one, value))
+
+    @property
+    def unsafe_divisors(self) -> list[SSAValue]:
+        """Divisors whose reciprocals might not be normal numbers. A square root's always is, or it is 0 or infinite."""
+        return [self.values[old] for old in self._reciprocals if not _is_root(old)]
+
+    # Emission.
+
+    def at_index(self, index: SSAValue) -> Body:
+        """The same at an index of the innermost axis."""
+        assert self.axis is not None
+        copy = Body(self.kernel, self.stage, {**self.at, self.axis: index}, self.axis)
+        copy.values = dict(self.values)
+        copy.multiply = self.multiply
+        copy._taken, copy._skipped = self._taken, self._skipped
+        copy._staying, copy._before, copy._reciprocals = self._staying, self._before, self._reciprocals
+        return copy
+
+    def run(self, ops: Iterable[Operation]) -> None:
+        """Emits ops that have not been emitted before the loop."""
+        for op in ops:
+            if op not in self._skipped and (not op.results or op.results[0] not in self.values):
+                self._emit(op)
+
+    def value(self, old: SSAValue) -> SSAValue:
+        """The value here of a value of the old function."""
+        found = self.values.get(old)
+        if found is None:
+            found = self.kernel.values.get(old)
+        if found is None:
+            number = next(number for number, axis in enumerate(self.stage.axes) if axis.value is old)
+            return self.at[number]
+        return found
+
+    def _emit(self, op: Operation) -> None:
+        match op:
+            case LoadOp():
+                place = self.kernel.place(self.stage, op)
+                known = self.forwarded.get((op.buffer, place))
+                if known is None:
+                    known = self.code.load(self.kernel.memory(op), [self._index(op, place)])
+                self.values[op.result] = known
+            case StoreOp():
+                place = self.kernel.place(self.stage, op)
+                self.forwarded[op.buffer, place] = self.value(op.value)
+                if op.buffer not in self.kernel.unread:
+                    self.code.store(self.value(op.value), self.kernel.memory(op), [self._index(op, place)])
+            case IfOp():
+                self._branch(op)
+            case arith.DivfOp() if self.multiply and op.rhs in self._reciprocals and op in self._staying:
+                product = arith.MulfOp(self.value(op.lhs), self._reciprocals[op.rhs])
+                self.values[op.result] = self.code.value(product)
+            case _:
+                self.values[op.results[0]] = repeat(self.kernel, op, [self.value(each) for each in op.operands])
+
+    def index(self, op: LoadOp | StoreOp) -> SSAValue:
+        """The index of an access in its flat buffer."""
+        return self._index(op, self.kernel.place(self.stage, op))
+
+    def _index(self, op: LoadOp | StoreOp, place: Place) -> SSAValue:
+        """The index of an access in its flat buffer."""
+        code = self.code
+        total = self._before[op] if op in self._before else self._offset(place)
+        if self.axis is not None and place.strides[self.axis].terms and self.axis in self.at:
+            total = self._plus(total, self.at[self.axis], place.strides[self.axis])
+        for value, step in place.computed:
+            total = self._plus(total, self.value(value), step)
+        return code.index(0) if total is None else total
+
+    def _offset(self, place: Place) -> SSAValue | None:
+        """The linear part of a place without the innermost axis; `None` for 0."""
+        total = self.code.dim(place.base) if place.base.terms else None
+        for number, stride in enumerate(place.strides):
+            if stride.terms and number != self.axis and number in self.at:
+                total = self._plus(total, self.at[number], stride)
+        return total
+
+    def _plus(self, total: SSAValue | None, value: SSAValue, step: Dim) -> SSAValue:
+        term = value if step.constant_value == 1 else self.code.mul(value, self.code.dim(step))
+        return term if total is None else self.code.add(total, term)
+
+    def _branch(self, op: IfOp) -> None:
+        if op in self._taken:
+            self.values |= zip(op.outputs, self._yielded(op.then_body.block.ops), strict=True)
+            return
+        branch = IfOp(self.value(op.condition), result_types=op.outputs.types)
+        self.code.emit(branch)
+        for region, source in ((branch.then_body, op.then_body), (branch.else_body, op.else_body)):
+            with self.code.inside(region.block):
+                self.code.emit(YieldOp(*self._yielded(source.block.ops)))
+        for old, new in zip(op.outputs, branch.outputs, strict=True):
+            self.values[old] = new
+
+    def _yielded(self, ops: Iterable[Operation]) -> list[SSAValue]:
+        outer, values = dict(self.values), list[SSAValue]()
+        for op in ops:
+            if isinstance(op, YieldOp):
+                values = [self.value(value) for value in op.values]
+            elif op in self.stage.needed:
+                self._emit(op)
+        self.values = outer
+        return values
+
+
+def repeat(kernel: Kernel, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    """A pure op with one result on other operands."""
+    copy = type(op).create(operands=operands, result_types=op.result_types, properties=dict(op.properties))
+    return kernel.code.value(copy, op.results[0].name_hint)
+
+
+def number_like(number: float, value: SSAValue) -> FloatAttr:
+    """A constant of the type of another value, which is f32 or f64."""
+    return FloatAttr(number, f64 if isinstance(value.type, Float64Type) else f32)
+
+
+def _is_root(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name == "math.sqrt"

@@ -1,0 +1,111 @@
+"""The function whose code is being written: its memory, and how its loops are shared among threads."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.structure.padding import Padding
+from lowering.schedule.cpu.structure.places import Place, place
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum, product
+from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.target import Target
+from tir_dialect.types import BufferType, LoopKind, row_major_strides
+
+ELEMENTS_PER_TASK = 32768
+"""So many elements of simple arithmetic take some ten microseconds; to wake a thread for less does not pay."""
+
+
+def buffer_type(value: SSAValue) -> BufferType:
+    """The type of a buffer."""
+    return SSAValue.get(value, type=BufferType).type
+
+
+@dataclass
+class Kernel:
+    """What the emitters of one function share."""
+
+    code: Code
+    target: Target
+    values: dict[SSAValue, SSAValue]
+    """The values of the new function for those of the old one."""
+    divisors: frozenset[SSAValue] = frozenset()
+    """Values that come of a reduction: a row may be multiplied by the reciprocal of one."""
+    unread: frozenset[SSAValue] = frozenset()
+    """Buffers that nobody reads from memory, since all their readers have the value at hand."""
+    borders: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])
+    """Buffers that are not made, since who reads them reads what they would be made of."""
+    flat: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    rows: dict[SSAValue, tuple[SSAValue, int]] = field(default_factory=dict[SSAValue, tuple[SSAValue, int]])
+    """Memory for one row of a buffer, and how many leading dimensions it leaves out."""
+
+    def make_flat(self, buffer: SSAValue) -> None:
+        """Makes the view through which a buffer is accessed, before all loops."""
+        self.flat[buffer] = self.code.value(FlattenOp(self.values[buffer]), buffer.name_hint)
+
+    def allocate(self, alloc: AllocBufferOp) -> None:
+        """Makes a buffer of the old function, whole."""
+        self.values[alloc.buffer] = self.code.value(AllocBufferOp(alloc.buffer_type), alloc.buffer.name_hint)
+        self.make_flat(alloc.buffer)
+
+    def allocate_row(self, buffer: SSAValue, left_out: int) -> None:
+        """Makes memory for the part of a buffer that one row uses."""
+        kind = buffer_type(buffer)
+        size = product(kind.shape[left_out:])
+        scope = "local" if size.constant_value is not None else kind.scope
+        alloc = AllocBufferOp(BufferType([size], kind.dtype, scope=scope, align=64))
+        self.rows[buffer] = self.code.value(alloc, buffer.name_hint), left_out
+
+    def memory(self, op: LoadOp | StoreOp) -> SSAValue:
+        """The buffer of one dimension that an access of the old function is to."""
+        row = self.rows.get(op.buffer)
+        return self.flat[op.buffer] if row is None else row[0]
+
+    def place(self, stage: Stage, op: LoadOp | StoreOp) -> Place:
+        """Where in `memory` an access is."""
+        row = self.rows.get(op.buffer)
+        if row is None and op in stage.wholes:
+            return stage.wholes[op]
+        kind = op.buffer_type
+        steps = kind.strides
+        if row is not None:
+            steps = (*(constant(0),) * row[1], *row_major_strides(kind.shape[row[1] :]))
+        return place(stage.places[op], steps, len(stage.axes))
+
+    def tasks(self, work: Dim) -> Dim:
+        """How many threads have enough to do, of so many elements: at least one, at most all."""
+        worthwhile = floordiv(work, constant(ELEMENTS_PER_TASK))
+        return maximum(minimum(worthwhile, constant(self.target.cores)), constant(1))
+
+    @contextmanager
+    def shared(self, extent: Dim, work: Dim, step: int = 1) -> Generator[tuple[SSAValue, SSAValue] | None]:
+        """The part of the range `0 <= i < extent` that a thread has, from a multiple of `step`; or `None`."""
+        code, tasks = self.code, self.tasks(work)
+        if tasks.constant_value == 1 or extent.constant_value in (0, 1):
+            yield None
+            return
+        height = step * maximum(ceildiv(extent, step * tasks), constant(1))
+        with code.loop(code.dim(ceildiv(extent, height)), "task", kind=LoopKind.PARALLEL) as task:
+            low = code.mul(task, code.dim(height))
+            yield low, code.minimum(code.dim(extent), code.add(low, code.dim(height)))
+
+
+_HEAVY = frozenset(
+    ("math.exp", "math.exp2", "math.log", "math.log2", "math.log10", "math.tanh", "math.erf", "math.powf")
+) | frozenset(("math.sin", "math.cos", "math.log1p", "math.expm1", "math.sqrt", "arith.divf"))
+
+
+def is_heavy(op: Operation) -> bool:
+    """Whether an op takes many times as long as an addition."""
+    return op.name in _HEAVY
+
+
+def work_of(stage: Stage) -> Dim:
+    """About how many additions' time a stage takes."""
+    return product(stage.extents) * (4 if any(map(is_heavy, stage.needed)) else 1)

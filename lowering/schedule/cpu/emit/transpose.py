@@ -1,0 +1,61 @@
+"""Vectors transposed in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
+from xdsl.ir import Attribute, SSAValue
+from xdsl.utils.hints import isa
+
+from lowering.schedule.cpu.emit.code import Code
+
+
+def transposed(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
+    """As many vectors as they have lanes, a power of two: halves, quarters, ... of pairs change places."""
+    lanes, rows = len(rows), list(rows)
+    step = lanes // 2
+    while step:
+        low = [lane if lane % (2 * step) < step else lane + lanes - step for lane in range(lanes)]
+        high = [lane + step if lane % (2 * step) < step else lane + lanes for lane in range(lanes)]
+        for i in range(lanes):
+            if not i & step:
+                pair = rows[i], rows[i + step]
+                rows[i], rows[i + step] = shuffle(code, pair, low), shuffle(code, pair, high)
+        step //= 2
+    return rows
+
+
+def row_sums(code: Code, rows: Sequence[SSAValue]) -> SSAValue:
+    """The sums of as many vectors as they have lanes, a power of two: halves of pairs are added, then quarters."""
+    lanes, rows = len(rows), list(rows)
+    step = lanes // 2
+    while step:
+        low = [lane if lane % (2 * step) < step else lane + lanes - step for lane in range(lanes)]
+        high = [lane + step if lane % (2 * step) < step else lane + lanes for lane in range(lanes)]
+        pairs = [(rows[i], rows[i + step]) for i in range(step)]
+        rows = [code.value(arith.AddfOp(shuffle(code, pair, low), shuffle(code, pair, high))) for pair in pairs]
+        step //= 2
+    return rows[0]
+
+
+def shuffle(code: Code, pair: tuple[SSAValue, SSAValue], order: Sequence[int]) -> SSAValue:
+    """The elements of two vectors side by side that `order` numbers."""
+    element = element_of(pair[0])
+    kind = VectorType(element, [len(order)])
+    mask = DenseArrayBase.from_list(i64, list(order))
+    return code.value(vector.ShuffleOp(*pair, mask, result_type=kind))
+
+
+def element_of(value: SSAValue) -> Attribute:
+    """The type of the elements of a vector."""
+    kind = value.type
+    if not isa(kind, VectorType):
+        raise TypeError(f"expected a vector, got {kind}")
+    return kind.element_type
+
+
+def is_power_of_two(number: int) -> bool:
+    """Whether a number of lanes can be halved down to one."""
+    return number > 1 and not number & (number - 1)

@@ -1,0 +1,46 @@
+"""How many lanes suit some code, and whether the machine masks them well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, IndexType
+from xdsl.ir import Attribute
+
+from lowering.schedule.cpu.emit.groups import Group
+from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dtypes import byte_size, is_dtype
+from tir_dialect.ops.memory import LoadOp, StoreOp
+
+
+def lane_count(kernel: Kernel, stages: Sequence[Stage], group: Group) -> int:
+    """Lanes such that the widest values along a group fill one register."""
+    widest = max((bits for stage in stages for bits in _widths(stage, group)), default=32)
+    return kernel.target.lanes(widest)
+
+
+def _widths(stage: Stage, group: Group) -> Iterator[int]:
+    for op in stage.needed:
+        if isinstance(op, LoadOp | StoreOp):
+            yield 8 * byte_size(op.buffer_type.dtype)
+        for result in op.results:
+            yield _bits(result.type, group.last in stage.pinned)
+
+
+def _bits(kind: Attribute, pinned: bool) -> int:
+    if isinstance(kind, IndexType):
+        return 32 if pinned else 8
+    if isinstance(kind, BFloat16Type | Float16Type):
+        return 32
+    return 8 * byte_size(kind) if is_dtype(kind) else 8
+
+
+def masks_are_cheap(kernel: Kernel, stages: Sequence[Stage]) -> bool:
+    """Whether the machine loads and stores under masks: AVX-512 any elements, AVX2 those of four bytes and more."""
+    if not kernel.target.arch.startswith("x86"):
+        return False
+    if kernel.target.vector_bits >= 512:
+        return True
+    sizes = (byte_size(op.buffer_type.dtype) for stage in stages for op in stage.places)
+    return kernel.target.vector_bits >= 256 and min(sizes, default=4) >= 4

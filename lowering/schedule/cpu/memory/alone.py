@@ -1,0 +1,75 @@
+"""The code of one stage by itself, and which stages there is code for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lowering.schedule.cpu.emit.kernel import Kernel, work_of
+from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
+from lowering.schedule.cpu.memory.padding_code import emit_padding
+from lowering.schedule.cpu.memory.reduction import Reduction, find_reduction
+from lowering.schedule.cpu.memory.scan import emit_scan, find_scan
+from lowering.schedule.cpu.memory.shared_reduction import emit_shared_reduction
+from lowering.schedule.cpu.memory.sweep import Sweep
+from lowering.schedule.cpu.memory.transposition import emit_transposition, find_transposition
+from lowering.schedule.cpu.structure.padding import find_padding
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.types import IteratorKind
+
+
+def is_understood(stages: Sequence[Stage]) -> bool:
+    """Whether stages are maps and reductions in memory without gaps, or one of running sums."""
+    for stage in stages:
+        if any(not op.buffer_type.has_default_strides or op.buffer_type.offset.terms for op in stage.places):
+            return False
+        if stage.of_kind(IteratorKind.REDUCE):
+            if stage.of_kind(IteratorKind.SCAN) or find_reduction(stage) is None:
+                return False
+        elif len(stages) == 1 and find_scan(stage) is not None:
+            continue
+        elif stage.init or not _maps_in_place(stage):
+            return False
+    return True
+
+
+def _maps_in_place(stage: Stage) -> bool:
+    """Whether the stage reads what it writes only where it writes it."""
+    written = {store.buffer: stage.places[store] for store in stage.stores}
+    if stage.of_kind(IteratorKind.SCAN) or len(written) != len(stage.stores):
+        return False
+    return all(stage.places[load] == written.get(load.buffer, stage.places[load]) for load in stage.loads)
+
+
+def reduction_of(stage: Stage) -> Reduction | None:
+    """How a stage reduces, if it does."""
+    return find_reduction(stage) if stage.of_kind(IteratorKind.REDUCE) else None
+
+
+def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> None:
+    """The code of a map, or of a reduction that is taken apart in this way."""
+    scan = find_scan(stage)
+    if scan is not None:
+        emit_scan(kernel, scan)
+        return
+    transposition = find_transposition(kernel, stage) if reduction is None else None
+    padding = find_padding(stage) if reduction is None else None
+    if padding is not None:
+        emit_padding(kernel, padding)
+    elif transposition is not None:
+        emit_transposition(kernel, transposition)
+    elif reduction is None:
+        sweep = Sweep(kernel, [stage], range(len(stage.axes)))
+        outermost, lanes = sweep.outermost, sweep.lanes if sweep.outermost is sweep.lane else 1
+        if outermost is None:
+            sweep.emit({})
+            return
+        with kernel.shared(outermost.extent, work_of(stage), lanes) as part:
+            sweep.emit({}, part)
+    elif not stage.of_kind(IteratorKind.SPATIAL):
+        emit_shared_reduction(kernel, stage, reduction)
+    else:
+        columns = ColumnReduction(kernel, stage, reduction, 0)
+        lanes = columns.lanes if columns.outermost is columns.lane else 1
+        with kernel.shared(columns.outermost.extent, work_of(stage), lanes) as part:
+            columns.prepare()
+            columns.emit({}, part)

@@ -1,0 +1,191 @@
+"""Running sums along rows: prefix sums of the lanes of a vector, to which the sum of all before is added.
+
+```
+element i = combine(element i - 1, x i) if i > 0 else x i
+```
+
+A vector of L lanes takes log2 L steps, each of which combines lanes with those 1, 2, 4, ... before them; so sums are
+made in another order. Only the sum that a vector passes on to the next one has to be waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, VectorType
+from xdsl.ir import Operation, SSAValue
+
+from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
+from lowering.schedule.cpu.emit.guards import find_guards
+from lowering.schedule.cpu.emit.kernel import Kernel, work_of
+from lowering.schedule.cpu.emit.transpose import shuffle
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dims import constant
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.types import BufferType, IteratorKind
+
+_NEUTRAL: dict[type[Operation], float] = {arith.AddfOp: -0.0, arith.MulfOp: 1.0}
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A stage whose last axis is scanned."""
+
+    stage: Stage
+    branch: IfOp
+    combine: Operation
+    """In the branch of all elements but the first: what is before, and the element."""
+    before: LoadOp
+    element: SSAValue
+    dtype: AnyFloat
+
+
+def find_scan(stage: Stage) -> Scan | None:
+    """The running sums or products that a stage is, along rows of memory; `None` if it is anything else."""
+    axis, guards = len(stage.axes) - 1, find_guards(stage)
+    if stage.of_kind(IteratorKind.SCAN) != (axis,) or stage.init or len(stage.stores) != 1 or len(guards) != 1:
+        return None
+    store, guard = stage.stores[0], guards[0]
+    if store.value not in guard.op.outputs or len(guard.bounds) != 1 or len(guard.op.outputs) != 1:
+        return None
+    bound, last = guard.bounds[0], guard.op.then_body.block.last_op
+    first = [step for step in range(len(stage.axes)) if bound.moves_with(step)] == [axis] and bound.step(axis) == 1
+    if not first or bound.base.constant_value != -1 or not isinstance(last, YieldOp):
+        return None
+    return _combined(stage, guard.op, last.values[0].owner)
+
+
+def _combined(stage: Stage, branch: IfOp, combine: object) -> Scan | None:
+    if not isinstance(combine, arith.AddfOp | arith.MulfOp) or not isinstance(combine.result.type, AnyFloat):
+        return None
+    before = [each.owner for each in combine.operands if _is_before(stage, each.owner)]
+    elements = [each for each in combine.operands if not _is_before(stage, each.owner)]
+    loads = [load for load in stage.loads if load.buffer is stage.stores[0].buffer]
+    if len(before) != 1 or len(elements) != 1 or loads != before or not isinstance(before[0], LoadOp):
+        return None
+    first = branch.else_body.block.last_op
+    if not isinstance(first, YieldOp) or not _is_same(stage, first.values[0], elements[0]):
+        return None
+    return Scan(stage, branch, combine, before[0], elements[0], combine.result.type)
+
+
+def _is_same(stage: Stage, a: SSAValue, b: SSAValue) -> bool:
+    """Whether two values are computed in the same way from the same places."""
+    left, right = a.owner, b.owner
+    if a is b:
+        return True
+    if not isinstance(left, Operation) or type(left) is not type(right) or not isinstance(right, Operation):
+        return False
+    if isinstance(left, LoadOp) and isinstance(right, LoadOp):
+        places = stage.places
+        return left.buffer is right.buffer and left in places and places[left] == places.get(right)
+    pairs = zip(left.operands, right.operands, strict=False)
+    same = left.properties == right.properties and len(left.operands) == len(right.operands) and not left.regions
+    return same and all(_is_same(stage, *pair) for pair in pairs)
+
+
+def _is_before(stage: Stage, op: object) -> bool:
+    """Whether an op loads the element before the one that is stored."""
+    store, axis = stage.stores[0], len(stage.axes) - 1
+    if not isinstance(op, LoadOp) or op.buffer is not store.buffer or op not in stage.places:
+        return False
+    pairs = list(zip(stage.places[op], stage.places[store], strict=True))
+    same = all(a == b for a, b in pairs[:-1])
+    a, b = pairs[-1]
+    return same and b.is_axis(axis) and a.value is None and a.strides == b.strides and a.base == b.base + constant(-1)
+
+
+def emit_scan(kernel: Kernel, scan: Scan) -> None:
+    """The loops over rows, shared among threads, and each row."""
+    stage = scan.stage
+    rows = range(len(stage.axes) - 1)
+    if not rows:
+        _Row(kernel, scan, {}).emit()
+        return
+    with kernel.shared(stage.axes[0].extent, work_of(stage)) as part:
+        _loops(kernel, scan, list(rows), {}, part)
+
+
+def _loops(
+    kernel: Kernel,
+    scan: Scan,
+    axes: Sequence[int],
+    at: Mapping[int, SSAValue],
+    part: tuple[SSAValue, SSAValue] | None,
+) -> None:
+    if not axes:
+        _Row(kernel, scan, at).emit()
+        return
+    low, high = (None, kernel.code.dim(scan.stage.axes[axes[0]].extent)) if part is None else part
+    with kernel.code.loop(high, "row", lower=low) as index:
+        _loops(kernel, scan, axes[1:], {**at, axes[0]: index}, None)
+
+
+class _Row:
+    """The code of one row."""
+
+    def __init__(self, kernel: Kernel, scan: Scan, at: Mapping[int, SSAValue]):
+        self.kernel, self.code, self.scan, self.at = kernel, kernel.code, scan, at
+        self.axis = len(scan.stage.axes) - 1
+        self.lanes = kernel.target.lanes(8 * byte_size(scan.dtype))
+
+    @cached_property
+    def neutral(self) -> SSAValue:
+        """A vector of numbers that change nothing."""
+        kind = VectorType(self.scan.dtype, [self.lanes])
+        number = _NEUTRAL[type(self.scan.combine)]
+        return self.code.value(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [number])))
+
+    def emit(self) -> None:
+        """Whole vectors; what is left one by one."""
+        code, lanes = self.code, self.lanes
+        carry = code.value(AllocBufferOp(BufferType([lanes], self.scan.dtype, scope="local", align=64)), "carry")
+        zero = code.index(0)
+        code.store(self.neutral, carry, [zero])
+        length = code.dim(self.scan.stage.axes[self.axis].extent)
+        count = code.divide(length, lanes)
+        with code.loop(count, "v") as turn:
+            start = code.mul(turn, lanes)
+            body, sums = self._elements(start, Lanes(self.axis, lanes))
+            sums, before = self._within(sums), code.load(carry, [zero], lanes)
+            self._store(body, self._combined(before, sums))
+            last = shuffle(code, (sums, sums), [lanes - 1] * lanes)
+            code.store(self._combined(before, last), carry, [zero])
+        with code.loop(length, "e", lower=code.mul(count, lanes), vectorize=False) as place:
+            body, element = self._elements(place, None)
+            total = self._combined(code.load(carry, [zero]), element)
+            code.store(total, carry, [zero])
+            self._store(body, total)
+
+    def _elements(self, start: SSAValue, lanes: Lanes | None) -> tuple[Explicit, SSAValue]:
+        """What is added up, for a vector or one element."""
+        scan = self.scan
+        body = Explicit(self.kernel, scan.stage, {**self.at, self.axis: start}, lanes)
+        skipped = (scan.before, scan.combine, scan.branch)
+        inner = [op for op in scan.branch.then_body.block.ops if not isinstance(op, YieldOp)]
+        outer = [op for op in scan.stage.body if not isinstance(op, StoreOp)]
+        body.run([op for op in (*outer, *inner) if op in scan.stage.needed and op not in skipped])
+        return body, body.widened(body.value(scan.element))
+
+    def _within(self, sums: SSAValue) -> SSAValue:
+        """Each lane combined with all lanes before it."""
+        lanes, step = self.lanes, 1
+        while step < lanes:
+            order = [lane if lane < step else lanes + lane - step for lane in range(lanes)]
+            sums = self._combined(shuffle(self.code, (self.neutral, sums), order), sums)
+            step *= 2
+        return sums
+
+    def _combined(self, before: SSAValue, element: SSAValue) -> SSAValue:
+        op = self.scan.combine
+        copy = type(op).create(operands=(before, element), result_types=[element.type], properties=dict(op.properties))
+        return self.code.value(copy)
+
+    def _store(self, body: Explicit, value: SSAValue) -> None:
+        body.values[self.scan.stage.stores[0].value] = value
+        body.run(self.scan.stage.stores)

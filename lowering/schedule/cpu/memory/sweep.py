@@ -1,0 +1,228 @@
+"""One run over some axes for several stages at once: elements are computed and stored, or gathered in accumulators.
+
+The innermost loop goes along vectors; its last, incomplete vector is masked, or its elements are taken one by one where
+the machine cannot mask. Reductions keep several accumulators of a vector each, so that additions need not wait for each
+other; these are combined at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.ahead import Ahead
+from lowering.schedule.cpu.emit.body import Body, number_like
+from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
+from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
+from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap
+from lowering.schedule.cpu.memory.accumulators import Accumulators
+from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.structure.places import Place
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.ops.memory import StoreOp
+
+LEAST_DIVISOR, GREATEST_DIVISOR = 2.0**-126, 2.0**126
+"""Between these the reciprocal of an f32, and the product with it, loses at most the last bit."""
+
+
+@dataclass
+class Sweep:
+    """Stages that run over the same axes, each of which is a map or reduces along all of them."""
+
+    kernel: Kernel
+    stages: Sequence[Stage]
+    axes: Sequence[int]
+    reductions: Mapping[int, Reduction] = field(default_factory=dict[int, Reduction])
+    """By the number of the stage."""
+    ahead: Sequence[Ahead] = ()
+    """What is asked for on the way."""
+
+    def __post_init__(self) -> None:
+        self._asked: list[tuple[SSAValue, SSAValue]] = []
+        self.code = self.kernel.code
+        self.groups = group_axes(self.kernel, self.stages, self.axes)
+        self.lane = lane_group(self.kernel, self.stages, self.groups) if self.groups else None
+        splits = all(reduction.combine for reduction in self.reductions.values())
+        lanes = lane_count(self.kernel, self.stages, self.lane) if self.lane is not None and splits else 1
+        self.lanes = lanes if lanes > 1 else 1
+        light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
+        self.unroll = 4 if self.reductions and light and self.lanes > 1 else 1
+
+    @property
+    def outermost(self) -> Group | None:
+        """The group whose loop is around all others."""
+        others = [group for group in self.groups if group is not self.lane]
+        return others[0] if others else self.lane
+
+    def emit(self, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None = None) -> Accumulators | None:
+        """The loops, for given values of the axes around; `part` is the range of the outermost group."""
+        accumulators = self.accumulators(at) if self.reductions else None
+        if accumulators is not None:
+            accumulators.start()
+        self._loops([group for group in self.groups if group is not self.lane], dict(at), part, accumulators)
+        return accumulators
+
+    def accumulators(self, at: Mapping[int, SSAValue]) -> Accumulators:
+        """Room for the results of all reductions, for given values of the axes around."""
+        return Accumulators(self.kernel, self.stages, self.reductions, self.lanes * self.unroll, at)
+
+    def _loops(
+        self,
+        groups: Sequence[Group],
+        at: dict[int, SSAValue],
+        part: tuple[SSAValue, SSAValue] | None,
+        accumulators: Accumulators | None,
+    ) -> None:
+        if not groups:
+            self._innermost(at, part, accumulators)
+            return
+        low, high = (None, self.code.dim(groups[0].extent)) if part is None else part
+        with self.code.loop(high, self._name(groups[0]), lower=low) as index:
+            self._loops(groups[1:], {**at, groups[0].last: index}, None, accumulators)
+
+    def _name(self, group: Group) -> str:
+        return self.stages[0].axes[group.last].value.name_hint or "i"
+
+    def _innermost(
+        self,
+        at: Mapping[int, SSAValue],
+        part: tuple[SSAValue, SSAValue] | None,
+        accumulators: Accumulators | None,
+    ) -> None:
+        axis = None if self.lane is None else self.lane.last
+        row = max(at, default=0)
+        self._asked = [each.start(self.kernel, at, row) for each in self.ahead]
+        written = {store.buffer for stage in self.stages for store in stage.stores}
+        bodies = [Body(self.kernel, stage, at, axis) for stage in self.stages]
+        for body in bodies:
+            body.hoist(body.stage.body, written)
+        with self._reciprocals(bodies) as variants:
+            for _ in variants:
+                self._along(bodies, part, accumulators)
+
+    @contextmanager
+    def _reciprocals(self, bodies: Sequence[Body]) -> Generator[Generator[None]]:
+        """Twice what follows if divisors of the row might have no reciprocal: with products, and with divisions."""
+        unsafe = [value for body in bodies for value in body.unsafe_divisors]
+
+        def variants() -> Generator[None]:
+            if not unsafe:
+                yield
+                return
+            with self.code.when(self._are_normal(unsafe)) as branch:
+                yield
+            for body in bodies:
+                body.multiply = False
+            with self.code.otherwise(branch):
+                yield
+
+        yield variants()
+
+    def _are_normal(self, divisors: Sequence[SSAValue]) -> SSAValue:
+        code, result = self.code, None
+        for value in divisors:
+            low, high = (
+                code.value(arith.ConstantOp(number_like(end, value))) for end in (LEAST_DIVISOR, GREATEST_DIVISOR)
+            )
+            # A divisor that comes of a sum of positive numbers; any other is divided by.
+            for test in (arith.CmpfOp(value, low, "oge"), arith.CmpfOp(value, high, "ole")):
+                one = code.value(test)
+                result = one if result is None else code.value(arith.AndIOp(result, one))
+        assert result is not None
+        return result
+
+    # Along the vectors.
+
+    def _along(
+        self,
+        bodies: Sequence[Body],
+        part: tuple[SSAValue, SSAValue] | None,
+        accumulators: Accumulators | None,
+    ) -> None:
+        code = self.code
+        sums = [] if accumulators is None else accumulators.all
+        if self.lane is None:
+            self._step(bodies, None, [])
+            return
+        low, high = (None, code.dim(self.lane.extent)) if part is None else part
+        length = high if low is None else code.sub(high, low)
+        done: SSAValue = code.index(0)
+        for unroll in (self.unroll, 1) if self.unroll > 1 else (1,):
+            done = self._turns(bodies, low, length, done, unroll, sums)
+        self._rest(bodies, low, high, length, done, sums)
+
+    def _turns(
+        self,
+        bodies: Sequence[Body],
+        low: SSAValue | None,
+        length: SSAValue,
+        done: SSAValue,
+        unroll: int,
+        sums: Sequence[SSAValue],
+    ) -> SSAValue:
+        """Full turns from `done` on; gives where they end."""
+        code, known, step = self.code, constant_of(length), self.lanes * unroll
+        if step == 1 or (known is not None and known // step * step <= (constant_of(done) or 0)):
+            return done
+        end = code.index(known // step * step) if known is not None else code.mul(code.divide(length, step), step)
+        first = None if constant_of(done) == 0 else code.divide(done, step)
+        with code.loop(code.divide(end, step), "v", lower=first) as turn:
+            start = code.mul(turn, step)
+            start = start if low is None else code.add(low, start)
+            for memory, place in self._asked:
+                code.prefetch(memory, [code.add(place, start)], 1)
+            vector_turn(self.kernel, start, step, None, sums, partial(self._step, bodies))
+        return end
+
+    def _rest(
+        self,
+        bodies: Sequence[Body],
+        low: SSAValue | None,
+        high: SSAValue,
+        length: SSAValue,
+        done: SSAValue,
+        sums: Sequence[SSAValue],
+    ) -> None:
+        """What is left for less than a vector."""
+        code, known = self.code, constant_of(length)
+        if known is not None and known == constant_of(done):
+            return
+        start = done if low is None else code.add(low, done)
+        if self.lanes == 1 or (not masks_are_cheap(self.kernel, self.stages) and not sums):
+            with code.loop(high, "e", lower=start, vectorize=False) as index:
+                vector_turn(self.kernel, index, 1, None, sums, partial(self._step, bodies))
+            return
+        left = code.sub(length, done)
+        with code.when(code.compare("sgt", left, 0)):
+            vector_turn(self.kernel, start, self.lanes, left, sums, partial(self._step, bodies))
+
+    def _step(self, bodies: Sequence[Body], index: SSAValue | None, sums: Sequence[SSAValue]) -> list[SSAValue]:
+        """All stages at one place; later ones get what earlier ones have just computed."""
+        forwarded: dict[tuple[SSAValue, Place], SSAValue] = {}
+        old, new = iter(sums), list[SSAValue]()
+        for position, body in enumerate(bodies):
+            here = body if index is None else body.at_index(index)
+            here.forwarded = forwarded
+            reduction = self.reductions.get(position)
+            if reduction is None:
+                here.run(body.stage.body)
+                continue
+            here.values |= {load.result: next(old) for load in reduction.accumulators}
+            here.run([op for op in body.stage.body if not isinstance(op, StoreOp)])
+            new += [here.value(store.value) for store in reduction.stores]
+        return new
+
+
+def constant_of(value: SSAValue) -> int | None:
+    """The number that an index is, if it is a constant."""
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None

@@ -1,0 +1,161 @@
+"""Maps between memory orders: square tiles are transposed in registers, so that both sides are whole cache lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.body import Body
+from lowering.schedule.cpu.emit.groups import Group, group_axes
+from lowering.schedule.cpu.emit.kernel import Kernel, work_of
+from lowering.schedule.cpu.emit.transpose import transposed
+from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.structure.places import Place
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp
+from tir_dialect.types import BufferType
+
+MOST_LANES, MOST_OPS = 16, 8
+TILES_AT_ONCE = 8
+"""So many tiles beside each other: the processor still has their pages at hand when it comes to the tiles below."""
+
+
+@dataclass(frozen=True)
+class Transposition:
+    """A map whose stores are contiguous along one group of axes and some of whose loads are along another."""
+
+    stage: Stage
+    others: tuple[Group, ...]
+    stored: Group
+    loaded: Group
+    lanes: int
+    turned: tuple[LoadOp, ...]
+    """The loads that are contiguous along `loaded`."""
+
+
+def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
+    """The transposition that a map is; `None` if it is none, or takes more than a few ops for each element."""
+    if len(stage.stores) != 1 or len(stage.needed) > MOST_OPS or any(isinstance(op, IfOp) for op in stage.needed):
+        return None
+    groups = group_axes(kernel, [stage], range(len(stage.axes)))
+    store = kernel.place(stage, stage.stores[0])
+    stored = next((group for group in groups if store.strides[group.last].constant_value == 1), None)
+    if stored is None or any(kernel.place(stage, op).computed for op in stage.places):
+        return None
+    loads = {load: kernel.place(stage, load) for load in stage.loads}
+    turned = {load: place for load, place in loads.items() if _is_far(place, stored)}
+    loaded = next((group for group in groups if group is not stored and _contiguous(turned.values(), group)), None)
+    sizes = {byte_size(load.buffer_type.dtype) for load in (*loads, stage.stores[0])}
+    if not turned or loaded is None or len(sizes) != 1 or not {stored.last, loaded.last}.isdisjoint(stage.pinned):
+        return None
+    lanes = min(kernel.target.lanes(8 * sizes.pop()), MOST_LANES)
+    others = tuple(group for group in groups if group not in (stored, loaded))
+    return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(turned))
+
+
+def _is_far(place: Place, group: Group) -> bool:
+    stride = place.strides[group.last]
+    return bool(stride.terms) and stride.constant_value != 1
+
+
+def _contiguous(places: Iterable[Place], group: Group) -> bool:
+    return all(place.strides[group.last].constant_value == 1 for place in places)
+
+
+def emit_transposition(kernel: Kernel, what: Transposition) -> None:
+    """The loops over tiles, and over what is left at the edges."""
+    first = what.others[0] if what.others else what.loaded
+    with kernel.shared(first.extent, work_of(what.stage), 1 if what.others else what.lanes) as part:
+        _loops(kernel, what, list(what.others), {}, part)
+
+
+def _loops(
+    kernel: Kernel,
+    what: Transposition,
+    groups: Sequence[Group],
+    at: Mapping[int, SSAValue],
+    part: tuple[SSAValue, SSAValue] | None,
+) -> None:
+    if not groups:
+        _Tiles(kernel, what, at, part).emit()
+        return
+    low, high = (None, kernel.code.dim(groups[0].extent)) if part is None else part
+    with kernel.code.loop(high, "o", lower=low) as index:
+        _loops(kernel, what, groups[1:], {**at, groups[0].last: index}, None)
+
+
+class _Tiles:
+    """The tiles of two groups of axes, for given values of the others."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        what: Transposition,
+        at: Mapping[int, SSAValue],
+        part: tuple[SSAValue, SSAValue] | None,
+    ):
+        self.kernel, self.code, self.what, self.at = kernel, kernel.code, what, at
+        self.low, self.high = (self.code.index(0), self.code.dim(what.loaded.extent)) if part is None else part
+        self.width = self.code.dim(what.stored.extent)
+
+    def emit(self) -> None:
+        """Whole tiles, then the rest of each side."""
+        code, lanes = self.code, self.what.lanes
+        length = code.sub(self.high, self.low)
+        blocks = code.divide(length, lanes)
+        columns = code.divide(self.width, lanes)
+        panels = code.divide(code.add(columns, TILES_AT_ONCE - 1), TILES_AT_ONCE)
+        with code.loop(panels, "panel") as panel:
+            first = code.mul(panel, TILES_AT_ONCE)
+            last = code.minimum(columns, code.add(first, TILES_AT_ONCE))
+            with code.loop(blocks, "block") as block:
+                start = code.add(self.low, code.mul(block, lanes))
+                with code.loop(last, "tile", lower=first) as tile:
+                    self._tile(start, code.mul(tile, lanes))
+        end = code.add(self.low, code.mul(blocks, lanes))
+        self._edge(self.low, end, code.mul(columns, lanes))
+        self._edge(end, self.high, code.index(0))
+
+    def _tile(self, start: SSAValue, column: SSAValue) -> None:
+        code, what = self.code, self.what
+        at = {**self.at, what.loaded.last: start}
+        tiles = {load: self._turned(load, at, column) for load in what.turned}
+        for number in range(what.lanes):
+            here = {**at, what.loaded.last: code.add(start, number)}
+            shared = Body(self.kernel, what.stage, here, what.stored.last)
+            shared.hoist(what.stage.body, {store.buffer for store in what.stage.stores})
+
+            def step(
+                index: SSAValue, old: Sequence[SSAValue], shared: Body = shared, number: int = number
+            ) -> list[SSAValue]:
+                body, lane = shared.at_index(index), code.sub(index, column)
+                for load, tile in tiles.items():
+                    body.values[load.result] = code.load(tile, [code.add(lane, number * what.lanes)])
+                body.run(what.stage.body)
+                return []
+
+            vector_turn(self.kernel, column, what.lanes, None, [], step)
+
+    def _turned(self, load: LoadOp, at: Mapping[int, SSAValue], column: SSAValue) -> SSAValue:
+        """A tile of what is loaded, with lanes along the stores, in a buffer that LLVM keeps in registers."""
+        code, what = self.code, self.what
+        rows: list[SSAValue] = []
+        for number in range(what.lanes):
+            body = Body(self.kernel, what.stage, {**at, what.stored.last: code.add(column, number)})
+            rows.append(code.load(self.kernel.memory(load), [body.index(load)], what.lanes))
+        kind = BufferType([what.lanes * what.lanes], load.buffer_type.dtype, scope="local", align=64)
+        tile = code.value(AllocBufferOp(kind), "tile")
+        for number, row in enumerate(transposed(code, rows)):
+            code.store(row, tile, [code.index(number * what.lanes)])
+        return tile
+
+    def _edge(self, low: SSAValue, high: SSAValue, first: SSAValue) -> None:
+        """Elements one by one."""
+        code, what = self.code, self.what
+        with code.loop(high, "i", lower=low) as row, code.loop(self.width, "j", lower=first, vectorize=False) as column:
+            at = {**self.at, what.loaded.last: row, what.stored.last: column}
+            Body(self.kernel, what.stage, at).run(what.stage.body)

@@ -1,0 +1,136 @@
+"""Columns packed for the micro-kernel: a panel as wide as a tile, which stays in the first-level cache."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.transpose import is_power_of_two, transposed
+from lowering.schedule.cpu.products.product import Product, Spot
+
+
+def has_lines(product: Product) -> bool:
+    """Whether columns are lines of windows: evenly spaced along the last axis, but not from line to line."""
+    what = product.what
+    neighbours = any(product.is_contiguous(what.columns, axes) for axes in (what.column, what.reduced))
+    return not neighbours and len(what.column) > 1 and what.columns.is_linear
+
+
+class ColumnPanel:
+    """One panel `[depth, width]` of whole blocks of lanes; columns past the end hold anything.
+
+    Where neighbouring columns are neighbours in memory, vectors are copied; where they are along the sums, blocks are
+    transposed in registers; windows of a picture are copied in runs that end where a line of the output ends.
+    """
+
+    def __init__(self, product: Product, buffer: SSAValue, offsets: SSAValue | None = None):
+        """A panel in a buffer; `offsets` say how far the elements of a sum are apart, if that is the same for all."""
+        self.product = product
+        self.code = product.code
+        self.tiles = product.tiles
+        self.buffer = buffer
+        self.offsets = offsets
+
+    def vector(self, depth: SSAValue, number: int) -> SSAValue:
+        """A packed vector."""
+        return self.code.load(self.buffer, [depth, self.code.index(number * self.tiles.lanes)], self.tiles.lanes)
+
+    def pack(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        """Packs the columns from `left` on, from `start` along the sums."""
+        what = self.product.what
+        if self.product.is_contiguous(what.columns, what.column):
+            self._copy(spot, left, start, length)
+        elif self.product.is_contiguous(what.columns, what.reduced) and is_power_of_two(self.tiles.lanes):
+            self._transpose(spot, left, start, length)
+        elif has_lines(self.product):
+            self._runs(spot, left, start, length)
+        else:
+            self._elements(spot, left, start, length)
+
+    def _copy(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        code, what, lanes = self.code, self.product.what, self.tiles.lanes
+        places = [code.add(left, v * lanes) for v in range(self.tiles.vectors)]
+        counts = [code.sub(code.dim(self.product.n), place) for place in places]
+
+        def emit(masked: bool) -> None:
+            with code.loop(length, "r") as r:
+                here = {**spot, what.reduced: code.add(start, r)}
+                for v, (place, on) in enumerate(zip(places, counts, strict=True)):
+                    at = {**here, what.column: place}
+                    part = self.product.vector(what.columns, at, what.column, on if masked else None)
+                    code.store(part, self.buffer, [r, code.index(v * lanes)])
+
+        self.product.masked(counts[0], self.tiles.width, emit)
+
+    def _elements(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        code, what = self.code, self.product.what
+        last = code.sub(code.dim(self.product.n), 1)
+        with code.loop(code.index(self.tiles.width), "j") as j:
+            here = {**spot, what.column: code.minimum(code.add(left, j), last)}
+            with code.loop(length, "r") as r:
+                value = self.product.element(what.columns, {**here, what.reduced: code.add(start, r)})
+                code.store(value, self.buffer, [r, j])
+
+    # Columns that lie along the sums.
+
+    def _transpose(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        code, lanes = self.code, self.tiles.lanes
+        last = code.sub(code.dim(self.product.n), 1)
+        with (
+            code.loop(code.index(self.tiles.vectors), "v") as v,
+            code.loop(code.divide(code.add(length, lanes - 1), lanes), "block") as block,
+        ):
+            place, r = code.mul(v, lanes), code.mul(block, lanes)
+            on = code.sub(length, r)
+            what = self.product.what
+            here = {**spot, what.reduced: code.add(start, r)}
+            columns = [code.minimum(code.add(code.add(left, place), j), last) for j in range(lanes)]
+            parts = [
+                self.product.vector(what.columns, {**here, what.column: column}, what.reduced, on) for column in columns
+            ]
+            for i, part in enumerate(transposed(code, parts)):
+                code.store(part, self.buffer, [code.add(r, i), place])
+
+    # Windows.
+
+    def _runs(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        """The columns line by line: along a line, the last column axis, they are evenly spaced."""
+        code, what = self.code, self.product.what
+        *before, axis = what.column
+        line = code.dim(what.stage.extents[axis])
+        end = code.minimum(code.add(left, self.tiles.width), code.dim(self.product.n))
+        first, after = code.divide(left, line), code.divide(code.add(end, code.sub(line, 1)), line)
+        with code.loop(after, "line", lower=first) as number:
+            begin = code.mul(number, line)
+            low = code.maximum(left, begin)
+            high = code.minimum(end, code.add(begin, line))
+            here = {**spot, tuple(before): number}
+            self._run(here, axis, code.sub(low, begin), code.sub(low, left), code.sub(high, low), start, length)
+
+    def _run(
+        self,
+        place: Spot,
+        axis: int,
+        source: SSAValue,
+        target: SSAValue,
+        count: SSAValue,
+        start: SSAValue,
+        length: SSAValue,
+    ) -> None:
+        """So many columns of a line from `source` on, to the columns of the panel from `target` on."""
+        code, lanes, what = self.code, self.tiles.lanes, self.product.what
+        with code.loop(code.divide(code.add(count, lanes - 1), lanes), "v") as v:
+            done = code.mul(v, lanes)
+            on = code.sub(count, done)
+            here = {**place, (axis,): code.add(source, done)}
+            with code.loop(length, "r") as r:
+                step = self._steps(r)
+                along = {what.reduced: code.add(start, r)} if step is None else {}
+                part = self.product.vector(what.columns, {**here, **along}, (axis,), on, step)
+                code.store(part, self.buffer, [r, code.add(target, done)], code.leading(on, lanes))
+
+    def _steps(self, r: SSAValue) -> SSAValue | None:
+        if self.offsets is None:
+            return None
+        return self.code.value(arith.IndexCastOp(self.code.load(self.offsets, [r]), IndexType()))

@@ -1,0 +1,109 @@
+"""From a tile of sums to the output: what earlier turns left is added, what follows is computed, then it is stored."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import VectorType, i32
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
+from lowering.schedule.cpu.emit.transpose import element_of
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.structure.contraction import is_chain
+from lowering.schedule.cpu.structure.epilogue import Step
+
+
+class Finish:
+    """Puts vectors of sums into the output, for one turn along the sums.
+
+    `first` and `last` say whether it is the first and the last turn; `None` where there is only one.
+    """
+
+    def __init__(self, product: Product, first: SSAValue | None, last: SSAValue | None):
+        self.product = product
+        self.code = product.code
+        self.first = first
+        self.last = last
+
+    def store(self, sums: SSAValue, spot: Spot, count: SSAValue) -> None:
+        """A vector of sums; `count` lanes or more are on."""
+        lanes = self.product.tiles.lanes
+        self.product.masked(count, lanes, lambda masked: self.store_lanes(sums, spot, count if masked else None))
+
+    def ask(self, spot: Spot) -> None:
+        """Asks for the sums at a place that earlier turns left, where rows are evenly spaced."""
+        what, sums = self.product.what, self.product.kernel.flat.get(self.product.what.store.buffer)
+        if sums is not None and is_chain([what.output], what.stage.extents, what.row):
+            self.code.prefetch(sums, [self._index(spot)], 2)
+
+    def store_lanes(self, sums: SSAValue, spot: Spot, on: SSAValue | None) -> None:
+        """All lanes of a vector of sums, or those that are on."""
+        code, value = self.code, self._as_output(sums)
+        if self.first is not None:
+            value = self._added(value, self._earlier(spot, on))
+        if not self.product.epilogue.steps:
+            self._keep(value, spot, on)
+        elif self.last is None:
+            self._follow(value, spot, on)
+        else:
+            with code.when(self.last) as branch:
+                self._follow(value, spot, on)
+            with code.otherwise(branch):
+                self._keep(value, spot, on)
+
+    def _as_output(self, value: SSAValue) -> SSAValue:
+        if not self.product.what.is_integer or element_of(value) == i32:
+            return value
+        kind = VectorType(i32, [self.product.tiles.lanes])
+        return self.code.value(arith.FPToSIOp.create(operands=[value], result_types=[kind]))
+
+    def _added(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        return self.code.value(arith.AddiOp(a, b) if self.product.what.is_integer else arith.AddfOp(a, b))
+
+    def _index(self, spot: Spot) -> SSAValue:
+        """Where the output of a place is."""
+        return self.product.offset(self.product.what.output, spot)
+
+    def _earlier(self, spot: Spot, on: SSAValue | None) -> SSAValue:
+        """What earlier turns left: zeros in the first one."""
+        code, lanes, index = self.code, self.product.tiles.lanes, self._index(spot)
+        assert self.first is not None  # there are turns
+        if on is None:
+            old = code.load(self.product.sums, [index], lanes)
+            zeros = code.value(arith.SubiOp(old, old)) if self.product.what.is_integer else self._zeros
+            return code.select(self.first, zeros, old)
+        some = code.leading(code.select(self.first, code.index(0), on), lanes)
+        return code.load(self.product.sums, [index], lanes, some)
+
+    @property
+    def _zeros(self) -> SSAValue:
+        return self.code.zeros(self.product.what.element, self.product.tiles.lanes)
+
+    def _keep(self, value: SSAValue, spot: Spot, on: SSAValue | None) -> None:
+        mask = None if on is None else self.code.leading(on, self.product.tiles.lanes)
+        self.code.store(value, self.product.sums, [self._index(spot)], mask)
+
+    def _follow(self, value: SSAValue, spot: Spot, on: SSAValue | None) -> None:
+        """The epilogue of a vector of complete sums."""
+        what, epilogue = self.product.what, self.product.epilogue
+        count = len(what.stage.axes)
+        at = self.product.at([step.place(op, count) for step, op in epilogue.accesses], (), spot)
+        produced = {what.store.buffer: value}
+        if what.store.buffer not in epilogue.unread:
+            self._keep(value, spot, on)
+        for step in epilogue.steps:
+            self._step(step, at, produced, on)
+
+    def _step(
+        self, step: Step, at: dict[int, SSAValue], produced: dict[SSAValue, SSAValue], on: SSAValue | None
+    ) -> None:
+        kernel, tiles, what = self.product.kernel, self.product.tiles, self.product.what
+        own = {axis: at[target] for axis, target in step.axes.items() if target in at}
+        axis = next(axis for axis, target in step.axes.items() if target == what.along[-1])
+        body = Explicit(kernel, step.stage, own, Lanes(axis, tiles.lanes, on))
+        for load in step.stage.loads:
+            if load.buffer in produced:
+                body.values[load.result] = produced[load.buffer]
+        body.run(step.stage.body)
+        for store in step.stage.stores:
+            produced[store.buffer] = body.widened(body.value(store.value))

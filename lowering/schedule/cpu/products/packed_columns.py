@@ -1,0 +1,147 @@
+"""All panels of columns that a turn along the sums packs, and how what comes next is asked for in advance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.products.column_panels import ColumnPanel, has_lines
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.tile import Element, emit_tile
+from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.ops.memory import LoadOp
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is done at once: a block of rows times a section of the columns, in one turn along the sums."""
+
+    section: SSAValue
+    block: SSAValue
+    top: SSAValue
+    """The first row."""
+    count: SSAValue
+    """How many rows there are."""
+    start: SSAValue
+    """Where the turn begins."""
+    length: SSAValue
+    """How long it is."""
+
+
+class PackedColumns:
+    """Panels `[number, depth, width]`."""
+
+    def __init__(self, product: Product, count: Dim, depth: Dim):
+        self.product = product
+        self.code = product.code
+        self.tiles = product.tiles
+        lanes = constant(self.tiles.lanes)
+        self.depth = ceildiv(depth, lanes) * lanes
+        self.buffer = self.code.alloc([count, self.depth, self.tiles.width], product.what.element, "packed_columns")
+        self.offsets: SSAValue | None = None
+
+    def prepare(self, start: SSAValue, length: SSAValue) -> None:
+        """Computes how far the elements of a sum are apart, where that is the same for all panels of a turn."""
+        what, code = self.product.what, self.code
+        if not has_lines(self.product) or len(what.columns.places) != 1:
+            return
+        self.offsets = code.alloc([self.depth], i64, "offsets")
+        with code.loop(length, "r") as r:
+            place = replace(what.columns.places[0], base=constant(0))
+            offset = self.product.offset(place, {what.reduced: code.add(start, r)})
+            code.store(code.value(arith.IndexCastOp(offset, i64)), self.offsets, [r])
+
+    def panel(self, number: SSAValue) -> ColumnPanel:
+        """One of the panels."""
+        buffer = self.code.part(self.buffer, number, [self.depth, self.tiles.width])
+        return ColumnPanel(self.product, buffer, self.offsets)
+
+
+class PackedPanel:
+    """One of the panels, while strips of rows use it.
+
+    Columns that lie side by side are packed while the first strip is multiplied with them, which hides how long they
+    take to come.
+    """
+
+    def __init__(self, columns: PackedColumns, number: SSAValue, spot: Spot, left: SSAValue, part: Part):
+        """Panel `number`, which the first block of rows packs; its first column is `left`."""
+        self.product = columns.product
+        self.code = columns.code
+        self.tiles = columns.tiles
+        self.spot, self.left, self.part = spot, left, part
+        self.panel = columns.panel(number)
+        if not self.is_packed_by_tile:
+            with self.code.when(self.code.compare("eq", part.block, 0)):
+                self.panel.pack(spot, left, part.start, part.length)
+
+    @property
+    def is_packed_by_tile(self) -> bool:
+        """Whether the first strip packs the panel: it has all rows of a tile, since few rows are not packed for."""
+        columns, kernel = self.product.what.columns, self.product.kernel
+        load = columns.value.owner
+        is_plain = isinstance(load, LoadOp) and load.buffer in kernel.flat
+        return is_plain and self.product.is_contiguous(columns, self.product.what.column)
+
+    def tile(self, length: SSAValue, height: int, element: Element, tile: SSAValue, strip: SSAValue) -> None:
+        """Sums of `height` rows into the buffer `tile`: of one vector each if there are no more columns."""
+        code, product = self.code, self.product
+        if height < self.tiles.rows or not self._may_be_narrow:
+            self._tile(product, length, height, element, tile)
+            return
+        left = code.sub(code.dim(product.n), self.left)
+        with code.when(code.compare("sle", left, self.tiles.lanes)) as branch:
+            self._tile(replace(product, tiles=replace(self.tiles, vectors=1)), length, height, element, tile)
+        with code.otherwise(branch):
+            self._tile(product, length, height, element, tile)
+
+    @property
+    def _may_be_narrow(self) -> bool:
+        """Whether one vector may hold the columns of the last panel."""
+        known = self.product.n.constant_value
+        return known is None or 0 < known % self.tiles.width <= self.tiles.lanes
+
+    def _tile(self, product: Product, length: SSAValue, height: int, element: Element, tile: SSAValue) -> None:
+        """Sums with as many vectors as the product's tiles have."""
+        code, tiles = self.code, product.tiles
+
+        def ask(r: SSAValue) -> None:
+            for v in range(tiles.vectors):
+                code.prefetch(self.panel.buffer, [code.add(r, NEAR), code.index(v * tiles.lanes)], 1)
+
+        steps = tiles.steps if height == tiles.rows else 1
+        emit_tile(product, (code.index(0), length), height, element, self.panel.vector, tile, ask, steps)
+
+    def packing_tile(self, height: int, element: Element, tile: SSAValue) -> None:
+        """The same, from columns that are not packed yet, which this does."""
+        code, product, what, tiles = self.code, self.product, self.product.what, self.tiles
+        places = [code.add(self.left, v * tiles.lanes) for v in range(tiles.vectors)]
+        counts = [code.sub(code.dim(product.n), place) for place in places]
+
+        def emit(masked: bool) -> None:
+            def vector(r: SSAValue, v: int) -> SSAValue:
+                place = {**self.spot, what.reduced: code.add(self.part.start, r), what.column: places[v]}
+                value = product.vector(what.columns, place, what.column, counts[v] if masked else None)
+                code.store(value, self.panel.buffer, [r, code.index(v * tiles.lanes)])
+                return value
+
+            emit_tile(product, (code.index(0), self.part.length), height, element, vector, tile, self._ask)
+
+        product.masked(counts[0], tiles.width, emit)
+
+    def _ask(self, r: SSAValue) -> None:
+        """Asks for the columns of a later step; the line of the first may be that of the last one before."""
+        code, product, what, tiles = self.code, self.product, self.product.what, self.tiles
+        (load,), (place,) = what.columns.loads, what.columns.places
+        later = {**self.spot, what.reduced: code.add(self.part.start, code.add(r, FAR))}
+        for v in range(tiles.vectors):
+            last = code.add(self.left, (v + 1) * tiles.lanes - 1)
+            code.prefetch(product.kernel.flat[load.buffer], [product.offset(place, {**later, what.column: last})], 2)
+
+
+NEAR, FAR = 24, 32
+"""Steps along the sums from the one that is made to the one that is asked for: from the second-level cache, and from
+further away."""

@@ -1,0 +1,124 @@
+"""Rows packed for the micro-kernel: strips as high as a tile, each small enough to be read from beginning to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.products.product import Product, Spot
+from tir_dialect.dims import Dim
+from tir_dialect.dtypes import byte_size
+
+LINE_BYTES = 64
+WAY_BYTES = 4096
+"""Elements so far apart share a set of the first-level cache, which has room for fewer than a tile has rows."""
+
+
+class RowPanels:
+    """Strips one after another, `[row, depth]`, or `[depth, row]` where neighbouring rows are neighbours in memory.
+
+    Rows of a known number, far enough from a power of two apart, are not packed at all: the micro-kernel finds their
+    elements side by side along the sums anyway. Otherwise whole vectors are copied. The rows of a strip are an odd
+    number of lines apart, so that the cache keeps them all, and each goes on in the next strip. A row past the last one
+    is the last one again.
+    """
+
+    def __init__(self, product: Product, room: int, step: Dim):
+        """Room for so many elements of each row of the tile, of which a strip takes `step`."""
+        self.product = product
+        self.code = product.code
+        self.tiles = product.tiles
+        self.step = step
+        what = product.what
+        by_depth = product.is_contiguous(what.rows, what.reduced)
+        self.direct = by_depth and self._is_well_spaced
+        self.transposed = not by_depth and product.is_contiguous(what.rows, what.row)
+        self.contiguous = by_depth or self.transposed
+        size = byte_size(what.element)
+        pitch = (-(-room * size // LINE_BYTES) | 1) * LINE_BYTES // size
+        wide = -(-self.tiles.rows // self.tiles.lanes) * self.tiles.lanes
+        shape = [room, wide] if self.transposed else [self.tiles.rows, pitch]
+        if not self.direct:
+            self.buffer = self.code.alloc(shape, what.element, "packed_rows")
+
+    @property
+    def _is_well_spaced(self) -> bool:
+        """Whether rows are as good where they are: so far apart that the cache keeps all those of a tile."""
+        what, rows = self.product.what, self.product.m.constant_value
+        step = what.rows.stride(what.row[-1]) if what.row else None
+        bytes_ = byte_size(what.element) * (step or 0)
+        return rows is not None and step is not None and bytes_ % WAY_BYTES != 0
+
+    def reader(
+        self, spot: Spot, strip: SSAValue, top: SSAValue, start: SSAValue
+    ) -> Callable[[int, SSAValue], SSAValue]:
+        """What gives an element of a strip whose first row is `top`, by its row and its place along the sums."""
+        code, what = self.code, self.product.what
+
+        def direct(row: int, depth: SSAValue) -> SSAValue:
+            place = {**spot, what.row: code.add(top, row), what.reduced: code.add(start, depth)}
+            return self.product.element(what.rows, place)
+
+        first = self._first(strip)
+
+        def packed(row: int, depth: SSAValue) -> SSAValue:
+            return code.load(self.buffer, self._place(code.index(row), code.add(first, depth)))
+
+        return direct if self.direct else packed
+
+    def _first(self, strip: SSAValue) -> SSAValue:
+        """Where a strip begins."""
+        return self.code.mul(strip, self.code.dim(self.step))
+
+    def _place(self, row: SSAValue, depth: SSAValue) -> list[SSAValue]:
+        return [depth, row] if self.transposed else [row, depth]
+
+    def pack(self, spot: Spot, strip: SSAValue, top: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        """Packs the strip whose first row is `top`, from `start` along the sums."""
+        what, code, first = self.product.what, self.code, self._first(strip)
+        if self.transposed:
+            with code.loop(length, "r") as r:
+                self._columns(spot, top, {what.reduced: code.add(start, r)}, code.add(first, r))
+            return
+        last = code.sub(code.dim(self.product.m), 1)
+        with code.loop(self._height(top), "i") as i:
+            row = code.minimum(code.add(top, i), last)
+            here = {**spot, what.row: row}
+            if self.contiguous:
+                self._row(here, i, first, start, length)
+            else:
+                with code.loop(length, "r") as r:
+                    value = self.product.element(what.rows, {**here, what.reduced: code.add(start, r)})
+                    code.store(value, self.buffer, [i, code.add(first, r)])
+
+    def _height(self, top: SSAValue) -> SSAValue:
+        """The rows of the tile that takes the rows from `top` on."""
+        code, (height, *smaller) = self.code, self.product.heights
+        left = code.sub(code.dim(self.product.m), top)
+        found = code.index(height)
+        for each in smaller:
+            found = code.select(code.compare("sle", left, each), code.index(each), found)
+        return found
+
+    def _row(self, here: Spot, i: SSAValue, first: SSAValue, start: SSAValue, length: SSAValue) -> None:
+        code, what, lanes = self.code, self.product.what, self.tiles.lanes
+
+        def copy(r: SSAValue, on: SSAValue | None) -> None:
+            part = self.product.vector(what.rows, {**here, what.reduced: code.add(start, r)}, what.reduced, on)
+            code.store(part, self.buffer, [i, code.add(first, r)])
+
+        whole = code.divide(length, lanes)
+        with code.loop(whole, "v") as v:
+            copy(code.mul(v, lanes), None)
+        done = code.mul(whole, lanes)
+        with code.when(code.compare("slt", done, length)):
+            copy(done, code.sub(length, done))
+
+    def _columns(self, spot: Spot, top: SSAValue, at: Spot, place: SSAValue) -> None:
+        code, what, lanes = self.code, self.product.what, self.tiles.lanes
+        m = code.dim(self.product.m)
+        for first in range(0, self.tiles.rows, lanes):
+            row = code.add(top, first)
+            part = self.product.vector(what.rows, {**spot, **at, what.row: row}, what.row, code.sub(m, row))
+            code.store(part, self.buffer, [place, code.index(first)])

@@ -1,0 +1,175 @@
+"""Products with few rows or few columns, which are read from where they are.
+
+A turn takes some steps along the sums for all columns: memory is read line by line, as it lies there, and the sums
+go through the first-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.tile import Element, emit_tile, store_rows
+from tir_dialect.dims import ceildiv, constant, floordiv, maximum, minimum
+
+MAX_ROWS = 16
+"""With more rows the packed columns are used often enough."""
+MAX_COLUMNS = 64
+"""With more columns the packed rows are."""
+DEPTH = 32
+"""Least steps along the sums in a turn: as many lines of memory are read side by side."""
+TURN = 8192
+"""Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them."""
+BLOCK = 256
+"""Rows of a block, which a thread takes; a multiple of all groups."""
+GROUPS = (8, 4, 1)
+"""Rows that share a vector of columns once it is loaded, if half of the registers hold their sums."""
+PRODUCTS_PER_TASK = 1 << 17
+"""Half a megabyte of columns: about what a core reads while another is woken."""
+
+
+def can_stream(product: Product) -> bool:
+    """Whether columns lie side by side in memory and there may be few rows or columns."""
+    columns = product.what.columns
+    beside = product.is_contiguous(columns, product.what.column) and columns.panels is None
+    return beside and is_small(product) is not False
+
+
+def is_small(product: Product) -> bool | None:
+    """Whether there are few rows or columns; `None` if that depends on the call.
+
+    Where only the number of rows is known there may be many columns, which are then expected.
+    """
+    rows, columns = product.m.constant_value, product.n.constant_value
+    if columns is not None and columns <= MAX_COLUMNS:
+        return True
+    return None if rows is None else rows <= MAX_ROWS
+
+
+def partial_sums(product: Product) -> bool:
+    """Whether sums may be made in several turns."""
+    return product.k.constant_value is None or product.k.constant_value > DEPTH
+
+
+class StreamedProduct:
+    """Emits the code of one contraction at a place of its batch axes."""
+
+    def __init__(self, product: Product):
+        self.product = product
+        self.code = product.code
+        self.tiles = product.tiles
+        depth = maximum(floordiv(constant(TURN), maximum(product.n, constant(1))), constant(DEPTH))
+        longest = product.what.longest
+        self.depth = depth if longest is None else minimum(depth, constant(longest))
+        self.turns = maximum(ceildiv(product.k, self.depth), constant(1))
+        registers = product.kernel.target.vector_registers // 2
+        self.groups = [height for height in GROUPS if height * self.tiles.vectors <= registers]
+
+    @property
+    def is_best(self) -> SSAValue | None:
+        """Whether there are few rows or columns; `None` if that is known."""
+        code, product = self.code, self.product
+        if is_small(product) is not None:
+            return None
+        few_rows = code.compare("sle", code.dim(product.m, "m"), MAX_ROWS)
+        if product.n.constant_value is not None:
+            return few_rows
+        return code.either(few_rows, code.compare("sle", code.dim(product.n, "n"), MAX_COLUMNS))
+
+    def emit(self, spot: Spot) -> None:
+        """The product at one place of the batch axes."""
+        code, product = self.code, self.product
+        panels = ceildiv(product.n, constant(self.tiles.width)) * product.rounds
+        blocks = maximum(ceildiv(product.m, constant(BLOCK)), constant(1))
+        tasks = minimum(blocks * panels, product.threads(PRODUCTS_PER_TASK))
+        with (
+            shared_units(code, blocks * panels, tasks, whole=True) as (lower, upper),
+            code.loop(code.dim(self.turns), "turn") as turn,
+        ):
+            start = code.mul(turn, code.dim(self.depth))
+            end = code.minimum(code.add(start, code.dim(self.depth)), code.dim(product.k, "k"))
+            finish = self._finish(turn)
+            with code.loop(upper, "unit", lower=lower) as unit:
+                block, panel = code.divide(unit, code.dim(panels)), code.remainder(unit, code.dim(panels))
+                here, left = product.panel_place(spot, panel)
+                self._groups(finish, here, left, (start, end), code.mul(block, BLOCK))
+
+    def _finish(self, turn: SSAValue) -> Finish:
+        code = self.code
+        if not partial_sums(self.product):
+            return Finish(self.product, None, None)
+        last = code.compare("eq", turn, code.sub(code.dim(self.turns), 1))
+        return Finish(self.product, code.compare("eq", turn, 0), last)
+
+    def _groups(
+        self, finish: Finish, spot: Spot, left: SSAValue, bounds: tuple[SSAValue, SSAValue], top: SSAValue
+    ) -> None:
+        """The rows of a block, in groups that share the columns once they are loaded."""
+        code = self.code
+        end = code.minimum(code.add(top, BLOCK), code.dim(self.product.m))
+        for height in self._heights():
+            after = code.add(top, code.mul(code.divide(code.sub(end, top), height), height))
+            self._group(finish, spot, left, bounds, height, top, after)
+            top = after
+
+    def _heights(self) -> list[int]:
+        """The groups that occur: where the number of rows is known, few do."""
+        known, found = self.product.m.constant_value, list[int]()
+        if known is None:
+            return self.groups
+        for height in self.groups:
+            if known >= height:
+                found.append(height)
+                known %= height
+        return found
+
+    def _group(
+        self,
+        finish: Finish,
+        spot: Spot,
+        left: SSAValue,
+        bounds: tuple[SSAValue, SSAValue],
+        height: int,
+        first: SSAValue,
+        end: SSAValue,
+    ) -> None:
+        code, product, what = self.code, self.product, self.product.what
+        tile = code.alloc([height, self.tiles.width], what.element, "tile")
+        places = [code.add(left, v * self.tiles.lanes) for v in range(self.tiles.vectors)]
+        counts = [code.sub(code.dim(product.n), place) for place in places]
+
+        def vector(r: SSAValue, v: int, masked: bool) -> SSAValue:
+            here = {**spot, what.reduced: r, what.column: places[v]}
+            return product.vector(what.columns, here, what.column, counts[v] if masked else None)
+
+        # One row does little but read, which is as fast without.
+        ask = partial(self._ask, spot, places) if height > 1 else None
+        with code.loop(code.divide(code.sub(end, first), height), "group") as group:
+            top = code.add(first, code.mul(group, height))
+            rows = [{**spot, what.row: code.add(top, i)} for i in range(height)]
+
+            def element(i: int, r: SSAValue) -> SSAValue:
+                return product.element(what.rows, {**rows[i], what.reduced: r})
+
+            def emit(masked: bool, element: Element = element) -> None:
+                emit_tile(
+                    product, bounds, height, element, lambda r, v: vector(r, v, masked), tile, ask, self.tiles.steps
+                )
+
+            product.masked(counts[0], self.tiles.width, emit)
+            store_rows(product, finish, tile, spot, (top, code.index(height)), left)
+
+    def _ask(self, spot: Spot, places: Sequence[SSAValue], r: SSAValue) -> None:
+        """Asks for a step of the next columns; the line of their first may be that of the last one here."""
+        code, product, what = self.code, self.product, self.product.what
+        for load, each in zip(what.columns.loads, what.columns.places, strict=True):
+            if load.buffer in product.kernel.flat:
+                for place in places:
+                    last = code.add(place, self.tiles.width + self.tiles.lanes - 1)
+                    index = product.offset(each, {**spot, what.reduced: r, what.column: last})
+                    code.prefetch(product.kernel.flat[load.buffer], [index], 1)

@@ -1,0 +1,145 @@
+"""The micro-kernel: a tile of sums in registers, and how it gets from there to the output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.product import Product, Spot
+
+Element = Callable[[int, SSAValue], SSAValue]
+"""Gives an element of the rows, by its row in the tile and its place along the sums."""
+
+
+Step = Callable[[SSAValue], None]
+
+CHAINS, MOST_PARTS = 16, 4
+"""So many sums are under way where that is easily done: eight keep the multipliers busy, more hide where one waits."""
+
+
+def emit_tile(
+    product: Product,
+    bounds: tuple[SSAValue, SSAValue],
+    height: int,
+    element: Element,
+    vector: Callable[[SSAValue, int], SSAValue],
+    tile: SSAValue,
+    ask: Step | None = None,
+    steps: int = 1,
+) -> None:
+    """Sums of `height` rows into the buffer `tile`.
+
+    `element(i, r)` gives an element of row `i`, `vector(r, v)` the columns that it is multiplied with. The sums are in
+    a buffer that LLVM keeps in registers: every access to it has constant indices. `ask(r)` asks in advance for what
+    comes next; a turn of the loop has so many `steps`.
+    """
+    sums = _Sums(product, height, 1)
+    with product.code.loop(bounds[1], "r", lower=bounds[0], unroll=steps) as r:
+        if ask is not None:
+            ask(r)
+        sums.add(0, r, element, vector)
+    sums.store(tile)
+
+
+def emit_panel_tile(
+    product: Product,
+    length: SSAValue,
+    height: int,
+    element: Element,
+    vector: Callable[[SSAValue, int], SSAValue],
+    tile: SSAValue,
+    ask: Step,
+) -> None:
+    """The same from 0 to `length` for columns that come from far, for which `ask(r)` asks in advance.
+
+    Low tiles are made in parts of the sums, side by side: so there are more sums under way, and memory is read at
+    several places, which is faster.
+    """
+    code = product.code
+    parts = min(MOST_PARTS, -(-CHAINS // (height * product.tiles.vectors)))
+    sums = _Sums(product, height, parts)
+    done = code.index(0)
+    if parts > 1:
+        steps = code.divide(length, parts)
+        with code.loop(steps, "step") as step:
+            for part in range(parts):
+                r = code.add(code.mul(steps, part), step) if part else step
+                ask(r)
+                sums.add(part, r, element, vector)
+        done = code.mul(steps, parts)
+    with code.loop(length, "r", lower=done) as r:
+        ask(r)
+        sums.add(0, r, element, vector)
+    sums.store(tile)
+
+
+class _Sums:
+    """The sums of a tile, in registers."""
+
+    def __init__(self, product: Product, height: int, parts: int):
+        self._code, self._tiles, dtype = product.code, product.tiles, product.what.element
+        code, lanes = self._code, self._tiles.lanes
+        self._buffer = code.alloc([parts * height, self._tiles.width], dtype, "sums", scope="local")
+        columns = range(0, self._tiles.width, lanes)
+        self._places = [
+            [[[code.index(part * height + i), code.index(j)] for j in columns] for i in range(height)]
+            for part in range(parts)
+        ]
+        zeros = code.zeros(dtype, lanes)
+        for place in (place for part in self._places for line in part for place in line):
+            code.store(zeros, self._buffer, place)
+
+    def add(self, part: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
+        """The products of one step along the sums."""
+        code, lanes = self._code, self._tiles.lanes
+        columns = [vector(r, v) for v in range(self._tiles.vectors)]
+        for i, line in enumerate(self._places[part]):
+            factor = code.splat(element(i, r), lanes)
+            for place, column in zip(line, columns, strict=True):
+                code.store(code.fma(factor, column, code.load(self._buffer, place, lanes)), self._buffer, place)
+
+    def store(self, tile: SSAValue) -> None:
+        """The sums of all parts, into memory."""
+        code, lanes = self._code, self._tiles.lanes
+        for i, line in enumerate(self._places[0]):
+            for v, place in enumerate(line):
+                values = [code.load(self._buffer, part[i][v], lanes) for part in self._places]
+                code.store(reduce(code.add_floats, values), tile, place)
+
+
+def store_tile(
+    product: Product, finish: Finish, tile: SSAValue, spot: Spot, top: SSAValue, left: SSAValue, ask: bool
+) -> None:
+    """The rows and columns of a tile that there are; `top` and `left` are the first.
+
+    If told so, it asks for the output of the tile below.
+    """
+    code, tiles = product.code, product.tiles
+    rows = code.minimum(code.sub(code.dim(product.m), top), tiles.rows)
+    store_rows(product, finish, tile, spot, (top, rows), left, tiles.rows if ask else 0)
+
+
+def store_rows(
+    product: Product,
+    finish: Finish,
+    tile: SSAValue,
+    spot: Spot,
+    rows: tuple[SSAValue, SSAValue],
+    left: SSAValue,
+    below: int = 0,
+) -> None:
+    """So many rows of a tile: `rows` are the first one and their number; asks for the output `below` each."""
+    code, tiles, what = product.code, product.tiles, product.what
+    n, (top, count) = code.dim(product.n), rows
+    with code.loop(count, "i") as i:
+        row = code.add(top, i)
+        here = {**spot, what.row: row}
+        for v in range(tiles.vectors):
+            place = code.add(left, v * tiles.lanes)
+            sums = code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes)
+            finish.store(sums, {**here, what.column: place}, code.sub(n, place))
+            if below:
+                finish.ask({**spot, what.row: code.add(row, below), what.column: code.add(place, tiles.lanes - 1)})

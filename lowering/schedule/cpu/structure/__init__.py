@@ -1,0 +1,1 @@
+"""What a kernel is: stages, places in memory, contractions."""

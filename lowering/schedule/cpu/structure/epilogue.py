@@ -1,0 +1,106 @@
+"""What follows a contraction element by element, and so is computed from a tile of sums before it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.ir import Operation, SSAValue
+
+from lowering.schedule.cpu.structure.contraction import Contraction, is_chain, place_of
+from lowering.schedule.cpu.structure.places import Place
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dims import constant
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.types import IteratorKind
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage of an epilogue: its axes are axes of the contraction."""
+
+    stage: Stage
+    axes: Mapping[int, int]
+    """The axis of the contraction for each of the stage, but those of extent 1."""
+
+    def place(self, op: LoadOp | StoreOp, count: int) -> Place:
+        """Where an access is, by the `count` axes of the contraction."""
+        own = place_of(self.stage, op)
+        strides = [constant(0)] * count
+        for axis, target in self.axes.items():
+            strides[target] = own.strides[axis]
+        return Place(own.base, tuple(strides), own.computed)
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """The stages that are computed with a contraction, in order."""
+
+    steps: tuple[Step, ...] = ()
+    unread: frozenset[SSAValue] = frozenset()
+    """Buffers that need no memory: each value is used where it is computed."""
+
+    @cached_property
+    def accesses(self) -> tuple[tuple[Step, LoadOp | StoreOp], ...]:
+        """All accesses."""
+        return tuple((step, op) for step in self.steps for op in step.stage.places)
+
+
+def find_epilogue(what: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> Epilogue:
+    """As many of the following stages as can be computed with a contraction; `own` are the buffers nobody else sees."""
+    produced: dict[SSAValue, Place] = {what.store.buffer: what.output}
+    steps: list[Step] = []
+    for stage in following:
+        step = _step(what, stage, produced)
+        if step is None:
+            break
+        steps.append(step)
+        produced |= {store.buffer: step.place(store, len(what.stage.axes)) for store in stage.stores}
+    later = {inner.buffer for stage in following[len(steps) :] for inner in stage.loads}
+    unread = own.intersection(produced) - later
+    return Epilogue(tuple(steps), unread if steps else frozenset())
+
+
+def _step(what: Contraction, stage: Stage, produced: Mapping[SSAValue, Place]) -> Step | None:
+    """A stage as a step; `None` if it is no function of the elements of its own place, or does not suit lanes."""
+    if any(axis.kind is not IteratorKind.SPATIAL for axis in stage.axes) or stage.pinned or not what.along:
+        return None
+    axes = _axes(what, stage, produced)
+    if axes is None or any(isinstance(op, IfOp) for op in stage.body) or not _has_plain_code(stage):
+        return None
+    step = Step(stage, axes)
+    count, extents = len(what.stage.axes), what.stage.extents
+    places = {op: step.place(op, count) for op in stage.places}
+    joined = all(produced[op.buffer] == each for op, each in places.items() if _is_read(op, produced))
+    suited = is_chain(places.values(), extents, what.along) and not any(each.computed for each in places.values())
+    written = all(op.buffer not in produced for op in places if isinstance(op, StoreOp))
+    return step if joined and suited and written else None
+
+
+def _is_read(op: Operation, produced: Mapping[SSAValue, Place]) -> bool:
+    return isinstance(op, LoadOp) and op.buffer in produced
+
+
+def _has_plain_code(stage: Stage) -> bool:
+    return all(not op.regions for op in stage.body)
+
+
+def _axes(what: Contraction, stage: Stage, produced: Mapping[SSAValue, Place]) -> dict[int, int] | None:
+    """The axes of the contraction for those of a stage: each moves what the stage reads in the same way."""
+    load = next((op for op in stage.loads if op.buffer in produced), None)
+    if load is None or place_of(stage, load).base.terms:
+        return None
+    own, target = place_of(stage, load), produced[load.buffer]
+    spatial = [axis for axis in (*what.batch, *what.row, *what.outer, *what.column)]
+    found: dict[int, int] = {}
+    for number, extent in enumerate(stage.extents):
+        if extent.constant_value == 1:
+            continue
+        same = [a for a in spatial if target.strides[a] is own.strides[number] and what.stage.extents[a] is extent]
+        same = [a for a in same if a not in found.values()]
+        if len(same) != 1:
+            return None
+        found[number] = same[0]
+    return found if len(found) == len(spatial) else None

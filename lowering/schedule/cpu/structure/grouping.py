@@ -1,0 +1,132 @@
+"""Axes of groups: where code uses an axis only as group and member, `i // 4` and `i mod 4`, it becomes two axes.
+
+So the channels of a grouped convolution are seen for what they are: the group moves both factors, the member one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.schedule.cpu.structure.panels import reads_panels
+from tir_dialect.analysis.dims import dim_of
+from tir_dialect.analysis.structure import loop_of
+from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.memory import LoadOp
+from tir_dialect.types import IteratorKind
+
+
+def split_groups(func: PrimFuncOp) -> bool:
+    """Splits the axes of groups of all reductions of a function; says whether there were any."""
+    changed = False
+    for block in [op for op in func.walk() if isinstance(op, BlockOp) and op.init is not None]:
+        found = next(_groups(block), None)
+        if found is not None:
+            _split(block, *found)
+            changed = True
+    return changed
+
+
+def _groups(block: BlockOp) -> Iterator[tuple[BlockArgument, ForOp, int]]:
+    """The iterators that are divided by a constant number, a divisor of their extent, and their loops."""
+    for iterator in block.iterators:
+        loop, extent = loop_of(iterator.binding), dim_of(iterator.extent)
+        if iterator.kind is not IteratorKind.SPATIAL or loop is None or extent is None:
+            continue
+        for use in iterator.value.uses:
+            size = _size(use.operation, iterator.value)
+            length = extent.constant_value
+            plain = loop.kind.data is LoopKind.SERIAL and loop.lower is None and not _is_of_panels(use.operation)
+            if size is not None and length is not None and 1 < size < length and length % size == 0 and plain:
+                yield iterator.value, loop, size
+
+
+def _size(op: Operation, value: SSAValue) -> int | None:
+    """The number by which an op divides a value."""
+    if not isinstance(op, arith.DivUIOp | arith.FloorDivSIOp) or op.lhs is not value:
+        return None
+    size = dim_of(op.rhs)
+    return None if size is None else size.constant_value
+
+
+def _is_of_panels(quotient: Operation) -> bool:
+    """Whether an op gives the panel that a column is in, and nothing else."""
+    loads = [use.operation for result in quotient.results for use in result.uses]
+    return all(isinstance(load, LoadOp) and reads_panels(load) for load in loads)
+
+
+def _split(block: BlockOp, value: BlockArgument, loop: ForOp, size: int) -> None:
+    length = dim_of(loop.upper)
+    assert length is not None  # as asked before
+    groups, members = (_constant(number, loop) for number in ((length.constant_value or 0) // size, size))
+    outer, inner = ForOp(groups), ForOp(members)
+    for new in (outer, inner):
+        new.location = loop.location
+    outer.induction_var.name_hint, inner.induction_var.name_hint = "group", "member"
+    outer.body.block.add_op(inner)
+    Rewriter.insert_op(outer, InsertPoint.before(loop))
+    for op in list(loop.body.block.ops):
+        op.detach()
+        inner.body.block.add_op(op)
+    _replace_block(block, value, (outer.induction_var, groups), (inner.induction_var, members), size)
+    Rewriter.erase_op(loop)
+
+
+def _constant(value: int, before: Operation) -> SSAValue:
+    op = arith.ConstantOp(IntegerAttr(value, IndexType()))
+    op.location = before.location
+    Rewriter.insert_op(op, InsertPoint.before(before))
+    return op.result
+
+
+Axis = tuple[SSAValue, SSAValue]
+
+
+def _replace_block(block: BlockOp, value: BlockArgument, group: Axis, member: Axis, size: int) -> None:
+    """The block with two iterators, each a loop's variable and its extent, for one."""
+    number = value.index
+    kinds = [(iterator.kind, iterator.binding, iterator.extent) for iterator in block.iterators]
+    kinds[number : number + 1] = [(IteratorKind.SPATIAL, *group), (IteratorKind.SPATIAL, *member)]
+    body = block.body.block
+    part = body.insert_arg(IndexType(), number + 1)
+    quotients = [use.operation for use in value.uses if _size(use.operation, value) == size]
+    remainders = [use.operation for use in value.uses if _is_remainder(use.operation, value, size)]
+    _replace_rest(body, value, part, size, frozenset((*quotients, *remainders)))
+    for ops, replacement in ((quotients, value), (remainders, part)):
+        for op in ops:
+            Rewriter.replace_op(op, [], [replacement])
+    region = block.detach_region(block.body)
+    new = BlockOp(block.block_name.data, kinds, region)
+    new.location = block.location
+    Rewriter.replace_op(block, new)
+
+
+def _is_remainder(op: Operation, value: SSAValue, size: int) -> bool:
+    if not isinstance(op, arith.RemUIOp) or op.lhs is not value:
+        return False
+    divisor = dim_of(op.rhs)
+    return divisor is not None and divisor.constant_value == size
+
+
+def _replace_rest(body: Block, group: SSAValue, member: SSAValue, size: int, known: frozenset[Operation]) -> None:
+    """Uses of the axis by other ops get `group * size + member`."""
+    init = body.first_op if isinstance(body.first_op, InitOp) else None
+    others = [use for use in group.uses if use.operation not in known]
+    inside = {id(op) for op in init.walk()} if init is not None else set[int]()
+    places = [(init.body.block, True)] if init is not None else []
+    for target, in_init in [*places, (body, False)]:
+        uses = [use for use in others if (id(use.operation) in inside) == in_init]
+        if uses:
+            anchor = InsertPoint.at_start(target) if in_init or init is None else InsertPoint.after(init)
+            factor = arith.ConstantOp(IntegerAttr(size, IndexType()))
+            product = arith.MuliOp(group, factor.result)
+            whole = arith.AddiOp(product.result, member)
+            Rewriter.insert_op([factor, product, whole], anchor)
+            for use in uses:
+                use.operation.operands[use.index] = whole.result

@@ -1,0 +1,1 @@
+"""Products of numbers that share a word, by the sums of products that machines have for them."""
