@@ -17,12 +17,12 @@ from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
-from lowering.schedule.cpu.attention import find_attention
-from lowering.schedule.cpu.code import Code
-from lowering.schedule.cpu.contraction import find_contraction
-from lowering.schedule.cpu.grouping import split_groups
-from lowering.schedule.cpu.kernel import Kernel
-from lowering.schedule.cpu.stages import find_program, find_stages
+from lowering.schedule.cpu.attention.rows import find_attention
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.structure.contraction import find_contraction
+from lowering.schedule.cpu.structure.grouping import split_groups
+from lowering.schedule.cpu.structure.stages import find_program, find_stages
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded

@@ -22,8 +22,8 @@ from lowering.codegen.kernels import Kernels, compile_prim_funcs, run_tir_passes
 from lowering.codegen.llvm_text import llvm_text
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
-from lowering.schedule.cpu.contraction import find_contraction
-from lowering.schedule.cpu.stages import find_program, find_stages
+from lowering.schedule.cpu.structure.contraction import find_contraction
+from lowering.schedule.cpu.structure.stages import find_program, find_stages
 from lowering.schedule.schedule_cpu import schedule
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
