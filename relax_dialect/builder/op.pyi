@@ -281,7 +281,7 @@ class nn:
     @staticmethod
     def avg_pool1d(
         x: Operand,
-        pool_size: Sequence[int],
+        pool_size: Sequence[DimLike],
         *,
         strides: Sequence[int] | None = ...,
         padding: Sequence[int] | None = ...,
@@ -294,7 +294,7 @@ class nn:
     @staticmethod
     def avg_pool2d(
         x: Operand,
-        pool_size: Sequence[int],
+        pool_size: Sequence[DimLike],
         *,
         strides: Sequence[int] | None = ...,
         padding: Sequence[int] | None = ...,
@@ -307,7 +307,7 @@ class nn:
     @staticmethod
     def avg_pool3d(
         x: Operand,
-        pool_size: Sequence[int],
+        pool_size: Sequence[DimLike],
         *,
         strides: Sequence[int] | None = ...,
         padding: Sequence[int] | None = ...,
@@ -516,7 +516,7 @@ class nn:
     @staticmethod
     def max_pool1d(
         x: Operand,
-        pool_size: Sequence[int],
+        pool_size: Sequence[DimLike],
         *,
         strides: Sequence[int] | None = ...,
         padding: Sequence[int] | None = ...,
@@ -529,7 +529,7 @@ class nn:
     @staticmethod
     def max_pool2d(
         x: Operand,
-        pool_size: Sequence[int],
+        pool_size: Sequence[DimLike],
         *,
         strides: Sequence[int] | None = ...,
         padding: Sequence[int] | None = ...,
@@ -542,7 +542,7 @@ class nn:
     @staticmethod
     def max_pool3d(
         x: Operand,
-        pool_size: Sequence[int],
+        pool_size: Sequence[DimLike],
         *,
         strides: Sequence[int] | None = ...,
         padding: Sequence[int] | None = ...,

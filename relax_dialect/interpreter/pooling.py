@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relax_dialect.interpreter.convolution import arranged
-from relax_dialect.interpreter.operators import DimValues, computes, computes_in, wide
+from relax_dialect.interpreter.operators import DimValues, computes_in, wide
 from relax_dialect.interpreter.runtime_values import Array
 from relax_dialect.ops.layouts import Layout
 from relax_dialect.ops.pooling import (
@@ -43,9 +43,9 @@ def _pooled(
     return arranged(result, Layout(letters), op.layouts[1].text)
 
 
-def _windows(op: WindowPoolOp, lengths: Sequence[int]) -> tuple[list[int], list[list[Array]]]:
-    """How many windows there are along each axis, and the places of each, also outside of the data."""
-    windows, sizes = op.windows, op.pool_size.get_values()
+def _windows(op: WindowPoolOp, sizes: Sequence[int], lengths: Sequence[int]) -> tuple[list[int], list[list[Array]]]:
+    """How many windows of these sizes there are along each axis, and the places of each, also outside of the data."""
+    windows = op.windows
     counts: list[int] = []
     places: list[list[Array]] = []
     for axis, length in enumerate(lengths):
@@ -66,17 +66,17 @@ def _inside(places: Sequence[Sequence[Array]], lengths: Sequence[int]) -> list[l
     return [[each[(each >= 0) & (each < length)] for each in axis] for axis, length in pairs]
 
 
-@computes(MaxPool1dOp, MaxPool2dOp, MaxPool3dOp)
-def max_pool(op: MaxPoolOp, x: Array) -> Array:
+@computes_in(MaxPool1dOp, MaxPool2dOp, MaxPool3dOp)
+def max_pool(dims: DimValues, op: MaxPoolOp, x: Array) -> Sequence[Array]:
     """The greatest element of each window; the least number there is for a window in the padding."""
     lengths = _lengths(op, x)
-    counts, places = _windows(op, lengths)
+    counts, places = _windows(op, [dims(size) for size in op.pool_size], lengths)
     least = -np.inf if np.issubdtype(wide(x).dtype, np.floating) else np.iinfo(x.dtype.type).min
 
     def combine(part: Array, window: Sequence[int]) -> Array:
         return np.max(wide(part), axis=tuple(range(2, 2 + op.RANK)), initial=least)
 
-    return _pooled(op, x, counts, _inside(places, lengths), combine)
+    return (_pooled(op, x, counts, _inside(places, lengths), combine),)
 
 
 def _mean(total: Array, count: int) -> Array:
@@ -91,11 +91,11 @@ def _sum(part: Array, rank: int) -> Array:
     return np.sum(w, axis=tuple(range(2, 2 + rank)), dtype=dtype)
 
 
-@computes(AvgPool1dOp, AvgPool2dOp, AvgPool3dOp)
-def avg_pool(op: AvgPoolOp, x: Array) -> Array:
+@computes_in(AvgPool1dOp, AvgPool2dOp, AvgPool3dOp)
+def avg_pool(dims: DimValues, op: AvgPoolOp, x: Array) -> Sequence[Array]:
     """The mean of each window."""
     lengths = _lengths(op, x)
-    counts, places = _windows(op, lengths)
+    counts, places = _windows(op, [dims(size) for size in op.pool_size], lengths)
     inside = _inside(places, lengths)
     counted = inside
     if op.count_include_pad is not None:
@@ -106,7 +106,7 @@ def avg_pool(op: AvgPoolOp, x: Array) -> Array:
         sizes = [counted[axis][at].size for axis, at in enumerate(window)]
         return _mean(_sum(part, op.RANK), int(np.prod(sizes, dtype=np.int64)))
 
-    return _pooled(op, x, counts, inside, combine)
+    return (_pooled(op, x, counts, inside, combine),)
 
 
 @computes_in(AdaptiveAvgPool1dOp, AdaptiveAvgPool2dOp, AdaptiveAvgPool3dOp)

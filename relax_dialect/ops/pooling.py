@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
-from relax_dialect.ops.fields import dims, flag, integers
+from relax_dialect.ops.fields import dims, flag
 from relax_dialect.ops.layouts import Layout, layout, require_layout
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
@@ -25,7 +25,7 @@ from relax_dialect.ops.windows import (
 )
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dims import Dim, DimLike, constant
+from tir_dialect.dims import Dim, DimLike
 
 
 class PoolBase(Operator, ABC):
@@ -67,6 +67,16 @@ class PoolBase(Operator, ABC):
         return (inference.tensor(0).with_shape(out.arrange({"N": batch, "C": channels, **spatial})),)
 
     @classmethod
+    def _sizes(cls, inference: Inference, name: str, what: str) -> tuple[Dim, ...]:
+        """The property `name`, sizes of `what` along each spatial dimension."""
+        sizes = inference.dims(name)
+        if len(sizes) != cls.RANK:
+            inference.fail(f"{name} expected {cls.RANK} dimensions, got {len(sizes)}")
+        for size in sizes:
+            inference.require_at_most(ONE, size, f"{what} size of at least 1")
+        return sizes
+
+    @classmethod
     def _lengths(cls, inference: Inference) -> tuple[Dim | None, ...]:
         """The spatial dimensions of the data."""
         data, _ = cls._layouts(inference)
@@ -74,7 +84,7 @@ class PoolBase(Operator, ABC):
 
 
 class WindowPoolOp(PoolBase, ABC):
-    """Windows that slide over the data: `%0 = relax.nn.max_pool2d %x pool_size = [3, 3] strides = [2, 2]`.
+    """Windows that slide over the data: `%0 = relax.nn.max_pool2d %x pool_size = [3, n] strides = [2, 2]`.
 
     With `ceil_mode` the last window may reach over the end of the padded data, but not start behind the data. What is
     absent is: strides and dilations of 1, no padding.
@@ -83,7 +93,7 @@ class WindowPoolOp(PoolBase, ABC):
     C2: the window fits into the padded data.
     """
 
-    pool_size = prop_def(DenseArrayBase.constr(i64))
+    pool_size = prop_def(ArrayAttr[DimAttr])
     strides = opt_prop_def(DenseArrayBase.constr(i64))
     padding = opt_prop_def(DenseArrayBase.constr(i64))
     dilation = opt_prop_def(DenseArrayBase.constr(i64))
@@ -93,7 +103,7 @@ class WindowPoolOp(PoolBase, ABC):
     def __init__(
         self,
         x: SSAValue | Operation,
-        pool_size: Sequence[int],
+        pool_size: Sequence[DimLike],
         *,
         strides: Sequence[int] | None = None,
         padding: Sequence[int] | None = None,
@@ -105,7 +115,7 @@ class WindowPoolOp(PoolBase, ABC):
     ):
         """One size, stride, padding or dilation counts for all dimensions."""
         properties = window_properties(self.RANK, strides, padding, dilation) | {
-            "pool_size": integers(spread(pool_size, self.RANK)),
+            "pool_size": dims(spread(pool_size, self.RANK)),
             "ceil_mode": flag(ceil_mode),
             "count_include_pad": flag(count_include_pad),
             "layout": None if layout is None else StringAttr(layout),
@@ -121,12 +131,9 @@ class WindowPoolOp(PoolBase, ABC):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        sizes, windows = inference.integers("pool_size"), require_windows(inference, cls.RANK)  # C1
-        if len(sizes) != cls.RANK or min(sizes) < 1:
-            inference.fail(f"expected {cls.RANK} window sizes of at least 1, got {list(sizes)}")  # C1
+        sizes, windows = cls._sizes(inference, "pool_size", "a window"), require_windows(inference, cls.RANK)  # C1
         extents: list[Dim | None] = []
-        for axis, length in enumerate(cls._lengths(inference)):
-            size = constant(sizes[axis])
+        for axis, (size, length) in enumerate(zip(sizes, cls._lengths(inference), strict=True)):
             if length is not None:
                 reach = windows.dilation[axis] * (size - 1) + 1
                 inference.require_at_most(reach, length + windows.padded(axis), "a window within the padded data")  # C2
@@ -221,12 +228,7 @@ class AdaptiveAvgPoolOp(PoolBase, ABC):
 
     @classmethod
     def infer(cls, inference: Inference) -> tuple[TensorType]:
-        sizes = inference.dims("output_size")
-        if len(sizes) != cls.RANK:
-            inference.fail(f"expected {cls.RANK} output sizes, got {len(sizes)}")  # C1
-        for size in sizes:
-            inference.require_at_most(ONE, size, "an output size of at least 1")  # C1
-        return cls._pooled(inference, sizes)
+        return cls._pooled(inference, cls._sizes(inference, "output_size", "an output"))  # C1
 
 
 @irdl_op_definition

@@ -67,6 +67,13 @@ PROGRAMS = Programs(
             for kind in ("max", "avg")
             for dtype in ("bf16", "f64", "i8", "i32")
         },
+        **{
+            f"{kind}_sized": (
+                "%x: !relax.tensor<[n, c, h], f32>",
+                f"relax.nn.{kind}_pool1d %x pool_size = [n + 1] strides = [2] padding = [1, 1] ceil_mode",
+            )
+            for kind in ("max", "avg")
+        },
         "last": (
             "%x: !relax.tensor<[n, h, w, c], f32>",
             'relax.nn.max_pool2d %x pool_size = [2, 2] layout = "NHWC" out_layout = "NCHW"',
@@ -153,6 +160,13 @@ def test_other_dtypes(kind: str, dtype: str):
     x = random(dtype, 2, 3, 9, low=-100, high=100)
     expected = _pool(CASES["line_padded"], x.astype(np.float64), kind)
     PROGRAMS.check(f"{kind}_{dtype}", [x], (np.trunc(expected) if dtype[0] == "i" else expected).astype(DTYPES[dtype]))
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_sizes_that_are_dimensions(kind: str):
+    x = random("f32", 2, 3, 8)
+    expected = _pool(Case((3,), (2,), (1, 1), (1,), ceil=True), wide(x), kind).astype(np.float32)
+    PROGRAMS.check(f"{kind}_sized", [x], expected, NEAR)
 
 
 def test_layouts_and_values_that_are_no_numbers():

@@ -6,7 +6,7 @@
 // CHECK-NEXT:      %0 = relax.nn.max_pool1d %x pool_size = [3]
 // CHECK-NEXT:      %1 = relax.nn.max_pool2d %y pool_size = [3, 3] strides = [2, 2] padding = [1, 1, 1, 1]
 // CHECK-NEXT:      %2 = relax.nn.max_pool2d %y pool_size = [2, 2] strides = [2, 2] ceil_mode
-// CHECK-NEXT:      %3 = relax.nn.max_pool3d %z pool_size = [2, 2, 2] dilation = [1, 2, 3]
+// CHECK-NEXT:      %3 = relax.nn.max_pool3d %z pool_size = [2, h, n + 1] dilation = [1, 2, 3]
 // CHECK-NEXT:      %4 = relax.nn.avg_pool1d %x pool_size = [3] padding = [1, 1] count_include_pad
 // CHECK-NEXT:      %5 = relax.nn.avg_pool2d %y pool_size = [2, 2] layout = "NCHW" out_layout = "NHWC"
 // CHECK-NEXT:      %6 = relax.nn.avg_pool3d %z pool_size = [1, 2, 3]
@@ -15,7 +15,7 @@
 // TYPES: "relax.nn.max_pool1d"{{.*}} -> !relax.tensor<[n, 3, 8], f32>
 // TYPES: "relax.nn.max_pool2d"{{.*}} -> !relax.tensor<[n, 3, 6, floordiv(h + 1, 2)], f32>
 // TYPES: "relax.nn.max_pool2d"{{.*}} -> !relax.tensor<[n, 3, 6, floordiv(h + 1, 2)], f32>
-// TYPES: "relax.nn.max_pool3d"{{.*}} -> !relax.tensor<[n, 3, 3, 3, 3], f32>
+// TYPES: "relax.nn.max_pool3d"{{.*}} -> !relax.tensor<[n, 3, 3, 7 - 2 * h, 6 - 3 * n], f32>
 // TYPES: "relax.nn.avg_pool1d"{{.*}} -> !relax.tensor<[n, 3, 10], f32>
 // TYPES: "relax.nn.avg_pool2d"{{.*}} -> !relax.tensor<[n, 10, h - 1, 3], f32>
 // TYPES: "relax.nn.avg_pool3d"{{.*}} -> !relax.tensor<[n, 3, 4, 4, 4], f32>
@@ -23,7 +23,7 @@ relax.func @windows[%n, %h](%x: !relax.tensor<[n, 3, 10], f32>, %y: !relax.tenso
   %0 = relax.nn.max_pool1d %x pool_size = [3]
   %1 = relax.nn.max_pool2d %y pool_size = [3, 3] strides = [2, 2] padding = [1, 1, 1, 1]
   %2 = relax.nn.max_pool2d %y pool_size = [2, 2] strides = [2, 2] ceil_mode
-  %3 = relax.nn.max_pool3d %z pool_size = [2, 2, 2] dilation = [1, 2, 3]
+  %3 = relax.nn.max_pool3d %z pool_size = [2, h, n + 1] dilation = [1, 2, 3]
   %4 = relax.nn.avg_pool1d %x pool_size = [3] padding = [1, 1] count_include_pad
   %5 = relax.nn.avg_pool2d %y pool_size = [2, 2] layout = "NCHW" out_layout = "NHWC"
   %6 = relax.nn.avg_pool3d %z pool_size = [1, 2, 3]

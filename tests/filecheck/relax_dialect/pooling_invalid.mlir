@@ -32,7 +32,7 @@ relax.func @nn_max_pool2d_c2[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>) -> !relax
 
 // -----
 
-// CHECK: 'relax.nn.max_pool2d' op expected 2 window sizes of at least 1, got [2, 0]
+// CHECK: 'relax.nn.max_pool2d' op expected a window size of at least 1, got 1 and 0
 relax.func @nn_max_pool2d_c1[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>) -> !relax.object {
   %0 = relax.nn.max_pool2d %x pool_size = [2, 0]
   relax.return %x
@@ -56,7 +56,7 @@ relax.func @nn_max_pool2d_c2[%n](%x: !relax.tensor<[n, 3, 8, 1], f32>) -> !relax
 
 // -----
 
-// CHECK: 'relax.nn.adaptive_avg_pool2d' op expected 2 output sizes, got 1
+// CHECK: 'relax.nn.adaptive_avg_pool2d' op output_size expected 2 dimensions, got 1
 relax.func @nn_adaptive_avg_pool2d_c1[%n](%x: !relax.tensor<[n, 3, 8, 8], f32>) -> !relax.object {
   %0 = relax.nn.adaptive_avg_pool2d %x output_size = [1]
   relax.return %x

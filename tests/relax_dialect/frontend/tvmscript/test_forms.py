@@ -215,7 +215,7 @@ def test_dimension_where_a_number_is_needed():
         @R.function
         def f(x: R.Tensor(("n", "c", "h", "w"), "float32"), s: R.Shape(("k",))):
             k = T.int64()
-            return R.nn.max_pool2d(x, pool_size=[k, k])
+            return R.nn.max_pool2d(x, pool_size=[k, 2], strides=[k, 1])
         """
     with pytest.raises(TVMScriptError, match="known when the text is read, got the dimension k"):
         module_of(text)
