@@ -12,7 +12,7 @@ from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.frontend.tvmscript.prim_func.function import PrimFunctionReader
 from relax_dialect.frontend.tvmscript.prim_func.inline import read_inline
 from relax_dialect.frontend.tvmscript.relax_func.function import RelaxFunctionReader
-from relax_dialect.frontend.tvmscript.relax_func.purity import impure_functions
+from relax_dialect.frontend.tvmscript.relax_func.purity import effects
 from relax_dialect.frontend.tvmscript.text.captured import captured_names
 from relax_dialect.frontend.tvmscript.text.declarations import declarations
 from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
@@ -197,10 +197,12 @@ class ModuleReader:
 
     def _read_functions(self, program: Program, builder: BlockBuilder) -> None:
         nodes = {name: each.node for name, each in self._contents.functions.items() if each.kind == "function"}
-        impure = impure_functions(self._aliases, nodes | self._contents.inlined, program.kernel_names())
+        found = effects(self._aliases, nodes | self._contents.inlined, program.kernel_names())
+        declared = {name for name, each in self._contents.functions.items() if "pure" in each.options}
+        program.writers = {*found.writers} - declared
         for name, node in nodes.items():
             options = self._contents.functions[name].options
-            pure = options.get("pure", name not in impure)
+            pure = options.get("pure", name not in found.impure)
             reader = RelaxFunctionReader(self._source, self._aliases, self._constants, builder, program, node)
             with program.findings.collected():
                 reader.prepare(pure=pure, private=options.get("private", False))

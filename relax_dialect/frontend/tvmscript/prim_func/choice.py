@@ -14,6 +14,7 @@ from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTION
 from relax_dialect.frontend.tvmscript.prim_func.values import Vector
 from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector, broadcast_value
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
+from relax_dialect.frontend.tvmscript.text.choices import choice, is_of_dimensions
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.te.coerce import is_index
 from tir_dialect.te.conversions import to_dtype
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 def if_then_else(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.if_then_else(condition, then, otherwise)`."""
+    if is_of_dimensions(reader, node) and (dim := choice(reader, node)) is not None:
+        return dim
     given = Arguments(reader.source, node, "T.if_then_else", "cond t f span", {}, ("dtype",))
     return choose(reader, node, *(given.require(name) for name in ("cond", "t", "f")))
 

@@ -26,7 +26,7 @@ from relax_dialect.frontend.tvmscript.text.scope import FunctionRef, ModuleRef, 
 from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe
 from relax_dialect.frontend.tvmscript.text.types import TypeReader
 from relax_dialect.ops.shapes import TupleOp
-from relax_dialect.ops.values import PrimOp
+from relax_dialect.ops.values import DTypeOp, PrimOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
@@ -263,6 +263,20 @@ class ExpressionReader(StaticReader):
             scalar: IntegerAttr | FloatAttr = op.value
             return scalar.value.data
         self.fail(node, f"expected what is known when the text is read, got a value of type {value.type}")
+
+    def dtype(self, node: ast.expr) -> Attribute:
+        """A dtype: its name, `T.float32`, that of a value, or a dtype value that is known when the text is read."""
+        if self.aliases.name_in("tir", node) is not None or (isinstance(node, ast.Name) and node.id not in self.scope):
+            return super().dtype(node)
+        value = self.value(node)
+        if not isinstance(value, Expr):
+            return value if isinstance(value, Attribute) else super().dtype(node)
+        op = value.value.owner
+        if not isinstance(op, DTypeOp):
+            self.fail(
+                node, "expected the name of a dtype: what a tensor has is part of the compiled program, no value of it"
+            )
+        return op.value
 
     def refine(self, node: ast.AST, value: Expr, info: StructInfo) -> Expr:
         """The value with a type that says at least `info`: itself if it does, else checked at run time."""

@@ -6,8 +6,6 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from xdsl.ir import Attribute
-
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.relax_func.vm_builtins import view
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
@@ -38,11 +36,6 @@ def _dims(reader: ExpressionReader, node: ast.expr) -> list[Dim]:
     return list(info.known_dims or ()) if isinstance(info, ShapeType) else []
 
 
-def _dtype(reader: ExpressionReader, node: ast.expr) -> Attribute:
-    value = reader.value(node)
-    return value if isinstance(value, Attribute) else reader.dtype(node)
-
-
 def _alloc_storage(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.memory.alloc_storage(R.shape([n]), device, scope, dtype)`: so many elements, or bytes without a dtype."""
     return _storage(reader, node, "size device storage_scope dtype ty_args")
@@ -58,7 +51,7 @@ def _storage(reader: ExpressionReader, node: ast.Call, parameters: str) -> objec
     given = Arguments(reader.source, node, "alloc_storage", parameters, names)
     size = product(_dims(reader, given.require("size")))
     if (dtype := given.get("dtype")) is not None:
-        size = size * byte_size(_dtype(reader, dtype))
+        size = size * byte_size(reader.dtype(dtype))
     return reader.emit(node, lambda: reader.builder.expr(reader.builder.insert(AllocStorageOp(size)).result))
 
 
@@ -67,7 +60,7 @@ def _storage_tensor(reader: ExpressionReader, node: ast.Call) -> object:
     given = Arguments(reader.source, node, "alloc_tensor", "storage offset shape dtype runtime_device_ind ty_args")
     storage, offset_node = reader.read(given.require("storage")), given.require("offset")
     offset = reader.dim(offset_node)
-    info = TensorType(_dims(reader, given.require("shape")), _dtype(reader, given.require("dtype")))
+    info = TensorType(_dims(reader, given.require("shape")), reader.dtype(given.require("dtype")))
     return reader.emit(
         node, lambda: reader.builder.expr(reader.builder.insert(StorageTensorOp(storage.value, offset, info)).result)
     )
@@ -77,7 +70,7 @@ def _alloc_tensor(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.builtin.alloc_tensor(R.shape([n]), dtype, device)`."""
     names = "shape dtype runtime_device_index storage_scope ty_args"
     given = Arguments(reader.source, node, "alloc_tensor", names)
-    info = TensorType(_dims(reader, given.require("shape")), _dtype(reader, given.require("dtype")))
+    info = TensorType(_dims(reader, given.require("shape")), reader.dtype(given.require("dtype")))
     return reader.emit(node, lambda: reader.builder.expr(reader.builder.insert(AllocTensorOp(info)).result))
 
 
@@ -94,7 +87,7 @@ def _view(reader: ExpressionReader, node: ast.Call) -> object:
     value = reader.read(given.require("data"))
     value = reader.refine(node, value, TensorType(None, None))
     shape_node, dtype_node, offset_node = (_given(reader, given, name) for name in _VIEWED)
-    dtype = None if dtype_node is None else _dtype(reader, dtype_node)
+    dtype = None if dtype_node is None else reader.dtype(dtype_node)
     offset = constant(0) if offset_node is None else reader.dim(offset_node)
     shape = value if shape_node is None else reader.shape(shape_node, reader.value(shape_node))
     return reader.emit(node, lambda: view(value, shape, dtype, offset))

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn
 
-from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
 
 from relax_dialect.builder.expr import Expr
@@ -143,8 +142,7 @@ def convert(reader: ExpressionReader, node: ast.expr, parameter: Parameter) -> o
     if parameter.kind is Kind.DTYPE:
         if isinstance(node, ast.Constant) and node.value in (None, "", "void"):
             return None
-        value = None if reader.aliases.name_in("tir", node) else reader.value(node)
-        return value if isinstance(value, Attribute) else reader.dtype(node)
+        return reader.dtype(node)
     value = reader.value(node)
     if parameter.kind is Kind.DATA:
         if isinstance(value, Expr):

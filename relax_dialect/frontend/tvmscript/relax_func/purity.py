@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from relax_dialect.frontend.tvmscript.text.names import Aliases, dotted
@@ -17,7 +18,6 @@ IMPURE_FORMS = frozenset(
     {
         "assert_op",
         "call_builtin_with_ctx",
-        "call_inplace_packed",
         "call_packed",
         "call_py_func",
         "invoke_closure",
@@ -27,15 +27,15 @@ IMPURE_FORMS = frozenset(
         "vm.kill_object",
     }
 )
-"""Calls that make a function impure; packed functions do not in a dataflow region."""
+"""Calls that make a function impure, beside those that write memory; packed functions do not in a dataflow region."""
 
 
 class Writes:
     """Which calls of a function write memory that others can see, as far as names show it."""
 
-    def __init__(self, aliases: Aliases, statements: Sequence[ast.stmt], kernels: Collection[str]):
+    def __init__(self, aliases: Aliases, statements: Sequence[ast.stmt], writers: Collection[str]):
         self._aliases = aliases
-        self._kernels = kernels
+        self._writers = writers
         self._statements = statements
 
     @cached_property
@@ -48,14 +48,14 @@ class Writes:
         return {each.id for each in names if isinstance(each.ctx, ast.Store)}
 
     def seen(self, node: ast.AST) -> bool:
-        """Whether a node is a call that writes a parameter, or what is used elsewhere, or memory given to a kernel."""
+        """Whether a node is a call that writes a parameter, or what is used elsewhere, or memory given to a writer."""
         if not isinstance(node, ast.Call):
             return False
         name = self._aliases.name_in("relax", node.func)
         if name == "call_tir_inplace":
             return any(each not in self._bound or self._loads[each] > 1 for each in _written(node))
         parts = dotted(node.func) if name is None else None
-        return name == "call_inplace_packed" or (parts is not None and parts[-1] in self._kernels)
+        return name == "call_inplace_packed" or (parts is not None and parts[-1] in self._writers)
 
     def in_region(self, region: ast.With) -> bool:
         """Whether a dataflow region has such a call, so that it is none: its statements stand for themselves."""
@@ -70,6 +70,8 @@ class _Calls(ast.NodeVisitor):
         self._writes = Writes(aliases, node.body, kernels)
         self._in_dataflow = 0
         self.impure = False
+        """Whether a call has an effect that is no writing of memory."""
+        self.writes = False
         self.callees: set[str] = set()
 
     def visit_With(self, node: ast.With) -> None:
@@ -82,12 +84,14 @@ class _Calls(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         name = self._aliases.name_in("relax", node.func)
-        if name in IMPURE_FORMS:
+        if name == "call_inplace_packed":
+            self.writes = True
+        elif name in IMPURE_FORMS:
             self.impure |= not (self._in_dataflow and name == "call_packed")
         elif name == "vm.call_tir_dyn":
             self.impure |= bool(node.args) and isinstance(node.args[0], ast.Constant)
         elif name == "call_tir_inplace":
-            self.impure |= self._writes.seen(node)
+            self.writes |= self._writes.seen(node)
         elif name is None and (parts := dotted(node.func)) is not None:
             self.callees.add(parts[-1])
         self.generic_visit(node)
@@ -110,25 +114,45 @@ def impure_calls(aliases: Aliases, node: ast.FunctionDef, kernels: Collection[st
     calls = _Calls(aliases, node, kernels)
     for statement in node.body:
         calls.visit(statement)
-    return calls.impure
+    return calls.impure or calls.writes
 
 
-def impure_functions(aliases: Aliases, functions: Mapping[str, ast.FunctionDef], kernels: Collection[str]) -> set[str]:
-    """The functions that have effects, by themselves or through others; those that declare it are the caller's.
+@dataclass(frozen=True)
+class Effects:
+    """The functions of a module that have effects, by themselves or through others."""
+
+    impure: Collection[str]
+    writers: Collection[str]
+    """Those of which the only effect is that they write memory, as TVM lets pure functions do."""
+
+
+def effects(aliases: Aliases, functions: Mapping[str, ast.FunctionDef], kernels: Collection[str]) -> Effects:
+    """What effects functions have; those that declare it are the caller's.
 
     `kernels` are PrimFuncs, whose call by name writes memory.
     """
     callers: dict[str, list[str]] = {}
-    pending: list[str] = []
+    writing: list[str] = []
+    others: list[str] = []
     for name, node in functions.items():
         calls = _Calls(aliases, node, kernels)
         for statement in node.body:
             calls.visit(statement)
-        if calls.impure or not calls.callees.isdisjoint(kernels) or _takes_impure_functions(node, calls.callees):
-            pending.append(name)
+        if calls.impure or _takes_impure_functions(node, calls.callees):
+            others.append(name)
+        elif calls.writes or not calls.callees.isdisjoint(kernels):
+            writing.append(name)
         for callee in calls.callees & functions.keys():
             callers.setdefault(callee, []).append(name)
+    impure = _with_callers(others, callers)
+    writers = _with_callers(writing, callers) - impure
+    return Effects(impure | writers, writers)
+
+
+def _with_callers(functions: Sequence[str], callers: Mapping[str, Sequence[str]]) -> set[str]:
+    """The functions, and all that call them directly or through others."""
     found: set[str] = set()
+    pending = [*functions]
     while pending:
         name = pending.pop()
         if name not in found:

@@ -124,7 +124,7 @@ class StatementReader(BindingReader):
             self.fail(call, "expected `with R.dataflow():`")
         if self.in_dataflow:
             self.fail(node, "a dataflow region cannot stand in another one")
-        if Writes(self.aliases, whole, self.program.kernel_names()).in_region(node):
+        if Writes(self.aliases, whole, {*self.program.kernel_names(), *self.program.writers}).in_region(node):
             self._plain_region(node, whole)
             return
         outputs: dict[str, Expr] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NoReturn, Protocol, TypeVar
 
 from relax_dialect.builder.block_builder import BlockBuilder
@@ -114,6 +114,8 @@ class Program:
         self.relax: dict[str, RelaxFunction] = {}
         self.prim: dict[str, PrimFunction] = {}
         self.type_params: Mapping[int, str] = {}
+        self.writers: Collection[str] = ()
+        """The relax functions of which the only effect is that they write memory."""
         self.findings = Findings()
         """What is wrong in the text."""
         self._rotations: dict[tuple[str, int], str] = {}

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from relax_dialect.frontend.tvmscript.text import evaluator
+from relax_dialect.frontend.tvmscript.text.choices import CHOICES, choice
 from relax_dialect.frontend.tvmscript.text.declarations import VARIABLES
 from relax_dialect.frontend.tvmscript.text.scope import symbol_of
 from tir_dialect.dims import Dim
@@ -29,6 +30,10 @@ def static_call(reader: StaticReader, node: ast.Call) -> object:
         name = node.func.id if node.func.id in evaluator.DIM_FUNCTIONS else name
     if name is None or node.keywords:
         return reader.unsupported(node)
+    if name in CHOICES and len(node.args) == 3:
+        if (found := choice(reader, node)) is None:
+            reader.fail(node, f"T.{name} expected a comparison of dimensions, as n < 4, and two dimensions")
+        return found
     if is_dtype_name(name) and len(node.args) == 1:
         return _typed(reader, node, reader.value(node.args[0]))
     if name in _CASTS and len(node.args) == 2:
