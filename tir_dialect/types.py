@@ -14,7 +14,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.str_enum import StrEnum
 
 from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim_list
-from tir_dialect.dims import Dim, DimLike, constant, to_dim
+from tir_dialect.dims import Dim, DimLike, constant, to_dim, total
 from tir_dialect.dtypes import ElementType, byte_size, is_dtype, scalar_type
 
 GLOBAL_SCOPE = "global"
@@ -156,6 +156,11 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     def is_compact(self) -> bool:
         """Whether it has default strides and starts at the base address: its elements are a block of memory."""
         return self.has_default_strides and not self.offset.terms
+
+    @property
+    def span(self) -> Dim:
+        """How many elements of memory there are from the first one to the last one, those between them included."""
+        return total((1, *((dim - 1) * stride for dim, stride in zip(self.shape, self.strides, strict=True))))
 
     @property
     def offset(self) -> Dim:

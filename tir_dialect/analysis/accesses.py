@@ -11,7 +11,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 from tir_dialect.analysis.extremes import extremes
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import block_of, loop_of
-from tir_dialect.dims import Dim, constant, product
+from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp, WhileOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -61,7 +61,7 @@ def _reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, Reach]]:
                 width = ONE if part.upper is None else next(lengths, ONE)
                 yield f"a '{op.name}' whose range {axis} of {name_of(op.buffer)}", Reach(part.lower, width, extent)
         case ViewOp() if op.start is not None:
-            yield f"a '{op.name}' of {name_of(op.buffer)}, which", Reach(op.start, product(op.view_type.shape), op.room)
+            yield f"a '{op.name}' of {name_of(op.buffer)}, which", Reach(op.start, op.view_type.span, op.room)
         case BlockOp() if op.condition is None:
             for axis, (index, extent) in enumerate(zip(op.bindings, map(space.dim_of, op.extents), strict=False)):
                 if extent is not None:

@@ -41,11 +41,13 @@ def _emit_flatten(emitter: Emitter, op: FlattenOp) -> None:
 
 
 def _emit_reinterpreted(emitter: Emitter, op: ViewOp) -> None:
-    shape = _tuple([emitter.dim(dim) for dim in op.view_type.shape])
+    layout = ", ".join(
+        _tuple([emitter.dim(dim) for dim in dims]) for dims in (op.view_type.shape, op.view_type.strides)
+    )
     dtype = emitter.constant(numpy_type(op.view_type.element_type))
     start = "0" if op.start is None else emitter.name(op.start)
     name = hint(op.buffer, "buffer")
-    emitter.assign(op.view, f"view_memory({emitter.name(op.buffer)}, {name!r}, {start}, {shape}, {dtype})")
+    emitter.assign(op.view, f"view_memory({emitter.name(op.buffer)}, {name!r}, {start}, {layout}, {dtype})")
 
 
 def _emit_load(emitter: Emitter, op: LoadOp) -> None:

@@ -101,15 +101,21 @@ def view_flat(array: np.ndarray, name: str) -> np.ndarray:
     return array.reshape(-1)
 
 
-def view_memory(array: np.ndarray, name: str, start: int, shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
-    """The value of a `tir.view`; `ValueError` if the elements do not lie in row-major order, or are too few."""
+def view_memory(
+    array: np.ndarray, name: str, start: int, shape: Sequence[int], strides: Sequence[int], dtype: np.dtype[Any]
+) -> np.ndarray:
+    """The value of a `tir.view`, its strides in elements; `ValueError` if the buffer's elements do not lie in row-major
+    order, or are too few.
+    """
     if not array.flags.c_contiguous:
         raise ValueError(f"'tir.view' of buffer {name}: expected elements in row-major order, got other strides")
     first = start * dtype.itemsize
-    length = math.prod(shape) * dtype.itemsize
+    span = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+    length = (span if math.prod(shape) else 0) * dtype.itemsize
     if first < 0 or first + length > array.nbytes:
         raise ValueError(f"'tir.view' of buffer {name}: expected {first + length} bytes, got {array.nbytes}")
-    return array.reshape(-1).view(np.uint8)[first : first + length].view(dtype).reshape(shape)
+    memory = array.reshape(-1).view(np.uint8)[first : first + length]
+    return np.ndarray(shape, dtype, memory, 0, [stride * dtype.itemsize for stride in strides])
 
 
 def fresh_buffer(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:

@@ -9,7 +9,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.dims import Dim, Prover, floordiv, product
+from tir_dialect.dims import Dim, Prover, floordiv
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.accesses import parse_buffer, parse_buffer_type, print_buffer_type
 from tir_dialect.ops.buffer_views import BufferViewOp
@@ -27,8 +27,9 @@ class ViewOp(BufferViewOp):
     ```
 
     The first element of the view lies as many elements of the view behind the first one of the buffer as `at` says.
+    With strides of its own, a view leaves elements out.
 
-    C1: the buffer and the view have default strides and the offset 0.
+    C1: the buffer has default strides, and both the offset 0.
     C2: both have one scope.
     C3: the view is not larger than the buffer, as far as that can be shown; where it starts behind the first element,
         C6 of `tir.prim_func` says so.
@@ -67,9 +68,10 @@ class ViewOp(BufferViewOp):
 
     def verify_(self) -> None:
         source, view = self.buffer_type, self.view_type
-        for kind in (source, view):
-            if not kind.is_compact:
-                raise VerifyException(f"'tir.view' op expected a buffer without gaps, got {kind}")  # C1
+        if not source.is_compact:
+            raise VerifyException(f"'tir.view' op expected a buffer without gaps, got {source}")  # C1
+        if view.offset.terms:
+            raise VerifyException(f"'tir.view' op expected a view without an offset, got {view}")  # C1
         if source.scope != view.scope:
             raise VerifyException(f"'tir.view' op expected one scope, got {source} and {view}")  # C2
         if Prover().less_equal(_bytes(view), _bytes(source)) is False:
@@ -77,4 +79,4 @@ class ViewOp(BufferViewOp):
 
 
 def _bytes(kind: BufferType) -> Dim:
-    return product(kind.shape) * byte_size(kind.dtype)
+    return kind.span * byte_size(kind.dtype)

@@ -80,7 +80,12 @@ def view(
     is_first = isinstance(start, Dim) and start == _ZERO
     if is_first and (kind.shape, kind.dtype, kind.strides) == (source.shape, source.dtype, source.strides):
         return buffer
-    is_row = kind.rank == 1 and kind.dtype == source.dtype and kind.shape[0] == product(source.shape)
+    is_row = (
+        kind.rank == 1
+        and kind.has_default_strides
+        and kind.dtype == source.dtype
+        and kind.shape[0] == product(source.shape)
+    )
     if is_first and is_row:
         op: FlattenOp | ViewOp = reader.emit(node, lambda: FlattenOp(buffer.value))
     else:

@@ -47,6 +47,25 @@ def test_other_shape_dtype_and_place():
     np.testing.assert_array_equal(result_of(body), np.array(expected, np.int32))
 
 
+def test_views_with_gaps():
+    body = """
+        D = T.decl_buffer((2, 2), "int32", data=A.data, strides=[5, 2])
+        H = T.decl_buffer((3,), "int16", data=A.data, elem_offset=1, strides=[4])
+        M = T.decl_buffer((2, 5), "int32")
+        S = T.decl_buffer((2, 4), "int32", data=M.data, strides=[5, 1])
+        for i, j in T.grid(2, 4):
+            S[i, j] = A[i, j] + 1
+        for i, j in T.grid(2, 2):
+            B[2 * i + j] = D[i, j]
+        for i in range(3):
+            B[4 + i] = H[i]
+        B[7] = M[1, 2]
+        """
+    flat, halves = X.reshape(-1), X.reshape(-1).view(np.int16)
+    expected = [*flat[[0, 2, 5, 7]], *halves[[1, 5, 9]], X[1, 2] + 1]
+    np.testing.assert_array_equal(result_of(body), np.array(expected, np.int32))
+
+
 def test_callee_declares_what_it_is_given():
     body = """
         for i in range(2):
