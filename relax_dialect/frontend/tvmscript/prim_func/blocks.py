@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
-from relax_dialect.frontend.tvmscript.prim_func.loops import place_of
+from relax_dialect.frontend.tvmscript.prim_func.loops import loop_names
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS
 from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Place, Region
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
@@ -159,7 +159,7 @@ def _remap(reader: TirExpressionReader, target: ast.expr, call: ast.Call, extent
     """`vi, vj = T.axis.remap("SR", [i, j])`: an iterator for each loop, over the same values."""
     given = Arguments(reader.source, call, "T.axis.remap", "kinds bindings dtype")
     kinds, bindings = reader.text(given.require("kinds")), given.require("bindings")
-    loops = _loop_names(reader, bindings)
+    loops = loop_names(reader, bindings)
     targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     if not len(kinds) == len(loops) == len(targets):
         reader.fail(call, f"expected as many kinds as loops and names, got {len(kinds)}, {len(loops)}, {len(targets)}")
@@ -172,17 +172,6 @@ def _remap(reader: TirExpressionReader, target: ast.expr, call: ast.Call, extent
         lower, extent = extents[loop.id]
         found.append(Iterator(name.id, _REMAP[letter], lower, extent, reader.index(loop, reader.value(loop))))
     return found
-
-
-def _loop_names(reader: TirExpressionReader, node: ast.expr) -> Sequence[ast.expr]:
-    """The loop variables of a list, or of one name for several."""
-    if isinstance(node, ast.List | ast.Tuple):
-        return node.elts
-    items = items_of(reader.value(node)) if isinstance(node, ast.Name) else None
-    if items is None or not isinstance(node, ast.Name):
-        return [node]
-    names = [ast.Name(place_of(node.id, index), ast.Load()) for index in range(len(items))]
-    return [ast.copy_location(name, node) for name in names]
 
 
 def loops_used(reader: TirExpressionReader, head: Head, rest: Sequence[ast.stmt], extents: Extents) -> list[Iterator]:

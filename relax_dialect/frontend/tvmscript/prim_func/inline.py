@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from relax_dialect.frontend.tvmscript.prim_func.jumps import jumps_of
+from relax_dialect.frontend.tvmscript.prim_func.loops import place_of
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
+from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.names import Aliases
 from relax_dialect.frontend.tvmscript.text.scope import Scope
 from relax_dialect.frontend.tvmscript.text.static import StaticReader
@@ -67,25 +69,36 @@ def expand(reader: TirStatementReader, node: ast.Call, inline: Inline) -> None:
     with reader.reading_in(scope), reader.inside():
         for name, value in values.items():
             reader.scope.bind(name, value)
-            if (domain := domains.get(id(value))) is not None:
-                reader.extents[name] = domain
+            items = items_of(value) or ()
+            for place, item in ((name, value), *((place_of(name, index), item) for index, item in enumerate(items))):
+                if (domain := domains.get(id(item))) is not None:
+                    reader.scope.bind(place, item)
+                    reader.extents[place] = domain
         reader.body(definition.body)
 
 
 def arguments_of(reader: StaticReader, node: ast.Call, definition: ast.FunctionDef) -> dict[str, object]:
     """What the parameters stand for."""
     parameters = definition.args
-    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs)]
-    positional = names[: len(names) - len(parameters.kwonlyargs)]
+    positional = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    named = [each.arg for each in parameters.kwonlyargs]
     defaults = dict(zip(reversed(positional), reversed(parameters.defaults), strict=False))
     defaults |= {
         each.arg: value
         for each, value in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True)
         if value is not None
     }
-    given = Arguments(reader.source, node, definition.name, names)
+    others: list[str] = []
+    if parameters.kwarg is not None:
+        others = [each.arg for each in node.keywords if each.arg is not None and each.arg not in (*positional, *named)]
+    rest = [] if parameters.vararg is None else [f"*{parameters.vararg.arg}"]
+    given = Arguments(reader.source, node, definition.name, [*positional, *rest], keywords=[*named, *others])
     values: dict[str, object] = {}
-    for name in names:
+    for name in (*positional, *named):
         argument = given.get(name) or defaults.get(name)
         values[name] = reader.value(given.require(name) if argument is None else argument)
+    if parameters.vararg is not None:
+        values[parameters.vararg.arg] = tuple(map(reader.value, given.rest))
+    if parameters.kwarg is not None:
+        values[parameters.kwarg.arg] = {name: reader.value(given.require(name)) for name in others}
     return values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -66,6 +67,26 @@ def read_loops(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:
 def place_of(name: str, index: int) -> str:
     """What a loop variable is called that is one of several under `name`."""
     return f"{name}.{index}"
+
+
+def loop_names(reader: TirExpressionReader, node: ast.expr) -> Sequence[ast.expr]:
+    """The loop variables of a list, or of one name for several."""
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_loop_name(each) for each in node.elts]
+    items = items_of(reader.value(node)) if isinstance(node, ast.Name) else None
+    if items is None or not isinstance(node, ast.Name):
+        return [_loop_name(node)]
+    names = [ast.Name(place_of(node.id, index), ast.Load()) for index in range(len(items))]
+    return [ast.copy_location(name, node) for name in names]
+
+
+def _loop_name(node: ast.expr) -> ast.expr:
+    """The variable that `i[0]` means, for a name of several."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int() as index)):
+            return ast.copy_location(ast.Name(place_of(name, index), ast.Load()), node)
+        case _:
+            return node
 
 
 def _extents(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:

@@ -78,7 +78,9 @@ def is_size(dtype: Attribute | None) -> bool:
 
 
 def read_scalar_type(reader: StaticReader, node: ast.expr | None) -> Attribute | None:
-    """The dtype that an annotation such as `T.int32` names; `None` for another one."""
+    """The dtype that an annotation such as `T.int32` or `R.Prim("float16")` names; `None` for another one."""
+    if isinstance(node, ast.Call) and reader.aliases.name_in("relax", node.func) == "Prim":
+        return reader.dtype(Arguments(reader.source, node, "R.Prim", "dtype").require("dtype"))
     target = node.func if isinstance(node, ast.Call) and not node.args else node
     name = None if target is None else reader.aliases.name_in("tir", target)
     name = None if name is None else element_name(name)

@@ -1,4 +1,4 @@
-"""`R.emit_te(f, x, ...)`: `f` is a lambda or a function of the text, of `te.compute` and arithmetic, or `topi.<name>`.
+"""`R.emit_te(f, x, ...)`: `f` is a lambda or a function of the text, of `te.compute` and arithmetic or of `topi`.
 
 The function is read like everything else: it is evaluated on tensor expressions, not executed by Python.
 """
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.prim_func.promotion import promoted
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS
-from relax_dialect.frontend.tvmscript.relax_func.operators import call_operator
+from relax_dialect.frontend.tvmscript.relax_func import plain_functions
+from relax_dialect.frontend.tvmscript.relax_func.plain_functions import PlainFunction
+from relax_dialect.frontend.tvmscript.relax_func.topi_functions import TopiReader, call_topi, uses_topi
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
-from relax_dialect.frontend.tvmscript.text.captured import PythonFunction, captured_names
+from relax_dialect.frontend.tvmscript.text.captured import PythonFunction
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.scope import Scope
 from tir_dialect import te
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.relax_func.expressions import ExpressionReader
 
 _HINTS = ("primfunc_name_hint", "primfunc_attrs")
-_TOPI_ORDER = {"full": (0, 2, 1)}
-"""Where the arguments of the operator stand in topi's function."""
 _REDUCTIONS: dict[str, Callable[..., te.Expr]] = {"sum": te.sum, "max": te.max, "min": te.min, "prod": te.prod}
 
 
@@ -36,52 +36,44 @@ def emit_te(reader: ExpressionReader, node: ast.Call) -> object:
     if not node.args:
         reader.fail(node, "R.emit_te expected a function and its arguments")
     function, *rest = node.args
-    name = reader.aliases.name_in("topi", function)
     keywords = [each for each in node.keywords if each.arg not in _HINTS]
-    if name is not None:
-        rest = [rest[place] for place in _TOPI_ORDER[name]] if len(rest) == len(_TOPI_ORDER.get(name, ())) else rest
-        if name == "trilu":
-            name, rest, keywords = _triangle(reader, node, rest, keywords)
-        return call_operator(reader, ast.copy_location(ast.Call(function, rest, keywords), node), name)
-    definition, expressions = _definition(reader, function)
+    if reader.aliases.name_in("topi", function) is not None:
+        return call_topi(reader, ast.copy_location(ast.Call(function, rest, keywords), node))
+    definition = _definition(reader, function)
     arguments = [reader.value(each) for each in rest]
     named = {each.arg: reader.value(each.value) for each in keywords if each.arg is not None}
     hint = next((reader.text(each.value) for each in node.keywords if each.arg == _HINTS[0]), None)
-    callee = expressions.function(definition)
-    return reader.emit(node, lambda: reader.builder.emit_te(callee, *arguments, name_hint=hint, **named))
+    try:
+        if uses_topi(reader.aliases, definition.node):
+            operators = TopiReader(definition.source, reader.aliases, definition.scope, reader.builder, reader.program)
+            return plain_functions.evaluate(operators, definition.node, arguments, named)
+        callee = TensorExpressionReader(definition.source, reader.aliases, definition.scope).function(definition.node)
+        return reader.emit(node, lambda: reader.builder.emit_te(callee, *arguments, name_hint=hint, **named))
+    except RecursionError:
+        reader.fail(node, "the function calls itself, which nothing ends")
 
 
-def _triangle(
-    reader: ExpressionReader, node: ast.Call, rest: list[ast.expr], keywords: list[ast.keyword]
-) -> tuple[str, list[ast.expr], list[ast.keyword]]:
-    """`topi.trilu(x, k, upper)` as an operator."""
-    call = ast.copy_location(ast.Call(node.func, rest, keywords), node)
-    given = Arguments(reader.source, call, "topi.trilu", "data k upper")
-    name = "triu" if reader.value(given.require("upper")) else "tril"
-    return name, [given.require("data"), given.require("k")], []
-
-
-def _definition(
-    reader: ExpressionReader, node: ast.expr
-) -> tuple[ast.Lambda | ast.FunctionDef, TensorExpressionReader]:
-    """The function, and what reads it: with the names that are visible where it stands."""
+def _definition(reader: ExpressionReader, node: ast.expr) -> PlainFunction:
+    """The function, with the names that are visible where it stands."""
     found = node if isinstance(node, ast.Lambda) else None
     if isinstance(node, ast.Name):
         value = reader.scope.find(node.id)
         if isinstance(value, PythonFunction):
-            found, tree = value.definition()
-            names = Scope(captured_names(tree, reader.aliases))
-            return found, TensorExpressionReader(tree.source, reader.aliases, names)
+            return PlainFunction.of_surroundings(value, reader.aliases)
         found = reader.program.plain.get(node.id)
     if found is None:
         reader.fail(node, "expected a lambda, a function of the text, or topi.<name>; nothing else can be read here")
-    return found, TensorExpressionReader(reader.source, reader.aliases, _constants(reader))
+    return PlainFunction(found, reader.source, _visible(reader))
 
 
-def _constants(reader: ExpressionReader) -> Scope:
-    """The numbers and dimensions that the function can see."""
+def _visible(reader: ExpressionReader) -> Scope:
+    """What the function can see: numbers, dimensions, and other functions without a decorator."""
     known = {name: reader.scope.find(name) for name in reader.scope.names()}
-    return Scope({name: value for name, value in known.items() if isinstance(value, bool | int | float | str)})
+    kinds = bool | int | float | str | PythonFunction
+    scope = Scope({name: value for name, value in known.items() if isinstance(value, kinds)})
+    for name, each in reader.program.plain.items():
+        scope.bind(name, PlainFunction(each, reader.source, scope))
+    return scope
 
 
 class TensorExpressionReader(TirExpressionReader):
@@ -92,46 +84,16 @@ class TensorExpressionReader(TirExpressionReader):
         args = node.args
         names = [each.arg for each in (*args.posonlyargs, *args.args)]
 
-        def evaluate(*values: Any, **named: Any) -> Any:
-            with self.scope.inner():
-                for name, value in (*zip(names, values, strict=False), *named.items()):
-                    self.scope.bind(name, value)
-                if args.vararg is not None:
-                    self.scope.bind(args.vararg.arg, tuple(values[len(names) :]))
-                return self._result(node)
+        def applied(*values: Any, **named: Any) -> Any:
+            return plain_functions.evaluate(self, node, values, named)
 
         kinds = inspect.Parameter
         parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in names]
         if args.vararg is not None:
             parameters.append(kinds(args.vararg.arg, kinds.VAR_POSITIONAL))
-        evaluate.__signature__ = inspect.Signature(parameters)
-        evaluate.__name__ = node.name if isinstance(node, ast.FunctionDef) else "te"
-        return evaluate
-
-    def _result(self, node: ast.Lambda | ast.FunctionDef) -> object:
-        if isinstance(node, ast.Lambda):
-            return self.value(node.body)
-        for statement in node.body:
-            match statement:
-                case ast.Return(value=ast.expr() as value):
-                    return self.value(value)
-                case ast.Assign(targets=[target]):
-                    self._bind(target, self.value(statement.value))
-                case ast.Expr(value=ast.Constant()):
-                    continue
-                case _:
-                    self.fail(statement, "expected a binding or a return")
-        self.fail(node, f"expected a return at the end of {node.name}")
-
-    def _bind(self, target: ast.expr, value: object) -> None:
-        if isinstance(target, ast.Name):
-            self.scope.bind(target.id, value)
-            return
-        items = items_of(value)
-        if not isinstance(target, ast.Tuple | ast.List) or items is None or len(items) != len(target.elts):
-            self.fail(target, "expected a name, or as many names as there are values")
-        for each, item in zip(target.elts, items, strict=True):
-            self._bind(each, item)
+        applied.__signature__ = inspect.Signature(parameters)
+        applied.__name__ = node.name if isinstance(node, ast.FunctionDef) else "te"
+        return applied
 
     def subscript(self, node: ast.Subscript) -> object:
         owner = self.value(node.value)
@@ -166,6 +128,8 @@ class TensorExpressionReader(TirExpressionReader):
 
     def call(self, node: ast.Call) -> object:
         name = self.aliases.name_in("te", node.func)
+        if self.aliases.name_in("topi", node.func) is not None:
+            self.fail(node, "functions of topi are operators: they stand in the function that R.emit_te is given")
         if name == "compute":
             return self._compute(node)
         if name == "reduce_axis":
@@ -179,7 +143,8 @@ class TensorExpressionReader(TirExpressionReader):
             owner = self.scope.find(node.func.id)
             if isinstance(owner, te.Tensor):
                 return self._element(node, owner, node.args)
-        return super().call(node)
+        helper = plain_functions.call_helper(self, node)
+        return super().call(node) if helper is None else helper[0]
 
     def _compute(self, node: ast.Call) -> object:
         given = Arguments(self.source, node, "te.compute", "shape fcompute name tag attrs", {"f": "fcompute"})

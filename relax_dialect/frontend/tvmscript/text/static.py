@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from xdsl.ir import Attribute
 
@@ -212,11 +212,17 @@ class StaticReader:
             ends = (node.slice.lower, node.slice.upper, node.slice.step)
             return items[slice(*(None if each is None else self.integer(each) for each in ends))]
         index = self.value(node.slice)
+        if isinstance(index, str):
+            return self._entry(node, found, index)
         if (items := evaluator.items_of(found)) is not None and isinstance(index, int):
             if -len(items) <= index < len(items):
                 return items[index]
             self.fail(node, f"expected an index below {len(items)}, got {index}")
         return self.unsupported(node)
+
+    def _entry(self, node: ast.Subscript, owner: object, key: str) -> object:
+        entries = cast("dict[str, object]", owner) if isinstance(owner, dict) else {}
+        return entries[key] if key in entries else self.unsupported(node)
 
     def unsupported(self, node: ast.expr) -> object:
         """An expression of plain Python; any other has no place here."""

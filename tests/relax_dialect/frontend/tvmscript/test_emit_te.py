@@ -72,3 +72,51 @@ def test_errors(function: str, message: str):
             def main(x: R.Tensor(("n",), "float32")):
                 return R.emit_te({function}, x)
             """)
+
+
+def test_functions_of_topi_and_helpers():
+    module = module_of("""
+        SCALE = 3.0
+
+        def scaled(A):
+            return te.compute(A.shape, lambda *i: A(*i) * SCALE)
+
+        def twice(A):
+            return scaled(scaled(A))
+
+        def shifted(x, y):
+            return topi.add(x, y)
+
+        def fused(x, y, *, axis):
+            total = topi.sum(shifted(x, y), axis=axis)
+            return topi.exp(total) + 1.0
+
+        @R.function
+        def main(x: R.Tensor(("n", 4), "float32"), y: R.Tensor((), "float32")):
+            a = R.emit_te(fused, x, y, axis=1)
+            return R.emit_te(twice, a)
+        """)
+    assert "relax.exp" in str(module)
+    x, y = np.random.default_rng(1).random((3, 4), np.float32), np.float32(-1)
+    expected = 9 * (np.exp(np.sum(x + y, axis=1)) + 1)
+    np.testing.assert_allclose(np.asarray(run_everywhere(module, "main", [x, np.array(y)])), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("te.compute(A.shape, lambda i: topi.exp(A)[i])", "those of te are not"),
+        ("endless(A)", "calls itself, which nothing ends"),
+    ],
+)
+def test_functions_that_are_not_taken(body: str, message: str):
+    text = f"""
+        def endless(A):
+            return {body}
+
+        @R.function
+        def main(x: R.Tensor((4,), "float32")):
+            return R.emit_te(endless, x)
+        """
+    with pytest.raises(TVMScriptError, match=message):
+        module_of(text)

@@ -1,5 +1,7 @@
 """Functions that are read in the place of their calls, with the names of where they stand or of the caller."""
 
+from textwrap import dedent
+
 import numpy as np
 import pytest
 
@@ -114,3 +116,28 @@ def f(x: R.Tensor((8,), "float32")):
 def test_a_block_of_a_macro_is_over_the_loop_of_the_caller():
     x = np.arange(8, dtype=np.float32)
     np.testing.assert_array_equal(run_everywhere(parse(LOOP_OF_A_CALLER), "f", [x]), [1, *(x[1:] * 4)])
+
+
+def test_any_number_of_arguments():
+    """Loop variables that a macro gets among others have their domains there; scalars may be prim values of relax."""
+    text = """
+    @T.macro
+    def add(i, *places, source, **buffers):
+        for k in T.serial(4):
+            with T.sblock("sum"):
+                vi, vj, vk = T.axis.remap("SSR", [i, places[0], k])
+                buffers["target"][vi, vj] = buffers["target"][vi, vj] + source[vi, vk] * buffers["other"][vj, vk]
+
+    @T.prim_func
+    def kernel(A: T.Buffer((2, 4), "float32"), scale: R.Prim("float32"), C: T.Buffer((2, 2), "float32")):
+        for i, j in T.grid(2, 2):
+            C[i, j] = scale
+        for i, j in T.grid(2, 2):
+            add(i, j, source=A, target=C, other=A)
+
+    @R.function
+    def main(x: R.Tensor((2, 4), "float32"), s: R.Prim("float32")):
+        return R.call_tir(kernel, (x, s), out_ty=R.Tensor((2, 2), "float32"))
+    """
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    np.testing.assert_array_equal(run_everywhere(parse(dedent(text)), "main", [x, 0.5]), x @ x.T + np.float32(0.5))

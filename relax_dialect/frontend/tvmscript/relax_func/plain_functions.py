@@ -1,0 +1,85 @@
+"""Functions without a decorator, which are read where they are applied: bindings, and what they return."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from relax_dialect.frontend.tvmscript.text.captured import PythonFunction, captured_names
+from relax_dialect.frontend.tvmscript.text.errors import Source
+from relax_dialect.frontend.tvmscript.text.evaluator import items_of
+from relax_dialect.frontend.tvmscript.text.names import Aliases
+from relax_dialect.frontend.tvmscript.text.scope import Scope
+from relax_dialect.frontend.tvmscript.text.static import StaticReader
+
+
+@dataclass(frozen=True, eq=False)
+class PlainFunction:
+    """A function, its text, and the names that it sees."""
+
+    node: ast.Lambda | ast.FunctionDef
+    source: Source
+    scope: Scope
+
+    @staticmethod
+    def of_surroundings(function: PythonFunction, aliases: Aliases) -> PlainFunction:
+        """A function of the Python program around the text."""
+        node, tree = function.definition()
+        return PlainFunction(node, tree.source, Scope(captured_names(tree, aliases)))
+
+
+def call_helper(reader: StaticReader, node: ast.Call) -> tuple[object] | None:
+    """What a call of a function without a decorator gives; `None` if it is a call of something else."""
+    found = reader.scope.find(node.func.id) if isinstance(node.func, ast.Name) else None
+    if isinstance(found, PythonFunction):
+        found = PlainFunction.of_surroundings(found, reader.aliases)
+    if not isinstance(found, PlainFunction):
+        return None
+    values = reader.elements(node.args)
+    named = {each.arg: reader.value(each.value) for each in node.keywords if each.arg is not None}
+    around = reader.source, reader.scope
+    reader.source, reader.scope = found.source, found.scope.shared()
+    try:
+        return (evaluate(reader, found.node, values, named),)
+    finally:
+        reader.source, reader.scope = around
+
+
+def evaluate(
+    reader: StaticReader, node: ast.Lambda | ast.FunctionDef, values: Sequence[object], named: Mapping[str, object]
+) -> object:
+    """What a function gives for arguments."""
+    args = node.args
+    names = [each.arg for each in (*args.posonlyargs, *args.args)]
+    with reader.scope.inner():
+        for name, value in (*zip(names, values, strict=False), *named.items()):
+            reader.scope.bind(name, value)
+        if args.vararg is not None:
+            reader.scope.bind(args.vararg.arg, tuple(values[len(names) :]))
+        return reader.value(node.body) if isinstance(node, ast.Lambda) else _returned(reader, node)
+
+
+def _returned(reader: StaticReader, node: ast.FunctionDef) -> object:
+    for statement in node.body:
+        match statement:
+            case ast.Return(value=ast.expr() as value):
+                return reader.value(value)
+            case ast.Assign(targets=[target]):
+                _bind(reader, target, reader.value(statement.value))
+            case ast.Expr(value=ast.Constant()):
+                continue
+            case _:
+                reader.fail(statement, "expected a binding or a return")
+    reader.fail(node, f"expected a return at the end of {node.name}")
+
+
+def _bind(reader: StaticReader, target: ast.expr, value: object) -> None:
+    if isinstance(target, ast.Name):
+        reader.scope.bind(target.id, value)
+        return
+    items = items_of(value)
+    if not isinstance(target, ast.Tuple | ast.List) or items is None or len(items) != len(target.elts):
+        reader.fail(target, "expected a name, or as many names as there are values")
+    for each, item in zip(target.elts, items, strict=True):
+        _bind(reader, each, item)
