@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Region
 
-from relax_dialect.frontend.tvmscript.prim_func.lanes import cast_vector
+from relax_dialect.frontend.tvmscript.prim_func.lanes import cast_vector, lane_by_lane
 from relax_dialect.frontend.tvmscript.prim_func.promotion import common_dtype
-from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS
+from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS, logical_not
 from relax_dialect.frontend.tvmscript.prim_func.values import Vector
-from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector, broadcast_value
+from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector, both, broadcast_value
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.choices import choice, is_of_dimensions
 from tir_dialect.ops.control_flow import IfOp, YieldOp
@@ -92,9 +92,30 @@ def _vector(
     return Vector(reader.insert(op), dtype)
 
 
-def _by_lane(reader: TirExpressionReader, node: ast.AST, mask: Vector, *sides: ast.expr) -> object:
-    """A choice in every lane, of sides that may be evaluated for all of them."""
-    for side in sides:
-        if any(isinstance(each, ast.Subscript) for each in ast.walk(side)):
-            reader.fail(side, "memory is not read for some lanes only; use T.Select, or A.vload with a predicate")
-    return reader.apply(node, "Select", mask, *map(reader.value, sides))
+def _by_lane(reader: TirExpressionReader, node: ast.AST, mask: Vector, then: ast.expr, otherwise: ast.expr) -> object:
+    """A choice in every lane, of sides that are computed for all of them, but read memory for those that are chosen."""
+    chosen = cast_vector(reader, node, mask, to_dtype("bool"))
+    others = lane_by_lane(reader, node, logical_not, [chosen])
+    rows = [_guarded(reader, side, lanes) for side, lanes in ((then, chosen), (otherwise, others))]
+    return reader.apply(node, "Select", chosen, *rows)
+
+
+def _guarded(reader: TirExpressionReader, side: ast.expr, lanes: Vector) -> object:
+    """A side of which memory is read for some lanes; the others are computed of zeros."""
+    for each in ast.walk(side):
+        if _divides(reader, each) and any(isinstance(part, ast.Subscript) for part in ast.walk(side)):
+            reader.fail(each, "integers are not divided where some lanes are not read; divide before the choice")
+    outer = reader.mask
+    reader.mask = lanes if outer is None else both(reader, side, outer, lanes)
+    try:
+        value = reader.value(side)
+        return as_vector(reader, side, value) or value
+    finally:
+        reader.mask = outer
+
+
+def _divides(reader: TirExpressionReader, node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.FloorDiv | ast.Mod)
+    name = reader.aliases.name_in("tir", node.func) if isinstance(node, ast.Call) else None
+    return name is not None and name.lower().endswith(("div", "mod"))

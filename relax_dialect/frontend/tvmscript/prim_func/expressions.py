@@ -55,6 +55,8 @@ class TirExpressionReader(StaticReader):
         self.block = Block()
         self.names = Names()
         self.axes: tuple[nodes.IterVar, ...] = ()
+        self.mask: Vector | None = None
+        """The lanes for which memory is read, in the side of a choice that only some lanes take."""
         self.wide: set[str] = set()
         """The names of indices that have 64 bits in TVM."""
 
@@ -210,7 +212,8 @@ class TirExpressionReader(StaticReader):
     def _axis(self, part: tuple[ast.expr, object], length: Dim) -> Axis:
         node, value = part
         if not isinstance(node, ast.Slice):
-            return Axis(value if isinstance(value, Vector) else self.index(node, value))
+            row = as_vector(self, node, value)
+            return Axis(self.index(node, value) if row is None else row)
         lower = constant(0) if node.lower is None else self.index(node.lower, self.value(node.lower))
         upper = length if node.upper is None else self.index(node.upper, self.value(node.upper))
         step = 1 if node.step is None else self.integer(node.step)
@@ -229,6 +232,8 @@ class TirExpressionReader(StaticReader):
 
     def load(self, node: ast.AST, region: Region) -> Scalar:
         """The element at a point."""
+        if self.mask is not None:
+            self.fail(node, "an element for all lanes is not read where only some lanes are chosen; read it before")
         indices = tuple(axis.lower for axis in region.axes if not isinstance(axis.lower, Vector))
         return self.emit(node, lambda: region.buffer.tensor[indices])
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from relax_dialect.frontend.tvmscript.prim_func.dtypes import MAX_LANES
@@ -66,9 +67,18 @@ def load_lanes(
     mask: SSAValue | None = None,
 ) -> Vector:
     """The elements at the indices, of which one may be a vector; lanes that the mask has not are 0."""
+    if (guard := reader.mask) is not None:
+        mask = guard.value if mask is None else both(reader, node, guard, Vector(mask, guard.dtype)).value
     op = reader.emit(node, lambda: LoadOp(buffer.value, indices, lanes=lanes, mask=mask))
     reader.emit(node, op.verify_)
     return Vector(reader.insert(op), lookup(buffer.type.dtype).type)
+
+
+def both(reader: TirExpressionReader, node: ast.AST, one: Vector, other: Vector) -> Vector:
+    """The lanes that two masks have."""
+    if one.lanes != other.lanes:
+        reader.fail(node, f"expected a mask of {one.lanes} lanes, got {other.lanes}")
+    return Vector(reader.insert(arith.AndIOp(one.value, other.value)), one.dtype)
 
 
 def store_lanes(

@@ -113,13 +113,37 @@ def test_a_side_that_is_not_chosen_is_not_read():
     np.testing.assert_array_equal(found, [*(a[:8] * 2), *[2] * 4, *[3] * 4])
 
 
+CHOSEN = """
+@T.prim_func
+def kernel(X: T.Buffer((8,), "float32"), K: T.Buffer((8,), "int32"), F: T.Buffer((3, 8), "float32")):
+    F[0, 0:8] = T.if_then_else(T.Ramp(5, 1, 8) < 8, X[5:13] + 1, 0.0)
+    F[1, 0:8] = T.if_then_else(T.And(K[0:8] >= 0, K[0:8] < 8), X[K[0:8]], T.Cast("float32x8", K[0:8]))
+    F[2, 0:8] = T.if_then_else(K[0:8] < 8, T.if_then_else(K[0:8] >= 0, X[K[0:8]], X[0:8]), -X[0:8])
+
+@R.function
+def f(x: R.Tensor((8,), "float32"), k: R.Tensor((8,), "int32")):
+    return R.call_tir(kernel, (x, k), out_ty=R.Tensor((3, 8), "float32"))
+"""
+
+
+def test_memory_is_read_for_lanes_that_are_chosen():
+    """Places beyond the ends are of other lanes."""
+    inside = (K >= 0) & (K < 8)
+    chosen = X[np.where(inside, K, 0)]
+    first = [*(X[5:] + 1), *[0] * 5]
+    rows = [first, np.where(inside, chosen, K), np.where(K >= 8, -X, np.where(inside, chosen, X))]
+    np.testing.assert_array_equal(run_everywhere(parse(CHOSEN), "f", [X, K]), np.array(rows, np.float32))
+
+
 REFUSED = {
     "A[0:4] = T.Cast('float32x4', T.pow(K[0:4], K[0:4]))": "not computed of vectors",
     "A[0:4] = T.fmod(A[0:4], A[4:8])": "not computed of vectors",
     "A[0:4] = T.reinterpret('float32x4', T.Broadcast(T.int64(1), 4))": "as many bits as float32x4 has",
     "A[0:3] = T.vectorlow('float32x3', A[0:5])": "even number of lanes",
     "A[0:4] = A[0:4] + A[0:8]": "as many lanes, got 4, 8",
-    "A[0:4] = T.if_then_else(K[0:4] > 0, A[0:4], 0.0)": "memory is not read for some lanes only",
+    "A[0:4] = T.if_then_else(K[0:4] > 0, A[0], 0.0)": "an element for all lanes is not read",
+    "K[0:4] = T.if_then_else(K[0:4] > 0, 5 // K[0:4], 0)": "divide before the choice",
+    "A[0:4] = T.if_then_else(K[0:4] > 0, A[0:8], 0.0)": "a mask of type vector<8xi1>",
     "A.vstore([0], A[0:4], predicate=T.Broadcast(True, 8))": "a mask of 4 lanes, got 8",
     "A[0:4] = A.vload([0], 'int32x4')": "the dtype of the buffer",
     "A[0:4] = T.Shuffle(A[0:4], 0)": "a list of vectors",
