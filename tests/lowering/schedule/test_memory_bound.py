@@ -183,3 +183,39 @@ def test_other_running_sums(options: str) -> None:
     expected = (padded if "exclusive" in options else x).cumsum(axis, dtype=np.float64)
     result = np.from_dlpack(VirtualMachine(build(parse_module(text)))["main"](x))
     np.testing.assert_allclose(result, expected, rtol=3e-5, atol=3e-6)
+
+
+def long_map() -> PrimFuncOp:
+    """A map of 80 additions."""
+    sums = "\n".join(f"      %{i + 1} = arith.addf %{i}, %a : f32" for i in range(80))
+    text = f"""
+tir.prim_func @main[%n](%A: !tir.buffer<[n], f32>, %B: !tir.buffer<[n], f32>) {{
+  tir.for (%i) in (%n) {{
+    tir.block "sums" (%v = spatial %i in %n) {{
+      %a = tir.load %A[%v]
+      %0 = arith.constant 0.0 : f32
+{sums}
+      tir.store %80, %B[%v]
+    }}
+  }}
+}}"""
+    return next(op for op in parse_module(text).ops if isinstance(op, PrimFuncOp)).clone()
+
+
+@pytest.mark.parametrize(("machine", "times"), [("x86-64-v4 cores=1", 1), ("x86-64-v2 cores=1", 2)])
+def test_long_code_is_written_once_where_masks_are_cheap(machine: str, times: int) -> None:
+    func = long_map()
+    schedule(func, Target.parse(machine))
+    assert str(func).count("arith.addf") == times * 80
+
+
+@pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 100])
+def test_long_code_stays_inside(n: int) -> None:
+    func = long_map()
+    kernels = compile_prim_funcs(ModuleOp([func]))
+    for at_end in (True, False):
+        a, b = (Guarded(np.full(n, value, np.float32), at_end) for value in (0.5, 77))
+        assert call(kernels, func, [a.array, b.array], {"n": n}) == 0
+        np.testing.assert_array_equal(b.array, np.full(n, 40, np.float32))
+        a.release()
+        b.release()

@@ -1,8 +1,8 @@
 """One run over some axes for several stages at once: elements are computed and stored, or gathered in accumulators.
 
 The innermost loop goes along vectors; its last, incomplete vector is masked, or its elements are taken one by one where
-the machine cannot mask. Reductions keep several accumulators of a vector each, so that additions need not wait for each
-other; these are combined at the end.
+the machine cannot mask. Long code is written once: there every vector is masked. Reductions keep several accumulators
+of a vector each, so that additions need not wait for each other; these are combined at the end.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ from tir_dialect.ops.memory import StoreOp
 
 LEAST_DIVISOR, GREATEST_DIVISOR = 2.0**-126, 2.0**126
 """Between these the reciprocal of an f32, and the product with it, loses at most the last bit."""
+
+LONG = 64
+"""More ops for an element take so long that a mask costs nothing beside them, but twice as long to compile if they are
+written twice."""
 
 
 @dataclass
@@ -153,10 +157,32 @@ class Sweep:
             return
         low, high = (None, code.dim(self.lane.extent)) if part is None else part
         length = high if low is None else code.sub(high, low)
+        if self._is_written_once(length, sums):
+            self._masked_turns(bodies, low, length)
+            return
         done: SSAValue = code.index(0)
         for unroll in (self.unroll, 1) if self.unroll > 1 else (1,):
             done = self._turns(bodies, low, length, done, unroll, sums)
         self._rest(bodies, low, high, length, done, sums)
+
+    def _is_written_once(self, length: SSAValue, sums: Sequence[SSAValue]) -> bool:
+        """Whether all turns go under a mask: long code, of whose turns the last may be incomplete."""
+        known = constant_of(length)
+        rests = known is None or (known > self.lanes and known % self.lanes > 0)
+        is_long = sum(len(stage.needed) for stage in self.stages) > LONG
+        return is_long and rests and self.lanes > 1 and not sums and masks_are_cheap(self.kernel, self.stages)
+
+    def _masked_turns(self, bodies: Sequence[Body], low: SSAValue | None, length: SSAValue) -> None:
+        code = self.code
+        with code.loop(code.divide(code.add(length, self.lanes - 1), self.lanes), "v") as turn:
+            done = code.mul(turn, self.lanes)
+            start = done if low is None else code.add(low, done)
+            self._ask(start)
+            vector_turn(self.kernel, start, self.lanes, code.sub(length, done), (), partial(self._step, bodies))
+
+    def _ask(self, start: SSAValue) -> None:
+        for memory, place in self._asked:
+            self.code.prefetch(memory, [self.code.add(place, start)], 1)
 
     def _turns(
         self,
@@ -176,8 +202,7 @@ class Sweep:
         with code.loop(code.divide(end, step), "v", lower=first) as turn:
             start = code.mul(turn, step)
             start = start if low is None else code.add(low, start)
-            for memory, place in self._asked:
-                code.prefetch(memory, [code.add(place, start)], 1)
+            self._ask(start)
             vector_turn(self.kernel, start, step, None, sums, partial(self._step, bodies))
         return end
 
