@@ -50,6 +50,18 @@ def _arange(*ends: int, dtype: str | None = None) -> object:
     return np.asarray(_range(*ends), dtype)
 
 
+def _eye(rows: int, columns: int | None = None, *rest: Any, **named: Any) -> object:
+    if rows * (rows if columns is None else columns) > _LARGEST:
+        raise ValueError("the array is too large")
+    return np.eye(rows, columns, *rest, **named)
+
+
+def _linspace(start: float, stop: float, num: int = 50, **named: Any) -> object:
+    if num > _LARGEST:
+        raise ValueError("the array is too large")
+    return np.linspace(start, stop, num, **named)
+
+
 def _dtype_name(name: object) -> str:
     return str(np.dtype(cast("Any", name)))
 
@@ -82,8 +94,10 @@ _FUNCTIONS: dict[tuple[str, str], Any] = {
     **{("numpy", name): _filled(getattr(np, name)) for name in _SHAPED},
     ("numpy", "arange"): _arange,
     ("numpy", "dtype"): _dtype_name,
+    ("numpy", "eye"): _eye,
     ("numpy", "finfo"): np.finfo,
     ("numpy", "iinfo"): np.iinfo,
+    ("numpy", "linspace"): _linspace,
 }
 _CONSTANTS = ("e", "inf", "nan", "pi")
 _ERRORS = (ValueError, TypeError, ZeroDivisionError, OverflowError, IndexError, KeyError, AttributeError)

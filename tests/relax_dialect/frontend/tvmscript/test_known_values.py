@@ -105,3 +105,18 @@ def test_region_that_calls_a_function_which_writes():
     write = "return R.call_tir_inplace"
     with pytest.raises(TVMScriptError, match="it calls @doubled, which is impure"):
         parse(dedent(text.replace(write, f"_ = R.print(x, format='')\n{' ' * 16}{write}")))
+
+
+def test_arrays_that_numpy_makes():
+    text = """
+        import numpy as np
+
+        @R.function
+        def f(x: R.Tensor((3, 3), "float32")):
+            return x + R.const(np.eye(3, k=1), "float32") * R.const(np.linspace(0, 1, 3), "float32")
+        """
+    x = np.ones((3, 3), np.float32)
+    np.testing.assert_array_equal(result_of(text, x), x + np.eye(3, k=1, dtype=np.float32) * np.float32([0, 0.5, 1]))
+    for large in ("np.eye(100000)", "np.linspace(0, 1, 100000000)"):
+        with pytest.raises(TVMScriptError, match="the array is too large"):
+            parse(dedent(text.replace("np.linspace(0, 1, 3)", large)))
