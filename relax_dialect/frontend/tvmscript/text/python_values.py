@@ -59,7 +59,7 @@ def _eye(rows: int, columns: int | None = None, *rest: Any, **named: Any) -> obj
 def _linspace(start: float, stop: float, num: int = 50, **named: Any) -> object:
     if num > _LARGEST:
         raise ValueError("the array is too large")
-    return np.linspace(start, stop, num, **named)
+    return cast("Any", np.linspace)(start, stop, num, **named)
 
 
 def _dtype_name(name: object) -> str:
