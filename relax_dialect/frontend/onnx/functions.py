@@ -9,9 +9,10 @@ import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 
 from relax_dialect.frontend.onnx.attributes import default_attributes, schema_of
+from relax_dialect.frontend.onnx.domains import DEFAULT_DOMAINS
 from relax_dialect.frontend.onnx.dtypes import onnx_type
 from relax_dialect.frontend.onnx.errors import Refusal
-from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, opsets
+from relax_dialect.frontend.onnx.model import opsets
 from relax_dialect.frontend.onnx.values import Value
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ from relax_dialect.builder import BlockBuilder, BuilderError
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx import functions
 from relax_dialect.frontend.onnx.attributes import attributes_of
+from relax_dialect.frontend.onnx.domains import DEFAULT_DOMAINS
 from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal, UnsupportedNode, UseFunction
 from relax_dialect.frontend.onnx.evaluation.evaluate import evaluate
 from relax_dialect.frontend.onnx.legacy import MODERN, modernized
-from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
+from relax_dialect.frontend.onnx.model import Model
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, find
 from relax_dialect.frontend.onnx.values import Value

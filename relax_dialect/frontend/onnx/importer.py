@@ -12,12 +12,13 @@ from xdsl.dialects.builtin import ModuleOp
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.domains import DEFAULT_DOMAINS
 from relax_dialect.frontend.onnx.dtypes import element_type
 from relax_dialect.frontend.onnx.dynamic import fixed_dimensions
 from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal
 from relax_dialect.frontend.onnx.functions import has_body
 from relax_dialect.frontend.onnx.graph import MALFORMED, Environment, GraphImporter, Problems
-from relax_dialect.frontend.onnx.model import DEFAULT_DOMAINS, Model
+from relax_dialect.frontend.onnx.model import Model
 from relax_dialect.frontend.onnx.registry import find
 from relax_dialect.frontend.onnx.tensor_lists import TensorList
 from relax_dialect.frontend.onnx.values import Value

@@ -16,9 +16,9 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
+from relax_dialect.frontend.onnx.domains import DEFAULT_DOMAINS, IMPLIED
 from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
 from relax_dialect.frontend.onnx.errors import OnnxImportError, Refusal
-from relax_dialect.frontend.onnx.registry import MICROSOFT
 
 OLDEST_OPSET = 1
 """Of the nodes of versions before 7, `legacy.py` says which are imported."""
@@ -33,15 +33,10 @@ MAX_CHECKED_BYTES = 1 << 30
 CHECK_ERRORS = (onnx.checker.ValidationError, onnx.defs.SchemaError, EncodeError, RuntimeError, ValueError)
 """What the checker of the onnx package raises: errors of its own, of serialization, and of the C++ library."""
 
-DEFAULT_DOMAINS = ("", "ai.onnx")
-
 UNCHECKED = frozenset({"LayerNormalization", "SimplifiedLayerNormalization", "GroupNormalization"})
 """Operators that the checker refuses in versions where they are used: ONNX Runtime writes the first two into the
 default domain, where the standard has them not at all or not yet; the third changed its meaning later on.
 """
-
-IMPLIED = {MICROSOFT: 1}
-"""Versions of domains that models need not name, as ONNX Runtime does not ask for them."""
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,6 @@ FAMILIES = (
 )
 """Modules of converters, by operator family."""
 
-MICROSOFT = "com.microsoft"
-"""The domain of the operators that ONNX Runtime adds."""
-
 _CONVERTERS: dict[tuple[str, str], dict[int, Converter]] = {}
 """By domain and operator, then by version."""
 

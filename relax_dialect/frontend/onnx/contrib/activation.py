@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.domains import MICROSOFT
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.registry import MICROSOFT, Result, converts
+from relax_dialect.frontend.onnx.registry import Result, converts
 
 GELU_LOGISTIC = 1.702
 """With this factor `x * sigmoid(factor * x)` is near the Gaussian error linear unit."""

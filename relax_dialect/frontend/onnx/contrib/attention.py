@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.scores import attend, scores_bias, split_heads
+from relax_dialect.frontend.onnx.domains import MICROSOFT
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.registry import MICROSOFT, Result, converts
+from relax_dialect.frontend.onnx.registry import Result, converts
 
 CACHE_FLAGS = ("do_rotary", "past_present_share_buffer")
 

@@ -11,9 +11,10 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.normalization import rms_norm
 from relax_dialect.frontend.onnx.contrib.rotary import rotated
 from relax_dialect.frontend.onnx.contrib.scores import attend, attend_in_parts, dims_of, split_heads
+from relax_dialect.frontend.onnx.domains import MICROSOFT
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.registry import MICROSOFT, Result, converts
+from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, maximum
 

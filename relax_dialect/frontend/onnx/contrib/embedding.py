@@ -7,8 +7,9 @@ from xdsl.dialects.builtin import i32
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.normalization import layer_norm
+from relax_dialect.frontend.onnx.domains import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.registry import MICROSOFT, Result, converts
+from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect import te
 
 SEGMENTS, MASK, PLACES = 1, 7, 8

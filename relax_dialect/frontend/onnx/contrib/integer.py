@@ -8,6 +8,7 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.byte_products import product_of_bytes, weights_with_sign
 from relax_dialect.frontend.onnx.contrib.attention import self_attention
+from relax_dialect.frontend.onnx.domains import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.quantization import (
     as_dtype,
@@ -17,7 +18,7 @@ from relax_dialect.frontend.onnx.quantization import (
     scalar,
     shifted,
 )
-from relax_dialect.frontend.onnx.registry import MICROSOFT, Result, converts
+from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect.dtypes import parse_dtype
 
 HIGHEST = 255.0

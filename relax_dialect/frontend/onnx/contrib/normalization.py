@@ -6,8 +6,9 @@ from xdsl.dialects.builtin import f32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.domains import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.registry import MICROSOFT, Result, converts
+from relax_dialect.frontend.onnx.registry import Result, converts
 
 
 @converts("SkipLayerNormalization", domain=MICROSOFT)

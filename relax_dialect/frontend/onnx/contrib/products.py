@@ -5,9 +5,10 @@ from __future__ import annotations
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.activation import activated
+from relax_dialect.frontend.onnx.domains import MICROSOFT
 from relax_dialect.frontend.onnx.linear_algebra import gemm_of
 from relax_dialect.frontend.onnx.node import Node
-from relax_dialect.frontend.onnx.registry import MICROSOFT, Result, converts
+from relax_dialect.frontend.onnx.registry import Result, converts
 
 
 @converts("FusedMatMul", "TransposeMatMul", "FusedMatMulActivation", domain=MICROSOFT)

@@ -8,10 +8,11 @@ from dataclasses import replace
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.convolution import channels_first, channels_last
+from relax_dialect.frontend.onnx.domains import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.pooling import average_pool
 from relax_dialect.frontend.onnx.quantization import dequantized, qlinear_conv, quantized_like
-from relax_dialect.frontend.onnx.registry import MICROSOFT, Result, converts
+from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Value
 
 _BINARY: dict[str, Callable[[Expr, Expr], Expr]] = {"QLinearAdd": op.add, "QLinearMul": op.multiply}

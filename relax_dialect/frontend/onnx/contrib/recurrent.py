@@ -8,9 +8,10 @@ from xdsl.dialects.builtin import f32, i32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.domains import MICROSOFT
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.recurrent import recurrent
-from relax_dialect.frontend.onnx.registry import MICROSOFT, Result, converts
+from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Value
 
 OPERANDS = 8
