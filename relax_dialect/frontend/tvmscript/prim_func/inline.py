@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.prim_func.statements import TirStatementReader
 
 _DECORATORS = (("tir", "inline"), ("tir", "macro"), ("relax", "macro"))
+_HEAD = frozenset({"where", "reads", "writes", "sblock_attr", "block_attr"})
+"""What a block says of itself besides its iterators."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +59,9 @@ def _is_hygienic(reader: StaticReader, decorator: ast.expr) -> bool:
     return hygienic is None or bool(reader.value(hygienic))
 
 
-def expand(reader: TirStatementReader, node: ast.Call, inline: Inline) -> None:
-    """Reads the body of a function in the place of its call; parameters stand for the arguments."""
+@contextmanager
+def standing_for(reader: TirStatementReader, node: ast.Call, inline: Inline) -> Generator[Sequence[ast.stmt]]:
+    """The body of a function, to be read in the place of its call; parameters stand for the arguments."""
     definition = inline.node
     if jumps_of(reader.aliases, definition.body):
         reader.fail(node, f"{definition.name} leaves its body early, which the place of a call cannot")
@@ -74,7 +79,33 @@ def expand(reader: TirStatementReader, node: ast.Call, inline: Inline) -> None:
                 if (domain := domains.get(id(item))) is not None:
                     reader.scope.bind(place, item)
                     reader.extents[place] = domain
-        reader.body(definition.body)
+        yield definition.body
+
+
+@contextmanager
+def block_body(reader: TirStatementReader, statements: Sequence[ast.stmt]) -> Generator[Sequence[ast.stmt]]:
+    """What a block consists of: if that is one call of a function that begins with the head of a block, its body."""
+    match statements:
+        case [ast.Expr(value=ast.Call() as call)] if (inline := reader.inline_of(call.func)) is not None:
+            if _begins_with_head(reader.aliases, inline.node.body):
+                with standing_for(reader, call, inline) as body:
+                    yield body
+                return
+        case _:
+            pass
+    yield statements
+
+
+def _begins_with_head(aliases: Aliases, statements: Sequence[ast.stmt]) -> bool:
+    match statements[0]:
+        case ast.Assign(value=ast.Tuple(elts=[ast.Call(func=func), *_])):
+            pass
+        case ast.Assign(value=ast.Call(func=func)) | ast.Expr(value=ast.Call(func=func)):
+            pass
+        case _:
+            return False
+    name = aliases.name_in("tir", func) or ""
+    return name.startswith("axis.") or name in _HEAD
 
 
 def arguments_of(reader: StaticReader, node: ast.Call, definition: ast.FunctionDef) -> dict[str, object]:

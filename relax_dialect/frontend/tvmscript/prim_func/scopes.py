@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from relax_dialect.frontend.tvmscript.prim_func import blocks as tir_blocks
 from relax_dialect.frontend.tvmscript.prim_func.control import nest
+from relax_dialect.frontend.tvmscript.prim_func.inline import block_body
 from relax_dialect.frontend.tvmscript.prim_func.intrinsics import refuse
 from relax_dialect.frontend.tvmscript.prim_func.loops import Loop, open_loop, read_loops
 from relax_dialect.frontend.tvmscript.prim_func.threads import read_launch
@@ -58,8 +59,8 @@ def _block(reader: TirStatementReader, node: ast.With, call: ast.Call, targets: 
         return
     given = Arguments(reader.source, call, "T.sblock", "name no_realize")
     name = "" if (text := given.get("name")) is None else reader.text(text)
-    with reader.inside():
-        head, rest = tir_blocks.read_head(reader, node.body, reader.extents)
+    with reader.inside(), block_body(reader, node.body) as body:
+        head, rest = tir_blocks.read_head(reader, body, reader.extents)
         if head.is_plain and (name in ("root", "") or reader.extents):
             first = rest[0] if rest else None
             if isinstance(first, ast.With) and _is_init(reader, first):

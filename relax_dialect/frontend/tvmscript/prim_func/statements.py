@@ -15,7 +15,7 @@ from relax_dialect.frontend.tvmscript.prim_func.cells import assign, declare_nam
 from relax_dialect.frontend.tvmscript.prim_func.control import CONTROL
 from relax_dialect.frontend.tvmscript.prim_func.effects import read_effect
 from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
-from relax_dialect.frontend.tvmscript.prim_func.inline import Inline, expand, read_inline
+from relax_dialect.frontend.tvmscript.prim_func.inline import Inline, read_inline, standing_for
 from relax_dialect.frontend.tvmscript.prim_func.jumps import Jumps, jump_of
 from relax_dialect.frontend.tvmscript.prim_func.masks import store_row
 from relax_dialect.frontend.tvmscript.prim_func.promotion import converted
@@ -276,9 +276,10 @@ class TirStatementReader(TirExpressionReader):
 
         if isinstance(node.func, ast.Attribute) and node.func.attr == "vstore":
             return store_row(self, node, node.func.value)
-        found = self._inline(node.func)
+        found = self.inline_of(node.func)
         if found is not None:
-            expand(self, node, found)
+            with standing_for(self, node, found) as body:
+                self.body(body)
             return None
         if self.aliases.name_in("tir", node.func) == "call_tir" and node.args:
             # what T.call_tir(module.f, x) calls
@@ -286,7 +287,7 @@ class TirStatementReader(TirExpressionReader):
         callee = callee_of(self, node.func)
         return super().call(node) if callee is None else call_prim_func(self, node, callee)
 
-    def _inline(self, node: ast.expr) -> Inline | None:
+    def inline_of(self, node: ast.expr) -> Inline | None:
         """The function that a name stands for, alone or as one of the module."""
         match dotted(node):
             case (name,):

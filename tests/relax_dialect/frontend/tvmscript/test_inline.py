@@ -141,3 +141,36 @@ def test_any_number_of_arguments():
     """
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     np.testing.assert_array_equal(run_everywhere(parse(dedent(text)), "main", [x, 0.5]), x @ x.T + np.float32(0.5))
+
+
+def test_the_head_of_a_block_in_a_macro():
+    """A block that is one call has the iterators of what it calls; arguments may be computed from loop variables."""
+    text = """
+    @T.inline
+    def add(i, *places, source, **buffers):
+        vi, vj, vk = T.axis.remap("SSR", [i, places[0], places[1]])
+        with T.init():
+            buffers["target"][vi, vj] = T.float32(0)
+        buffers["target"][vi, vj] = buffers["target"][vi, vj] + source[vi, vk] * buffers["other"][vj, vk]
+
+    @T.macro
+    def scale(A, i, j):
+        vi, vj = T.axis.spatial(2, i), T.axis.spatial(2, j)
+        A[vi, vj] = A[vi, vj] * T.float32(3)
+
+    @T.prim_func
+    def kernel(A: T.Buffer((2, 4), "float32"), C: T.Buffer((2, 2), "float32")):
+        for i, j, k in T.grid(2, 2, 4):
+            with T.sblock("product"):
+                add(i, j, k, source=A, target=C, other=A)
+        for i, j in T.grid(2, 2):
+            with T.sblock("scale"):
+                scale(C, i, 1 - j)
+
+    @R.function
+    def main(x: R.Tensor((2, 4), "float32")):
+        return R.call_tir(kernel, (x,), out_ty=R.Tensor((2, 2), "float32"))
+    """
+    module = parse(dedent(text))
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    np.testing.assert_array_equal(run_everywhere(module, "main", [x]), x @ x.T * 3)
