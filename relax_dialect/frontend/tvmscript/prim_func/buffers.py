@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import f32
@@ -58,18 +57,21 @@ def _buffer_type(
     kind = given.get("buffer_type")
     if kind is not None and reader.value(kind) not in ("", "default", None):
         reader.fail(kind, "buffers that broadcast are not taken; give each shape its own PrimFunc")
-    found = _with_layout(reader, given, read_dims(reader, shape_node, implicit=implicit), dtype, lanes)
+    found = _with_layout(reader, given, dtype, lanes, implicit=implicit)
     if is_parameter and found.offset.as_symbol is not None:
         found = BufferType(found.shape, dtype, strides=found.strides, scope=found.scope, align=found.align)
     return Declared(found, lanes)
 
 
 def _with_layout(
-    reader: StaticReader, given: Arguments, shape: Sequence[Dim], dtype: Attribute, lanes: int | None
+    reader: StaticReader, given: Arguments, dtype: Attribute, lanes: int | None, *, implicit: bool
 ) -> BufferType:
     """The type of a buffer with the layout that the arguments give; vectors lie along a last dimension."""
+    shape = read_dims(reader, given.require("shape"), implicit=implicit)
     strides_node, offset_node = given.get("strides"), given.get("elem_offset")
-    strides = None if strides_node is None or is_none(strides_node) else read_dims(reader, strides_node, implicit=True)
+    strides = None
+    if strides_node is not None and not is_none(strides_node):
+        strides = read_dims(reader, strides_node, implicit=implicit)
     offset = constant(0) if offset_node is None or is_none(offset_node) else reader.dim(offset_node, implicit=True)
     align_node = given.get("align")
     align = None if align_node is None else reader.integer(align_node)

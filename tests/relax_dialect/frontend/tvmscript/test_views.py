@@ -66,6 +66,24 @@ def test_views_with_gaps():
     np.testing.assert_array_equal(result_of(body), np.array(expected, np.int32))
 
 
+def test_a_stride_under_another_name():
+    """A stride may be any dimension that the body knows: the type of the handle does not depend on its name."""
+    text = """
+    @T.prim_func
+    def every(A_ptr: T.handle("int32"), B: T.Buffer((3,), "int32"), step: T.int32):
+        stride = step
+        A = T.decl_buffer((3,), "int32", data=A_ptr, strides=[stride])
+        for i in range(3):
+            B[i] = A[i]
+
+    @R.function
+    def main(x: R.Tensor((8,), "int32")):
+        return R.call_tir(every, (x,), out_ty=R.Tensor((3,), "int32"), tir_vars=R.shape([3]))
+    """
+    x = np.arange(8, dtype=np.int32)
+    np.testing.assert_array_equal(run_everywhere(parse(dedent(text)), "main", [x]), x[::3])
+
+
 def test_callee_declares_what_it_is_given():
     body = """
         for i in range(2):
