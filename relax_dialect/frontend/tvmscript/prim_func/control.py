@@ -13,11 +13,13 @@ from relax_dialect.frontend.tvmscript.prim_func.loops import Loop, open_loop, pl
 from relax_dialect.frontend.tvmscript.prim_func.promotion import promoted
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import loads
 from relax_dialect.frontend.tvmscript.prim_func.threads import open_thread
+from relax_dialect.frontend.tvmscript.prim_func.values import Place
 from relax_dialect.frontend.tvmscript.prim_func.widths import is_wide
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from tir_dialect import te
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
 from tir_dialect.ops.scalars import AssertOp
+from tir_dialect.te.expr import INDEX
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.types import LoopKind
 
@@ -97,13 +99,20 @@ def _round(reader: TirStatementReader, node: ast.AST, body: Sequence[ast.stmt], 
 
 
 def _open(reader: TirStatementReader, node: ast.AST, loop: Loop, name: str) -> Scalar:
+    # blocks inside have the domain that the loop begins with, whatever becomes of the memory that it was read from
+    loop.lower, loop.upper = (_read_once(reader, node, each) for each in (loop.lower, loop.upper))
     variable = open_loop(reader, node, loop, name) if loop.tag is None else open_thread(reader, node, loop, name)
     reader.scope.bind(name, variable)
     reader.extents.pop(name, None)
-    if loop.is_plain and not loads(loop.lower) and not loads(loop.upper):
+    if loop.is_plain:
         count = reader.apply(node, "Sub", loop.upper, loop.lower)
         reader.extents[name] = (loop.lower, reader.index(node, count))
     return variable
+
+
+def _read_once(reader: TirStatementReader, node: ast.AST, place: Place) -> Place:
+    """A bound of a loop, as a value if it is data."""
+    return reader.variable(reader.index_value(node, place), INDEX) if loads(place) else place
 
 
 def read_while(reader: TirStatementReader, node: ast.While) -> None:

@@ -1,5 +1,7 @@
 """Blocks that use loop variables without iterators, domains that depend on loops, fixed-point products."""
 
+from textwrap import dedent
+
 import numpy as np
 
 from relax_dialect.frontend.tvmscript import parse
@@ -68,3 +70,25 @@ def test_loop_variables_become_opaque_iterators():
     blocks = {op.block_name.data: op for op in parse(TEXT).walk() if isinstance(op, BlockOp)}
     kinds = {name: [each.kind.value for each in op.iterators] for name, op in blocks.items()}
     assert kinds == {"whole": ["opaque"] * 2, "below": ["spatial"] * 2, "row": ["spatial", "opaque", "opaque"]}
+
+
+def test_the_domain_of_a_loop_that_ends_at_data():
+    """Rows of lists of different lengths: a block has the number of rows that was read where the loop begins."""
+    text = """
+    @T.prim_func
+    def reshape(A: T.Buffer((5, 6), "float32"), starts: T.Buffer((4,), "int32"), B: T.Buffer((5, 2, 3), "float32")):
+        for b in T.serial(3):
+            with T.sblock("list"):
+                vb = T.axis.spatial(3, b)
+                for i in T.serial(starts[vb + 1] - starts[vb]):
+                    for h, f in T.grid(2, 3):
+                        with T.sblock("row"):
+                            vi, vh, vf = T.axis.remap("SSS", [i, h, f])
+                            B[starts[vb] + vi, vh, vf] = A[starts[vb] + vi, vh * 3 + vf]
+
+    @R.function
+    def main(x: R.Tensor((5, 6), "float32"), starts: R.Tensor((4,), "int32")):
+        return R.call_tir(reshape, (x, starts), out_ty=R.Tensor((5, 2, 3), "float32"))
+    """
+    x, starts = np.arange(30, dtype=np.float32).reshape(5, 6), np.array([0, 2, 2, 5], np.int32)
+    np.testing.assert_array_equal(run_everywhere(parse(dedent(text)), "main", [x, starts]), x.reshape(5, 2, 3))
