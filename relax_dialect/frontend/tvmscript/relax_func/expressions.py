@@ -24,6 +24,7 @@ from relax_dialect.frontend.tvmscript.text.program import Program
 from relax_dialect.frontend.tvmscript.text.recovery import BUILD_ERRORS, at_ops
 from relax_dialect.frontend.tvmscript.text.scope import FunctionRef, ModuleRef, Scope
 from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe
+from relax_dialect.frontend.tvmscript.text.typed_numbers import dtype_of
 from relax_dialect.frontend.tvmscript.text.types import TypeReader
 from relax_dialect.ops.shapes import TupleOp
 from relax_dialect.ops.values import DTypeOp, PrimOp
@@ -207,7 +208,7 @@ class ExpressionReader(StaticReader):
             made = self.emit(node, lambda: self.builder.insert(TupleOp(*(field.value for field in fields))))
             return self.builder.expr(made.result)
         if isinstance(value, bool | int | float | Dim):
-            return self.emit(node, lambda: self.builder.prim(value))
+            return self.emit(node, lambda: self.builder.prim(value, dtype_of(value)))
         if isinstance(value, str):
             return self.emit(node, lambda: function_of(operator_classes()["relax.string"])(value))
         if isinstance(value, FunctionRef):

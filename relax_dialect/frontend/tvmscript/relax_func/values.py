@@ -13,9 +13,11 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.evaluator import is_number, items_of
-from relax_dialect.frontend.tvmscript.text.static import describe
+from relax_dialect.frontend.tvmscript.text.static import describe, is_dtype_name
+from relax_dialect.frontend.tvmscript.text.typed_numbers import typed
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
+from tir_dialect.dtypes import parse_dtype
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.relax_func.expressions import ExpressionReader
@@ -80,10 +82,15 @@ def _tuple(reader: ExpressionReader, node: ast.Call) -> object:
 
 
 def _prim_value(reader: ExpressionReader, node: ast.Call) -> object:
-    value = reader.value(Arguments(reader.source, node, "R.prim_value", "value").require("value"))
+    """A number or a dimension; `R.prim_value(T.float32(2))` is a number of that dtype."""
+    argument = Arguments(reader.source, node, "R.prim_value", "value").require("value")
+    value = reader.value(argument)
     if not isinstance(value, bool | int | float | Dim | Expr):
         reader.fail(node, f"R.prim_value expected a number or a dimension, got {describe(value)}")
-    return value
+    name = reader.aliases.name_in("tir", argument.func) if isinstance(argument, ast.Call) else None
+    if name is None or not is_dtype_name(name) or isinstance(value, bool | Dim | Expr):
+        return value
+    return reader.emit(argument, lambda: typed(value, parse_dtype(name)))
 
 
 def _str(reader: ExpressionReader, node: ast.Call) -> object:

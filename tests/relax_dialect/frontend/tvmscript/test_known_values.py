@@ -120,3 +120,17 @@ def test_arrays_that_numpy_makes():
     for large in ("np.eye(100000)", "np.linspace(0, 1, 100000000)"):
         with pytest.raises(TVMScriptError, match="the array is too large"):
             parse(dedent(text.replace("np.linspace(0, 1, 3)", large)))
+
+
+def test_numbers_of_a_dtype_that_the_text_names():
+    text = """
+        @R.function
+        def f():
+            y = (R.prim_value(T.float32(2)), R.prim_value(T.float64(0.5)), R.prim_value(T.int8(-3)), R.prim_value(4))
+            return R.clip(R.const(5.0), R.prim_value(T.float32(0)), R.prim_value(T.float64(3))), y
+        """
+    module = parse(dedent(text))
+    for made in ("relax.prim f32 2.0", "relax.prim f64 0.5", "relax.prim i8 -3", "relax.prim 4"):
+        assert made in str(module)
+    clipped, numbers = result_of(text)
+    assert (float(clipped), *numbers) == (3.0, 2.0, 0.5, -3, 4)
