@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from importlib import import_module
-from inspect import isclass
-
 from xdsl.dialect_interfaces.constant_materialization import ConstantMaterializationInterface
 from xdsl.ir import Attribute, Dialect, Operation
 
 from relax_dialect.families import FAMILIES
+from relax_dialect.loading import family_ops
 from relax_dialect.ops.guard import RelationAttr
 from relax_dialect.ops.materialize import materialize_constant
 from relax_dialect.struct_info.base import PartialShapeAttr
@@ -26,20 +23,6 @@ _ATTRIBUTES: list[type[Attribute]] = [
     TensorType,
     TupleType,
 ]
-
-
-def family_ops(family: str) -> Iterator[type[Operation]]:
-    """The ops that a module of `relax_dialect.ops` defines, in the order of their definition."""
-    module = import_module(f"relax_dialect.ops.{family}")
-    members: Iterable[object] = vars(module).values()
-    for member in members:
-        if isclass(member) and issubclass(member, Operation) and _is_defined_in(member, module.__name__):
-            yield member
-
-
-def _is_defined_in(op: type[Operation], module: str) -> bool:
-    """Whether the module defines the op itself, rather than importing it or defining a base of ops."""
-    return op.__module__ == module and "name" in op.__dict__
 
 
 class _Constants(ConstantMaterializationInterface):

@@ -1,60 +1,88 @@
-"""The families of ops: files of one stem in `ops`, in `interpreter` and, for operators, in `lowering/legalize`."""
+"""The families of ops, with the names of their ops: files of one stem in `ops`, in `interpreter` and, for operators, in
+`lowering/legalize`.
+
+Nothing is imported here. `relax_dialect.loading` imports a family when one of its ops is asked for.
+"""
 
 from __future__ import annotations
 
-OPERATORS: tuple[str, ...] = (
-    "activation",
-    "advanced_indexing",
-    "attention",
-    "binary",
-    "convolution",
-    "creation",
-    "datatype",
-    "deformable",
-    "detection",
-    "gather",
-    "image",
-    "index_maps",
-    "indexing",
-    "joining",
-    "layers",
-    "linear_algebra",
-    "manipulation",
-    "normalization",
-    "padding",
-    "pooling",
-    "quantization",
-    "rearranging",
-    "recurrent",
-    "reduction",
-    "resizing",
-    "sampling",
-    "search",
-    "set",
-    "signal",
-    "sorting",
-    "unary",
-    "vision",
-)
+from collections.abc import Mapping
+
+OPERATORS: Mapping[str, str] = {
+    "activation": """
+        nn.relu nn.gelu nn.gelu_tanh nn.silu nn.selu nn.leakyrelu nn.softplus nn.prelu clip nn.softmax
+        nn.log_softmax
+    """,
+    "advanced_indexing": "index_tensor index_put slice_scatter",
+    "attention": "nn.attention nn.attention_bias",
+    "binary": """
+        add atan2 bitwise_and bitwise_or bitwise_xor divide equal floor_divide floor_mod greater greater_equal
+        left_shift less less_equal log_add_exp logical_and logical_or logical_xor maximum minimum mod multiply
+        not_equal power right_shift subtract ewise_fma
+    """,
+    "convolution": "nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose",
+    "creation": "full full_like zeros ones zeros_like ones_like arange tril triu eye eye_like",
+    "datatype": "astype reinterpret",
+    "deformable": "nn.deform_conv2d nn.col2im",
+    "detection": "vision.get_valid_counts vision.box_nms",
+    "gather": "gather_elements gather_nd scatter_elements scatter_nd one_hot",
+    "image": "image.resize2d",
+    "index_maps": "map_indices",
+    "indexing": "take strided_slice dynamic_strided_slice",
+    "joining": "concat split stack repeat tile",
+    "layers": "nn.dropout nn.batch_flatten nn.pixel_shuffle",
+    "linear_algebra": "matmul outer einsum",
+    "manipulation": "reshape flatten permute_dims expand_dims squeeze broadcast_to flip",
+    "normalization": "nn.layer_norm nn.rms_norm nn.group_norm nn.instance_norm nn.batch_norm",
+    "padding": "nn.pad",
+    "pooling": """
+        nn.max_pool1d nn.max_pool2d nn.max_pool3d nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d
+        nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d
+    """,
+    "quantization": "quantize dequantize",
+    "rearranging": "reverse_sequence meshgrid layout_transform multinomial_from_uniform",
+    "recurrent": "nn.rnn nn.gru nn.lstm nn.recurrence",
+    "reduction": "sum prod max min mean variance std median cumsum cumprod",
+    "resizing": "image.resize1d",
+    "sampling": "image.grid_sample image.affine_grid",
+    "search": "where argmax argmin bucketize",
+    "set": "unique nonzero",
+    "signal": "cosine_window",
+    "sorting": "sort argsort topk",
+    "unary": """
+        abs acos acosh asin asinh atan atanh bitwise_not ceil cos cosh erf exp floor isfinite isinf isnan log
+        logical_not negative reciprocal round rsqrt sigmoid sign sin sinh sqrt square tan tanh trunc
+    """,
+    "vision": "vision.non_max_suppression vision.roi_align vision.roi_pool",
+}
 """Families that compute on tensors: `legalize-ops` makes kernels of them."""
 
-LANGUAGE: tuple[str, ...] = (
-    "binding",
-    "call_packed",
-    "call_tir",
-    "calls",
-    "control_flow",
-    "dataflow",
-    "effects",
-    "fused",
-    "guard",
-    "loops",
-    "memory",
-    "shapes",
-    "structure",
-    "values",
-)
-"""Families of which programs are made: functions, values, control flow, memory."""
+VALUES: Mapping[str, str] = {
+    "effects": "assert print",
+    "shapes": "shape shape_of shape_get tensor_to_shape shape_to_tensor size tuple tuple_get",
+    "values": "constant prim string dtype null",
+}
+"""Families of ops that are made from values and properties like operators, and have no kernels."""
 
-FAMILIES = tuple(sorted((*OPERATORS, *LANGUAGE)))
-"""All of them."""
+LANGUAGE: Mapping[str, str] = {
+    "binding": "match_cast check_args",
+    "call_packed": "call_packed call_pure_packed call_dps_packed",
+    "call_tir": "call_tir call_tir_inplace",
+    "calls": "call call_closure make_closure extern_func",
+    "control_flow": "if yield",
+    "dataflow": "dataflow output",
+    "fused": "fused",
+    "guard": "guard",
+    "loops": "while for",
+    "memory": "alloc_tensor alloc_storage storage_tensor call_kernel kill",
+    "structure": "func closure return",
+}
+"""Families of which programs are made: functions, calls, control flow, memory."""
+
+FAMILIES: Mapping[str, str] = dict(sorted({**OPERATORS, **VALUES, **LANGUAGE}.items()))
+"""All of them, in the order of the alphabet."""
+
+
+def names_in(families: Mapping[str, str]) -> dict[str, str]:
+    """The families of ops by the ops' names, `"relax.add": "binary"`."""
+    return {f"relax.{name}": family for family, names in families.items() for name in names.split()}

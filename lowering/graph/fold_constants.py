@@ -106,8 +106,11 @@ class _Folder:
             return False
         frame = Frame(self._interpreter, "constant")
         frame.values.update(zip(op.operands, operands, strict=True))
+        rule = RULES[type(op)]
+        if rule is None:
+            return False
         try:
-            RULES[type(op)](frame, op)
+            rule(frame, op)
         except (ValueError, TypeError, ArithmeticError, LookupError):
             return False  # the program fails here, if it comes here
         self._values.update((result, frame.get(result)) for result in op.results)

@@ -1,4 +1,4 @@
-"""The tables of legalisations, which the files of the families fill."""
+"""The tables of legalisations, which the files of the families fill when an op of theirs is looked up."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from typing import TypeAlias, TypeVar, cast
 from xdsl.ir import Operation, SSAValue
 
 from lowering.legalize.kernel import Kernel
+from relax_dialect.families import OPERATORS
+from relax_dialect.loading import FamilyRules
 from tir_dialect import te
 
 OpT = TypeVar("OpT", bound=Operation)
 Rule: TypeAlias = "Callable[[Kernel, OpT], te.Tensor | Sequence[te.Tensor]]"
 Rewrite: TypeAlias = "Callable[[OpT], Sequence[SSAValue] | None]"
 
-KERNELS: dict[type[Operation], Rule[Operation]] = {}
+_PACKAGE = "lowering.legalize"
+
+KERNELS: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS)
 """Ops that become one kernel."""
 
-SIZES: dict[type[Operation], Rule[Operation]] = {}
+SIZES: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, OPERATORS)
 """Ops with results whose sizes are data: the kernels that find them out."""
 
-REWRITES: dict[type[Operation], Rewrite[Operation]] = {}
+REWRITES: FamilyRules[Rewrite[Operation]] = FamilyRules(_PACKAGE, OPERATORS)
 """Ops that become other ops, or stay what they are."""
 
 

@@ -11,7 +11,6 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from lowering.diagnostics import Finding, InvalidModule, refuse
-from lowering.legalize import families
 from lowering.legalize.context import KERNELS, REWRITES
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.kernels import Kernels
@@ -49,7 +48,6 @@ class LegalizeOpsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Legalises every function."""
-        families.load()
         kernels = Kernels(op)
         findings: list[Finding] = []
         for func in [inner for inner in op.ops if isinstance(inner, FuncOp)]:
@@ -63,7 +61,7 @@ class LegalizeOpsPass(ModulePass):
 
 
 def _legalize(op: Operation, kernels: Kernels, names: FreshSymbols) -> None:
-    rewrite, before = REWRITES.get(type(op)), op.prev_op
+    rewrite, before = REWRITES[type(op)], op.prev_op
     values = None if rewrite is None else rewrite(op)
     if values is not None:
         made = _between(before, op)
@@ -71,7 +69,7 @@ def _legalize(op: Operation, kernels: Kernels, names: FreshSymbols) -> None:
         for new in made:
             _legalize(new, kernels, names)
         return
-    rule = KERNELS.get(type(op))
+    rule = KERNELS[type(op)]
     if rule is None:
         return
     kept = measure(op, kernels, names)  # which gives the op new results
@@ -90,4 +88,4 @@ def _between(before: Operation | None, op: Operation) -> list[Operation]:
 
 def is_legal(op: Operation) -> bool:
     """Whether an op may stay after `legalize-ops`: it is no operator, or one without a kernel."""
-    return not isinstance(op, InfersResultTypes) or type(op) not in KERNELS
+    return not isinstance(op, InfersResultTypes) or KERNELS[type(op)] is None

@@ -25,7 +25,7 @@ def stem(op: Operation) -> str:
 
 def measure(op: Operation, kernels: Kernels, names: FreshSymbols) -> Sequence[SSAValue]:
     """Makes the dimensions of the results known; gives the tensors that are kept for the op's own kernel."""
-    rule = SIZES.get(type(op))
+    rule = SIZES[type(op)]
     unknown = [result for result in op.results if _unknown(result)]
     if rule is None or not unknown:
         return ()

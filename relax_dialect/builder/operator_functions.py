@@ -20,9 +20,8 @@ from relax_dialect.builder.convert import as_prim, as_shape, as_tensor, as_value
 from relax_dialect.builder.emitter import Emitter
 from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.types import as_dtype
-from relax_dialect.dialect import family_ops
-from relax_dialect.families import FAMILIES
-from relax_dialect.ops.operator import Operator
+from relax_dialect.families import OPERATORS, VALUES
+from relax_dialect.loading import OpClasses
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
 
 
@@ -48,19 +47,10 @@ class Parameter:
     """Whether it is a sequence of values."""
 
 
-FAMILIES_WITHOUT_OPERATORS = ("effects", "shapes", "values")
-"""Modules of ops that are made from values and properties like operators, without being operators."""
-
-
 @cache
 def operator_classes() -> Mapping[str, type[IRDLOperation]]:
     """The ops that have a function, by name."""
-    found: dict[str, type[IRDLOperation]] = {}
-    for family in FAMILIES:
-        for each in family_ops(family):
-            if issubclass(each, Operator) or (family in FAMILIES_WITHOUT_OPERATORS and issubclass(each, IRDLOperation)):
-                found[each.name] = each
-    return found
+    return OpClasses({**OPERATORS, **VALUES})
 
 
 @cache

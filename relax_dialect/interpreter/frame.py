@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from xdsl.dialects.builtin import FileLineColLoc
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from relax_dialect.families import FAMILIES
 from relax_dialect.interpreter.conform import Contract, Expectation, as_declared, has_type
 from relax_dialect.interpreter.runtime_values import Value
+from relax_dialect.loading import FamilyRules
 from relax_dialect.struct_info.base import StructInfo, as_struct_infos
 from relax_dialect.struct_info.symbols import free_symbols
 
@@ -23,10 +25,12 @@ T = TypeVar("T")
 Rule: TypeAlias = "Callable[[Frame, OpT], TailCall | None]"
 Ending: TypeAlias = "Callable[[Frame, OpT], Value]"
 
-RULES: dict[type[Operation], Rule[Operation]] = {}
+_PACKAGE = "relax_dialect.interpreter"
+
+RULES: FamilyRules[Rule[Operation]] = FamilyRules(_PACKAGE, FAMILIES)
 """How ops are run."""
 
-ENDINGS: dict[type[Operation], Ending[Any]] = {}
+ENDINGS: FamilyRules[Ending[Any]] = FamilyRules(_PACKAGE, FAMILIES)
 """What terminators pass on."""
 
 
@@ -106,13 +110,13 @@ class Frame:
         """Runs the ops of a block; gives what its terminator passes on: one value, or a tuple for `relax.yield`."""
         for op in block.ops:
             op_type = type(op)
-            rule = RULES.get(op_type)
+            rule = RULES[op_type]
             if rule is not None:
                 tail_call = rule(self, op)
                 if tail_call is not None:
                     return tail_call
                 continue
-            ending = ENDINGS.get(op_type)
+            ending = ENDINGS[op_type]
             if ending is None:
                 raise NotImplementedError(f"the interpreter does not know '{op.name}'{where(op)}")
             return ending(self, op)

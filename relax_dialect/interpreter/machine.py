@@ -11,7 +11,6 @@ import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from relax_dialect.interpreter import families
 from relax_dialect.interpreter.functions import Function
 from relax_dialect.interpreter.runtime_values import Value, from_python, packed
 from relax_dialect.ops.structure import FuncOp
@@ -48,7 +47,6 @@ class Interpreter:
         self._facts: dict[tuple[Operation, str], Any] = {}
         self._depth = 0
         self._entries = 0
-        families.load()
 
     def function(self, name: str) -> Function:
         """A function of the module; `KeyError` if there is none."""

@@ -10,6 +10,7 @@ from typing_extensions import override
 from xdsl.dialects.builtin import StringAttr, SymbolRefAttr
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
+from relax_dialect.families import FAMILIES, names_in
 from relax_dialect.ops.shapes import TupleGetOp, TupleOp
 from relax_dialect.patterns.attributes import attribute_is
 from relax_dialect.patterns.match import Bindings
@@ -111,9 +112,7 @@ def is_op(*names: str) -> OperationPattern:
 
     Call the pattern with patterns of the operands; `ValueError` for a name that no op has.
     """
-    from relax_dialect.dialect import Relax
-
-    known = {op.name for op in Relax.operations}
+    known = names_in(FAMILIES)
     for name in names:
         if name not in known:
             raise ValueError(f"there is no op {name}")

@@ -1,0 +1,81 @@
+"""Families of ops and of what is said about them, imported when one of their ops is met.
+
+A program has a few of the two hundred ops. Importing the files of all of them, and those with their meaning and their
+kernels, takes longer than to compile a small network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from inspect import isclass
+from typing import TypeVar
+
+from typing_extensions import override
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation
+
+from relax_dialect.families import names_in
+
+_OPS = "relax_dialect.ops"
+
+RuleT = TypeVar("RuleT")
+
+
+def family_ops(family: str) -> Iterator[type[IRDLOperation]]:
+    """The ops that a module of `relax_dialect.ops` defines, in the order of their definition."""
+    module = import_module(f"{_OPS}.{family}")
+    members: Iterable[object] = vars(module).values()
+    for member in members:
+        if isclass(member) and _is_defined_in(member, module.__name__) and issubclass(member, IRDLOperation):
+            yield member
+
+
+def _is_defined_in(cls: type, module: str) -> bool:
+    """Whether the module defines the class itself and gives it a name, rather than importing it or deriving from it."""
+    return cls.__module__ == module and "name" in cls.__dict__
+
+
+class OpClasses(Mapping[str, type[IRDLOperation]]):
+    """The classes of the ops of some families, by the ops' names; one is imported when it is looked up."""
+
+    def __init__(self, families: Mapping[str, str]):
+        self._families = names_in(families)
+        self._classes: dict[str, type[IRDLOperation]] = {}
+
+    @override
+    def __getitem__(self, name: str) -> type[IRDLOperation]:
+        family = self._families[name]
+        if name not in self._classes:
+            self._classes.update((each.name, each) for each in family_ops(family))
+        return self._classes[name]
+
+    @override
+    def __contains__(self, name: object) -> bool:
+        return name in self._families
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._families)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._families)
+
+
+class FamilyRules(dict[type[Operation], RuleT | None]):
+    """What a package says about ops: the file with the name of an op's family has entered it here when it is loaded.
+
+    `rules[op_type]` imports that file first; `None` if nothing is said about the op.
+    """
+
+    def __init__(self, package: str, families: Mapping[str, str]):
+        super().__init__()
+        self._package = package
+        self._families = families
+
+    def __missing__(self, op_type: type[Operation]) -> RuleT | None:
+        package, _, family = op_type.__module__.rpartition(".")
+        if package == _OPS and family in self._families:
+            import_module(f"{self._package}.{family}")
+        return self.setdefault(op_type, None)
