@@ -16,6 +16,7 @@ from tir_dialect.schedule.primitives import (
     inlining,
     kinds,
     layout,
+    merging,
     ordering,
     padding,
     partition,
@@ -80,7 +81,7 @@ class Schedule(ScheduleState):
     tile = ordering.tile
     add_unit_loop = ordering.add_unit_loop
     loop_partition = partition.loop_partition
-    merge = partition.merge
+    merge = merging.merge
 
     parallel = kinds.parallel
     vectorize = kinds.vectorize

@@ -104,11 +104,15 @@ def floormod(lhs: Operand, rhs: Operand) -> Expr:
 
 
 def ceildiv(lhs: Operand, rhs: Operand) -> Expr:
-    """The quotient of integers rounded towards plus infinity, for a positive `rhs`."""
+    """The quotient of integers rounded towards plus infinity; `rhs` must be positive where they are indices."""
     a, b = unify("ceildiv", (lhs, rhs))
-    if is_float(a.dtype):
+    if is_float(a.dtype) or is_bool(a.dtype):
         raise refuse("ceildiv", "integers", a)
-    return floordiv(add(a, subtract(b, 1)), b)
+    if is_index(a.dtype):
+        return floordiv(add(a, subtract(b, 1)), b)
+    # a + b - 1 could leave the dtype
+    rest = select(compare("ne", floormod(a, b), 0), adopt(1, a.dtype), adopt(0, a.dtype))
+    return add(floordiv(a, b), rest)
 
 
 def truncdiv(lhs: Operand, rhs: Operand) -> Expr:

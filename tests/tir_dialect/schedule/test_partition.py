@@ -69,6 +69,35 @@ def test_merge_of_stages(depth):
     assert loops(sch.func) == (["i", "j", "j"] if depth == 1 else ["i", "j"])
 
 
+def test_merge_takes_the_loops_around_along():
+    def transform(sch):
+        first, second = (sch.get_loops(sch.get_block(name)) for name in ("B", "C"))
+        sch.merge(first[1], second[1])
+        sch.parallel(first[0])
+        sch.vectorize(sch.split(first[1], [None, 4])[1])
+
+    sch = scheduled(elementwise(), transform)
+    assert loops(sch.func) == ["i", "j0", "j1"]
+
+
+def test_merge_refuses_nests_that_hold_more():
+    sch = Schedule(elementwise())
+    sch.reverse_compute_at(sch.get_block("C"), sch.get_loops(sch.get_block("B"))[0])
+    own = [sch.get_loops(sch.get_block(name))[1] for name in ("B", "C")]
+    assert sch.merge(*own) is own[0]
+    b = te.compute((n, m), lambda i, j: A[i, j] * 2, name="B")
+    c = te.compute((n, m), lambda i, j: A[i, j] + 1, name="C")
+    d = te.compute((n, m), lambda i, j: b[i, j] + c[i, j], name="D")
+    sch = Schedule(te.create_prim_func([A, d]))
+    nests = {name: sch.get_loops(sch.get_block(name)) for name in "BCD"}
+    sch.merge(nests["B"][0], nests["C"][0])
+    refuses(sch, 'loop "i" holds more than loop "j"', "merge", nests["B"][1], nests["D"][1])
+    shared = te.compute((n, m), lambda i, j: b[i, m - 1 - j] + 1, name="E")
+    sch = Schedule(te.create_prim_func([A, shared]))
+    nests = {name: sch.get_loops(sch.get_block(name)) for name in "BE"}
+    refuses(sch, 'share elements of buffer "B" across iterations', "merge", nests["B"][1], nests["E"][1])
+
+
 def test_merge_of_all_stages_over_rows():
     def transform(sch):
         names = ("top", "shifted", "total", "out")
@@ -83,7 +112,7 @@ def test_merge_refusals():
     top, shifted = (sch.get_loops(sch.get_block(name)) for name in ("top", "shifted"))
     refuses(sch, "expected at least two loops, got 1", "merge", top[0])
     refuses(sch, 'loop "i" does not come right after loop "i"', "merge", shifted[0], top[0])
-    refuses(sch, 'loop "j" does not come right after loop "i"', "merge", top[0], shifted[1])
+    refuses(sch, 'loops "i" and "j" stand in 0 and 1 loops of their own', "merge", top[0], shifted[1])
     row = sch.merge(top[0], shifted[0])
     assert row is top[0]
     refuses(sch, 'the loops share elements of buffer "top" across iterations', "merge", top[1], shifted[1])

@@ -132,6 +132,7 @@ INTEGER_BINARY = {
     "floordiv": (operator.floordiv, np.floor_divide),
     "floormod": (operator.mod, np.mod),
     "truncmod": (te.truncmod, np.fmod),
+    "ceildiv": (te.ceildiv, lambda a, b: a // b + (a % b != 0)),
     "maximum": (te.maximum, np.maximum),
     "minimum": (te.minimum, np.minimum),
     "and": (operator.and_, np.bitwise_and),
