@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias
+
+from relax_dialect.frontend.onnx.families import FAMILIES
 
 if TYPE_CHECKING:
     from relax_dialect.builder.expr import Expr
@@ -17,53 +18,16 @@ Result: TypeAlias = "Expr | Value | Sequence[Expr | Value | None]"
 
 Converter: TypeAlias = "Callable[[Node], Result]"
 
-FAMILIES = (
-    "activation",
-    "advanced_indexing",
-    "attention",
-    "binary",
-    "control_flow",
-    "contrib.activation",
-    "contrib.attention",
-    "contrib.cached_attention",
-    "contrib.convolution",
-    "contrib.embedding",
-    "contrib.integer",
-    "contrib.normalization",
-    "contrib.products",
-    "contrib.quantized",
-    "contrib.recurrent",
-    "contrib.rotary",
-    "contrib.standard",
-    "contrib.weights",
-    "convolution",
-    "creation",
-    "datatype",
-    "gather",
-    "image",
-    "indexing",
-    "joining",
-    "layers",
-    "linear_algebra",
-    "manipulation",
-    "normalization",
-    "padding",
-    "pooling",
-    "quantization",
-    "recurrent",
-    "reduction",
-    "search",
-    "sequence",
-    "set",
-    "signal",
-    "sorting",
-    "unary",
-    "vision",
-)
-"""Modules of converters, by operator family."""
+_FAMILY_OF: Mapping[tuple[str, str], str] = {
+    (domain, name): family
+    for domain, families in FAMILIES.items()
+    for family, names in families.items()
+    for name in names.split()
+}
+"""The module of an operator's converters, by domain and operator."""
 
-_CONVERTERS: dict[tuple[str, str], dict[int, Converter]] = {}
-"""By domain and operator, then by version."""
+CONVERTERS: dict[tuple[str, str], dict[int, Converter]] = {}
+"""By domain and operator, then by version; of the modules that are loaded."""
 
 
 def converts(*names: str, since: int = 1, domain: str = "") -> Callable[[Converter], Converter]:
@@ -71,27 +35,18 @@ def converts(*names: str, since: int = 1, domain: str = "") -> Callable[[Convert
 
     def register(converter: Converter) -> Converter:
         for name in names:
-            _CONVERTERS.setdefault((domain, name), {})[since] = converter
+            CONVERTERS.setdefault((domain, name), {})[since] = converter
         return converter
 
     return register
 
 
-@cache
-def _load() -> None:
-    for family in FAMILIES:
-        import_module(f"relax_dialect.frontend.onnx.{family}")
-
-
 def find(name: str, version: int, domain: str = "") -> Converter | None:
     """The converter of an operator in a version, or `None`."""
-    _load()
-    known = _CONVERTERS.get((domain, name), {})
+    family = _FAMILY_OF.get((domain, name))
+    if family is None:
+        return None
+    import_module(f"relax_dialect.frontend.onnx.{family}")
+    known = CONVERTERS[domain, name]
     since = max((each for each in known if each <= version), default=None)
     return None if since is None else known[since]
-
-
-def supported(domain: str = "") -> tuple[str, ...]:
-    """The operators of a domain that have a converter."""
-    _load()
-    return tuple(sorted(name for of, name in _CONVERTERS if of == domain))
