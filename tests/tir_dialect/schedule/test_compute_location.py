@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
@@ -120,6 +121,84 @@ def test_compute_at_where_the_need_depends_on_data():
     c = te.compute((n, m), lambda i, j: b[te.minimum(te.maximum(at[i], 0), 3), j] + A[i, j], name="C")
     func = te.create_prim_func([A, at, c])
     scheduled(func, lambda sch: sch.compute_at(sch.get_block("B"), sch.get_loops(sch.get_block("C"))[1]))
+
+
+def producer_at(rows, columns, row, column):
+    """A producer that stores `[row, column]` of a buffer of `rows` by `columns`, and a consumer that transposes."""
+    return parse_prim_func(f"""
+    tir.prim_func @f[%n, %m](%A: !tir.buffer<[n, m], i32>, %Z: !tir.buffer<[m, n], i32>) {{
+      %Y = tir.alloc_buffer : !tir.buffer<[{rows}, {columns}], i32>
+      %rows = tir.dim {row[0]}
+      %columns = tir.dim {column[0]}
+      tir.for (%i, %j) in (%n, %m) {{
+        tir.block "B" (%vi = spatial %i in %n, %vj = spatial %j in %m) {{
+          %x = tir.load %A[%vi, %vj]
+          %row = arith.{row[1]} %rows, %vi : index
+          %column = arith.{column[1]} %columns, %vj : index
+          tir.store %x, %Y[%row, %column]
+        }}
+      }}
+      tir.for (%i, %j) in (%m, %n) {{
+        tir.block "C" (%vi = spatial %i in %m, %vj = spatial %j in %n) {{
+          %row = arith.{row[1]} %rows, %vj : index
+          %column = arith.{column[1]} %columns, %vi : index
+          %y = tir.load %Y[%row, %column]
+          %z = arith.addi %y, %y : i32
+          tir.store %z, %Z[%vi, %vj]
+        }}
+      }}
+    }}""")
+
+
+@pytest.mark.parametrize("factor", [None, 4])
+@pytest.mark.parametrize(
+    ("shape", "row", "column"),
+    [
+        (("n", "m"), ("n - 1", "subi"), ("m - 1", "subi")),
+        (("n + 2", "2 * m"), ("2", "addi"), ("m", "addi")),
+        (("n + 3", "m"), ("n + 1", "subi"), ("0", "addi")),
+    ],
+)
+def test_compute_at_of_a_producer_that_counts_from_elsewhere(shape, row, column, factor):
+    def transform(sch):
+        i, _ = sch.get_loops(sch.get_block("C"))
+        if factor is not None:
+            i, _ = sch.split(i, [None, factor])
+        sch.compute_at(sch.get_block("B"), i)
+
+    sch = scheduled(producer_at(*shape, row, column), transform)
+    assert home(sch, "Y") is not None
+    assert len(sch.get_loops(sch.get_block("B"))) == (2 if factor is None else 3)
+
+
+@pytest.mark.parametrize("tile", [2, 4, 8])
+def test_compute_at_of_tiles(tile):
+    """A block of blocks, which makes a tile of four rows at a time, at loops over more and over fewer rows."""
+    x = te.placeholder((4 * n, m), "i32", "X")
+    b = te.compute((4 * n, m), lambda i, j: x[4 * n - 1 - i, j] * 2, name="B")
+    c = te.compute((4 * n, m), lambda i, j: b[i, j] + 1, name="C")
+
+    def transform(sch):
+        inner = sch.split(sch.get_loops(sch.get_block("B"))[0], [None, 4])[1]
+        sch.blockize(inner)
+        rows = sch.split(sch.get_loops(sch.get_block("C"))[0], [None, tile])[0]
+        sch.compute_at(sch.get_block("B_o"), rows)
+
+    scheduled(te.create_prim_func([x, c], name="tiles"), transform)
+
+
+def test_compute_at_of_scattered_elements():
+    def transform(sch):
+        spread = "(i, j) -> (i, 2 * j + 1)"
+        sch.transform_layout(sch.get_block("B"), "Y", spread, assume_injective_transform=True)
+        sch.compute_at(sch.get_block("B"), sch.get_loops(sch.get_block("C"))[0])
+
+    func = producer_at("n", "m", ("n - 1", "subi"), ("m - 1", "subi"))
+    scheduled(func, transform)
+    sch = Schedule(func)
+    sch.transform_layout(sch.get_block("B"), "Y", "(i, j) -> (i, i + j)", assume_injective_transform=True)
+    message = 'stores to buffer "Y" at other indices than its iterators, each once, or multiples of them'
+    refuses(sch, message, "compute_at", sch.get_block("B"), sch.get_loops(sch.get_block("C"))[0])
 
 
 def test_compute_at_refusals():

@@ -7,14 +7,14 @@ from collections.abc import Set as AbstractSet
 
 from xdsl.ir import SSAValue
 
-from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.regions import AxisRange, block_regions
+from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import StoreOp
 from tir_dialect.schedule.accesses import Access, accesses_in, read_buffers, written_buffers
 from tir_dialect.schedule.boxes import box_in, join
-from tir_dialect.schedule.elementwise import iterators_of_indices, own_allocation
+from tir_dialect.schedule.elementwise import own_allocation
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.moves import (
     check_movable,
@@ -24,12 +24,13 @@ from tir_dialect.schedule.moves import (
     place_in,
     shape_of,
 )
+from tir_dialect.schedule.positions import Position, positions_of
 from tir_dialect.schedule.program_order import describe, runs_between, touches
 from tir_dialect.schedule.renest import move_with_new_loops, sink_allocations
 from tir_dialect.schedule.state import ScheduleState, primitive
 
-Positions = Mapping[SSAValue, Sequence[int | None]]
-"""Per buffer, which iterator of the block each index is; `None` is the constant 0."""
+Positions = Mapping[SSAValue, Sequence[Position | None]]
+"""Per buffer that the block writes, which iterator each index is."""
 
 
 @primitive
@@ -47,10 +48,11 @@ def compute_at(
 
     The buffers that the block writes are allocated in the loop. Elements that several iterations need are computed
     several times. Loops of one iteration are left out unless `preserve_unit_loops`. The block comes in front of its
-    first consumer, or behind `index` ops of the loop; -2 is the first place that there is.
+    first consumer, or behind `index` ops of the loop; -2 is the first place that there is. It may write tiles that its
+    iterators number, upwards or downwards.
 
-    Refuses blocks that write parameters, or at other indices than their iterators; consumers outside of the loop;
-    inputs that change before the block would run; and loops that are not serial.
+    Refuses blocks that write parameters, or at other indices; consumers outside of the loop; inputs that change before
+    the block would run; and loops that are not serial.
     """
     op, target = block.op, loop.op
     check_movable(self, op, target)
@@ -65,20 +67,17 @@ def compute_at(
     sink_allocations(positions)
 
 
-def _store_positions(self: ScheduleState, block: BlockOp) -> dict[SSAValue, list[int | None]]:
-    name = block.block_name.data
-    found: dict[SSAValue, list[int | None]] = {}
-    for op in block.body.walk():
-        if not isinstance(op, StoreOp):
-            continue
-        positions = None if op.lanes is not None else iterators_of_indices(block, op.indices)
-        if positions is None or found.setdefault(op.buffer, positions) != positions:
-            buffer = op.buffer.name_hint
+def _store_positions(self: ScheduleState, block: BlockOp) -> dict[SSAValue, list[Position | None]]:
+    regions = block_regions(block)
+    found: dict[SSAValue, list[Position | None]] = {}
+    for region in regions.writes:
+        positions = positions_of(block, regions, region, self.func.symbol_names)
+        if positions is None:
             raise self.error(
-                f'block "{name}" stores to buffer "{buffer}" at other indices than its iterators, each once'
+                f'block "{block.block_name.data}" stores to buffer "{region.buffer.name_hint}" at other indices than '
+                "its iterators, each once, or multiples of them"
             )
-    if found.keys() != written_buffers(block):
-        raise self.error(f'block "{name}" writes through a view or a call')
+        found[root_buffer(region.buffer)] = positions
     return found
 
 
@@ -118,12 +117,12 @@ def _needed(
 ) -> list[AxisRange]:
     """The values of the block's iterators that one iteration of the loop needs."""
     needed: dict[int, list[AxisRange]] = {}
-    for buffer, numbers in positions.items():
+    for buffer, places in positions.items():
         own = [access for access in reads if access.buffer is buffer]
         box = box_in(self, own, target, shape_of(buffer)) if own else []
-        for number, axis in zip(numbers, box, strict=False):
-            if number is not None:
-                needed.setdefault(number, []).append(axis)
+        for place, axis in zip(places, box, strict=False):
+            if place is not None:
+                needed.setdefault(place.iterator, []).append(place.values(axis))
     return [
         join(self.space.prover, needed[number])
         if number in needed
