@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import i32
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.byte_products import weights_with_sign
-from relax_dialect.frontend.onnx.node import Node, fixed
-from relax_dialect.frontend.onnx.windows import window_attributes
+from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.windows import kernel_sizes, window_attributes
 
 _CONVOLUTIONS = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
 _LETTERS = {1: "W", 2: "HW", 3: "DHW"}
@@ -36,7 +36,7 @@ def convolution_of_bytes(node: Node, data: tuple[int, int], kernel: tuple[int, i
     last = (0, *range(2, rank + 2), 1)
     x, w, zero = op.permute_dims(node[data[0]], last), op.permute_dims(weights, last), int(points.reshape(-1)[0])
     lengths = node.shape(data[0])[2:]
-    windows = window_attributes(node, lengths, fixed(node.shape(kernel[0])[2:], "the kernel's shape"))
+    windows = window_attributes(node, lengths, kernel_sizes(node, kernel[0]))
     letters = _LETTERS[rank]
     total = _CONVOLUTIONS[rank](
         _padded(x, windows.pads, zero),

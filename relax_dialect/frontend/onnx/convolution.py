@@ -10,7 +10,7 @@ from relax_dialect.frontend.onnx.dequantized import dequantized_convolution
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node, fixed
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.windows import WindowAttributes, window_attributes
+from relax_dialect.frontend.onnx.windows import WindowAttributes, kernel_sizes, window_attributes
 
 _FORWARD = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
 _TRANSPOSED = {1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose}
@@ -28,7 +28,7 @@ def convolution(node: Node, x: Expr, w: Expr, index: int = 1) -> Expr:
     lengths = node.shape()[2:]
     if len(lengths) not in _FORWARD:
         raise Refusal(f"convolutions over {len(lengths)} dimensions are not supported")
-    windows = window_attributes(node, lengths, fixed(node.shape(index)[2:], "the kernel's shape"))
+    windows = window_attributes(node, lengths, kernel_sizes(node, index))
     return _FORWARD[len(lengths)](
         x,
         w,
@@ -49,7 +49,7 @@ def with_bias(x: Expr, bias: Expr | None) -> Expr:
 @converts("ConvTranspose")
 def conv_transpose(node: Node) -> Result:
     """A transposed convolution, and a bias for each filter."""
-    lengths, sizes = node.shape()[2:], fixed(node.shape(1)[2:], "the kernel's shape")
+    lengths, sizes = node.shape()[2:], kernel_sizes(node, 1)
     rank = len(lengths)
     if rank not in _TRANSPOSED:
         raise Refusal(f"convolutions over {rank} dimensions are not supported")

@@ -33,12 +33,12 @@ def has_body(proto: NodeProto, version: int, functions: Sequence[FunctionProto])
 
 def is_local(proto: NodeProto, functions: Sequence[FunctionProto]) -> bool:
     """Whether the model itself says what a node does."""
-    return _local(proto, functions) is not None
+    return local_function(proto, functions) is not None
 
 
 def expand(graph: GraphImporter, proto: NodeProto, node: Node) -> list[Value | None]:
     """The outputs of a node, by importing the body of its function."""
-    body = _local(proto, graph.model.proto.functions) or _standard(proto, node)
+    body = local_function(proto, graph.model.proto.functions) or _standard(proto, node)
     if body is None:
         raise Refusal("the operator is not supported")
     if graph.prefix.count("/") > MAX_DEPTH:
@@ -64,7 +64,8 @@ def _versions(graph: GraphImporter, body: FunctionProto) -> dict[str, int]:
     return {"": onnx.defs.onnx_opset_version(), **graph.opsets, **opsets(body.opset_import)}
 
 
-def _local(proto: NodeProto, functions: Sequence[FunctionProto]) -> FunctionProto | None:
+def local_function(proto: NodeProto, functions: Sequence[FunctionProto]) -> FunctionProto | None:
+    """The function of the model that says what a node does, or `None`."""
     for function in functions:
         if (function.domain, function.name, function.overload) == (proto.domain, proto.op_type, proto.overload):
             return function

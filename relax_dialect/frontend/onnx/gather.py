@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from tir_dialect import te
@@ -15,8 +16,13 @@ _REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "max": "max", "min"
 
 @converts("Gather")
 def gather(node: Node) -> Result:
-    """Slices at places along an axis."""
-    return op.take(node[0], node[1], node.axis())
+    """Slices at places along an axis; those that are data are clamped to it."""
+    axis = node.axis()
+    places, length = node.ints(1), node.shape()[axis].constant_value if node.rank() else None
+    wrong = [place for place in places or () if length is not None and not -length <= place < length]
+    if wrong:
+        raise Refusal(f"the index {wrong[0]} is not within a dimension of {length}")
+    return op.take(node[0], node[1], axis)
 
 
 @converts("GatherElements")

@@ -22,7 +22,7 @@ from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, find
 from relax_dialect.frontend.onnx.values import Value
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import symbol
+from tir_dialect.dims import Dim, symbol
 
 Environment = dict[str, "Value | None"]
 """What names stand for; `None` for the outputs of nodes that could not be imported."""
@@ -46,6 +46,10 @@ MAX_NODES = 1 << 16
 """So many nodes may come of functions and loops that are written out: bodies within bodies could give any number."""
 
 
+MAX_DIMENSION = 1 << 60
+"""No tensor has so many elements along a dimension."""
+
+
 @dataclass
 class Problems:
     """The nodes that could not be imported so far."""
@@ -54,17 +58,17 @@ class Problems:
     imported: int = 0
     """How many nodes of functions and inner graphs were imported."""
 
-    def count(self) -> None:
-        """One more of these; raises `OnnxImportError` if there are too many."""
-        self.imported += 1
+    def count(self, nodes: int = 1) -> None:
+        """So many more of these; raises `OnnxImportError` if there are too many."""
+        self.imported += nodes
         if self.imported > MAX_NODES:
             raise OnnxImportError(f"functions and loops of the model, written out, have more than {MAX_NODES} nodes")
 
-    def add(self, node: NodeProto, reason: str) -> None:
-        """Notes a node."""
+    def add(self, node: NodeProto, reason: str, prefix: str = "") -> None:
+        """Notes a node; `prefix` names those in whose functions it is."""
         domain = "" if node.domain in DEFAULT_DOMAINS else f"{node.domain}."
         name = node.name or next(iter(node.output), "")
-        self.nodes.append(UnsupportedNode(name, domain + node.op_type, reason))
+        self.nodes.append(UnsupportedNode(prefix + name, domain + node.op_type, reason))
 
 
 @dataclass
@@ -140,7 +144,7 @@ class GraphImporter:
             with self.bb.at(self.prefix + (proto.name or next(iter(proto.output), proto.op_type))):
                 self._define(proto, self.outputs(proto, operands))
         except MALFORMED as problem:
-            self.problems.add(proto, str(problem) or type(problem).__name__)
+            self.problems.add(proto, str(problem) or type(problem).__name__, self.prefix)
             self._define(proto, [None] * len(proto.output))
 
     def _define(self, proto: NodeProto, values: Sequence[Value | None]) -> None:
@@ -199,6 +203,8 @@ class GraphImporter:
     def settled(self, value: Expr, hint: TensorType | None) -> Expr:
         """A tensor with symbols for the dimensions that are not known; what the model says of them is checked."""
         info = value.type
+        if isinstance(info, TensorType) and any(_is_too_large(dim) for dim in info.dims or ()):
+            raise Refusal(f"the result would have the type {info}")
         if not isinstance(info, TensorType) or info.known_dims is not None:
             return value
         said = None if hint is None else hint.dims
@@ -218,3 +224,9 @@ class GraphImporter:
                 dim = symbol(name)
             dims.append(dim)
         return self.bb.match_cast(value, TensorType(dims, info.dtype))
+
+
+def _is_too_large(dim: Dim | None) -> bool:
+    """Whether a dimension is known to be no number of elements of any memory."""
+    known = None if dim is None else dim.constant_value
+    return known is not None and known >= MAX_DIMENSION

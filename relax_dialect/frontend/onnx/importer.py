@@ -7,19 +7,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto
+from onnx import GraphProto, ValueInfoProto
 from xdsl.dialects.builtin import ModuleOp
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.domains import DEFAULT_DOMAINS
 from relax_dialect.frontend.onnx.dtypes import element_type
 from relax_dialect.frontend.onnx.dynamic import fixed_dimensions
 from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal
-from relax_dialect.frontend.onnx.functions import has_body
 from relax_dialect.frontend.onnx.graph import MALFORMED, Environment, GraphImporter, Problems
-from relax_dialect.frontend.onnx.model import Model
-from relax_dialect.frontend.onnx.registry import find
+from relax_dialect.frontend.onnx.model import Model, check_model
+from relax_dialect.frontend.onnx.survey import check_size, find_unsupported
 from relax_dialect.frontend.onnx.tensor_lists import TensorList
 from relax_dialect.frontend.onnx.values import Value
 from relax_dialect.struct_info.base import StructInfo
@@ -42,11 +40,12 @@ class Importer:
 
     def module(self, entry: str) -> ModuleOp:
         """The module; raises `OnnxImportError`."""
-        problems = Problems()
         try:
-            self._find_unsupported(self.model.proto.graph.node, self.model.opsets, problems)
+            problems = find_unsupported(self.model)
             if problems.nodes:
                 raise OnnxImportError.unsupported(problems.nodes)
+            check_model(self.model)
+            check_size(self.model)
             try:
                 return self._build(entry, in_dataflow=True)
             except NeedsControlFlow:
@@ -55,20 +54,6 @@ class Importer:
             raise OnnxImportError(f"the model cannot be imported: {problem}") from problem
         except RecursionError as error:
             raise OnnxImportError("the model cannot be imported: its graphs are nested too deeply") from error
-
-    # Operators
-
-    def _find_unsupported(self, nodes: Iterable[NodeProto], opsets: dict[str, int], problems: Problems) -> None:
-        """Notes the nodes, also of inner graphs, whose operators there is no way to import."""
-        for node in nodes:
-            domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
-            version = opsets.get(domain, 0)
-            known = find(node.op_type, version, domain) is not None
-            if not known and not has_body(node, version, self.model.proto.functions):
-                problems.add(node, "the operator is not supported")
-            for attribute in node.attribute:
-                if attribute.type == AttributeProto.GRAPH:
-                    self._find_unsupported(attribute.g.node, opsets, problems)
 
     def _fixed(self) -> dict[str, frozenset[int] | None]:
         """The dimensions of inputs that stay constants when all others become symbols; `None` stands for all."""

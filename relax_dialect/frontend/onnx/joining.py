@@ -8,6 +8,7 @@ from relax_dialect.builder import op
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
+from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant, total
 
@@ -25,10 +26,17 @@ def split(node: Node) -> Result:
     axis = node.axis()
     length, count = node.shape()[axis], len(node.outputs)
     sizes = _sizes(node, length, count)
+    rest = length - total(sizes)
+    if rest.constant_value or any((size.constant_value or 0) < 0 for size in sizes):
+        raise Refusal(f"a dimension of {length} is cut into parts of {', '.join(map(str, sizes))}")
     places = [total(sizes[:at]) for at in range(1, len(sizes))]
     if not places:
         return node.value(0)
-    return op.split(node[0], indices=places, axis=axis)
+    parts = list(op.split(node[0], indices=places, axis=axis))
+    if not rest.is_constant:
+        shape = [sizes[-1] if at == axis else dim for at, dim in enumerate(node.shape())]
+        parts[-1] = node.bb.match_cast(parts[-1], TensorType(shape, node.dtype()))
+    return parts
 
 
 def _sizes(node: Node, length: Dim, count: int) -> Sequence[Dim]:

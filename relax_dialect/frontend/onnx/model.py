@@ -75,6 +75,8 @@ class Model:
             offset, size = int(entries.get("offset", "0")), path.stat().st_size
             if min(shape, default=0) < 0 or offset < 0 or offset + count * dtype.itemsize > size:
                 raise Refusal(f"the tensor {tensor.name} does not lie within the {size} bytes of its file")
+            if int(entries.get("length", count * dtype.itemsize)) < count * dtype.itemsize:
+                raise Refusal(f"the tensor {tensor.name} has more elements than the bytes of its file that it names")
             if count == 0:
                 return np.empty(shape, dtype)
             mapped = np.memmap(path, dtype, "r", offset, (count,)).reshape(shape)
@@ -99,9 +101,14 @@ def opsets(imports: Any) -> dict[str, int]:
 
 
 def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
-    """A model from a file, its bytes, or parsed; raises `OnnxImportError` if it is malformed or too new or old."""
+    """A model from a file, its bytes, or parsed; raises `OnnxImportError` if it is no model, or too new or old."""
     model = _read(source)
     _check_versions(model)
+    return model
+
+
+def check_model(model: Model) -> None:
+    """Raises `OnnxImportError` if a model is malformed, as the onnx package sees it, which names one mistake."""
     try:
         bare = _without_elements(model.proto)
     except UnicodeDecodeError as error:
@@ -112,7 +119,6 @@ def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
             check(bare)
         except CHECK_ERRORS as error:
             raise OnnxImportError(f"the model is malformed: {str(error).strip()}") from error
-    return model
 
 
 def _without_elements(model: ModelProto) -> ModelProto:

@@ -8,6 +8,7 @@ from typing import Any
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.ops.recurrent import ACTIVATIONS, CELLS, DIRECTIONS
@@ -22,6 +23,9 @@ def recurrent(node: Node) -> Result:
     kind = node.op_type.lower()
     batch_first = bool(node.integer("layout"))
     directions, units = node.shape(2)[0], node.shape(2)[2]
+    said = node.attributes.get("hidden_size")
+    if said is not None and units.constant_value not in (None, said):
+        raise Refusal(f"the weights have {units} units, but hidden_size says {said}")
     batch = node.shape()[0 if batch_first else 1]
     state = (batch, directions, units) if batch_first else (directions, batch, units)
     optional = [(5, state)] if kind != "lstm" else [(5, state), (6, state), (7, (directions, 3 * units))]
@@ -49,6 +53,8 @@ def _lengths(node: Node, batch: Dim, batch_first: bool) -> Expr:
 def _properties(node: Node, kind: str) -> dict[str, Any]:
     names = [_snake(each.decode() if isinstance(each, bytes) else each) for each in node.attribute("activations", [])]
     direction = node.text("direction", "forward")
+    if direction not in DIRECTIONS:
+        raise Refusal(f"the direction {direction!r} is none of {', '.join(DIRECTIONS)}")
     names = names[: len(CELLS[kind][1].split()) * DIRECTIONS[direction]]
     found: dict[str, Any] = {"direction": direction}
     if names:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from relax_dialect.frontend.onnx.errors import Refusal
-from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.node import Node, fixed
 from tir_dialect.dims import Dim
 
 
@@ -22,6 +22,14 @@ class WindowAttributes:
     def reach(self, axis: int) -> int:
         """How many places a window spans."""
         return self.dilations[axis] * (self.sizes[axis] - 1) + 1
+
+
+def kernel_sizes(node: Node, index: int) -> tuple[int, ...]:
+    """The sizes of the windows; `Refusal` if the attribute and the kernel, operand `index`, say different ones."""
+    sizes, said = fixed(node.shape(index)[2:], "the kernel's shape"), node.integers("kernel_shape")
+    if said is not None and said != sizes:
+        raise Refusal(f"the kernel has the shape {list(sizes)}, but kernel_shape says {list(said)}")
+    return sizes
 
 
 def window_attributes(node: Node, lengths: Sequence[Dim], sizes: Sequence[int]) -> WindowAttributes:

@@ -164,6 +164,16 @@ def test_external_data_lie_within_their_file(tmp_path: Path):
         import_model(path)
 
 
+def test_external_data_have_the_length_that_is_said(tmp_path: Path):
+    path = _saved(tmp_path, "weights.bin")
+    (tmp_path / "weights.bin").write_bytes(b"\0" * 1000)
+    proto = onnx.load_model(path, load_external_data=False)
+    proto.graph.initializer[0].external_data.add(key="length", value="8")
+    onnx.save_model(proto, path)
+    with pytest.raises(OnnxImportError, match="more elements than the bytes"):
+        import_model(path)
+
+
 def test_malformed_models_are_refused(tmp_path: Path):
     good = model(SCALED, [("x", F, [3, 4])], [("y", F, [3, 4])], WEIGHTS)
     for data in (b"", b"\xff" * 40, good.SerializeToString()[:-20], b"no model"):

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import AttributeProto, ModelProto, helper
+from onnx import AttributeProto, ModelProto, NodeProto, helper, numpy_helper
 
 from relax_dialect.frontend.onnx import OnnxImportError, graph, import_model
-from tests.relax_dialect.frontend.onnx.models import info, model, unknown
+from tests.relax_dialect.frontend.onnx.models import info, model, run, unknown
 
 X = np.ones((1, 2, 5, 5), np.float32)
 NUMBERS = (0, 1, -1, 3, 7, -5, 100, 1 << 31, 1 << 40, -(1 << 63), (1 << 62))
@@ -122,6 +122,81 @@ def test_functions_that_double_are_refused(monkeypatch: pytest.MonkeyPatch):
         proto.functions.append(helper.make_function("own", f"F{at}", ["a"], ["b"], nodes, opsets))
     with pytest.raises(OnnxImportError, match="more than 1000 nodes"):
         import_model(proto)
+
+
+def _refused(node: NodeProto, constants: dict[str, Any], dims: list[int | str] | None = None) -> str:
+    """Why a model of one node is refused, whose first operand is `X` where no other shape is said."""
+    proto = model([node], [info("x", X, dims)], [_any(each) for each in node.output])
+    proto.graph.initializer.extend(numpy_helper.from_array(np.asarray(each), name) for name, each in constants.items())
+    with pytest.raises(OnnxImportError) as caught:
+        import_model(proto)
+    assert [each.name for each in caught.value.nodes] == [node.name]
+    return caught.value.nodes[0].reason
+
+
+def test_what_a_node_says_twice_has_to_agree():
+    w, r = np.ones((1, 16, 3), np.float32), np.ones((1, 16, 4), np.float32)
+    conv = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", kernel_shape=[5])
+    assert "kernel_shape says [5]" in _refused(conv, {"w": np.ones((4, 2, 3, 3), np.float32)})
+    lstm = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="lstm", hidden_size=7)
+    assert "hidden_size says 7" in _refused(lstm, {"w": w, "r": r}, [5, 1, 3])
+    lstm = helper.make_node("LSTM", ["x", "w", "r"], ["y"], name="lstm", hidden_size=4, direction="sideways")
+    assert "'sideways' is none of forward" in _refused(lstm, {"w": w, "r": r}, [5, 1, 3])
+
+
+def test_parts_have_to_make_up_the_whole():
+    split = helper.make_node("Split", ["x", "sizes"], ["y", "z"], name="split", axis=3)
+    assert "5 is cut into parts of 3, 9" in _refused(split, {"sizes": np.int64([3, 9])})
+    assert "5 is cut into parts of 9, -4" in _refused(split, {"sizes": np.int64([9, -4])})
+    outputs = [helper.make_tensor_value_info(each, 1, None) for each in ("y", "z")]
+    proto = model([split], [info("x", X, [1, 2, 5, "n"])], outputs, {"sizes": np.int64([2, 3])})
+    assert [each.shape for each in run(proto, X)] == [(1, 2, 5, 2), (1, 2, 5, 3)]
+    with pytest.raises(ValueError, match="got 2"):
+        run(proto, X[..., :4].copy())
+
+
+def test_places_that_are_known_lie_within_the_dimension():
+    gather = helper.make_node("Gather", ["x", "places"], ["y"], name="gather", axis=3)
+    assert _refused(gather, {"places": np.int64([4, 77])}) == "the index 77 is not within a dimension of 5"
+    assert _refused(gather, {"places": np.int64([-6])}) == "the index -6 is not within a dimension of 5"
+
+
+def test_results_that_no_memory_holds_are_refused():
+    resize = helper.make_node("Resize", ["x", "", "scales"], ["y"], name="resize")
+    assert "the result would have the type" in _refused(resize, {"scales": np.float32([1, 1, 1e30, 1e30])})
+
+
+def test_nodes_in_functions_are_named_with_what_calls_them():
+    node = helper.make_node("GroupNormalization", ["x", "s", "s"], ["y"], name="norm", num_groups=0)
+    ones = numpy_helper.from_array(np.ones(2, np.float32), "s")
+    proto = model([node], [info("x", X)], unknown(["y"], 4))
+    proto.graph.initializer.append(ones)
+    with pytest.raises(OnnxImportError) as caught:
+        import_model(proto)
+    assert [each.name.split("/")[0] for each in caught.value.nodes] == ["norm"]
+
+
+def test_operators_nobody_knows_are_reported_with_all_others():
+    """Also those that the onnx package does not know, in functions, and in inner graphs."""
+    inner = helper.make_graph([helper.make_node("Inner", [], ["i"], name="c")], "g", [], [_any("i")])
+    body = helper.make_function(
+        "own", "F", ["a"], ["b"], [helper.make_node("Bar", ["a"], ["b"], name="b")], [helper.make_opsetid("", 21)]
+    )
+    nodes = [
+        helper.make_node("Foo", ["x"], ["f"], name="a"),
+        *(helper.make_node("F", [name], [made], domain="own") for name, made in (("f", "g"), ("g", "h"))),
+        helper.make_node("If", ["h"], ["y"], name="if", then_branch=inner, else_branch=inner),
+    ]
+    proto = model(nodes, [info("x", X)], [_any("y")])
+    proto.opset_import.append(helper.make_opsetid("own", 1))
+    proto.functions.append(body)
+    with pytest.raises(OnnxImportError) as caught:
+        import_model(proto)
+    assert [each.name for each in caught.value.nodes] == ["a", "b", "c", "c"]
+
+
+def _any(name: str) -> Any:
+    return helper.make_tensor_value_info(name, 1, None)
 
 
 def test_an_input_of_unknown_rank():
