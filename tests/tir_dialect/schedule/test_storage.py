@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.tir import parse_prim_func
-from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, row_sum, scheduled
+from tests.tir_dialect.schedule.support import NOT_EMPTY, elementwise, k, m, matmul, n, row_sum, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp
@@ -105,6 +105,76 @@ def test_consumers_that_need_more_than_the_cache():
     )
     swapped = te.compute((n, m), lambda i, j: A[i, j], "B")
     refuses(Schedule(te.create_prim_func([A, swapped])), 'got "B"', "cache_write", "B", 0, "global", ["B"])
+
+
+@pytest.mark.parametrize("readers", [[], ["C"], ["D"], ["C", "D"]])
+def test_consumers_in_and_behind_the_loops(readers):
+    """`B` and `C` share rows; `D` reads all of them afterwards: the cache outlives the loop if `D` reads it."""
+    B = te.compute((n, m), lambda i, j: A[i, j] * 2, "B")
+    C, D = (te.compute((n, m), lambda i, j, f=f: B[i, j] + f, name) for f, name in ((1, "C"), (2, "D")))
+
+    def transform(sch):
+        sch.reverse_compute_at("C", sch.get_loops(sch.get_block("B"))[0])
+        sch.cache_write("B", 0, "local", readers)
+
+    sch = scheduled(te.create_prim_func([A, B, C, D]), transform)
+    for name in "CD":
+        (buffer,) = {op.buffer.name_hint for op in sch.get_block(name).op.walk() if isinstance(op, LoadOp)}
+        assert buffer == ("B_local" if name in readers else "B")
+
+
+NEXT = """
+tir.prim_func @f[%n in [1, 64]](%A: !tir.buffer<[n], i32>, %B: !tir.buffer<[n], i32>, %Y: !tir.buffer<[n], i32>) {
+  %last = tir.dim n - 1
+  tir.for (%i) in (%n) {
+    tir.block "double" (%v = spatial %i in %n) {
+      %a = tir.load %A[%v]
+      %b = arith.addi %a, %a : i32
+      tir.store %b, %B[%v]
+    }
+    tir.block "next" (%v = spatial %i in %n) {
+      %c1 = arith.constant 1 : index
+      %w = arith.addi %v, %c1 : index
+      %x = arith.minsi %w, %last : index
+      %b = tir.load %B[%x]
+      tir.store %b, %Y[%v]
+    }
+  }
+}
+"""
+
+
+def test_consumers_of_what_a_later_iteration_writes():
+    message = 'block "next" reads elements of buffer "B" that the cache does not have'
+    refuses(Schedule(parse_prim_func(NEXT)), message, "cache_write", "double", 0, "local", ["next"])
+    scheduled(parse_prim_func(NEXT), lambda sch: sch.cache_write("double", 0, "local"), NOT_EMPTY)
+
+
+@pytest.mark.parametrize("bound", ["n", "m"])
+def test_cache_write_under_a_condition(bound):
+    """A condition that keeps the store inside of the buffer is none for the cache; another one is."""
+    text = f"""
+    tir.prim_func @f[%n, %m](%A: !tir.buffer<[n + 8], i32>, %B: !tir.buffer<[n], i32>) {{
+      %more = tir.dim n + 8
+      tir.for (%i) in (%more) {{
+        tir.block "B" (%v = spatial %i in %more) {{
+          %below = arith.cmpi slt, %v, %{bound} : index
+          %inside = arith.cmpi slt, %v, %n : index
+          %both = arith.andi %below, %inside : i1
+          tir.if %both {{
+            %a = tir.load %A[%v]
+            tir.store %a, %B[%v]
+          }}
+        }}
+      }}
+    }}
+    """
+    if bound == "n":
+        sch = scheduled(parse_prim_func(text), lambda sch: sch.cache_write("B", 0, "local"))
+        assert allocations(sch) == {"B_local": '!tir.buffer<[n], i32, scope = "local">'}
+    else:
+        message = 'block "B" writes scattered elements of buffer "B"'
+        refuses(Schedule(parse_prim_func(text)), message, "cache_write", "B", 0, "local")
 
 
 def test_accumulating_a_tile_in_local_memory():

@@ -8,18 +8,17 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import ancestors, enclosing_block
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.schedule.accesses import Access, accesses_in, written_buffers
 from tir_dialect.schedule.boxes import box_in, clipped, is_dense
 from tir_dialect.schedule.buffers import Which, check_plain_uses, check_scope, read_buffer, redirect, written_buffer
-from tir_dialect.schedule.edits import nest_of, scope_of, unique_block_name
+from tir_dialect.schedule.cache_users import check_consumer, is_certain
+from tir_dialect.schedule.edits import before_all, nest_of, scope_of, unique_block_name
 from tir_dialect.schedule.handles import Block, is_inside
-from tir_dialect.schedule.moves import comes_before, shape_of
+from tir_dialect.schedule.moves import shape_of
 from tir_dialect.schedule.nests import allocate_like, copy_block, whole
 from tir_dialect.schedule.program_order import describe, touches
 from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions
@@ -118,8 +117,8 @@ def cache_write(
         -> for i: C_local[i] = f(A[i])
            for x: C[x] = C_local[x]
 
-    `consumer_blocks` read the new buffer. If others read the old one in the loops, it is copied further inside. Move
-    the copy where it is wanted by `reverse_compute_at`. Gives the block that copies.
+    `consumer_blocks`, anywhere behind the block, read the new buffer. If others read the old one in the loops, it is
+    copied further inside. Move the copy where it is wanted by `reverse_compute_at`. Gives the block that copies.
 
     Refuses a buffer that others write, that the block updates without having started it, or of which it writes
     scattered elements; and consumers that read elements before or without the block writing them.
@@ -137,12 +136,12 @@ def cache_write(
     _check_complete(self, op, target, place)
     box = box_in(self, stores, loop, shape_of(target))
     for consumer in consumers:
-        _check_consumer(self, op, consumer, target, place, box)
-    certain = [access for access in stores if not _is_conditional(access.op, op)]
+        check_consumer(self, op, consumer, stores)
+    certain = [access for access in stores if is_certain(self, access, op)]
     if not is_dense(self, certain, loop, box):
         raise self.error(f'block "{block.name}" writes scattered elements of buffer "{target.name_hint}"')
     name = f"{target.name_hint or 'buffer'}_{storage_scope}"
-    cache = allocate_like(self, target, name, storage_scope, InsertPoint.before(place))
+    cache = allocate_like(self, target, name, storage_scope, before_all([place, *consumers]))
     for user in (op, *consumers):
         redirect(self, user, target, cache)
     box = clipped(self.space.prover, box, shape_of(target))
@@ -202,27 +201,6 @@ def _own_stores(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> list[A
     return found
 
 
-def _check_consumer(
-    self: ScheduleState, block: BlockOp, consumer: BlockOp, buffer: SSAValue, place: Operation, box: Sequence[AxisRange]
-) -> None:
-    """Refuses a consumer that would read of the cache what the block has not written there."""
-    check_plain_uses(self, consumer, buffer)
-    name, hint = consumer.block_name.data, buffer.name_hint
-    reads = [each for each in accesses_in(self.space, consumer) if each.buffer is buffer and not each.is_store]
-    if not reads:
-        raise self.error(f'expected a block that reads buffer "{hint}", got "{name}"')
-    if not comes_before(self, block, consumer):
-        raise self.error(f'block "{name}" reads buffer "{hint}" before block "{block.block_name.data}" writes it')
-    loop = _loop_around(place)
-    if not is_inside(consumer, place) and loop is not None:
-        raise self.error(f'block "{name}" is not in the loops of block "{block.block_name.data}" that the cache is for')
-    covers, needed = self.space.less_equal, box_in(self, reads, loop, shape_of(buffer))
-    for have, want in zip(box, needed, strict=True):
-        ends = want.lower + want.extent, have.lower + have.extent
-        if covers(have.lower, want.lower) is not True or covers(*ends) is not True:
-            raise self.error(f'block "{name}" reads elements of buffer "{hint}" that the cache does not have')
-
-
 def _unshared(self: ScheduleState, block: BlockOp, buffer: SSAValue, besides: Sequence[BlockOp] = ()) -> Operation:
     """The outermost op around a block in which nobody else reads the buffer, except some blocks."""
     reader = None
@@ -254,11 +232,3 @@ def _is_update(load: LoadOp, block: BlockOp) -> bool:
     if any(touches(op, {load.buffer}, writes_only=True) for init in inits for op in init.walk()):
         return False
     return any(touches(op, {load.buffer}, writes_only=True) for op in around[0].walk())
-
-
-def _is_conditional(op: Operation, block: BlockOp) -> bool:
-    """Whether an op in a block runs only in some of its instances."""
-    around = [outer for outer in ancestors(op) if is_inside(outer, block) and outer is not block]
-    return any(
-        isinstance(outer, IfOp) or (isinstance(outer, BlockOp) and outer.condition is not None) for outer in around
-    )
