@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 from typing_extensions import override
@@ -12,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.transforms import get_all_passes
 
+from lowering.concerns import Concerns
 from lowering.debug import Debug, debug_level, show
 from lowering.registry import pass_factories
 from tir_dialect.target import Target
@@ -27,9 +30,7 @@ class PipelinePass(ModulePass, ABC):
     @classmethod
     def passes(cls) -> tuple[ModulePass, ...]:
         """The passes, with pipelines among them taken apart."""
-        available = get_all_passes() | pass_factories()
-        parsed = PassPipeline.parse_spec(available, ",".join(cls.steps)).passes
-        return tuple(inner for each in parsed for inner in expand(each))
+        return tuple(inner for step in cls.steps for each in _parsed(step) for inner in expand(each))
 
     @override
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -37,23 +38,47 @@ class PipelinePass(ModulePass, ABC):
 
     @classmethod
     def run(cls, ctx: Context, op: ModuleOp, target: Target | None = None) -> None:
-        """Applies the passes, for a machine if one is given; else those that depend on one take this one."""
-        for each in cls.passes():
-            each = each if target is None else for_target(each, target)
-            each.apply(ctx, op)
-            if debug_level() >= Debug.STAGES:
-                show(Debug.STAGES, f"IR after {each.name}", str(op))
+        """Applies the passes, for a machine if one is given; else those that depend on one take this one.
+
+        What a pass has nothing to do with is left out, before its code is loaded.
+        """
+        concerns = Concerns(op)
+        for step in cls.steps:
+            if not concerns.has_any_for(step.partition("{")[0]):
+                continue
+            for each in _parsed(step):
+                if isinstance(each, PipelinePass):
+                    each.run(ctx, op, target)
+                    continue
+                (each if target is None else for_target(each, target)).apply(ctx, op)
+                if debug_level() >= Debug.STAGES:
+                    show(Debug.STAGES, f"IR after {each.name}", str(op))
+            concerns.forget()
+
+
+def _parsed(step: str) -> tuple[ModulePass, ...]:
+    """The pass of a step, with its options."""
+    return PassPipeline.parse_spec(_available(), step).passes
+
+
+@cache
+def _available() -> dict[str, Callable[[], type[ModulePass]]]:
+    return get_all_passes() | pass_factories()
 
 
 def for_target(each: ModulePass, target: Target) -> ModulePass:
     """The same pass for a machine, if what it does depends on one."""
-    from lowering.graph.convert_layout import ConvertLayoutPass
-    from lowering.graph.pack_weights import PackWeightsPass
+    # Imported by name only: most modules need neither.
+    if each.name == "pack-weights":
+        from lowering.graph.pack_weights import PackWeightsPass
 
-    if isinstance(each, PackWeightsPass):
         size = f"vector-bits={target.vector_bits} vector-registers={target.vector_registers}"
-        return replace(each, target=f"host {size} cpu={target.cpu} features={target.features}")
-    return replace(each, block=target.lanes(32)) if isinstance(each, ConvertLayoutPass) else each
+        return PackWeightsPass(f"host {size} cpu={target.cpu} features={target.features}")
+    if each.name == "convert-layout":
+        from lowering.graph.convert_layout import ConvertLayoutPass
+
+        return ConvertLayoutPass(block=target.lanes(32))
+    return each
 
 
 def expand(each: ModulePass) -> tuple[ModulePass, ...]:

@@ -8,10 +8,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from lowering.schedule.cpu.compute_bound import schedule_compute_bound
 from lowering.schedule.cpu.memory_bound import schedule_memory_bound
+from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
+from tir_dialect.types import IteratorKind
 
 
 @dataclass(frozen=True)
@@ -48,5 +49,21 @@ def schedule_module(module: ModuleOp, target: Target) -> None:
 
 def schedule(func: PrimFuncOp, target: Target) -> None:
     """Rewrites one function for a machine."""
-    if not schedule_compute_bound(func, target):
+    if not (_has_reduction(func) and _schedule_compute_bound(func, target)):
         schedule_memory_bound(func, target)
+
+
+def _schedule_compute_bound(func: PrimFuncOp, target: Target) -> bool:
+    # Not at the top: products, convolutions and attention are half of the rules, and many programs have none of them.
+    from lowering.schedule.cpu.compute_bound import schedule_compute_bound
+
+    return schedule_compute_bound(func, target)
+
+
+def _has_reduction(func: PrimFuncOp) -> bool:
+    """Whether there is a block that reduces: a function without one is no contraction."""
+    return any(_reduces(op) for op in func.body.walk() if isinstance(op, BlockOp))
+
+
+def _reduces(block: BlockOp) -> bool:
+    return block.init is not None or any(iterator.kind is IteratorKind.REDUCE for iterator in block.iterators)

@@ -1,0 +1,92 @@
+"""Passes that are left out where a module has nothing that they are about."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from xdsl.utils.exceptions import ParseError
+
+from lowering.concerns import CONCERNS, Concerns
+from lowering.parsing import make_context, parse_module
+from lowering.pipelines import RelaxToVMPass
+from lowering.registry import PASSES, load_pass
+from relax_dialect.families import FAMILIES, names_in
+from tests.support.rules import each
+
+ROOT = Path(__file__).parents[2]
+FILECHECK = ROOT / "tests" / "filecheck"
+PROGRAMS = sorted(
+    path for folder in ("relax_dialect", "lowering/memory") for path in (FILECHECK / folder).glob("*.mlir")
+)
+"""Most ops; the tests of passes have the passes' own."""
+
+
+@each(CONCERNS)
+def test_concerns_are_ops_and_of_passes(name: str):
+    assert name in PASSES
+    assert set(CONCERNS[name].split()) <= names_in(FAMILIES).keys()
+
+
+def test_passes_that_are_left_out_would_change_nothing():
+    """Each pass on each program that has none of its ops: it is the same as before."""
+    asked = dict.fromkeys(CONCERNS, 0)
+    for path in PROGRAMS:
+        try:
+            module = parse_module(path.read_text(), path.name)
+        except ParseError:  # of a file that is about errors, or has several modules
+            continue
+        concerns, before, ctx = Concerns(module), str(module), make_context()
+        idle = [name for name in CONCERNS if not concerns.has_any_for(name)]
+        for name in idle:
+            load_pass(name)().apply(ctx, module)
+            asked[name] += 1
+        assert str(module) == before, f"{path.name}: one of {', '.join(idle)}"
+    assert min(asked.values()) > 5, asked
+
+
+ONE, OTHER = (
+    """
+relax.func @one(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> {
+  relax.return %x
+}
+""",
+    """
+relax.func @other(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[], f32> {
+  %0 = relax.mean %x
+  relax.return %0
+}
+""",
+)
+
+
+def test_a_module_that_has_changed():
+    module, other = parse_module(ONE), parse_module(OTHER)
+    concerns = Concerns(module)
+    assert concerns.has_any_for("fold-constants")
+    assert not concerns.has_any_for("rewrite-normalization")
+    module.body.block.add_ops(func.clone() for func in other.ops)
+    concerns.forget()
+    assert concerns.has_any_for("rewrite-normalization")
+
+
+def test_a_pass_that_is_left_out_is_not_loaded():
+    script = """
+import sys
+from lowering import build
+from relax_dialect.builder import BlockBuilder, op
+
+bb = BlockBuilder()
+with bb.function("main", {"x": ("n", 4)}) as (x,):
+    bb.emit_func_output(op.exp(x) + x)
+build(bb.get(), cache=False)
+names = ("convert_layout", "expand_recurrent_layers", "rewrite_attention", "fuse_ops")
+print(*(name for name in names if f"lowering.graph.{name}" in sys.modules))
+print("lowering.schedule.cpu.compute_bound" in sys.modules)
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert (result.returncode, result.stdout) == (0, "fuse_ops\nFalse\n"), result.stderr
+
+
+def test_all_steps_are_in_the_list_of_passes():
+    """What a pipeline leaves out for one module is there for all."""
+    assert {"rewrite-attention", "convert-layout"} <= {step.name for step in RelaxToVMPass.passes()}
