@@ -9,7 +9,19 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from tir_dialect.dims import Dim, DimLike, Prover, ceildiv, constant, floordiv, maximum, minimum, mod, symbol
+from tir_dialect.dims import (
+    Dim,
+    DimLike,
+    FloorDivAtom,
+    Prover,
+    ceildiv,
+    constant,
+    floordiv,
+    maximum,
+    minimum,
+    mod,
+    symbol,
+)
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.scalars import DimOp
 
@@ -98,13 +110,27 @@ def _divide(rule: Callable[[Dim, Dim], Dim]) -> Callable[[Dim, Dim], Dim | None]
     return lambda lhs, rhs: None if rhs.constant_value == 0 else rule(lhs, rhs)
 
 
+def _difference(lhs: Dim, rhs: Dim) -> Dim:
+    """`lhs - rhs`, as a remainder where it is one: `x - floordiv(x, d) * d` is how remainders are computed."""
+    found = lhs - rhs
+    for _, monomial in rhs.terms:
+        for atom, _ in monomial:
+            if not isinstance(atom, FloorDivAtom):
+                continue
+            dividend, divisor = atom.numerator, atom.denominator
+            rest = found + floordiv(dividend, divisor) * divisor - dividend
+            if len(rest.terms) < len(found.terms) - 1 or not rest.terms:
+                return rest + mod(dividend, divisor)
+    return found
+
+
 def _same(dim: Dim) -> Dim:
     return dim
 
 
 _RULES: dict[type[Operation], Callable[..., Dim | None]] = {
     arith.AddiOp: Dim.__add__,
-    arith.SubiOp: Dim.__sub__,
+    arith.SubiOp: _difference,
     arith.MuliOp: Dim.__mul__,
     arith.FloorDivSIOp: _divide(floordiv),
     arith.CeilDivSIOp: _divide(ceildiv),

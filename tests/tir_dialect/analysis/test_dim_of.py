@@ -77,6 +77,12 @@ def value_of(body):
     return next(value for op in func.walk() for value in op.results if value.name_hint == "v")
 
 
+REMAINDER = """
+%c4 = arith.constant 4 : index %q = arith.floordivsi %x, %c4 : index
+%p = arith.muli %q, %c4 : index %v = arith.subi %x, %p : index
+"""
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
@@ -87,6 +93,9 @@ def value_of(body):
         ("%v = arith.divsi %n, %m : index", "floordiv(n, m)"),
         ("%c4 = arith.constant 4 : index %v = arith.remui %n, %c4 : index", "mod(n, 4)"),
         ("%c4 = arith.constant 4 : index %v = arith.ceildivui %n, %c4 : index", "ceildiv(n, 4)"),
+        (f"%x = tir.dim 3 * n + m + 1 {REMAINDER}", "mod(3 * n + m + 1, 4)"),
+        (f"%x = tir.dim 4 * n + m {REMAINDER}", "mod(m, 4)"),
+        (f"%x = tir.dim 4 * n {REMAINDER}", "0"),
     ],
 )
 def test_known_values(body, expected):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, scheduled
 from tests.tir_dialect.schedule.test_loops import condition, refuses
 from tests.tir_dialect.schedule.test_storage import allocations
@@ -46,6 +47,73 @@ def test_reindex_of_both_sides():
 def test_reindex_of_reversed_reads():
     spread = te.compute((n, m), lambda i, j: A[n - 1 - i, m - 1 - j], name="S")
     scheduled(te.create_prim_func([A, spread]), lambda sch: sch.reindex(sch.get_block("S"), 0))
+
+
+def sums_of_sums():
+    """Rows of sums, each of which a second sum reads as soon as it is there."""
+    x = te.placeholder((n, m, k), "i32", "X")
+    r, q = te.reduce_axis(k, "r"), te.reduce_axis(m, "q")
+    b = te.compute((n, m), lambda i, j: te.sum(x[i, j, r], r), name="B")
+    c = te.compute((n,), lambda i: te.sum(b[i, q], q), name="C")
+    return te.create_prim_func([x, c], name="sums_of_sums")
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_reindex_beside_other_users(depth):
+    def transform(sch):
+        sch.compute_at("B", sch.get_loops(sch.get_block("C"))[depth])
+        sch.reindex_cache_write("B", 0, "local", lambda i, j, r: (j, i))
+        sch.reindex_cache_read("C", 0, "local", lambda i, q: (i, q // 2, q % 2))
+        sch.reindex_cache_write("C", 0, "local", lambda i, q: i)
+
+    sch = scheduled(sums_of_sums(), transform)
+    assert sorted(allocations(sch)) == ["B", "B_reindex", "C_reindex"]
+
+
+GUARDED = """
+tir.prim_func @f[%n](%A: !tir.buffer<[n], i32>, %Y: !tir.buffer<[n, 3], i32>) {
+  %c3 = arith.constant 3 : index
+  tir.for (%i, %r) in (%n, %c3) {
+    %s = arith.addi %i, %r : index
+    %inside = arith.cmpi slt, %s, %n : index
+    WHERE
+      %p = arith.addi %vi, %vr : index
+      %a = tir.load %A[%p]
+      tir.store %a, %Y[%vi, %vr]
+    END
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "message"),
+    [
+        ("", "where %inside", 'block "B" has a condition that is not about the ends of its iterators'),
+        ("tir.if %inside {", "", "block \"B\" stands in a 'tir.if'"),
+    ],
+)
+def test_reindex_of_what_is_guarded(before, behind, message):
+    """Other instances than those that run might be outside of the buffer."""
+    head = f'{before} tir.block "B" (%vi = spatial %i in %n, %vr = spatial %r in %c3) {behind} {{'
+    func = parse_prim_func(GUARDED.replace("WHERE", head).replace("END", "} }" if before else "}"))
+    refuses(Schedule(func), message, "reindex", "B", "A")
+
+
+def test_reindex_of_some_instances():
+    text = """
+    tir.prim_func @f[%n](%A: !tir.buffer<[n], i32>, %Y: !tir.buffer<[n, n], i32>) {
+      tir.for (%i) in (%n) {
+        tir.block "B" (%vi = spatial %i in %n, %vj = spatial %i in %n) {
+          %p = arith.subi %vi, %vj : index
+          %a = tir.load %A[%p]
+          tir.store %a, %Y[%vi, %vj]
+        }
+      }
+    }
+    """
+    message = 'the loops of block "B" do not take its iterators through all values'
+    refuses(Schedule(parse_prim_func(text)), message, "reindex", "B", "A")
 
 
 def test_reindex_refusals():

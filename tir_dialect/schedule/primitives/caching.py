@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint
 
-from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.analysis.structure import ancestors, enclosing_block
+from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import LoadOp
 from tir_dialect.schedule.accesses import Access, accesses_in, written_buffers
 from tir_dialect.schedule.boxes import box_in, clipped, is_dense
 from tir_dialect.schedule.buffers import Which, check_plain_uses, check_scope, read_buffer, redirect, written_buffer
+from tir_dialect.schedule.cache_places import check_complete, loop_around, unshared_place, unwritten_place
 from tir_dialect.schedule.cache_users import check_consumer, is_certain
-from tir_dialect.schedule.edits import before_all, nest_of, scope_of, unique_block_name
+from tir_dialect.schedule.edits import before_all, scope_of, unique_block_name
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.moves import shape_of
 from tir_dialect.schedule.nests import allocate_like, copy_block, whole
-from tir_dialect.schedule.program_order import describe, touches
+from tir_dialect.schedule.program_order import describe
 from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.types import IteratorKind
 
 
 @primitive
@@ -53,8 +50,8 @@ def cache_read(
     source = read_buffer(self, block.op, read_buffer_index)
     for reader in readers:
         check_plain_uses(self, reader, source)
-    place = _unwritten(self, readers, source)
-    loop = _loop_around(place)
+    place = unwritten_place(self, readers, source)
+    loop = loop_around(place)
     box = whole(source)
     if loop is not None:
         reads = [access for op in readers for access in accesses_in(self.space, op) if access.buffer is source]
@@ -66,40 +63,6 @@ def cache_read(
     for reader in readers:
         redirect(self, reader, source, cache)
     return self.block(copy)
-
-
-def _unwritten(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAValue) -> Operation:
-    """The first op of those that hold the readers, as far outside as nobody writes the buffer in them."""
-    writer = None
-    for tops in _levels(readers):
-        body, first = tops[0].parent, tops[0]
-        if body is None or any(top.parent is not body for top in tops):
-            continue
-        order = sorted(tops, key=body.get_operation_index)
-        first, last = order[0], body.get_operation_index(order[-1])
-        between = [op for op in body.ops if body.get_operation_index(first) <= body.get_operation_index(op) <= last]
-        writer = next((op for top in between for op in top.walk() if touches(op, {buffer}, writes_only=True)), None)
-        if writer is None:
-            return first
-    by = "another block" if writer is None else describe(writer)
-    name = readers[0].block_name.data
-    raise self.error(f'{by} writes buffer "{buffer.name_hint}" in the loops of block "{name}"')
-
-
-def _levels(readers: Sequence[BlockOp]) -> list[list[Operation]]:
-    """The ops around the readers, outermost first: level by level one of each."""
-    return [list(level) for level in zip(*(_path(reader) for reader in readers), strict=False)]
-
-
-def _path(block: BlockOp) -> list[Operation]:
-    """The ops in the scope of a block that hold it, outermost first, and the block."""
-    nest = nest_of(block)
-    return [op for op in reversed([block, *ancestors(block)]) if is_inside(op, nest)]
-
-
-def _loop_around(op: Operation) -> ForOp | None:
-    scope = scope_of(op)
-    return next((outer for outer in ancestors(op) if isinstance(outer, ForOp) and is_inside(outer, scope)), None)
 
 
 @primitive
@@ -131,9 +94,9 @@ def cache_write(
     check_plain_conditions(self, op)
     check_no_branch(self, op)
     stores = _own_stores(self, op, target)
-    place = _unshared(self, op, target, consumers)
-    loop = _loop_around(place)
-    _check_complete(self, op, target, place)
+    place = unshared_place(self, op, target, consumers)
+    loop = loop_around(place)
+    check_complete(self, op, target, place)
     box = box_in(self, stores, loop, shape_of(target))
     for consumer in consumers:
         check_consumer(self, op, consumer, stores)
@@ -172,8 +135,8 @@ def cache_inplace(
     if buffer not in written_buffers(op):
         raise self.error(f'block "{block.name}" does not write buffer "{buffer.name_hint}", use cache_read')
     check_plain_uses(self, op, buffer, calls=True)
-    place = _unshared(self, op, buffer)
-    loop = _loop_around(place)
+    place = unshared_place(self, op, buffer)
+    loop = loop_around(place)
     box = whole(buffer)
     if loop is not None:
         uses = [access for access in accesses_in(self.space, op) if access.buffer is buffer]
@@ -199,36 +162,3 @@ def _own_stores(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> list[A
     if enclosing_block(block) is not None and not found:
         raise self.error(f'block "{block.block_name.data}" does not store to buffer "{buffer.name_hint}"')
     return found
-
-
-def _unshared(self: ScheduleState, block: BlockOp, buffer: SSAValue, besides: Sequence[BlockOp] = ()) -> Operation:
-    """The outermost op around a block in which nobody else reads the buffer, except some blocks."""
-    reader = None
-    for op in _path(block):
-        users = (inner for inner in op.walk() if touches(inner, {buffer}, writes_only=False))
-        reader = next((u for u in users if not any(is_inside(u, each) for each in (block, *besides))), None)
-        if reader is None:
-            return op
-    raise self.error(f'block "{block.block_name.data}" does not write buffer "{buffer.name_hint}"')
-
-
-def _check_complete(self: ScheduleState, block: BlockOp, buffer: SSAValue, place: Operation) -> None:
-    """Refuses a block that goes on with values from outside of `place`."""
-    name, hint = block.block_name.data, buffer.name_hint
-    dependence = Dependence(is_loop_variable)
-    inside = {op.induction_var for op in place.walk() if isinstance(op, ForOp)}
-    for iterator in block.iterators:
-        if iterator.kind is not IteratorKind.SPATIAL and dependence.of(iterator.binding) - inside:
-            raise self.error(f'others read buffer "{hint}" in the loops over which block "{name}" reduces')
-    for op in block.walk():
-        if isinstance(op, LoadOp) and op.buffer is buffer and _is_update(op, block):
-            raise self.error(f'block "{name}" updates buffer "{hint}" without an init')
-
-
-def _is_update(load: LoadOp, block: BlockOp) -> bool:
-    """Whether the load is in a block that stores to the buffer, too, and no init around it has stored before."""
-    around = [op for op in ancestors(load) if isinstance(op, BlockOp) and is_inside(op, block)]
-    inits = (op.init for op in around if op.init is not None)
-    if any(touches(op, {load.buffer}, writes_only=True) for init in inits for op in init.walk()):
-        return False
-    return any(touches(op, {load.buffer}, writes_only=True) for op in around[0].walk())

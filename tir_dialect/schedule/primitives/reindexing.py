@@ -11,13 +11,21 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.dims import Dim, constant, symbol
+from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.buffers import Which, access_of, check_plain_uses, check_scope, read_buffer, written_buffer
+from tir_dialect.schedule.cache_places import (
+    check_all_instances,
+    check_complete,
+    instances_in,
+    loop_around,
+    unshared_place,
+    unwritten_place,
+)
 from tir_dialect.schedule.clones import Cloner, check_cloneable
-from tir_dialect.schedule.edits import nest_of, unique_block_name
+from tir_dialect.schedule.edits import unique_block_name
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
 from tir_dialect.schedule.mapped_shape import mapped_shape
@@ -60,8 +68,10 @@ def reindex(self: ScheduleState, block: Block, buffer: Which, access: Literal["r
     With `access="write"`, or for a buffer that the block writes, the copy comes behind the loops. Gives the block that
     copies.
 
-    Refuses buffers that others write in the loops, that the block accesses at several places or under a condition, and,
-    to write, that others write at all or read in the loops.
+    Where others write the buffer in the loops, or read what the block writes, the copy is made further inside.
+
+    Refuses buffers that others write in the innermost loop, or that the block accesses at several places or under a
+    condition; loops that do not take its iterators through all values; and, to write, buffers that others write at all.
     """
     if access not in ("read", "write", None):
         raise self.error(f'expected access "read" or "write", got "{access}"')
@@ -104,24 +114,32 @@ def reindex_cache_write(
 
 
 def _copy(self: ScheduleState, block: Block, buffer: Which, reads: bool, mapped: Callable[[_Use], _Use]) -> Block:
-    op, nest = block.op, nest_of(block.op)
+    op = block.op
+    # what no instance of the block touches may be outside of the buffer
+    check_plain_conditions(self, op)
+    check_no_branch(self, op)
     if reads:
         use = mapped(_use(self, op, read_buffer(self, op, buffer)))
-        others = [inner for inner in nest.walk() if touches(inner, {use.buffer}, writes_only=True)]
+        place = unwritten_place(self, [op], use.buffer)
     else:
         use = mapped(_use(self, op, written_buffer(self, op, buffer)))
-        check_plain_conditions(self, op)
-        check_no_branch(self, op)
-        others = [inner for inner in self.func.walk() if _competes(inner, use, nest)]
-    if others:
-        raise self.error(f'{describe(others[0])} uses buffer "{use.buffer.name_hint}", too')
-    place = InsertPoint.before(nest) if reads else InsertPoint.after(nest)
-    return self.block(_reindex(self, use, InsertPoint.before(nest), place, reads))
+        place = _place_behind(self, use)
+    loop = loop_around(place)
+    check_all_instances(self, op, loop, use.iterators)
+    ranges = instances_in(self, op, loop, use.iterators)
+    point = InsertPoint.before(place) if reads else InsertPoint.after(place)
+    return self.block(_reindex(self, use, ranges, place, point, reads))
 
 
-def _competes(op: Operation, use: _Use, nest: Operation) -> bool:
-    """Whether an op outside of the block writes the buffer, or accesses it in the loops of the block."""
-    return not is_inside(op, use.block) and touches(op, {use.buffer}, writes_only=not is_inside(op, nest))
+def _place_behind(self: ScheduleState, use: _Use) -> Operation:
+    """The outermost op around the block behind which what it writes can be copied."""
+    block, buffer = use.block, use.buffer
+    for op in self.func.walk():
+        if not is_inside(op, block) and touches(op, {buffer}, writes_only=True):
+            raise self.error(f'{describe(op)} uses buffer "{buffer.name_hint}", too')
+    place = unshared_place(self, block, buffer)
+    check_complete(self, block, buffer, place)
+    return place
 
 
 def _use(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> _Use:
@@ -166,8 +184,15 @@ def _mapped(self: ScheduleState, use: _Use, index_map: IndexMapLike, scope: str)
     return replace(use, index_map=own, shape=tuple(mapped_shape(self, own, use.shape)), scope=scope)
 
 
-def _reindex(self: ScheduleState, use: _Use, place: InsertPoint, copy_place: InsertPoint, is_read: bool) -> BlockOp:
-    cache = _allocate(self, use, place)
+def _reindex(
+    self: ScheduleState,
+    use: _Use,
+    ranges: Sequence[AxisRange],
+    place: Operation,
+    copy_place: InsertPoint,
+    is_read: bool,
+) -> BlockOp:
+    cache = _allocate(self, use, InsertPoint.before(place))
     copy = _copy_block(self, use, cache, is_read)
     for op in use.accesses:
         indices = _cache_indices(self, use, use.block, use.iterators, InsertPoint.before(op))
@@ -180,8 +205,6 @@ def _reindex(self: ScheduleState, use: _Use, place: InsertPoint, copy_place: Ins
         # what is loaded and stored says the same, of the new buffer
         if isinstance(op, ReadsOp | WritesOp):
             Rewriter.erase_op(op)
-    extents = [iterator_extent(self, use.block, number) for number in use.iterators]
-    ranges = [AxisRange(constant(0), extent) for extent in extents]
     hints = [f"ax{axis}" for axis in range(len(ranges))]
     insert_nest(self, copy, ranges, hints, copy_place, use.block.location)
     return copy
