@@ -6,6 +6,8 @@ pairs of these are added, then quarters, and so on, which gives a vector of sums
 
 from __future__ import annotations
 
+from itertools import chain, pairwise
+
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
@@ -23,6 +25,11 @@ def can_dot(product: Product) -> bool:
     return (
         along and what.longest is None and is_power_of_two(product.tiles.lanes) and (rows is None or rows <= MAX_ROWS)
     )
+
+
+MOST_STREAMS = 6
+"""Columns that are read side by side: with the row, a set of the first-level cache has room for them, and all may fall
+into one."""
 
 
 class DotProduct:
@@ -76,23 +83,35 @@ class DotProduct:
             self.finish.store(value, {**spot, what.row: code.add(top, i), what.column: start}, count)
 
     def _sums(self, spot: Spot, rows: list[SSAValue], start: SSAValue, width: int) -> list[SSAValue]:
-        """A vector of partial sums for each row and column, column by column of the first row and so on."""
+        """A vector of partial sums for each row and column, row by row; some columns at a time."""
+        last = self.code.sub(self.code.dim(self.product.n), 1)
+        columns = [self.code.minimum(self.code.add(start, j), last) for j in range(width)]
+        parts = -(-width // MOST_STREAMS)
+        bounds = [part * width // parts for part in range(parts + 1)]
+        found = [self._streams(spot, rows, columns[lower:upper]) for lower, upper in pairwise(bounds)]
+        return [sums for i in range(len(rows)) for part in found for sums in part[i]]
+
+    def _streams(self, spot: Spot, rows: list[SSAValue], columns: list[SSAValue]) -> list[list[SSAValue]]:
+        """For each row the partial sums of some columns, which are read side by side."""
         code, what, lanes = self.code, self.product.what, self.lanes
-        last, k = code.sub(code.dim(self.product.n), 1), code.dim(self.product.k, "k")
-        columns = [code.minimum(code.add(start, j), last) for j in range(width)]
-        buffer = code.alloc([len(rows) * width, lanes], what.element, "sums", scope="local")
-        places = [[code.index(i), code.index(0)] for i in range(len(rows) * width)]
-        for place in places:
+        k, count = code.dim(self.product.k, "k"), len(columns)
+        buffer = code.alloc([len(rows) * count, lanes], what.element, "sums", scope="local")
+        places = [[[code.index(i * count + j), code.index(0)] for j in range(count)] for i in range(len(rows))]
+        for place in chain(*places):
             code.store(code.zeros(what.element, lanes), buffer, place)
-        with code.loop(code.divide(code.add(k, lanes - 1), lanes), "v") as v:
-            r = code.mul(v, lanes)
-            on = code.sub(k, r)
-            here = {**spot, what.reduced: r}
-            along = what.reduced
+
+        def add(r: SSAValue, on: SSAValue | None) -> None:
+            here, along = {**spot, what.reduced: r}, what.reduced
             factors = [self.product.vector(what.rows, {**here, what.row: row}, along, on) for row in rows]
             for j, column in enumerate(columns):
                 vector = self.product.vector(what.columns, {**here, what.column: column}, along, on)
-                for i, factor in enumerate(factors):
-                    place = places[i * width + j]
-                    code.store(code.fma(factor, vector, code.load(buffer, place, lanes)), buffer, place)
-        return [code.load(buffer, place, lanes) for place in places]
+                for factor, line in zip(factors, places, strict=True):
+                    code.store(code.fma(factor, vector, code.load(buffer, line[j], lanes)), buffer, line[j])
+
+        whole = code.divide(k, lanes)
+        with code.loop(whole, "v") as v:
+            add(code.mul(v, lanes), None)
+        done = code.mul(whole, lanes)
+        with code.when(code.compare("slt", done, k)):
+            add(done, code.sub(k, done))
+        return [[code.load(buffer, place, lanes) for place in line] for line in places]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import SSAValue
@@ -16,7 +18,8 @@ from lowering.schedule.cpu.structure.epilogue import Step
 class Finish:
     """Puts vectors of sums into the output, for one turn along the sums.
 
-    `first` and `last` say whether it is the first and the last turn; `None` where there is only one.
+    `first` and `last` say whether it is the first and the last turn; `None` where there is only one, and for `last` in
+    code that only the last one runs.
     """
 
     def __init__(self, product: Product, first: SSAValue | None, last: SSAValue | None):
@@ -38,9 +41,7 @@ class Finish:
 
     def store_lanes(self, sums: SSAValue, spot: Spot, on: SSAValue | None) -> None:
         """All lanes of a vector of sums, or those that are on."""
-        code, value = self.code, self._as_output(sums)
-        if self.first is not None:
-            value = self._added(value, self._earlier(spot, on))
+        code, value = self.code, self._total(sums, spot, on)
         if not self.product.epilogue.steps:
             self._keep(value, spot, on)
         elif self.last is None:
@@ -50,6 +51,17 @@ class Finish:
                 self._follow(value, spot, on)
             with code.otherwise(branch):
                 self._keep(value, spot, on)
+
+    def keep(self, sums: Sequence[SSAValue], spots: Sequence[Spot], on: SSAValue | None) -> None:
+        """The same for some vectors in a turn that is not the last; all are read before one is written."""
+        totals = [self._total(each, spot, on) for each, spot in zip(sums, spots, strict=True)]
+        for total, spot in zip(totals, spots, strict=True):
+            self._keep(total, spot, on)
+
+    def _total(self, sums: SSAValue, spot: Spot, on: SSAValue | None) -> SSAValue:
+        """A vector of sums with what earlier turns left."""
+        value = self._as_output(sums)
+        return value if self.first is None else self._added(value, self._earlier(spot, on))
 
     def _as_output(self, value: SSAValue) -> SSAValue:
         if not self.product.what.is_integer or element_of(value) == i32:

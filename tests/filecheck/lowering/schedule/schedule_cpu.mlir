@@ -44,7 +44,9 @@ tir.prim_func @anything[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffe
 // One row times columns that lie along the sum: vectors are multiplied element by element, transposed and added.
 // CHECK-LABEL: tir.prim_func @dot
 // CHECK-NOT:     packed
-// CHECK:         %sums = tir.alloc_buffer : !tir.buffer<[8, 8], f32, scope = "local", align = 64>
+// CHECK:         %sums = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
+// CHECK:         tir.load %W_1[%{{[0-9]+}}] : vector<8xf32>
+// CHECK:         arith.cmpi slt
 // CHECK:         tir.load %W_1[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:         vector.shuffle
 // CHECK:         arith.addf {{.*}} : vector<8xf32>
