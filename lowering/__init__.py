@@ -12,9 +12,9 @@ __all__ = ["build"]
 
 def __getattr__(name: str) -> object:
     if name == "build":
-        from tir_dialect.garbage import few_collections
+        from tir_dialect.garbage import importing
 
-        with few_collections():
+        with importing():
             from lowering.driver import build
 
         return build

@@ -13,7 +13,7 @@ from lowering.codegen.module_digest import ModuleDigest
 from lowering.codegen.program_cache import ProgramCache
 from lowering.debug import Debug, debug_level
 from lowering.tune.stamp import tuning_stamp
-from tir_dialect.garbage import few_collections
+from tir_dialect.garbage import few_collections, importing
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
 
@@ -50,11 +50,12 @@ def build(
     machine, store, given = _target(target), _cache(cache), _tensors(weights or {})
 
     def compiled() -> Program:
-        with few_collections():
+        with importing():
             # Not at the top: what is in the cache needs no compiler.
             from lowering.codegen.kernels import KernelOptions
             from lowering.compilation import compile_program
 
+        with few_collections():
             options = KernelOptions(opt_level=opt_level)
             return compile_program(
                 module, mode, machine, options=options, cache=store, weights=given, progress=progress

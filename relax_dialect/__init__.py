@@ -17,8 +17,8 @@ _LAZY = {"BlockBuilder": "relax_dialect.builder", "Relax": "relax_dialect.dialec
 
 def __getattr__(name: str) -> object:
     if name in _LAZY:
-        from tir_dialect.garbage import few_collections
+        from tir_dialect.garbage import importing
 
-        with few_collections():
+        with importing():
             return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,3 +20,16 @@ def few_collections() -> Generator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+@contextmanager
+def importing() -> Generator[None]:
+    """As `few_collections`, for imports: what is there afterwards is left to full collections.
+
+    The next one of young objects would look at all that was imported, which stays.
+    """
+    with few_collections():
+        yield
+        if gc.isenabled() and not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()  # into the oldest generation

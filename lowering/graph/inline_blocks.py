@@ -134,10 +134,12 @@ class _Producer:
         """Puts the computation in the place of the loads, and removes the nest and the buffer."""
         buffer = self.store.buffer
         computed: dict[tuple[object, ...], SSAValue] = {}
-        for load in _in_order(accesses.loads_of(buffer)):
+        loads = _in_order(accesses.loads_of(buffer))
+        places = {(load.parent, *load.indices) for load in loads}
+        for load in loads:
             key = (load.parent, *load.indices)
             if key not in computed:
-                computed[key] = self._compute(load, accesses)
+                computed[key] = self._compute(load, accesses, moved=len(places) == 1)
             load.result.replace_all_uses_with(computed[key])
             accesses.remove([load])
             Rewriter.erase_op(load)
@@ -148,18 +150,24 @@ class _Producer:
         if isinstance(owner, AllocBufferOp):
             Rewriter.erase_op(owner)
 
-    def _compute(self, load: LoadOp, accesses: _Accesses) -> SSAValue:
-        """The element at the indices of a load, in front of it."""
+    def _compute(self, load: LoadOp, accesses: _Accesses, *, moved: bool) -> SSAValue:
+        """The element at the indices of a load, in front of it: by a copy of the code, or the code itself."""
         values: dict[SSAValue, SSAValue] = {}
         for index, place in zip(self.store.indices, load.indices, strict=True):
             values[index] = place
         for iterator in self.block.body.block.args:
             if iterator not in values and iterator.uses:
                 values[iterator] = self._zero(load)
-        clones = [op.clone(values) for op in self.block.body.block.ops if op is not self.store]
-        Rewriter.insert_op(clones, InsertPoint.before(load))
-        for clone in clones:
-            accesses.add(clone.walk())
+        code = [op for op in self.block.body.block.ops if op is not self.store]
+        if moved:
+            for op in code:
+                op.operands = [values.get(operand, operand) for operand in op.operands]
+                op.detach()
+        else:
+            code = [op.clone(values) for op in code]
+            for op in code:
+                accesses.add(op.walk())
+        Rewriter.insert_op(code, InsertPoint.before(load))
         return values.get(self.store.value, self.store.value)
 
     def _zero(self, load: LoadOp) -> SSAValue:

@@ -1,10 +1,11 @@
 """Collections of garbage: rarer for a while, as before afterwards."""
 
 import gc
+from collections.abc import Generator
 
 import pytest
 
-from tir_dialect.garbage import few_collections
+from tir_dialect.garbage import few_collections, importing
 
 
 def test_thresholds_are_put_back():
@@ -28,3 +29,37 @@ def test_who_collects_no_garbage_keeps_it():
             assert gc.get_threshold()[0] == 0
     finally:
         gc.set_threshold(*before)
+
+
+def _is_in(generation: int, value: object) -> bool:
+    return any(each is value for each in gc.get_objects(generation))
+
+
+@pytest.fixture
+def thawed() -> Generator[None]:
+    """The tests' own settings freeze what all of them share."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+@pytest.mark.usefixtures("thawed")
+def test_what_an_import_leaves_is_old():
+    """Collections of young objects do not look at it, a full one does."""
+    with importing():
+        kept: list[object] = [gc]
+        assert not _is_in(2, kept)
+    assert _is_in(2, kept)
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_was_frozen_stays_so():
+    """Who forks has frozen what processes share."""
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with importing():
+            pass
+        assert gc.get_freeze_count() == frozen > 0
+    finally:
+        gc.unfreeze()

@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from relax_dialect.frontend.onnx.errors import OnnxImportError, UnsupportedNode
-from tir_dialect.garbage import few_collections
+from tir_dialect.garbage import few_collections, importing
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -31,8 +31,9 @@ def import_model(
     Raises `OnnxImportError` for a model that is malformed, or that has nodes which are not supported: all of them, by
     name.
     """
-    with few_collections():
+    with importing():
         from relax_dialect.frontend.onnx.importer import Importer
         from relax_dialect.frontend.onnx.model import load_model
 
+    with few_collections():
         return Importer(load_model(model), dynamic=dynamic).module(entry)
