@@ -19,7 +19,8 @@ from tir_dialect.types import IteratorKind
 def verify_block(block: BlockOp) -> None:
     """Raises `VerifyException` if the body of `block` disagrees with its iterators."""
     _verify_uses_of_loops(block)
-    _verify_stores(block)
+    for _, message in _misuses(block):
+        raise VerifyException(message)  # C4
     if (wrong := undeclared_access(block)) is not None:
         raise VerifyException(f"{_describe(block)} has {wrong}")  # C5
 
@@ -46,7 +47,13 @@ def _values_from_outside(block: BlockOp) -> Iterator[SSAValue]:
                     yield operand
 
 
-def _verify_stores(block: BlockOp) -> None:
+def misused_iterators(block: BlockOp) -> set[SSAValue]:
+    """The spatial iterators that a store leaves out, and the reduce iterators that one has in its indices."""
+    return {value for value, _ in _misuses(block)}
+
+
+def _misuses(block: BlockOp) -> Iterator[tuple[SSAValue, str]]:
+    """The iterators that stores do not use as their kinds say, each with what is wrong."""
     iterators = [iterator for iterator in block.iterators if not _is_unit(iterator)]
     spatial = [iterator.value for iterator in iterators if iterator.kind is IteratorKind.SPATIAL]
     reduce = [iterator.value for iterator in iterators if iterator.kind is IteratorKind.REDUCE]
@@ -67,10 +74,10 @@ def _verify_stores(block: BlockOp) -> None:
         indices = [*store.indices, *view_offsets(store.buffer)]
         for value in spatial:
             if value not in any_use.of_all(indices):
-                raise VerifyException(f"{_stores(block, store)} without its spatial iterator {_name(value)}")  # C4
+                yield value, f"{_stores(block, store)} without its spatial iterator {_name(value)}"
         for value in reduce:
             if value in direct_use.of_all(indices):
-                raise VerifyException(f"{_stores(block, store)} with its reduce iterator {_name(value)}")  # C4
+                yield value, f"{_stores(block, store)} with its reduce iterator {_name(value)}"
 
 
 def _is_unit(iterator: BlockIterator) -> bool:

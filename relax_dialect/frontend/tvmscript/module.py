@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.frontend.tvmscript.prim_func.function import PrimFunctionReader
 from relax_dialect.frontend.tvmscript.prim_func.inline import read_inline
+from relax_dialect.frontend.tvmscript.prim_func.templates import specialized
 from relax_dialect.frontend.tvmscript.relax_func.function import RelaxFunctionReader
 from relax_dialect.frontend.tvmscript.relax_func.purity import effects
 from relax_dialect.frontend.tvmscript.text.captured import captured_names
@@ -34,6 +35,7 @@ _KINDS = {
     ("relax", "func"): "function",
     ("tir", "prim_func"): "prim_func",
     ("tir", "func"): "prim_func",
+    ("tir", "jit"): "template",
 }
 _REFUSED = {
     ("ir", "pyfunc"): "Python functions would have to be executed; register them as packed functions",
@@ -139,6 +141,8 @@ class ModuleReader:
             return
         for decorator in node.decorator_list:
             kind = self._kind(decorator)
+            if kind == "template":
+                node, kind = specialized(self._static, node), "prim_func"
             if kind in ("function", "prim_func"):
                 if node.name in self._contents.functions:
                     self._source.fail(node, f"the module has a function {node.name} already")

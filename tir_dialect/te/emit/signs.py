@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from tir_dialect import dims
 from tir_dialect.dims import Dim, Prover, symbol
 from tir_dialect.te import nodes
+from tir_dialect.te.dim_functions import dim_of
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import IterVar
 from tir_dialect.te.tree import post_order
-
-_FUNCTIONS: dict[str, Callable[[Dim, Dim], Dim]] = {
-    "add": Dim.__add__,
-    "subtract": Dim.__sub__,
-    "multiply": Dim.__mul__,
-    "floordiv": dims.floordiv,
-    "floormod": dims.mod,
-    "minimum": dims.minimum,
-    "maximum": dims.maximum,
-}
 
 
 class Signs:
@@ -52,9 +42,8 @@ class Signs:
             return expr.dim
         if isinstance(expr, IterVar):
             return self._symbols.get(expr)
-        if not isinstance(expr, nodes.Apply) or expr.function not in _FUNCTIONS:
+        if not isinstance(expr, nodes.Apply):
             return None
-        operands = [dim for dim in map(self._dims.__getitem__, expr.operands) if dim is not None]
-        if len(operands) != 2 or (expr.function.startswith("floor") and operands[1].constant_value == 0):
-            return None
-        return _FUNCTIONS[expr.function](*operands)
+        operands = [self._dims[operand] for operand in expr.operands]
+        known = [dim for dim in operands if dim is not None]
+        return dim_of(expr.function, known) if len(known) == len(operands) else None

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import ArrayAttr
+from xdsl.ir import Attribute, SSAValue
 
 from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.prim_func.loops import loop_names
@@ -16,17 +17,14 @@ from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Plac
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.signature import as_attributes, read_dictionary
-from tir_dialect.analysis.regions import block_regions
+from tir_dialect.analysis.blocks import misused_iterators
 from tir_dialect.dims import Dim, constant
 from tir_dialect.name_hints import as_name_hint
-from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.regions import DeclarationOp, ReadsOp, WritesOp
 from tir_dialect.te import nodes
 from tir_dialect.te.expr import INDEX
 from tir_dialect.te.expr import Expr as Scalar
-from tir_dialect.types import IteratorKind
+from tir_dialect.types import IteratorKind, IteratorKindAttr
 
 _AXES = {
     "spatial": IteratorKind.SPATIAL,
@@ -227,65 +225,16 @@ def _from_zero(reader: TirExpressionReader, node: ast.AST, iterator: Iterator) -
     return reader.index(node, reader.apply(node, "Sub", iterator.binding, iterator.lower))
 
 
-# Regions
+def keep_in_order(block: BlockOp) -> None:
+    """Makes iterators opaque that stores do not use as their kinds promise: instances run in the order of the text.
 
-
-def declare_regions(reader: TirExpressionReader, head: Head) -> None:
-    """Writes down what the block declares to read and write."""
-    for kind, regions in ((ReadsOp, head.reads), (WritesOp, head.writes)):
-        for node in regions:
-            region = _declared(reader, node)
-            axes = [_declared_axis(reader, node, axis) for axis in region.axes]
-            reader.block.add_op(kind(region.buffer.value, axes))
-
-
-def _declared(reader: TirExpressionReader, node: ast.expr) -> Region:
-    owner = reader.value(node.value if isinstance(node, ast.Subscript) else node)
-    if not isinstance(owner, Buffer):
-        reader.fail(node, "expected a region of a buffer, as A[i, 0:4]")
-    if isinstance(node, ast.Subscript):
-        return reader.region(node, owner)
-    return Region(owner, tuple(Axis(constant(0), dim) for dim in owner.type.shape))
-
-
-def _declared_axis(reader: TirExpressionReader, node: ast.AST, axis: Axis) -> RegionAxis:
-    lower = reader.index_value(node, axis.lower)
-    return RegionAxis(lower, None if axis.upper is None else reader.index_value(node, axis.upper))
-
-
-def drop_inferable_regions(func: PrimFuncOp) -> None:
-    """Removes declarations that say what the accesses of the block show anyway."""
-    for block in [op for op in func.walk() if isinstance(op, BlockOp)]:
-        declared = [op for op in block.body.block.ops if isinstance(op, DeclarationOp)]
-        if not declared:
-            continue
-        said = block_regions(block)
-        place = declared[-1].next_op
-        for op in declared:
-            op.detach()
-        seen = block_regions(block)
-        same = set(said.reads) == set(seen.reads) and set(said.writes) == set(seen.writes)
-        for op in declared:
-            if same:
-                _erase_with_operands(op)
-            elif place is not None:
-                block.body.block.insert_op_before(op, place)
-            else:
-                block.body.block.add_op(op)
-
-
-def _erase_with_operands(op: DeclarationOp) -> None:
-    """Erases a declaration, and what only it has used."""
-    pending = [operand.owner for operand in op.operands]
-    op.erase()
-    while pending:
-        owner = pending.pop()
-        if not isinstance(owner, Operation):
-            continue
-        if all(not result.uses for result in owner.results) and owner.parent is not None and not owner.regions:
-            pending += [operand.owner for operand in owner.operands]
-            owner.detach()
-            owner.erase()
+    With `T.init` the kinds say which instances begin with it, so they stay as they are.
+    """
+    if block.init is not None:
+        return
+    wrong = misused_iterators(block)
+    kinds = [IteratorKind.OPAQUE if each.value in wrong else each.kind for each in block.iterators]
+    block.iterator_kinds = ArrayAttr([IteratorKindAttr(kind) for kind in kinds])
 
 
 def whole(buffer: Buffer) -> Region:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import VectorType
@@ -10,16 +11,20 @@ from xdsl.ir import Block, Region
 
 from relax_dialect.frontend.tvmscript.prim_func.lanes import cast_vector, lane_by_lane
 from relax_dialect.frontend.tvmscript.prim_func.promotion import common_dtype
+from relax_dialect.frontend.tvmscript.prim_func.rows import in_memory
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS, logical_not
 from relax_dialect.frontend.tvmscript.prim_func.values import Vector
 from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector, both, broadcast_value
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.choices import choice, is_of_dimensions
+from tir_dialect import te
+from tir_dialect.dims import constant
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.te.coerce import is_index
 from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.emit.casts import value_type
 from tir_dialect.te.expr import DType
+from tir_dialect.te.expr import Expr as Scalar
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
@@ -101,10 +106,7 @@ def _by_lane(reader: TirExpressionReader, node: ast.AST, mask: Vector, then: ast
 
 
 def _guarded(reader: TirExpressionReader, side: ast.expr, lanes: Vector) -> object:
-    """A side of which memory is read for some lanes; the others are computed of zeros."""
-    for each in ast.walk(side):
-        if _divides(reader, each) and any(isinstance(part, ast.Subscript) for part in ast.walk(side)):
-            reader.fail(each, "integers are not divided where some lanes are not read; divide before the choice")
+    """A side that counts for some lanes: the others neither read memory nor divide."""
     outer = reader.mask
     reader.mask = lanes if outer is None else both(reader, side, outer, lanes)
     try:
@@ -114,8 +116,27 @@ def _guarded(reader: TirExpressionReader, side: ast.expr, lanes: Vector) -> obje
         reader.mask = outer
 
 
-def _divides(reader: TirExpressionReader, node: ast.AST) -> bool:
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.FloorDiv | ast.Mod)
-    name = reader.aliases.name_in("tir", node.func) if isinstance(node, ast.Call) else None
-    return name is not None and name.lower().endswith(("div", "mod"))
+# Inside of a side that counts for some lanes
+
+
+def divisor_of(reader: TirExpressionReader, node: ast.AST, mask: Vector, divisor: object) -> object:
+    """A divisor that is 1 in the lanes that do not count."""
+    if (row := as_vector(reader, node, divisor)) is not None:
+        return reader.apply(node, "Select", mask, row, 1)
+    operand = reader.scalar_operand(node, divisor)
+    if isinstance(operand, int | float):
+        return operand
+    return reader.emit(node, lambda: FUNCTIONS["if_then_else"](_any_of(reader, node, mask), operand, 1))
+
+
+def element_of(reader: TirExpressionReader, node: ast.AST, mask: Vector, element: Scalar) -> Scalar:
+    """An element that all lanes share, read if one of them counts; else 0."""
+    return reader.emit(node, lambda: FUNCTIONS["if_then_else"](_any_of(reader, node, mask), element, 0))
+
+
+def _any_of(reader: TirExpressionReader, node: ast.AST, mask: Vector) -> Scalar:
+    """Whether a mask has any lane."""
+    memory = in_memory(reader, node, [mask])
+    lanes = [memory.tensor[(constant(place),)] for place in range(mask.lanes)]
+    found = functools.reduce(te.logical_or, lanes)
+    return reader.variable(reader.values(node, found)[0], found.dtype, "any")

@@ -96,6 +96,6 @@ _EFFECTS: Mapping[str, Callable[[TirStatementReader, ast.Call], None]] = {
     "buffer_store": _buffer_store,
     "masked_store": _masked_store,
     "static_assert": _static_assert,
-    **dict.fromkeys(("func_attr", "attr", "assume", "hint"), _hint),
+    **dict.fromkeys(("func_attr", "attr", "assume", "hint", "prefetch"), _hint),
     **dict.fromkeys(("reads", "writes", "where", "sblock_attr", "block_attr"), _of_block),
 }

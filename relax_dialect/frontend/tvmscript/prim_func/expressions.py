@@ -13,7 +13,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.frontend.tvmscript.prim_func.lanes import lane_by_lane
-from relax_dialect.frontend.tvmscript.prim_func.operators import COMPARISONS, OPERATORS, scalar_function
+from relax_dialect.frontend.tvmscript.prim_func.operators import COMPARISONS, DIVISIONS, OPERATORS, scalar_function
 from relax_dialect.frontend.tvmscript.prim_func.promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import logical_and, logical_not, logical_or
 from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Pointer, Region, Vector, pointer_to
@@ -136,6 +136,10 @@ class TirExpressionReader(StaticReader):
 
     def apply(self, node: ast.AST, name: str, *operands: object) -> object:
         """A function of scalars, or lane by lane of vectors."""
+        if self.mask is not None and name in DIVISIONS:
+            from relax_dialect.frontend.tvmscript.prim_func.choice import divisor_of
+
+            operands = (operands[0], divisor_of(self, node, self.mask, operands[1]))
         rows = [as_vector(self, node, each) for each in operands]
         if any(row is not None for row in rows):
             lanes = [each if row is None else row for row, each in zip(rows, operands, strict=True)]
@@ -232,10 +236,13 @@ class TirExpressionReader(StaticReader):
 
     def load(self, node: ast.AST, region: Region) -> Scalar:
         """The element at a point."""
-        if self.mask is not None:
-            self.fail(node, "an element for all lanes is not read where only some lanes are chosen; read it before")
         indices = tuple(axis.lower for axis in region.axes if not isinstance(axis.lower, Vector))
-        return self.emit(node, lambda: region.buffer.tensor[indices])
+        element = self.emit(node, lambda: region.buffer.tensor[indices])
+        if self.mask is None:
+            return element
+        from relax_dialect.frontend.tvmscript.prim_func.choice import element_of
+
+        return element_of(self, node, self.mask, element)
 
     # Emission
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import FileLineColLoc, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from relax_dialect.frontend.tvmscript.prim_func.blocks import drop_inferable_regions
 from relax_dialect.frontend.tvmscript.prim_func.buffers import bind_buffer
 from relax_dialect.frontend.tvmscript.prim_func.cells import assigned_often
+from relax_dialect.frontend.tvmscript.prim_func.declared_regions import drop_inferable_regions
 from relax_dialect.frontend.tvmscript.prim_func.expressions import BUILD_ERRORS
 from relax_dialect.frontend.tvmscript.prim_func.inline import Inline
 from relax_dialect.frontend.tvmscript.prim_func.parameters import (
@@ -28,6 +28,7 @@ from relax_dialect.frontend.tvmscript.prim_func.values import Handle, pointer_to
 from relax_dialect.frontend.tvmscript.text.declarations import declarations, declared_dtype
 from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
 from relax_dialect.frontend.tvmscript.text.names import Aliases, dotted
+from relax_dialect.frontend.tvmscript.text.plain_functions import PlainFunction
 from relax_dialect.frontend.tvmscript.text.program import Program
 from relax_dialect.frontend.tvmscript.text.scope import ModuleRef, Scope
 from relax_dialect.frontend.tvmscript.text.signature import as_attributes, read_dictionary, type_param_names
@@ -60,11 +61,19 @@ class PrimFunctionReader:
     _body: list[ast.stmt] = field(default_factory=list[ast.stmt])
 
     def __post_init__(self) -> None:
-        outermost = {name: self.constants.find(name) for name in self.constants.names()}
+        outermost = self._outermost()
         self._reader = TirStatementReader(self.source, self.aliases, Scope(outermost), self.program)
         inlined = [each.node for each in outermost.values() if isinstance(each, Inline)]
         self._wide: set[str] = set()
         self._rebound = assigned_often([self.node, *inlined])
+
+    def _outermost(self) -> dict[str, object]:
+        """The names around the function: constants, and functions without a decorator, which see the same names."""
+        around = Scope({name: self.constants.find(name) for name in self.constants.names()})
+        for name, node in self.program.plain.items():
+            if name not in around:
+                around.bind(name, PlainFunction(node, self.source, around))
+        return {name: around.find(name) for name in around.names()}
 
     @property
     def op(self) -> PrimFuncOp:

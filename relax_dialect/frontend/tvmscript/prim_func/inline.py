@@ -84,16 +84,31 @@ def standing_for(reader: TirStatementReader, node: ast.Call, inline: Inline) -> 
 
 @contextmanager
 def block_body(reader: TirStatementReader, statements: Sequence[ast.stmt]) -> Generator[Sequence[ast.stmt]]:
-    """What a block consists of: if that is one call of a function that begins with the head of a block, its body."""
+    """What a block consists of: if that is one call of a function that begins with the head of a block, its body.
+
+    The function may also call another one that does.
+    """
     match statements:
         case [ast.Expr(value=ast.Call() as call)] if (inline := reader.inline_of(call.func)) is not None:
-            if _begins_with_head(reader.aliases, inline.node.body):
-                with standing_for(reader, call, inline) as body:
-                    yield body
+            if _stands_for_head(reader, inline, ()):
+                with standing_for(reader, call, inline) as body, block_body(reader, body) as inner:
+                    yield inner
                 return
         case _:
             pass
     yield statements
+
+
+def _stands_for_head(reader: TirStatementReader, inline: Inline, callers: tuple[Inline, ...]) -> bool:
+    """Whether the body of a function begins with the head of a block, or is one call of a function whose body does."""
+    match inline.node.body:
+        case [ast.Expr(value=ast.Call(func=ast.Name(id=name)))] if inline not in callers:
+            called = (inline.scope or reader.scope).find(name)
+            if isinstance(called, Inline):
+                return _stands_for_head(reader, called, (*callers, inline))
+        case _:
+            pass
+    return _begins_with_head(reader.aliases, inline.node.body)
 
 
 def _begins_with_head(aliases: Aliases, statements: Sequence[ast.stmt]) -> bool:

@@ -13,6 +13,7 @@ from relax_dialect.frontend.tvmscript.prim_func.llvm import llvm_intrinsic
 from relax_dialect.frontend.tvmscript.prim_func.masks import active_lanes, load_at, load_vector
 from relax_dialect.frontend.tvmscript.prim_func.pointers import access_data, access_pointer, address_of, further_bytes
 from relax_dialect.frontend.tvmscript.prim_func.promotion import converted, promoted
+from relax_dialect.frontend.tvmscript.prim_func.python_calls import call_of
 from relax_dialect.frontend.tvmscript.prim_func.refusals import reason_against
 from relax_dialect.frontend.tvmscript.prim_func.rows import combined, half, reinterpret, shuffle
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS, OF_DTYPES, multiply_shift
@@ -270,5 +271,7 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "FloatImm": _cast,
     "meta_var": _same,
     "StringImm": _same,
+    "Call": call_of,
+    "prefetch": _undefined,
 }
 """Calls of `T` that take more than scalars."""

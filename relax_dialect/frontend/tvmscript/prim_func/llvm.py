@@ -28,6 +28,7 @@ _FUNCTIONS = MappingProxyType(
     }
 )
 """The functions of `T` that intrinsics are."""
+_OF_ONE = frozenset(_FUNCTIONS.values()) - {"pow", "copysign", "fma", "max", "min"}
 
 
 def llvm_intrinsic(reader: TirExpressionReader, node: ast.Call) -> object:
@@ -38,7 +39,11 @@ def llvm_intrinsic(reader: TirExpressionReader, node: ast.Call) -> object:
     function = _FUNCTIONS.get(name.removeprefix("llvm.").partition(".")[0]) if name.count(".") < 3 else None
     if function is None:
         reader.fail(given.require("name"), f"{name} names an instruction of one machine; use a function of T")
-    return reader.apply(node, function, *[reader.value(each) for each in given.rest])
+    operands = [reader.value(each) for each in given.rest]
+    if function in _OF_ONE and len(operands) == 2:
+        # texts of TVM before 0.20 say first how many operands tell the intrinsic's type
+        operands = operands[1:]
+    return reader.apply(node, function, *operands)
 
 
 def _name(reader: TirExpressionReader, node: ast.expr) -> str:

@@ -28,6 +28,10 @@ OPERATORS: dict[type[ast.operator], str] = {
 }
 """The functions that operators of Python stand for."""
 
+_DIVISIONS = "Div Mod FloorDiv FloorMod floordiv floormod indexdiv indexmod ceildiv truncdiv truncmod"
+DIVISIONS = frozenset(_DIVISIONS.split(" "))
+"""Functions of integers that have no result for a second operand 0."""
+
 COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "EQ",
     ast.NotEq: "NE",

@@ -100,7 +100,6 @@ _BUILDER = (
     "Then",
     "Else",
     "While",
-    "Call",
     "Reduce",
     "CommReducer",
     "comm_reducer",

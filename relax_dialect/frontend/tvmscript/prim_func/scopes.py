@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from relax_dialect.frontend.tvmscript.prim_func import blocks as tir_blocks
 from relax_dialect.frontend.tvmscript.prim_func.control import nest
+from relax_dialect.frontend.tvmscript.prim_func.declared_regions import declare_regions
 from relax_dialect.frontend.tvmscript.prim_func.inline import block_body
 from relax_dialect.frontend.tvmscript.prim_func.intrinsics import refuse
 from relax_dialect.frontend.tvmscript.prim_func.loops import Loop, open_loop, read_loops
@@ -82,8 +83,9 @@ def _fill_block(
             _init(reader, init, bindings)
         else:
             first = init.body  # every run of the block is the first one
-    tir_blocks.declare_regions(reader, head)
+    declare_regions(reader, head)
     reader.body([*bindings, *first, *rest])
+    tir_blocks.keep_in_order(op)
     reader.emit(node, op.verify_)
 
 

@@ -29,6 +29,7 @@ from relax_dialect.frontend.tvmscript.text.declarations import declarations
 from relax_dialect.frontend.tvmscript.text.errors import Source
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.names import Aliases, dotted
+from relax_dialect.frontend.tvmscript.text.plain_functions import call_helper
 from relax_dialect.frontend.tvmscript.text.program import Program
 from relax_dialect.frontend.tvmscript.text.scope import Scope, Unbound
 from relax_dialect.frontend.tvmscript.text.static import is_dtype_name
@@ -284,8 +285,10 @@ class TirStatementReader(TirExpressionReader):
         if self.aliases.name_in("tir", node.func) == "call_tir" and node.args:
             # what T.call_tir(module.f, x) calls
             node = ast.copy_location(ast.Call(node.args[0], node.args[1:], node.keywords), node)
-        callee = callee_of(self, node.func)
-        return super().call(node) if callee is None else call_prim_func(self, node, callee)
+        if (callee := callee_of(self, node.func)) is not None:
+            return call_prim_func(self, node, callee)
+        helper = call_helper(self, node)
+        return super().call(node) if helper is None else helper[0]
 
     def inline_of(self, node: ast.expr) -> Inline | None:
         """The function that a name stands for, alone or as one of the module."""

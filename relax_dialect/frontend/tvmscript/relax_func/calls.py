@@ -10,6 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.relax_func.box_calls import BOX_FORMS
+from relax_dialect.frontend.tvmscript.relax_func.gradient_calls import GRADIENT_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.image_calls import IMAGE_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.layout_calls import LAYOUT_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.loss_calls import LOSS_FORMS
@@ -251,6 +252,7 @@ FORMS: Mapping[str, Form] = {
     **IMAGE_FORMS,
     **LAYOUT_FORMS,
     **LOSS_FORMS,
+    **GRADIENT_FORMS,
     **VISION_FORMS,
     **VALUE_FORMS,
     **MEMORY_FORMS,

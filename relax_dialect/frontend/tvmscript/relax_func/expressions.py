@@ -161,6 +161,8 @@ class ExpressionReader(StaticReader):
                 return owner.type.dtype
             case "ndim" if isinstance(owner.type, TensorType) and owner.type.rank is not None:
                 return owner.type.rank
+            case "ty" | "struct_info":
+                return owner  # of which Python code asks for shape, dtype or ndim
             case _:
                 self.fail(node, f"a value has no {node.attr}; values have shape, dtype, ndim and astype")
 

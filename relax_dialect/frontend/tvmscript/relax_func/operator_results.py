@@ -95,6 +95,13 @@ def _of_truth(name: str) -> Callable[..., object]:
     return make
 
 
+def _multiply(x: object, y: object) -> object:
+    """The product of truth values is whether both hold."""
+    types = [each.type if isinstance(each, Expr) else None for each in (x, y)]
+    truths = [isinstance(each, TensorType) and each.dtype == i1 for each in types]
+    return _op("logical_and" if all(truths) else "multiply")(x, y)
+
+
 def _take(x: Expr, indices: Any, *rest: Any, **named: Any) -> object:
     """A number as the place of one slice."""
     places = _op("full")([], indices, i64) if isinstance(indices, int) else indices
@@ -153,6 +160,7 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "concat": _concat,
     "image.resize2d": resize2d,
     "median": _median,
+    "multiply": _multiply,
     "nn.batch_norm": _batch_norm,
     "split": _split,
     "squeeze": _squeeze,

@@ -17,7 +17,7 @@ from relax_dialect.frontend.tvmscript.relax_func.refusals import STATEMENTS
 from relax_dialect.frontend.tvmscript.text.names import spelled
 from relax_dialect.frontend.tvmscript.text.scope import Unbound
 from relax_dialect.frontend.tvmscript.text.signature import decorator_options, read_signature, type_param_names
-from relax_dialect.frontend.tvmscript.text.usage import bound_names, name_counts, returns
+from relax_dialect.frontend.tvmscript.text.usage import bound_names, name_counts, returned_behind, returns
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.refine import refine
 from relax_dialect.struct_info.symbols import iter_symbols
@@ -44,6 +44,8 @@ class StatementReader(BindingReader):
             if isinstance(statement, ast.If) and returns(statement):
                 with self.builder.at(self._location(statement)):
                     return self._returning_branch(statement, statements[index + 1 :], whole)
+            if isinstance(statement, ast.With) and (split := returned_behind(statement)) is not None:
+                return self.body([*split, *statements[index + 1 :]], whole)
             self._step(statement, whole)
         return None
 

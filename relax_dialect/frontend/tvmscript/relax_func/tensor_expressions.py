@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.prim_func.promotion import promoted
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS
-from relax_dialect.frontend.tvmscript.relax_func import plain_functions
-from relax_dialect.frontend.tvmscript.relax_func.plain_functions import PlainFunction
 from relax_dialect.frontend.tvmscript.relax_func.topi_functions import TopiReader, call_topi, uses_topi
+from relax_dialect.frontend.tvmscript.text import plain_functions
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.captured import PythonFunction
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
+from relax_dialect.frontend.tvmscript.text.plain_functions import PlainFunction
 from relax_dialect.frontend.tvmscript.text.scope import Scope
 from tir_dialect import te
 from tir_dialect.te.nodes import IterVar

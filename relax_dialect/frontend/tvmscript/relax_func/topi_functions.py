@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from relax_dialect.frontend.tvmscript.relax_func import plain_functions
 from relax_dialect.frontend.tvmscript.relax_func.expressions import ExpressionReader
 from relax_dialect.frontend.tvmscript.relax_func.operators import call_operator
+from relax_dialect.frontend.tvmscript.text import plain_functions
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.names import Aliases
 

@@ -138,9 +138,10 @@ def _relu6(reader: ExpressionReader, node: ast.Call) -> object:
     return reader.emit(node, lambda: function_of(operator_classes()["relax.clip"])(data, 0.0, 6.0))
 
 
-def _same(reader: ExpressionReader, node: ast.Call) -> object:
+def same(reader: ExpressionReader, node: ast.Call) -> object:
     """What says something to passes of TVM only: the value itself."""
-    return reader.value(Arguments(reader.source, node, "the call", "x", {"data": "x", "value": "x"}).require("x"))
+    synonyms = {"data": "x", "value": "x", "input": "x"}
+    return reader.value(Arguments(reader.source, node, "the call", "x", synonyms).require("x"))
 
 
 def _emit(reader: ExpressionReader, node: ast.Call) -> object:
@@ -177,9 +178,9 @@ VALUE_FORMS: Mapping[str, Form] = {
     "linear": _linear,
     "nn.linear": _linear,
     "nn.relu6": _relu6,
-    "stop_lift_params": _same,
-    "builtin.stop_lift_params": _same,
-    "memory.ensure_zero_offset": _same,
+    "stop_lift_params": same,
+    "builtin.stop_lift_params": same,
+    "memory.ensure_zero_offset": same,
     "emit": _emit,
     "wrap_param": _wrap_param,
 }

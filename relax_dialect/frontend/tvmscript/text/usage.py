@@ -69,3 +69,22 @@ def returns(node: ast.If) -> bool:
         isinstance(last, ast.Return) or (isinstance(last, ast.If) and returns(last))
         for last in (arm[-1] for arm in (node.body, node.orelse) if arm)
     )
+
+
+def returned_behind(region: ast.With) -> tuple[ast.With, ast.Return] | None:
+    """A dataflow region that ends in `return x`, as one that ends in `R.output(x)`, and the return; else `None`."""
+    last, opened = region.body[-1], region.items[0].context_expr
+    if not isinstance(last, ast.Return) or last.value is None:
+        return None
+    if not isinstance(opened, ast.Call) or not isinstance(opened.func, ast.Attribute):
+        return None
+    name = last.value.id if isinstance(last.value, ast.Name) else "returned"
+    bound = [] if isinstance(last.value, ast.Name) else [ast.Assign([ast.Name(name, ast.Store())], last.value)]
+    output = ast.Call(ast.Attribute(opened.func.value, "output", ast.Load()), [ast.Name(name, ast.Load())], [])
+    body = [*region.body[:-1], *bound, ast.Expr(output)]
+    for made in (*bound, body[-1]):
+        for each in ast.walk(made):
+            if not hasattr(each, "lineno"):
+                ast.copy_location(each, last)
+    behind = ast.Return(ast.copy_location(ast.Name(name, ast.Load()), last))
+    return ast.copy_location(ast.With(region.items, body), region), ast.copy_location(behind, last)

@@ -1,6 +1,7 @@
 """Blocks that use loop variables without iterators, domains that depend on loops, fixed-point products."""
 
 from textwrap import dedent
+from typing import Any
 
 import numpy as np
 
@@ -92,3 +93,37 @@ def test_the_domain_of_a_loop_that_ends_at_data():
     """
     x, starts = np.arange(30, dtype=np.float32).reshape(5, 6), np.array([0, 2, 2, 5], np.int32)
     np.testing.assert_array_equal(run_everywhere(parse(dedent(text)), "main", [x, starts]), x.reshape(5, 2, 3))
+
+
+IN_ORDER = """
+@T.prim_func
+def kernel(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "int64"), C: T.Buffer((8,), "float32")):
+    for i, j in T.grid(4, 8):
+        with T.sblock("last"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(B[vi], C[vj])
+            if vj == 0 or A[vi, vj] > T.float32(0):
+                B[vi] = vj
+            C[vj] = A[vi, vj]
+    for i, j in T.grid(4, 8):
+        with T.sblock("sum"):
+            vi, vj = T.axis.remap("RR", [i, j])
+            C[vj] = C[vj] + A[vi, vj]
+
+@R.function
+def main(x: R.Tensor((4, 8), "float32")):
+    return R.call_tir(kernel, (x,), out_ty=[R.Tensor((4,), "int64"), R.Tensor((8,), "float32")])
+"""
+
+
+def test_iterators_that_stores_leave_out():
+    """Instances of a block that write one element run one after the other, whatever the iterators are called."""
+    module = parse(IN_ORDER)
+    last, total = (op for op in module.walk() if isinstance(op, BlockOp))
+    assert [each.kind.value for each in (*last.iterators, *total.iterators)] == ["opaque", "opaque", "reduce", "opaque"]
+    x = np.random.default_rng(3).normal(size=(4, 8)).astype(np.float32)
+    results: Any = run_everywhere(module, "main", [x])
+    place, summed = results
+    np.testing.assert_array_equal(place, [max([0, *np.flatnonzero(row > 0)]) for row in x])
+    np.testing.assert_allclose(summed, x[3] + x.sum(0), rtol=1e-5)

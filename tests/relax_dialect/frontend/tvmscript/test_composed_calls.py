@@ -75,6 +75,28 @@ def test_likelihood():
     np.testing.assert_allclose(each, np.where(t == -1, 0, picked), rtol=1e-6)
 
 
+def test_gradients():
+    """Of losses and lookups; marks for checkpoints say nothing here."""
+    p = RNG.normal(size=(3, 4, 2)).astype(np.float32)
+    t, w = np.array([[0, 3], [-1, 2], [1, 1]]), np.array([1, 2, 0.5, 4], np.float32)
+    g, places = RNG.normal(size=(3, 2)).astype(np.float32), np.array([[2, 0], [2, 3]])
+    head = """p: R.Tensor(("n", 4, 2), "float32"), t: R.Tensor(("n", 2), "int64"), w: R.Tensor((4,), "float32"),
+        g: R.Tensor(("n", 2), "float32"), i: R.Tensor((2, 2), "int64")"""
+    body = """(R.grad.nll_loss_backward(R.const(2.0, "float32"), p, t, w, "mean", -1),
+        R.grad.nll_loss_backward(R.grad.start_checkpoint(g), p, t, reduction="none", ignore_index=-1),
+        R.grad.take_backward(R.take(R.grad.no_grad(p), i, axis=1), p, i, axis=1),
+        R.grad.take_backward(R.grad.end_checkpoint(input=R.take(w, i)), w, i), R.multiply(t > 0, t < 3))"""
+    mean, each, taken, of_vector, both = result_of(head, body, p, t, w, g, places)
+    hot = np.eye(4, dtype=np.float32)[np.maximum(t, 0)].swapaxes(1, 2) * (t != -1)[:, None]
+    weight = np.where(t == -1, 0, w[t])
+    np.testing.assert_allclose(mean, -2 * hot * weight[:, None] / weight.sum(), rtol=1e-5)
+    np.testing.assert_allclose(each, -hot * g[:, None], rtol=1e-6)
+    often = np.array([1, 0, 2, 1], np.float32)
+    np.testing.assert_allclose(taken, p * often[:, None], rtol=1e-6)
+    np.testing.assert_allclose(of_vector, w * often, rtol=1e-6)
+    np.testing.assert_array_equal(both, (t > 0) & (t < 3))
+
+
 def test_cross_entropy_and_open_lengths():
     x, y = (RNG.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
     head = 'x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n", 4), "float32")'

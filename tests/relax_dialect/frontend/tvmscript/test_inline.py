@@ -98,6 +98,15 @@ def double(A, index):
         v = T.axis.remap("S", [index])
         A[v] = A[v] * T.float32(2)
 
+@T.macro
+def negate(A, index):
+    v = T.axis.spatial(8, index)
+    A[v] = -A[v]
+
+@T.macro
+def other(index, A):
+    negate(A, index)
+
 @T.prim_func
 def kernel(X: T.Buffer((8,), "float32"), A: T.Buffer((8,), "float32")):
     for i in range(8):
@@ -105,6 +114,8 @@ def kernel(X: T.Buffer((8,), "float32"), A: T.Buffer((8,), "float32")):
     for i in T.serial(0, 8):
         double(A, i)
         double(A, i)
+        with T.sblock("negate"):
+            other(i, A)
     A[0] = I.meta_var(T.float32(1))
 
 @R.function
@@ -115,7 +126,7 @@ def f(x: R.Tensor((8,), "float32")):
 
 def test_a_block_of_a_macro_is_over_the_loop_of_the_caller():
     x = np.arange(8, dtype=np.float32)
-    np.testing.assert_array_equal(run_everywhere(parse(LOOP_OF_A_CALLER), "f", [x]), [1, *(x[1:] * 4)])
+    np.testing.assert_array_equal(run_everywhere(parse(LOOP_OF_A_CALLER), "f", [x]), [1, *(x[1:] * -4)])
 
 
 def test_any_number_of_arguments():

@@ -180,3 +180,16 @@ def test_wrong_macros(macro: str):
     call, message = WRONG_MACROS[macro]
     with pytest.raises(TVMScriptError, match=message):
         parse(f'{macro}\n\n@R.function\ndef f(x: R.Tensor((2, 4), "float32")):\n    return ({call})\n')
+
+
+def test_a_region_that_returns():
+    """Also where the result is an expression, and where only the region knows a symbol of it."""
+    text = """
+        @R.function
+        def main(x: R.Tensor(("n", 3), "float32")):
+            with R.dataflow():
+                m = T.int64()
+                y = R.match_cast(R.unique(R.flatten(x)), R.Tensor((m,), "float32"))
+                return R.reshape(y, (y.struct_info.shape[0], 1))
+        """
+    np.testing.assert_array_equal(result_of(text, np.float32([[2, 1, 2], [1, 3, 3]])), [[1], [2], [3]])

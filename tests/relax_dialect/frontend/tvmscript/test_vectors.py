@@ -135,14 +135,36 @@ def test_memory_is_read_for_lanes_that_are_chosen():
     np.testing.assert_array_equal(run_everywhere(parse(CHOSEN), "f", [X, K]), np.array(rows, np.float32))
 
 
+DIVIDED = """
+@T.prim_func
+def kernel(
+    A: T.Buffer((8,), "int32"), D: T.Buffer((8,), "int32"), S: T.Buffer((2,), "int32"), C: T.Buffer((8,), "int32")
+):
+    C[0:4] = T.if_then_else(D[0:4] != 0, A[0:4] // D[0:4], -1)
+    C[4:8] = T.if_then_else(D[4:8] != 0, T.truncmod(A[4:8], D[4:8]) + S[0] // S[1], A[4:8] * S[0])
+
+@R.function
+def f(a: R.Tensor((8,), "int32"), d: R.Tensor((8,), "int32"), s: R.Tensor((2,), "int32")):
+    return R.call_tir(kernel, (a, d, s), out_ty=R.Tensor((8,), "int32"))
+"""
+
+
+def test_lanes_that_are_not_chosen_do_not_divide():
+    """Nor does what all lanes share, if none of them is chosen."""
+    a = np.array([7, -7, 5, 9, -8, 8, 3, 1], np.int32)
+    results = {(2, 2, 0, -4, 3, 0, 2, 0, 9, 2): [3, -4, -1, -3, 2, 72, 5, 9]}
+    results[0, 0, 1, 0, 0, 0, 0, 0, 9, 0] = [-1, -1, 5, -1, -72, 72, 27, 9]
+    arguments = [[a, np.array(each[:8], np.int32), np.array(each[8:], np.int32)] for each in results]
+    for given, expected in zip(arguments, results.values(), strict=True):
+        np.testing.assert_array_equal(run_everywhere(parse(DIVIDED), "f", given), expected)
+
+
 REFUSED = {
     "A[0:4] = T.Cast('float32x4', T.pow(K[0:4], K[0:4]))": "not computed of vectors",
     "A[0:4] = T.fmod(A[0:4], A[4:8])": "not computed of vectors",
     "A[0:4] = T.reinterpret('float32x4', T.Broadcast(T.int64(1), 4))": "as many bits as float32x4 has",
     "A[0:3] = T.vectorlow('float32x3', A[0:5])": "even number of lanes",
     "A[0:4] = A[0:4] + A[0:8]": "as many lanes, got 4, 8",
-    "A[0:4] = T.if_then_else(K[0:4] > 0, A[0], 0.0)": "an element for all lanes is not read",
-    "K[0:4] = T.if_then_else(K[0:4] > 0, 5 // K[0:4], 0)": "divide before the choice",
     "A[0:4] = T.if_then_else(K[0:4] > 0, A[0:8], 0.0)": "a mask of type vector<8xi1>",
     "A.vstore([0], A[0:4], predicate=T.Broadcast(True, 8))": "a mask of 4 lanes, got 8",
     "A[0:4] = A.vload([0], 'int32x4')": "the dtype of the buffer",

@@ -22,6 +22,11 @@ class PlainFunction:
     source: Source
     scope: Scope
 
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "the lambda" if isinstance(self.node, ast.Lambda) else self.node.name
+
     @staticmethod
     def of_surroundings(function: PythonFunction, aliases: Aliases) -> PlainFunction:
         """A function of the Python program around the text."""
@@ -38,6 +43,7 @@ def call_helper(reader: StaticReader, node: ast.Call) -> tuple[object] | None:
         return None
     values = reader.elements(node.args)
     named = {each.arg: reader.value(each.value) for each in node.keywords if each.arg is not None}
+    _require_all(reader, node, found, len(values), named)
     around = reader.source, reader.scope
     reader.source, reader.scope = found.source, found.scope.shared()
     try:
@@ -46,14 +52,38 @@ def call_helper(reader: StaticReader, node: ast.Call) -> tuple[object] | None:
         reader.source, reader.scope = around
 
 
+def _require_all(
+    reader: StaticReader, node: ast.Call, function: PlainFunction, positional: int, named: Mapping[str, object]
+) -> None:
+    """Fails at a call that gives too many arguments, unknown ones, or one twice, or leaves one out."""
+    args = function.node.args
+    names = [each.arg for each in (*args.posonlyargs, *args.args)]
+    if positional > len(names) and args.vararg is None:
+        reader.fail(node, f"{function.name} expected at most {len(names)} positional arguments, got {positional}")
+    known = {*names[positional:], *(each.arg for each in args.kwonlyargs)}
+    if (wrong := next((name for name in named if name not in known), None)) is not None:
+        reader.fail(node, f"{function.name} has no argument {wrong} beside those in front of it")
+    if missing := [name for name in names[positional:] if name not in {*named, *_defaults(args)}]:
+        reader.fail(node, f"{function.name} expected the argument {missing[0]}")
+
+
+def _defaults(args: ast.arguments) -> dict[str, ast.expr]:
+    """The values of parameters that a call leaves out."""
+    names = [each.arg for each in (*args.posonlyargs, *args.args)]
+    found = dict(zip(reversed(names), reversed(args.defaults), strict=False))
+    pairs = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    return found | {each.arg: value for each, value in pairs if value is not None}
+
+
 def evaluate(
     reader: StaticReader, node: ast.Lambda | ast.FunctionDef, values: Sequence[object], named: Mapping[str, object]
 ) -> object:
     """What a function gives for arguments."""
     args = node.args
     names = [each.arg for each in (*args.posonlyargs, *args.args)]
+    defaults = {name: reader.value(value) for name, value in _defaults(args).items()}
     with reader.scope.inner():
-        for name, value in (*zip(names, values, strict=False), *named.items()):
+        for name, value in (*defaults.items(), *zip(names, values, strict=False), *named.items()):
             reader.scope.bind(name, value)
         if args.vararg is not None:
             reader.scope.bind(args.vararg.arg, tuple(values[len(names) :]))
