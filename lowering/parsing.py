@@ -102,14 +102,23 @@ class LocatedParser(Parser):
         self._filename = StringAttr(name)
         self._op_start = 0
 
+    @override
+    def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
+        """A module, as in the base class; a text without ops is an implicit module without ops."""
+        if allow_implicit_module and self._current_token.kind is MLIRTokenKind.EOF:
+            return ModuleOp([])
+        return super().parse_module(allow_implicit_module)
+
     def parse_operation(self) -> Operation:
         """One op, as in the base class, with its location."""
         span = self._current_token.span
         self._op_start = span.start
         try:
             op = super().parse_operation()
-        except VerifyException as error:
+        except (VerifyException, ValueError) as error:
             self.raise_error(str(error), span)
+        except OverflowError:  # of a float that is packed, in words of Python's `struct`
+            self.raise_error("a number is too large for its floating-point type", span)
         self._locate(op, span.start)
         return op
 

@@ -31,6 +31,8 @@ def kind_of(value: object) -> str:
     """The name of a value's kind, as errors print it: those of `vm_dialect.messages.KINDS`."""
     if value is None:
         return "null"
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:  # tvm-ffi passes it as an object of Python
+        return "object"
     return next((name for python_type, name in _KINDS if isinstance(value, python_type)), "object")
 
 

@@ -11,7 +11,8 @@ from xdsl.rewriter import Rewriter
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, DestinationPassing
-from relax_dialect.ops.calls import CallOp, MakeClosureOp, function_value_type
+from relax_dialect.ops.callees import function_value_type
+from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.control_flow import IfOp, join_yields
 from relax_dialect.ops.dataflow import DataflowOp, visible_types
 from relax_dialect.ops.fused import FusedOp, fused_types

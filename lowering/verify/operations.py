@@ -12,6 +12,7 @@ from lowering.diagnostics import Finding
 from lowering.locations import place
 from relax_dialect.interfaces import InfersResultTypes, unknown_results
 from relax_dialect.scope import prover_at
+from relax_dialect.struct_info.types import ObjectType
 from relax_dialect.symbols import symbol_name
 from relax_dialect.verifiers import Violations
 
@@ -43,8 +44,15 @@ def _collect(module: ModuleOp) -> Iterator[Finding]:
         except (VerifyException, ValueError) as error:
             if unknown.isdisjoint(operand.owner for operand in op.operands):
                 yield Finding.at(op, str(error))
-            if isinstance(op, InfersResultTypes) and tuple(op.result_types) == unknown_results(type(op)):
+            if _says_nothing(op):
                 unknown.add(op)
+
+
+def _says_nothing(op: Operation) -> bool:
+    """Whether the results of an op are what a text gets whose op is wrong, or calls a function that is not there."""
+    if isinstance(op, InfersResultTypes) and tuple(op.result_types) == unknown_results(type(op)):
+        return True
+    return all(isinstance(info, ObjectType) for info in op.result_types)
 
 
 def _redefinitions(module: ModuleOp) -> Iterator[Finding]:

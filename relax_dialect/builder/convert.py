@@ -6,25 +6,23 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from xdsl.dialects.builtin import (
-    AnyFloat,
     FloatAttr,
     IntegerAttr,
-    IntegerType,
     f32,
     i1,
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from relax_dialect.builder.emitter import Emitter
 from relax_dialect.builder.errors import BuilderError
 from relax_dialect.builder.expr import Expr, Operand, Value
 from relax_dialect.builder.types import DTypeLike, as_dtype
+from relax_dialect.ops.numbers import number_attr
 from relax_dialect.ops.shapes import ShapeOp
 from relax_dialect.ops.values import ConstantOp, PrimOp
 from tir_dialect.dims import Dim, DimLike
-from tir_dialect.dtypes import ElementType, from_numpy, is_bool, is_float, lookup, numpy_dtype
+from tir_dialect.dtypes import ElementType, dtype_name, from_numpy, is_bool, lookup, numpy_dtype
 from tir_dialect.elements import TensorAttr, tensor_attr
 
 if TYPE_CHECKING:
@@ -32,11 +30,15 @@ if TYPE_CHECKING:
 
 
 def as_value(builder: Emitter, value: Value) -> SSAValue:
-    """A bare value; an op that is in no block yet is emitted. `BuilderError` for an op without exactly one result."""
+    """A bare value; an op that is in no block yet is emitted. `BuilderError` for an op without exactly one result,
+    `TypeError` for anything else.
+    """
     if isinstance(value, Expr):
         return value.value
     if isinstance(value, SSAValue):
         return value
+    if not isinstance(cast("object", value), Operation):
+        raise TypeError(f"expected a value of the program, got {value!r}")
     op = builder.insert(value) if value.parent is None else value
     if len(op.results) != 1:
         raise BuilderError(f"'{op.name}' op expected one result to be used as a value, got {len(op.results)}")
@@ -72,11 +74,10 @@ def _scalar(value: DimLike | float, dtype: Attribute | None) -> Dim | IntegerAtt
     if isinstance(value, Dim | str):
         return value
     kind = dtype or (i1 if isinstance(value, bool) else i64 if isinstance(value, int) else f32)
-    if isinstance(kind, AnyFloat):
-        return FloatAttr(float(value), kind)
-    if not isa(kind, IntegerType) or isinstance(value, float):
-        raise TypeError(f"the number {value} is no {kind}")
-    return IntegerAttr(int(value), kind)
+    try:
+        return number_attr(value, kind)
+    except ValueError as error:
+        raise TypeError(str(error)) from error
 
 
 def constant(builder: Emitter, data: Any, dtype: DTypeLike | None = None, name: str | None = None) -> ConstantOp:
@@ -95,7 +96,7 @@ def elements(data: Any, dtype: Attribute | None = None, name: str | None = None)
         array: NDArray[Any] = np.asarray(cast("NDArray[Any]", data))
         known: ElementType = from_numpy(array.dtype)
     elif isinstance(data, int | float | Sequence):
-        array = np.asarray(data)
+        array = np.asarray(data, None if dtype is None else numpy_dtype(dtype))  # an integer that is none is an error
         known = f32 if array.dtype == np.float64 else from_numpy(array.dtype)
     else:
         array = np.from_dlpack(data)
@@ -108,6 +109,15 @@ def _dtype_of_number(number: float, dtype: Attribute | None) -> Attribute:
     """The dtype of a number beside a tensor of `dtype`; `TypeError` where the number would change."""
     if dtype is None:
         raise TypeError(f"the number {number} needs a dtype, as the other side's is not known: use bb.const")
-    if isinstance(number, bool) != is_bool(dtype) or (isinstance(number, float) and not is_float(dtype)):
+    if isinstance(number, bool) != is_bool(dtype) or not _is_in(number, dtype):
         raise TypeError(f"the number {number} is no {dtype}; convert one side with astype")
     return dtype
+
+
+def _is_in(number: float, dtype: Attribute) -> bool:
+    try:
+        number_attr(number, dtype)
+    except ValueError:
+        # Scalars of `ui64` end at 2**63, but elements of tensors do not.
+        return dtype_name(dtype) == "ui64" and 0 <= number < 1 << 64 and isinstance(number, int)
+    return True

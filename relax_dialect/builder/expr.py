@@ -34,7 +34,8 @@ with prim values.
 class Expr:
     """A value with operators; each emits an op where the builder stands.
 
-    Tensors: `+ - * / // % ** @ & | ^ ~ << >>`, comparisons, indexing as in NumPy, `astype`. Prim values of known
+    Tensors: `+ - * / // % ** @ & | ^ ~ << >>`, `divmod`, `abs`, `round`, `math.floor`, `math.ceil`, `math.trunc`,
+    comparisons, indexing as in NumPy, `astype`. Prim values of known
     value: `+ - * // %`. Tuples and shapes: indexing, iteration, `len`. Functions: calls.
     """
 
@@ -175,6 +176,12 @@ class Expr:
     def __rmod__(self, other: Operand) -> Expr:
         return _operators().binary("floor_mod", other, self)
 
+    def __divmod__(self, other: Operand) -> tuple[Expr, Expr]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Operand) -> tuple[Expr, Expr]:
+        return other // self, other % self
+
     def __pow__(self, other: Operand) -> Expr:
         return _operators().binary("power", self, other)
 
@@ -243,6 +250,20 @@ class Expr:
 
     def __abs__(self) -> Expr:
         return _operators().unary("abs", self)
+
+    def __round__(self, digits: int | None = None) -> Expr:
+        if digits is not None:
+            raise TypeError("round takes no digits here: multiply, round and divide")
+        return _operators().unary("round", self)
+
+    def __floor__(self) -> Expr:
+        return _operators().unary("floor", self)
+
+    def __ceil__(self) -> Expr:
+        return _operators().unary("ceil", self)
+
+    def __trunc__(self) -> Expr:
+        return _operators().unary("trunc", self)
 
     def __invert__(self) -> Expr:
         return _operators().unary("bitwise_not", self)

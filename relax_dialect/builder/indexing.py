@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
-
-from xdsl.ir import SSAValue
+from enum import Enum
+from operator import index
+from typing import Any, SupportsIndex, TypeAlias, cast
 
 from relax_dialect.builder.expr import Expr
-from relax_dialect.ops.indexing import StridedSliceOp, TakeOp
+from relax_dialect.builder.gathering import as_places, gather
+from relax_dialect.ops.indexing import StridedSliceOp
 from relax_dialect.ops.manipulation import ExpandDimsOp, SqueezeOp
 from relax_dialect.ops.shapes import ShapeGetOp, TupleGetOp
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
@@ -35,6 +36,17 @@ def get_item(value: Expr, index: Any) -> Expr:
     return value.builder.expr(value.builder.insert(ShapeGetOp(value.value, position)).result)
 
 
+class _Kind(Enum):
+    """What an item of an index makes of its axis."""
+
+    KEPT = 1
+    """A dimension: the item is a slice."""
+    PLACED = 2
+    """No dimension, or one of the tensors of places, if there are any."""
+    NEW = 3
+    """A dimension where there was no axis: the item is `None`."""
+
+
 @dataclass
 class _Plan:
     """What an index means, axis by axis of the tensor."""
@@ -43,10 +55,10 @@ class _Plan:
     """Begin, end and stride along the axes that are cut."""
     dropped: list[int] = field(default_factory=list[int])
     """Axes that are given by one place."""
-    gathered: tuple[int, Expr] | None = None
-    """The axis that is given by a tensor of places, and those."""
-    new: list[int] = field(default_factory=list[int])
-    """Axes of the result that are new."""
+    gathered: dict[int, Expr] = field(default_factory=dict[int, Expr])
+    """The axes that are given by tensors of places, and those."""
+    kinds: list[_Kind] = field(default_factory=list["_Kind"])
+    """What each item of the index is, in order."""
 
 
 def _get_elements(tensor: Expr, index: Any) -> Expr:
@@ -59,13 +71,27 @@ def _get_elements(tensor: Expr, index: Any) -> Expr:
         value = builder.insert(StridedSliceOp(value, tuple(plan.slices), begins, ends, steps)).result
     if plan.dropped:
         value = builder.insert(SqueezeOp(value, plan.dropped)).result
-    if plan.gathered is not None:
-        axis, places = plan.gathered
-        axis -= sum(dropped < axis for dropped in plan.dropped)
-        value = builder.insert(TakeOp(value, places.value, axis)).result
-    if plan.new:
-        value = builder.insert(ExpandDimsOp(value, plan.new)).result
+    front = _front(plan.kinds) if plan.gathered else None
+    width = 0
+    if front is not None:
+        kept_before = sum(kind is _Kind.KEPT for kind in plan.kinds[:front])
+        places = {axis - sum(drop < axis for drop in plan.dropped): each for axis, each in plan.gathered.items()}
+        value, width = gather(builder.expr(value), places, kept_before)
+    new, made = list[int](), 0
+    for position, kind in enumerate(plan.kinds):
+        made += width if position == front else 0
+        if kind is _Kind.NEW:
+            new.append(made)
+        made += kind is not _Kind.PLACED
+    if new:
+        value = builder.insert(ExpandDimsOp(value, new)).result
     return builder.expr(value)
+
+
+def _front(kinds: Sequence[_Kind]) -> int:
+    """Where the dimensions of the tensors of places stand: at the first, or in front, if a slice is between them."""
+    placed = [position for position, kind in enumerate(kinds) if kind is _Kind.PLACED]
+    return placed[0] if placed[-1] - placed[0] == len(placed) - 1 else 0
 
 
 def _without_ellipsis(items: Sequence[Any], rank: int | None) -> list[Any]:
@@ -84,33 +110,36 @@ def _without_ellipsis(items: Sequence[Any], rank: int | None) -> list[Any]:
 
 
 def _plan(tensor: Expr, items: Iterable[Any]) -> _Plan:
-    plan, axis, made = _Plan(), 0, 0
+    plan, axis = _Plan(), 0
     for item in items:
-        if item is None:
-            plan.new.append(made)
-            made += 1
-            continue
-        made += _plan_axis(plan, tensor, axis, item)
-        axis += 1
+        plan.kinds.append(_Kind.NEW if item is None else _plan_axis(plan, tensor, axis, item))
+        axis += item is not None
     return plan
 
 
-def _plan_axis(plan: _Plan, tensor: Expr, axis: int, item: Any) -> int:
-    """Adds what `item` says of an axis; gives the number of dimensions that the result has in its place."""
+def _plan_axis(plan: _Plan, tensor: Expr, axis: int, item: Any) -> _Kind:
+    """Adds what `item` says of an axis."""
+    length = None if tensor.shape is None else tensor.shape[axis]
     if isinstance(item, slice):
         cut = cast("slice[Any, Any, Any]", item)
         if cut != slice(None):
-            plan.slices[axis] = _slice(cut, None if tensor.shape is None else tensor.shape[axis])
-        return 1
-    if isinstance(item, Expr) and isinstance(item.type, TensorType):
-        if plan.gathered is not None:
-            raise TypeError("expected one tensor of places in an index: use op.gather_nd for several")
-        plan.gathered = (axis, item)
-        return item.ndim or 0
+            plan.slices[axis] = _slice(cut, length)
+        return _Kind.KEPT
+    if (places := as_places(tensor.builder, item, axis, length)) is not None:
+        plan.gathered[axis] = places
+        return _Kind.PLACED
     place = _place(item)
+    _require_inside(place, axis, length)
     plan.slices[axis] = (place, constant(END) if place.constant_value == -1 else place + 1, 1)
     plan.dropped.append(axis)
-    return 0
+    return _Kind.PLACED
+
+
+def _require_inside(place: Dim, axis: int, length: Dim | None) -> None:
+    """`IndexError` for a place that is provably outside of its axis."""
+    index, size = place.constant_value, None if length is None else length.constant_value
+    if index is not None and size is not None and not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
 
 
 def _slice(item: slice[Any, Any, Any], length: Dim | None) -> tuple[Dim, Dim, int]:
@@ -128,6 +157,6 @@ def _place(item: Place) -> Dim:
         return item.dim
     if isinstance(item, Dim):
         return item
-    if isinstance(item, int) and not isinstance(item, bool | SSAValue):
-        return constant(item)
+    if isinstance(item, SupportsIndex) and not isinstance(item, bool):
+        return constant(index(item))
     raise TypeError(f"expected an integer, a dimension, a slice, None, ... or a tensor as index, got {item!r}")

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from xdsl.ir import Attribute
 
-from relax_dialect.interpreter.runtime_values import Shape, Value, is_tensor, is_tuple, kind_of
+from relax_dialect.interpreter.runtime_values import Shape, Value, is_int, is_tensor, is_tuple, kind_of
 from relax_dialect.interpreter.sizes import evaluate
 from relax_dialect.struct_info.base import Shape as Dims
 from relax_dialect.struct_info.base import StructInfo
@@ -221,7 +221,7 @@ def _is_prim(value: Value, info: PrimType) -> bool:
     dtype = lookup(info.dtype)
     if dtype.is_bool or isinstance(value, bool):
         return dtype.is_bool and isinstance(value, bool)
-    return isinstance(value, float | int if dtype.is_float else int)
+    return is_int(value) or (dtype.is_float and isinstance(value, float))
 
 
 def _range(info: PrimType) -> tuple[int, int | None] | None:

@@ -47,6 +47,11 @@ def is_tensor(value: Value) -> TypeIs[Array]:
     return isinstance(value, np.ndarray)
 
 
+def is_int(value: Value) -> TypeIs[int]:
+    """Whether a value is an integer of the language, which has 64 bits and a sign."""
+    return isinstance(value, int) and -(1 << 63) <= value < 1 << 63
+
+
 def is_tuple(value: Value) -> TypeIs[tuple[Value, ...]]:
     """Whether a value is a tuple of the language."""
     return isinstance(value, tuple) and not isinstance(value, Shape)
@@ -134,6 +139,8 @@ def kind_of(value: Value) -> str:
         return "null"
     if is_tensor(value):
         return "tensor"
+    if isinstance(value, int) and not is_int(value):
+        return "object"
     for kind, types in _KINDS.items():
         if isinstance(value, types):
             return kind

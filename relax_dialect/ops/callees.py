@@ -1,11 +1,14 @@
-"""Types of the functions of a text while it is read: calls may stand before what they call."""
+"""The functions that ops name: of a module, and of a text while it is read, where calls may stand before them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from weakref import finalize
 
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
+from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
@@ -13,9 +16,35 @@ from relax_dialect.ops.prim_func import prim_func_type
 from relax_dialect.ops.signature import parse_signature
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.functions import FuncType
+from relax_dialect.symbols import enclosing_module, find_function
 from tir_dialect.ops.function import PrimFuncOp
 
 _KINDS = frozenset({"relax.func", "tir.prim_func"})
+
+
+def find_relax_function(op: IRDLOperation, callee: SymbolRefAttr) -> FuncOp | None:
+    """The function that `op` refers to; `None` while `op` is in no module. Raises `VerifyException` if there is
+    none.
+    """
+    if enclosing_module(op) is None:
+        return None
+    found = find_function(op, callee.string_value())
+    if isinstance(found, FuncOp):
+        return found
+    what = "not defined in the module" if found is None else f"a '{found.name}'"
+    raise VerifyException(f"'{op.name}' op expected a 'relax.func', but @{callee.string_value()} is {what}")
+
+
+def function_value_type(op: IRDLOperation, callee: SymbolRefAttr) -> FuncType | None:
+    """The type of a function of the module as a value; `None` while `op` is in no module. Raises `VerifyException` if
+    there is no relax function or PrimFunc of this name.
+    """
+    found = find_function(op, callee.string_value())
+    return prim_func_type(found) if isinstance(found, PrimFuncOp) else _type_of(find_relax_function(op, callee))
+
+
+def _type_of(func: FuncOp | None) -> FuncType | None:
+    return None if func is None else func.function_type
 
 
 @dataclass
@@ -34,19 +63,19 @@ _tables: dict[int, _Table] = {}
 """By the identity of the text; an entry lives as long as that."""
 
 
-def callee_type(parser: Parser, name: str, position: int) -> FuncType:
-    """The type of the function `name` of the text that `parser` reads.
+def callee_type(parser: Parser, name: str, position: int) -> FuncType | None:
+    """The type of the function `name` of the text that `parser` reads; `None` if there is none: the verifier says so.
 
-    A function that does not say its result is read for it. A parse error at `position`, where the name stands, if there
-    is no such function, or if it calls itself without saying its result.
+    A function that does not say its result is read for it. A parse error at `position`, where the name stands, if it
+    calls itself without saying its result.
     """
     table = _table(parser)
     if name in table.types:
         return table.types[name]
-    end = position + len(name) + 1
     if name not in table.places:
-        parser.raise_error(f"expected ':' and a type, as the text has no function @{name}", position, end)
+        return None
     if name in table.reading:
+        end = position + len(name) + 1
         parser.raise_error(f"@{name} calls itself, so expected its result type", position, end)
     table.reading.add(name)
     table.types[name] = _read(parser, table, table.places[name])

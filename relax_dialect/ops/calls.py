@@ -23,9 +23,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.inference import Inference
 from relax_dialect.interfaces import InfersResultTypes, verify_result
-from relax_dialect.ops.callees import callee_type
-from relax_dialect.ops.prim_func import prim_func_type
-from relax_dialect.ops.structure import FuncOp
+from relax_dialect.ops.callees import callee_type, find_relax_function, function_value_type
 from relax_dialect.ops.syntax import (
     parse_arguments,
     parse_optional_result_types,
@@ -39,35 +37,9 @@ from relax_dialect.struct_info.calls import CallOutcome, partial_application
 from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.match import Mismatch
-from relax_dialect.symbols import enclosing_module, find_function
+from relax_dialect.struct_info.types import ObjectType
 from relax_dialect.traits import Checked, EffectsOfImpurity, MayBeImpure
-from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.syntax import parse_defined_operand
-
-
-def find_relax_function(op: IRDLOperation, callee: SymbolRefAttr) -> FuncOp | None:
-    """The function that `op` refers to; `None` while `op` is in no module. Raises `VerifyException` if there is
-    none.
-    """
-    if enclosing_module(op) is None:
-        return None
-    found = find_function(op, callee.string_value())
-    if isinstance(found, FuncOp):
-        return found
-    what = "not defined in the module" if found is None else f"a '{found.name}'"
-    raise VerifyException(f"'{op.name}' op expected a 'relax.func', but @{callee.string_value()} is {what}")
-
-
-def function_value_type(op: IRDLOperation, callee: SymbolRefAttr) -> FuncType | None:
-    """The type of a function of the module as a value; `None` while `op` is in no module. Raises `VerifyException` if
-    there is no relax function or PrimFunc of this name.
-    """
-    found = find_function(op, callee.string_value())
-    return prim_func_type(found) if isinstance(found, PrimFuncOp) else _type_of(find_relax_function(op, callee))
-
-
-def _type_of(func: FuncOp | None) -> FuncType | None:
-    return None if func is None else func.function_type
 
 
 @irdl_op_definition
@@ -129,7 +101,8 @@ class CallOp(IRDLOperation, MayBeImpure):
     @classmethod
     def _derived(cls, parser: Parser, start: int, callee: str, arguments: Sequence[SSAValue]) -> StructInfo:
         """What the callee returns for these arguments, wherever in the text it stands."""
-        func = callee_type(parser, callee, start)
+        if (func := callee_type(parser, callee, start)) is None:
+            return ObjectType()
         inference = Inference(cls, [value.type for value in arguments], {})
         try:
             return inference.call(func, inference.operand_types).ret
@@ -258,7 +231,8 @@ class MakeClosureOp(IRDLOperation):
     @classmethod
     def _derived(cls, parser: Parser, start: int, callee: str, captured: Sequence[SSAValue]) -> FuncType:
         """What is left of the function, wherever in the text it stands."""
-        func = callee_type(parser, callee, start)
+        if (func := callee_type(parser, callee, start)) is None:
+            return FuncType(None, pure=True)
         if len(func.params) < len(captured):
             message = f"captures {len(captured)} values, but @{callee} has {len(func.params)} parameters"
             parser.raise_error(f"'{cls.name}' op {message}", start, start + len(callee) + 1)

@@ -26,10 +26,11 @@ from xdsl.utils.hints import isa
 from relax_dialect.inference import Inference
 from relax_dialect.interfaces import InfersResultTypes, print_result_types
 from relax_dialect.ops.fields import format_number, parse_number
+from relax_dialect.ops.numbers import number_attr, outside
 from relax_dialect.struct_info.types import ObjectType, PrimType, TensorType
 from tir_dialect.attributes import DimAttr, parse_dim_expr
 from tir_dialect.dims import Dim, DimLike
-from tir_dialect.dtypes import from_numpy, is_dtype
+from tir_dialect.dtypes import from_numpy, is_dtype, is_unsigned
 from tir_dialect.elements import elements_of
 from tir_dialect.weights import WeightAttr
 
@@ -90,8 +91,12 @@ class ConstantOp(InfersResultTypes):
     def parse(cls, parser: Parser) -> ConstantOp:
         name = parser.parse_optional_str_literal()
         if name is None:
+            position = parser.pos
             value = parser.parse_attribute()
-            return cls.parse_inferred(parser, (), {"value": value})
+            properties = {"value": value}
+            if not isinstance(value, DenseIntOrFPElementsAttr):
+                parser.raise_error(f"expected dense<...> or the name of a tensor, got {value}", position, position + 1)
+            return cls.parse_inferred(parser, (), properties)
         return cls.parse_inferred(parser, (), {"value": WeightAttr(name)})
 
     def print(self, printer: Printer) -> None:
@@ -128,6 +133,7 @@ class PrimOp(InfersResultTypes):
     An `i64` is a dimension, which its type then shows; of any other dtype, the dtype comes first.
 
     C1: the dtype is in the dtype table.
+    C2: an integer is in the range of its dtype, and of `i64`: numbers of the run time have 64 bits and a sign.
     """
 
     name = "relax.prim"
@@ -149,9 +155,14 @@ class PrimOp(InfersResultTypes):
     def infer(cls, inference: Inference) -> tuple[PrimType]:
         value = inference.require("value", Attribute)
         if isinstance(value, DimAttr):
+            number = value.data.constant_value
+            if number is not None and (wrong := outside(number, i64)) is not None:
+                inference.fail(wrong)  # C2
             return (PrimType(i64, value.data),)
         if not isa(value, IntegerAttr | FloatAttr) or not is_dtype(value.type):
             inference.fail(f"expected a scalar of a supported dtype, got {value}")  # C1
+        if is_unsigned(value.type) and (wrong := outside(int(value.value.data), value.type)) is not None:
+            inference.fail(wrong)  # C2
         return (PrimType(value.type),)
 
     @classmethod
@@ -178,11 +189,14 @@ def _parse_scalar(parser: Parser) -> DimAttr | IntegerAttr | FloatAttr:
     dtype = parser.parse_optional_type()
     if dtype is None:
         return DimAttr(parse_dim_expr(parser))
-    if isinstance(dtype, AnyFloat):
-        return FloatAttr(parse_number(parser), dtype)
-    if isa(dtype, IntegerType):
-        return IntegerAttr(parser.parse_integer(), dtype)
-    parser.raise_error(f"expected an element type, got {dtype}", position, parser.pos)
+    if not isa(dtype, AnyFloat | IntegerType):
+        parser.raise_error(f"expected an element type, got {dtype}", position, parser.pos)
+    position = parser.pos
+    number = parse_number(parser) if isinstance(dtype, AnyFloat) else parser.parse_integer()
+    try:
+        return number_attr(number, dtype)
+    except ValueError as error:
+        parser.raise_error(str(error), position, position + 1)
 
 
 class OpaqueValue(InfersResultTypes, ABC):

@@ -84,3 +84,8 @@ def test_strings_are_read_as_they_are_printed(text: str):
 def test_values_named_by_numbers_can_be_copied():
     module = parse_module('%_1 = "test.op"() : () -> i32  %_2, %_3 = "test.op"(%_1) : (i32) -> (i32, i32)')
     assert str(module.clone()) == str(module)
+
+
+@pytest.mark.parametrize("text", ["", "// nothing but a comment\n"])
+def test_a_text_without_ops_is_a_module(text: str):
+    assert not parse_module(text).ops.first

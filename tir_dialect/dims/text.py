@@ -25,6 +25,9 @@ from tir_dialect.dims.lattice import broadcast, maximum, minimum
 DimLike: TypeAlias = Dim | int | str
 """A dimension, an integer, or text: the name of a symbol or an expression."""
 
+MAX_NUMBER = 1 << 63
+"""The greatest number in a text, for a minus may stand before it."""
+
 _BINARY: dict[str, Callable[[Dim, Dim], Dim]] = {"floordiv": floordiv, "mod": mod, "ceildiv": ceildiv}
 _VARIADIC: dict[str, Callable[..., Dim]] = {"min": minimum, "max": maximum, "broadcast": broadcast}
 
@@ -101,6 +104,8 @@ def _parse_primary(source: TokenSource, depth: int) -> Dim:
         return inner
     value = source.integer()
     if value is not None:
+        if value > MAX_NUMBER:
+            source.error(f"{value} is too large for a dimension, which has 64 bits and a sign", mark)
         return constant(value)
     name = source.identifier()
     if name is None:

@@ -176,8 +176,7 @@ relax.func @extern_func_c1(%x: !relax.object) -> !relax.object {
 
 // -----
 
-// A type that is not written has to follow from the text.
-// CHECK: expected ':' and a type, as the text has no function @g
+// CHECK: 'relax.call' op expected a 'relax.func', but @g is not defined in the module
 relax.func @nothing(%x: !relax.object) -> !relax.object {
   %0 = relax.call @g(%x)
   relax.return %0

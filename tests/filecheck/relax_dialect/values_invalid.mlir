@@ -32,6 +32,63 @@ relax.func @prim_c1() -> !relax.object {
 
 // -----
 
+// CHECK: expected i8 in the range -128 to 127, got 128
+relax.func @prim_c2() -> !relax.object {
+  %0 = relax.prim i8 128
+  relax.return %0
+}
+
+// -----
+
+// A number of the run time has 64 bits and a sign.
+// CHECK: expected ui64 in the range 0 to 9223372036854775807, got 18446744073709551615
+relax.func @prim_c2() -> !relax.object {
+  %0 = "relax.prim"() <{value = 18446744073709551615 : ui64}> : () -> !relax.prim<ui64>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.prim' op expected i64 in the range -9223372036854775808 to 9223372036854775807, got 9223372036854775808
+relax.func @prim_c2() -> !relax.object {
+  %0 = relax.prim 9223372036854775808
+  relax.return %0
+}
+
+// -----
+
+// CHECK: the number 65520.0 is too large for f16
+relax.func @prim() -> !relax.object {
+  %0 = relax.prim f16 65520.0
+  relax.return %0
+}
+
+// -----
+
+// CHECK: a number is too large for its floating-point type
+relax.func @constant() -> !relax.object {
+  %0 = relax.constant dense<1.0e+9> : tensor<2xf16>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: Integer value 300 is out of range for type i8
+relax.func @constant() -> !relax.object {
+  %0 = relax.constant dense<300> : tensor<2xi8>
+  relax.return %0
+}
+
+// -----
+
+// CHECK: expected dense<...> or the name of a tensor, got 3.000000e+00 : f32
+relax.func @constant() -> !relax.object {
+  %0 = relax.constant 3.0 : f32
+  relax.return %0
+}
+
+// -----
+
 // CHECK: expected an element type, got tensor<2xf32>
 relax.func @prim() -> !relax.object {
   %0 = relax.prim tensor<2xf32> 1

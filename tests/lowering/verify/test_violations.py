@@ -21,6 +21,7 @@ relax.func @f[%n, %k](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %z = relax.add %x, %y
   %w = relax.exp %z
   relax.print "{}"(%w)
+  %u = relax.call @nowhere(%x)  %v = relax.exp %u
   %s = relax.shape [q]
   relax.return %w
 }
@@ -34,7 +35,7 @@ relax.func @g(%x: !relax.object) -> !relax.object {
 
 
 def test_every_violation_is_reported_where_it_is():
-    """Operands of a wrong kind do not end the reading."""
+    """Operands of a wrong kind and unknown functions do not end the reading; what follows from them is left out."""
     with pytest.raises(InvalidModule) as caught:
         verify_module(parse_module(MODULE))
     found = sorted((line_of(finding.headline()), finding.message) for finding in caught.value.findings)
@@ -48,8 +49,9 @@ def test_every_violation_is_reported_where_it_is():
         (8, "'relax.closure' op is pure, but holds 'relax.print'"),
         (13, "'relax.add' op operand #1 expected a tensor, got !relax.func<"),
         (15, "@f is pure, but holds 'relax.print'"),
-        (16, "property values uses symbol q, which nothing binds"),
-        (22, "'relax.func' op @g is defined already at <text>:19:1; give it another name"),
+        (16, "'relax.call' op expected a 'relax.func', but @nowhere is not defined in the module"),
+        (17, "property values uses symbol q, which nothing binds"),
+        (23, "'relax.func' op @g is defined already at <text>:20:1; give it another name"),
     ]
     assert [line for line, _ in found] == [line for line, _ in expected]
     assert all(part in message for (_, message), (_, part) in zip(found, expected, strict=True))

@@ -1,5 +1,6 @@
 """Operators on values: what they compute, what they emit, what they refuse."""
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -127,6 +128,87 @@ def test_indexing_by_tensors_and_dimensions():
     np.testing.assert_array_equal(compute(lambda x, i: x[0, i, None], X, places), X[0, places, None])
     np.testing.assert_array_equal(compute(lambda x: x[: symbol("n0_0") - 1], X), X[:-1])
     np.testing.assert_array_equal(compute(lambda x: x[x.builder.symbol("n0_0") - 1], X), X[-1])
+
+
+ROWS, COLUMNS, GRID = np.array([1, 0, 1]), np.array([2, 0, 1]), np.array([[0], [1]])
+PLACES = (
+    ROWS,
+    [1, 0],
+    (0, slice(None), ROWS),
+    (ROWS, slice(None), COLUMNS),
+    (slice(None), ROWS, COLUMNS),
+    (slice(None), ROWS, slice(None), COLUMNS),
+    (ROWS, 1),
+    (1, ROWS),
+    (0, slice(None), 1, ROWS),
+    (ROWS, None, COLUMNS),
+    (None, ROWS, COLUMNS),
+    (None, ROWS, slice(None), None),
+    (slice(None), None, ROWS, 0),
+    (slice(None), GRID, COLUMNS, None),
+    (..., ROWS, COLUMNS),
+    (np.int64(1), ..., np.array(2)),
+    (slice(None), slice(0, 2), -ROWS),
+)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_several_places_are_numpys(known: bool):
+    array = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
+    masks = ((slice(None), np.array([True, False, True])), np.array([False, True])) if known else ()
+    bb = BlockBuilder()
+    with bb.function("main", {"x": tensor(array.shape if known else ("a", "b", "c", "d"))}) as (x,):
+        bb.emit_func_output([x[index] for index in (*PLACES, *masks)])
+    for got, index in zip(run(bb.get(), "main", [array]), (*PLACES, *masks), strict=True):
+        np.testing.assert_array_equal(got, array[index], str(index))
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (2, "index 2 is out of bounds for axis 0 with size 2"),
+        ([0, -3], "places -3 to 0 are out of bounds for axis 0 with size 2"),
+        (np.array([True] * 3), "expected a row of 2 truth values for axis 0"),
+        (np.array([1.5]), "expected places that are integers"),
+    ],
+)
+def test_what_no_place_is(index: Any, message: str):
+    bb = BlockBuilder()
+    with bb.function("main", {"x": (2, 3)}) as (x,):
+        with pytest.raises((IndexError, TypeError), match=message):
+            x[index]
+        bb.emit_func_output(x)
+
+
+def test_functions_of_numbers():
+    array = np.array([1, -2.5, 3.5], np.float32)
+
+    def functions(x: Expr) -> list[Expr]:
+        return [*divmod(x, 2), *divmod(7.0, x), round(x), math.floor(x), math.ceil(x), math.trunc(x)]
+
+    expected = (
+        *np.divmod(array, 2),
+        *np.divmod(7, array),
+        np.round(array),
+        np.floor(array),
+        np.ceil(array),
+        np.trunc(array),
+    )
+    for got, wanted in zip(compute(functions, array), expected, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    with pytest.raises(TypeError, match="multiply, round and divide"):
+        compute(lambda x: x.__round__(1), array)
+
+
+@pytest.mark.parametrize(("dtype", "number"), [("ui8", 300), ("ui8", -1), ("i8", 128), ("f16", 1e6), ("i32", 2.5)])
+def test_a_number_that_a_dtype_does_not_have(dtype: str, number: float):
+    bb = BlockBuilder()
+    with bb.function("main", {"x": tensor((2,), dtype)}) as (x,):
+        with pytest.raises(TypeError, match=f"the number {number} is no {dtype}"):
+            x + number
+        with pytest.raises(TypeError):
+            op.prim(number, dtype)
+        bb.emit_func_output(x)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,7 @@ def test_printing(text: str, printed: str):
         ("floordiv(n, 2, 3)", "'floordiv' expected 2 arguments, got 3, in 'floordiv(n, 2, 3)' at column 1"),
         ("min()", "expected a dimension: an integer, a symbol, a function or '(', in 'min()' at column 5"),
         ("min + 1", "expected '(' in dimension, in 'min + 1' at column 5"),
+        ("n + 9223372036854775809", "9223372036854775809 is too large for a dimension, which has 64 bits and a sign"),
         ("_", "'_' cannot name a symbol, in '_' at column 1"),
         ("(" * 300 + "n" + ")" * 300, "dimension is nested deeper than 100 levels"),
         ("min(n, " * 300 + "n" + ")" * 300, "dimension is nested deeper than 100 levels"),
