@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import f64, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.to_llvm.builder import NO_FLAGS, LLVMBuilder
-from lowering.to_llvm.vector_types import like
+from lowering.to_llvm.vector_types import lane_count, like
+
+ROUNDING = 1.5 * 2.0**52
+"""Adding it rounds a double of less than 2**51 to an integer in the lowest bits."""
 
 
 class Floats:
@@ -88,3 +91,31 @@ class Floats:
     def with_sign(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
         """A magnitude with the sign of another number."""
         return self.b.overloaded("llvm.copysign", (magnitude, sign), self.type)
+
+
+def doubles(f: Floats) -> Floats:
+    """Arithmetic on f64 values of the same shape."""
+    return Floats(f.b, like(f.type, f64))
+
+
+def widened(f: Floats, x: SSAValue) -> SSAValue:
+    """An f32 as an f64."""
+    return f.b.make(llvm.FPExtOp, (x,), like(f.type, f64))
+
+
+def narrowed(f: Floats, x: SSAValue) -> SSAValue:
+    """An f64 rounded to f32."""
+    return f.b.make(llvm.FPTruncOp, (x,), f.type)
+
+
+def floor(f: Floats, x: SSAValue) -> SSAValue:
+    """The greatest whole number that is not greater."""
+    return f.b.overloaded("llvm.floor", (x,), x.type)
+
+
+def any_lane(f: Floats, condition: SSAValue) -> SSAValue:
+    """Whether a condition holds in any lane."""
+    lanes = lane_count(f.type)
+    if lanes is None:
+        return condition
+    return f.b.intrinsic(f"llvm.vector.reduce.or.v{lanes}i1", (condition,), i1)

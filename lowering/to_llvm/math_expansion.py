@@ -46,6 +46,7 @@ TANH = (
     -0.008267097175121307,
     0.002231069840490818,
 )
+SINH = (0.1666666716337204, 0.00833331048488617, 0.00019842895562760532, 2.7822131869470468e-06)
 ERFC_EXPONENT_FIRST = 0.128379225730896  # and 1, apart since the product is rounded then
 ERFC_EXPONENT = (
     -5.411965275925468e-08,  # what the first lacks
@@ -175,6 +176,27 @@ def log10(f: Floats, x: SSAValue) -> SSAValue:
     return _at_the_edges(f, x, f.fma(e, f.number(LOG10_2_HIGH), scaled))
 
 
+def _half_exp(f: Floats, size: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Halves of `e**x` and of `e**-x`, for x that are not negative; that of a NaN is NaN."""
+    parts, rounded = _exp_parts(f, f.at_most(size, 90.0))
+    grown = _scaled(f, parts, f.sub(rounded, f.number(1.0)))
+    return grown, f.div(f.number(0.25), grown)
+
+
+def cosh(f: Floats, x: SSAValue) -> SSAValue:
+    """`e**|x| / 2 + e**-|x| / 2`."""
+    return f.add(*_half_exp(f, f.magnitude(x)))
+
+
+def sinh(f: Floats, x: SSAValue) -> SSAValue:
+    """A polynomial below 1, else `e**|x| / 2 - e**-|x| / 2`."""
+    size, square = f.magnitude(x), f.mul(x, x)
+    near = f.fma(f.mul(f.polynomial(square, SINH), square), size, size)
+    far = f.sub(*_half_exp(f, size))
+    is_near = f.b.compare_floats("olt", size, f.number(1.0))
+    return f.with_sign(f.b.select(is_near, near, far), x)
+
+
 def tanh(f: Floats, x: SSAValue) -> SSAValue:
     """A polynomial near 0, else `1 - 2 / (e**2x + 1)`."""
     if has_registers(f):
@@ -199,12 +221,14 @@ def erf(f: Floats, x: SSAValue) -> SSAValue:
 
 
 EXPANSIONS: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {
+    "math.cosh": cosh,
     "math.erf": erf,
     "math.exp": exp,
     "math.exp2": exp2,
     "math.log": log,
     "math.log10": log10,
     "math.log2": log2,
+    "math.sinh": sinh,
     "math.tanh": tanh,
 }
 """Functions of one f32 that we compute ourselves, by the name of the op."""

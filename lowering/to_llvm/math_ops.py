@@ -5,8 +5,9 @@ Half floats are computed in f32 and rounded once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 
 from xdsl.dialects import arith, llvm, math
 from xdsl.dialects.builtin import FloatAttr, f32
@@ -16,9 +17,19 @@ from lowering.to_llvm.arith_ops import Lower, fast_math, result_element
 from lowering.to_llvm.builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.to_llvm.floats import Floats
 from lowering.to_llvm.math_expansion import EXPANSIONS
+from lowering.to_llvm.math_inverse import INVERSES
+from lowering.to_llvm.math_power import power
 from lowering.to_llvm.math_wide import WIDE_EXPANSIONS
 from lowering.to_llvm.scalars import convert_float, from_integer, math_type
 from lowering.to_llvm.vector_types import element_type, lane_count
+
+F32_EXPANSIONS: dict[str, Callable[..., SSAValue]] = {
+    **EXPANSIONS,
+    **INVERSES,
+    **WIDE_EXPANSIONS,
+    "math.powf": power,
+}
+"""Functions of f32 that we compute ourselves, by the name of the op."""
 
 
 def _in_math_type(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
@@ -40,13 +51,23 @@ def _intrinsic(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAV
 
 
 def _powf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    """A power; a square is a product, which is what it rounds to."""
+    """A power; a square is a product and a power of a half a root, which is what they round to."""
     exponent = op.operands[1].owner
     value = exponent.value if isinstance(exponent, arith.ConstantOp) else None
-    if isinstance(value, FloatAttr) and value.value.data == 2.0:
-        base = _in_math_type(b, op, operands)[0]
+    number = value.value.data if isinstance(value, FloatAttr) else None
+    if number not in (2.0, 0.5):
+        return _intrinsic("pow", b, op, operands)
+    base = _in_math_type(b, op, operands)[0]
+    if number == 2.0:
         return _rounded(b, op, b.make(llvm.FMulOp, (base, base), base.type, {"fastmathFlags": NO_FLAGS}))
-    return _intrinsic("pow", b, op, operands)
+    return _rounded(b, op, _root_as_power(b, base))
+
+
+def _root_as_power(b: LLVMBuilder, x: SSAValue) -> SSAValue:
+    """`x**0.5`, which is 0 of -0 and infinite of both infinities, unlike a root."""
+    positive = b.make(llvm.FAddOp, (x, b.float(0.0, x.type)), x.type, {"fastmathFlags": NO_FLAGS})
+    is_infinite = b.compare_floats("oeq", x, b.float(-inf, x.type))
+    return b.select(is_infinite, b.float(inf, x.type), b.overloaded("llvm.sqrt", (positive,), x.type))
 
 
 def call_libm(b: LLVMBuilder, name: str, operands: Sequence[SSAValue]) -> SSAValue:
@@ -67,7 +88,7 @@ def call_libm(b: LLVMBuilder, name: str, operands: Sequence[SSAValue]) -> SSAVal
 
 def _expanded(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue | None:
     """Our own code for a function of f32, if there is some."""
-    expansion = EXPANSIONS.get(op.name) or WIDE_EXPANSIONS.get(op.name)
+    expansion = F32_EXPANSIONS.get(op.name)
     if expansion is None or element_type(operands[0].type) != f32:
         return None
     return expansion(Floats(b, operands[0].type), *operands)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import VectorType, f32, i8, i16, i32
+from xdsl.dialects.builtin import VectorType, f32, f64, i8, i16, i32, i64
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.builder import LLVMBuilder
@@ -17,8 +17,11 @@ REGISTER = 16
 """So many f32 are in a register of 512 bits."""
 
 FLOATS, INTEGERS = VectorType(f32, [REGISTER]), VectorType(i32, [REGISTER])
+DOUBLES = VectorType(f64, [REGISTER // 2])
 _ALL, _ROUNDED_AS_SET = -1, 4
 _LEAST, _GREATEST = 4, 5
+_WITHOUT_SIGN = 4
+_BOTH_HALVES = "llvm.x86.avx512.vpermi2var.pd.512"
 
 
 def has_registers(f: Floats) -> bool:
@@ -83,6 +86,39 @@ def chosen(f: Floats, table: Sequence[float], places: SSAValue) -> SSAValue:
     return _in_pieces(f.b, (places,), choose)
 
 
+def chosen_doubles(f: Floats, table: Sequence[float], places: SSAValue) -> SSAValue:
+    """The same for a table of 16 numbers of f64."""
+    low, high = (f.b.elements(list(table[i : i + REGISTER // 2]), DOUBLES) for i in (0, REGISTER // 2))
+
+    def choose(parts: Sequence[SSAValue]) -> SSAValue:
+        wide = f.b.make(llvm.ZExtOp, (parts[0],), VectorType(i64, [REGISTER]))
+        pieces = (_piece(f.b, wide, number, REGISTER // 2) for number in range(2))
+        return _joined(f.b, *(f.b.intrinsic(_BOTH_HALVES, (low, each, high), DOUBLES) for each in pieces))
+
+    return _in_pieces(f.b, (places,), choose)
+
+
+def exponent_of(f: Floats, value: SSAValue) -> SSAValue:
+    """The whole number e with `2**e <= |value| < 2**(e + 1)`; `-inf` of 0, `inf` of infinity."""
+
+    def exponent(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        return f.b.intrinsic("llvm.x86.avx512.mask.getexp.ps.512", (*parts, *rest), FLOATS)
+
+    return _in_pieces(f.b, (value,), exponent)
+
+
+def mantissa_of(f: Floats, value: SSAValue) -> SSAValue:
+    """`|value|` over that power of 2, from 1 to below 2; 1 of 0 and of infinity."""
+
+    def mantissa(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        kind = f.b.integer(_WITHOUT_SIGN, i32)
+        return f.b.intrinsic("llvm.x86.avx512.mask.getmant.ps.512", (*parts, kind, *rest), FLOATS)
+
+    return _in_pieces(f.b, (value,), mantissa)
+
+
 def _in_pieces(
     b: LLVMBuilder, operands: Sequence[SSAValue], function: Callable[[Sequence[SSAValue]], SSAValue]
 ) -> SSAValue:
@@ -96,8 +132,8 @@ def _in_pieces(
     return pieces[0]
 
 
-def _piece(b: LLVMBuilder, vector: SSAValue, number: int) -> SSAValue:
-    order = range(number * REGISTER, (number + 1) * REGISTER)
+def _piece(b: LLVMBuilder, vector: SSAValue, number: int, lanes: int = REGISTER) -> SSAValue:
+    order = range(number * lanes, (number + 1) * lanes)
     return _shuffled(b, vector, b.undefined(vector.type), order)
 
 

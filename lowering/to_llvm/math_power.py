@@ -1,0 +1,60 @@
+"""Powers of f32 to f32: at most 2 units in the last place off, with the special values of IEEE 754's `pow`."""
+
+from __future__ import annotations
+
+from xdsl.dialects import llvm
+from xdsl.ir import SSAValue
+
+from lowering.to_llvm.floats import Floats, any_lane, doubles, floor, widened
+from lowering.to_llvm.logarithms import exp2, exp2_by_table, log2, log2_by_table
+from lowering.to_llvm.registers import has_registers
+
+_INFINITY_BITS = 0x7F800000
+
+
+def power(f: Floats, x: SSAValue, y: SSAValue) -> SSAValue:
+    """`x**y = 2**(y * log2 |x|)`; what is asked of signs, zeros and infinities only where a lane has one."""
+    b, d, size = f.b, doubles(f), f.magnitude(x)
+    if has_registers(f):
+        result = exp2_by_table(f, d.mul(widened(f, y), log2_by_table(f, size)))
+    else:
+        result = exp2(f, d.mul(widened(f, y), log2(d, widened(f, size))))
+    # In bits: floating-point comparisons become tests of classes, which take LLVM more instructions.
+    from_zero = f.integers_op(llvm.SubOp, f.bits(x), f.integer(1))
+    is_special = _or(
+        f,
+        b.compare("uge", from_zero, f.integer(_INFINITY_BITS - 1)),
+        b.compare("uge", f.bits(f.magnitude(y)), f.integer(_INFINITY_BITS)),
+    )
+    special, plain, after = b.new_block(), b.new_block(), b.new_block([f.type])
+    b.branch_if(any_lane(f, is_special), special, plain)
+    b.start(plain)
+    b.branch(after, result)
+    b.start(special)
+    b.branch(after, _with_special_values(f, x, y, result))
+    b.start(after)
+    return after.args[0]
+
+
+def _with_special_values(f: Floats, x: SSAValue, y: SSAValue, result: SSAValue) -> SSAValue:
+    """A power of x, given that of |x|."""
+    b, size, one = f.b, f.magnitude(x), f.number(1.0)
+    whole, half = floor(f, y), f.mul(y, f.number(0.5))
+    is_odd = _and(f, b.compare_floats("oeq", whole, y), b.compare_floats("one", floor(f, half), half))
+    is_negative = b.compare("slt", f.bits(x), f.integer(0))
+    result = b.select(_and(f, is_negative, is_odd), f.sub(f.number(-0.0), result), result)
+    below = _and(f, b.compare_floats("olt", x, f.number(0.0)), b.compare_floats("one", size, f.number(float("inf"))))
+    result = b.select(_and(f, below, b.compare_floats("one", whole, y)), f.number(float("nan")), result)
+    is_endless = b.compare_floats("oeq", f.magnitude(y), f.number(float("inf")))
+    is_unit = _and(f, b.compare_floats("oeq", size, one), is_endless)
+    for gives_one in (is_unit, b.compare_floats("oeq", x, one), b.compare_floats("oeq", y, f.number(0.0))):
+        result = b.select(gives_one, one, result)
+    return result
+
+
+def _and(f: Floats, left: SSAValue, right: SSAValue) -> SSAValue:
+    return f.b.make(llvm.AndOp, (left, right), left.type)
+
+
+def _or(f: Floats, left: SSAValue, right: SSAValue) -> SSAValue:
+    return f.b.make(llvm.OrOp, (left, right), left.type)
