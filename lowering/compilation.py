@@ -24,6 +24,7 @@ from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.to_vm.allocate_registers import AllocateRegistersPass
 from lowering.verify.module import verify_program
 from tir_dialect.dtypes import dtype_name
+from tir_dialect.garbage import collect_young
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
@@ -74,6 +75,7 @@ def compile_program(
         # Before the kernels, so that LLVM's thread always has work while these are prepared.
         functions = background.submit(_functions(lowered, mode, plan))
         kernels = plan.start(background, progress=progress)
+        collect_young()  # what passes have left behind, while LLVM is at work
         made = _Build(lowered, kernels, weights, functions, runtime)
         return Program(made.native() if mode == "native" else made.bytecode(), constants)
 
