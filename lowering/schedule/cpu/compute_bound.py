@@ -25,6 +25,7 @@ from lowering.schedule.cpu.products.vector import VectorProduct, can_be_vector
 from lowering.schedule.cpu.structure.contraction import Contraction, find_contraction
 from lowering.schedule.cpu.structure.epilogue import find_epilogue
 from lowering.schedule.cpu.structure.grouping import split_groups
+from lowering.schedule.cpu.structure.padding import Padding, find_padding
 from lowering.schedule.cpu.structure.stages import Program, Stage, find_program, find_stages
 from lowering.schedule.cpu.words.code import WORD_BYTES
 from lowering.schedule.cpu.words.product import WordProduct
@@ -82,6 +83,7 @@ class _Emitter:
         for op in self.program.header:
             kernel.code.emit(op.clone(value_mapper=kernel.values))
         plan = leave_out_borders(kernel, self._plan())
+        kernel.padded |= _padded(plan)
         kernel.unread = frozenset(kernel.borders).union(
             buffer for item in plan if not isinstance(item, Stage) for buffer in _unneeded(item)
         )
@@ -129,6 +131,13 @@ class _Emitter:
             plan.append(product if words is None else WordProduct(product, words))
             rest = rest[len(epilogue.steps) :]
         return plan
+
+
+def _padded(plan: Sequence[object]) -> dict[SSAValue, Padding]:
+    """The buffers that stages of the plan fill with data and zeros around it."""
+    stages = (item for item in plan if isinstance(item, Stage))
+    found = (padding for stage in stages if (padding := find_padding(stage)) is not None)
+    return {padding.stage.stores[0].buffer: padding for padding in found if padding.is_zero}
 
 
 def _unneeded(product: Product | WordProduct | Attention) -> frozenset[SSAValue]:

@@ -185,3 +185,16 @@ def test_what_a_tile_reads_and_writes_is_asked_for() -> None:
     schedule(func, Target.parse("x86-64-v4"))
     asked = {op.buffer.name_hint for op in func.walk() if isinstance(op, PrefetchOp)}
     assert asked == {"x", "r", "T"}  # few weights and a bias stay near
+
+
+@pytest.mark.parametrize("target", [Target.host(), SMALL_CACHES], ids=["whole", "in turns"])
+@pytest.mark.parametrize("name", ["3x3, dilated", "groups", "first"])
+def test_rows_of_zeros_are_not_multiplied(name: str, target: Target) -> None:
+    """A picture of one row meets the middle row of the filters only."""
+    plain = CASES[name].plain
+    (data, filters), expected = CASES[name].arrays(1, 1, 9)
+    others = [row for row in range(plain.size) if row != plain.size // 2]
+    filters[:, :, others] = np.nan
+    result = np.full(expected.shape, np.nan, "f4")
+    assert call(native(name, target), kernel(name), [data, filters, result], {"n": 1, "h": 1, "w": 9}) == 0
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)

@@ -80,6 +80,13 @@ def find_windowed(product: Product, load: LoadOp, padding: Padding | None) -> Wi
     return Windowed(padding.load.buffer, base, tuple(strides), tuple(borders))
 
 
+def find_borders(product: Product, load: LoadOp, padding: Padding) -> list[Border]:
+    """The borders of data that is read with zeros around it, but for windows that move in an unusual way."""
+    indices = enumerate(product.what.stage.places[load])
+    found = (_border(product, padding, number, index) for number, index in indices if padding.is_padded(number))
+    return [border for border in found if border is not None]
+
+
 def _border(product: Product, padding: Padding, number: int, index: Index) -> Border | None:
     moved = [axis for axis, stride in enumerate(index.strides) if stride.terms]
     results = [axis for axis in moved if axis in product.what.row]

@@ -6,11 +6,12 @@ of the blocks, overlap the ones before them, whose sums they make again but do n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.blocked.bordered_windows import Border, find_borders
 from lowering.schedule.cpu.blocked.hints import Hints
 from lowering.schedule.cpu.blocked.shape import Shape, step_cycles, tile_shape
 from lowering.schedule.cpu.blocked.sums import Blocks, find_blocks, load_of
@@ -24,6 +25,7 @@ from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.memory import LoadOp
 
 PRODUCTS_PER_TASK = 1 << 19
 """So few take some five microseconds; to wake a thread for less does not pay."""
@@ -71,11 +73,26 @@ class BlockedProduct:
         lines = ceildiv(self.line, constant(self.shape.pixels)) * product.size(blocks.lines)
         self.turns = find_turns(product, blocks, self.shape, lines)
         self.hints = Hints(self.tile, self.shape, self.turns)
+        self.borders = self._borders()
 
     def _shape(self) -> Shape:
         line, channels = self.line.constant_value, self.channels.constant_value
         registers, joined = self.product.kernel.target.vector_registers, len(self.blocks.pixels) > 1
         return tile_shape(registers, self.blocks.vectors, line, channels, joined)
+
+    def _borders(self) -> dict[int, Border]:
+        """Around lines of the data, by the number of the loop over the windows that move with them."""
+        load, extents = self.product.what.rows.value.owner, self.product.what.stage.extents
+        padding = self.product.kernel.padded.get(load.buffer) if isinstance(load, LoadOp) else None
+        if padding is None or not isinstance(load, LoadOp):
+            return {}
+        borders = [each for each in find_borders(self.product, load, padding) if each.axis in self.blocks.lines]
+        return {
+            number: border
+            for number, axes in enumerate(self.blocks.reduced)
+            for border in borders
+            if [axis for axis in axes if extents[axis].constant_value != 1] == [border.window]
+        }
 
     def emit(self) -> None:
         """All results."""
@@ -206,18 +223,30 @@ class BlockedProduct:
         here, what = self._spot_of(place), self.product.what
         data, weights = (self.product.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
         ahead = self.hints.of(here, weights, number, turn)
+        bounds = self._bounds(place.spot, turn)
 
         def emit(heights: Sequence[int]) -> None:
             most, *smaller = heights
             if not smaller:
-                self.tile.emit(most, data, weights, memory, turn, ahead)
+                self.tile.emit(most, data, weights, memory, turn, ahead, bounds)
                 return
             with self.code.when(self.code.compare("eq", part.height, most)) as branch:
-                self.tile.emit(most, data, weights, memory, turn, ahead)
+                self.tile.emit(most, data, weights, memory, turn, ahead, bounds)
             with self.code.otherwise(branch):
                 emit(smaller)
 
         emit(self.shape.heights)
+
+    def _bounds(self, lines: Spot, turn: Turn | None) -> Mapping[int, tuple[SSAValue, SSAValue]]:
+        """Between which steps the loops over windows, by number, read more than the zeros around the data."""
+        code, found = self.code, dict[int, tuple[SSAValue, SSAValue]]()
+        for number, border in self.borders.items():
+            first, last = border.places(code, lines[border.axis,], code.dim(self.tile.extents[number]))
+            if turn is not None and number == 0:
+                first = code.maximum(code.sub(first, turn.start), 0)
+                last = code.minimum(code.sub(last, turn.start), turn.steps)
+            found[number] = first, last
+        return found
 
     def _store(self, part: _Part, place: _Place, memory: SSAValue, row: SSAValue) -> None:
         """What is made of the new sums of a tile."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -94,8 +94,11 @@ class Tile:
         memory: TileMemory,
         turn: Turn | None,
         ahead: Sequence[Ahead],
+        bounds: Mapping[int, tuple[SSAValue, SSAValue]],
     ) -> None:
         """Sums into `memory`; `data` and `weights` are where those of the first pixel and block begin.
+
+        `bounds` are the first step of a loop, by its number, and the one after the last, where steps add nothing.
 
         They are made in a buffer that LLVM keeps in registers: every access to it has constant indices. One step of the
         sums keeps the multipliers busy for longer than its loop takes, so that nothing is written out more than once.
@@ -113,7 +116,8 @@ class Tile:
                 if turn is not None and number == 0:
                     data, weights = self._further(data, weights, turn.start, steps)
                 count = code.dim(self.extents[number]) if turn is None or number else turn.steps
-                r = loops.enter_context(code.loop(count, "r", vectorize=False, plain=True))
+                lower, upper = bounds.get(number, (None, count))
+                r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
                 data, weights = self._further(data, weights, r, steps)
                 ahead = inside(code, ahead, r, count)
             self._step(sums, places, data, weights)

@@ -41,6 +41,8 @@ class Kernel:
     """Buffers that nobody reads from memory, since all their readers have the value at hand."""
     borders: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])
     """Buffers that are not made, since who reads them reads what they would be made of."""
+    padded: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])
+    """Buffers that are made, of data with zeros around it."""
     flat: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     rows: dict[SSAValue, tuple[SSAValue, int]] = field(default_factory=dict[SSAValue, tuple[SSAValue, int]])
     """Memory for one row of a buffer, and how many leading dimensions it leaves out."""
