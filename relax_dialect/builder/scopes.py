@@ -16,7 +16,8 @@ from relax_dialect.builder.errors import BuilderError
 from relax_dialect.builder.expr import Expr, Value
 from relax_dialect.ops.dataflow import DataflowOp, OutputOp
 from relax_dialect.ops.shapes import TupleOp
-from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp, entry_region
+from relax_dialect.ops.signature import entry_region
+from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.erase import erase_to_scope
 from relax_dialect.struct_info.functions import FuncType

@@ -1,5 +1,5 @@
-"""The text of a function signature, `[%n in [1, 2048], %k](%x: T, ...) -> R impure`, shared by functions and
-closures.
+"""A function signature, `[%n in [1, 2048], %k](%x: T, ...) -> R impure`, as text and as the arguments of a body: shared
+by functions and closures.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Block, BlockArgument, Region
+from xdsl.ir import Attribute, Block, BlockArgument, Region
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -17,6 +17,7 @@ from relax_dialect.struct_info.erase import erase_symbols
 from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import PrimType
 from tir_dialect.dims import is_symbol_name
+from tir_dialect.name_hints import as_name_hint
 from tir_dialect.symbols import SymbolAttr, parse_symbol, print_bounds
 
 
@@ -41,6 +42,14 @@ class Signature:
 def witness_types(func: FuncType) -> tuple[PrimType, ...]:
     """The types of the leading block arguments, one witness per bound symbol."""
     return tuple(PrimType(value=name) for name in func.symbol_names)
+
+
+def entry_region(func: FuncType, leading: Sequence[tuple[str, Attribute]] = ()) -> Region:
+    """A region with one empty block whose arguments are `leading`, the witnesses and the parameters of `func`."""
+    block = Block(arg_types=[*(info for _, info in leading), *witness_types(func), *func.params])
+    for argument, name in zip(block.args, [*(name for name, _ in leading), *func.symbol_names], strict=False):
+        argument.name_hint = as_name_hint(name)
+    return Region(block)
 
 
 def parse_signature(parser: Parser) -> Signature:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolNameConstraint, UnitAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
@@ -30,7 +30,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.ops.signature import parse_signature, print_signature, signature_mismatch, witness_types
+from relax_dialect.ops.signature import entry_region, parse_signature, print_signature, signature_mismatch
 from relax_dialect.scope import BindsBlockSymbols, prover_at
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.functions import FuncType
@@ -39,7 +39,6 @@ from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import ObjectType
 from relax_dialect.symbols import called_functions
 from relax_dialect.verifiers import Violation, Violations, purity_violations, recursion_violations, unsolvable
-from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.symbols import SymbolAttr
 
@@ -195,14 +194,6 @@ def _returned_type(body: Region) -> StructInfo:
     terminator = None if block is None else block.last_op
     info = terminator.value.type if isinstance(terminator, ReturnOp) else None
     return info if isinstance(info, StructInfo) else ObjectType()
-
-
-def entry_region(func: FuncType, leading: Sequence[tuple[str, Attribute]] = ()) -> Region:
-    """A region with one empty block whose arguments are `leading`, the witnesses and the parameters of `func`."""
-    block = Block(arg_types=[*(info for _, info in leading), *witness_types(func), *func.params])
-    for argument, name in zip(block.args, [*(name for name, _ in leading), *func.symbol_names], strict=False):
-        argument.name_hint = as_name_hint(name)
-    return Region(block)
 
 
 @irdl_op_definition

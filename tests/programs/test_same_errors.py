@@ -158,7 +158,7 @@ WRONG: dict[str, list[tuple[object, ...]]] = {
         but(3, (None, 0.5)),
         but(3, (np.zeros(3, np.int64), True)),
     ],
-    "scalars": [(1, 2, 3, 4.0), (True, 128, 3, 4.0), (True, -129, 3, 4.0), (True, 2, -1, 4.0), (True, 2, 3, "4")],
+    "scalars": [(1, 2, 3, 4.0), (True, 128, 3, 4.0), (True, -129, 3, 4.0), (True, 2, -1, 4.0), (True, 2, 1 << 63, 4.0), (True, 2, 3, "4")],
     "function": [(5, f32(2)), (None, f32(2)), (identity, f32(3)), (lambda _: 5, f32(2)), (lambda: 0, f32(2))],
     "tensor": [(3,), (None,), (f32(2),), (f32(3, 3),), (f32(2, 9),), (f32(2, 1),), (np.zeros((2, 3), np.int32),)],
     "shape": [(tvm_ffi.Shape(each),) for each in ((5, 2), (4, 3), (4,))] + [((4, 2),)],
