@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from typing import Protocol
 
-from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.dims import Dim, DimLike, ceildiv, constant, floordiv, mod, product, symbol, total
+from tir_dialect.dims import Dim, DimLike, Prover, ceildiv, constant, floordiv, mod, product, symbol, total
 from tir_dialect.schedule.digits import ONE, Digit, Ranges, as_sum, covers, digit_range
+
+
+class Space(Ranges, Protocol):
+    """Ranges of variables, with what can be shown about them."""
+
+    @property
+    def prover(self) -> Prover:
+        """Knows the bounds of the variables."""
+        ...
+
 
 Digits = dict[Digit, Dim]
 """The digits that were found, and their values."""
 
 
 def inverse(
-    space: IndexSpace, indices: Sequence[Dim], places: Sequence[Dim], names: AbstractSet[str], shape: Sequence[Dim]
+    space: Space, indices: Sequence[Dim], places: Sequence[Dim], names: AbstractSet[str], shape: Sequence[Dim]
 ) -> dict[str, Dim] | None:
     """Each of the variables `names` in terms of `places`, the values of `indices` in a buffer of this shape.
 

@@ -10,9 +10,11 @@ from tests.tir_dialect.schedule.support import check_valid, elementwise, k, m, m
 from tests.tir_dialect.schedule.test_loops import refuses
 from tests.tir_dialect.schedule.test_storage import allocations
 from tir_dialect import te
+from tir_dialect.dims import symbol
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.schedule import Schedule
 from tir_dialect.schedule.index_map import IndexMap
+from tir_dialect.schedule.trace import load, save
 
 TILED = "(i, j) -> (floordiv(i, 4), floordiv(j, 8), mod(i, 4), mod(j, 8))"
 
@@ -52,8 +54,10 @@ def test_padding_of_a_layout_is_filled():
 
     scheduled(elementwise(), transform)
     sch = Schedule(elementwise())
-    message = "expected a number to pad with, got a function"
-    refuses(sch, message, "transform_layout", "B", "B", "(i, j) -> (j, i)", lambda i, j: i)
+    message = "expected a map of 2 indices to one number to pad with, got (i, j) -> (i, j)"
+    refuses(sch, message, "transform_layout", "B", "B", "(i, j) -> (j, i)", lambda i, j: (i, j))
+    message = 'the number to pad with uses "q", which is no symbol of the function'
+    refuses(sch, message, "transform_layout", "B", "B", "(i, j) -> (j, i)", "(i, j) -> (q + i)")
     sch.transform_layout("B", "B", "(i, j) -> (j, i)", pad_value=0)
     assert [block.name for block in sch.get_blocks()] == ["B", "C"]
 
@@ -109,6 +113,47 @@ def test_layouts_of_parameters():
     run_prim_func(sch.func, [np.ascontiguousarray(a.T), got])
     flat = got.transpose(1, 0, 2).reshape(3, 8)
     np.testing.assert_array_equal(flat, np.pad(want, ((0, 0), (0, 3)), constant_values=9))
+
+
+def half_written():
+    """Writes every other row of a parameter; the rest stays the caller's."""
+    return parse_prim_func("""
+    tir.prim_func @f[%n, %m](%A: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[2 * n, m], f32>) {
+      %c2 = arith.constant 2 : index
+      tir.for (%i, %j) in (%n, %m) {
+        tir.block "Y" (%vi = spatial %i in %n, %vj = spatial %j in %m) {
+          %a = tir.load %A[%vi, %vj]
+          %row = arith.muli %vi, %c2 : index
+          tir.store %a, %Y[%row, %vj]
+        }
+      }
+    }""")
+
+
+@pytest.mark.parametrize("padding", [7, lambda p, i, q: 100 * p + 10 * i + q + symbol("m")])
+@pytest.mark.parametrize(("rows", "columns"), [(3, 5), (1, 1), (2, 8), (0, 3)])
+def test_padding_of_a_parameter_leaves_its_elements(rows, columns, padding):
+    func = half_written()
+    sch = Schedule(func.clone())
+    sch.transform_layout("Y", "Y", "(i, j) -> (floordiv(j, 4), i, mod(j, 4))", pad_value=padding)
+    again = Schedule(func.clone())
+    load(save({"f": sch.trace}))["f"].replay(again)
+    assert str(again.func) == str(sch.func)
+    panels = -(-columns // 4)
+    a = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+    want, got = np.full((2 * rows, columns), -1, np.float32), np.full((panels, 2 * rows, 4), -1, np.float32)
+    run_prim_func(func, [a, want])
+    run_prim_func(sch.func, [a, got])
+    p, i, q = np.indices(got.shape)
+    free = p * 4 + q >= columns
+    np.testing.assert_array_equal(got[free], 7 if padding == 7 else (100 * p + 10 * i + q + columns)[free])
+    np.testing.assert_array_equal(got.transpose(1, 0, 2).reshape(2 * rows, 4 * panels)[:, :columns], want)
+
+
+def test_padding_of_a_parameter_whose_free_places_are_not_told():
+    sch = Schedule(half_written())
+    message = 'it cannot be told which places of buffer "Y" the index map (i, j) -> (2 * i, j) leaves free'
+    refuses(sch, message, "transform_layout", "Y", "Y", "(i, j) -> (2 * i, j)", 0)
 
 
 def test_layouts_of_parameters_that_callers_know():

@@ -6,27 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.dims import Dim, product
-from tir_dialect.dtypes import lookup
-from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.buffers import Which, any_buffer, retype
-from tir_dialect.schedule.edits import is_index_op, unique_block_name
 from tir_dialect.schedule.elementwise import own_allocation
+from tir_dialect.schedule.filling import PadValue, fill, old_indices, pad_value_of
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
 from tir_dialect.schedule.mapped_shape import mapped_shape
 from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.nests import insert_nest, whole
 from tir_dialect.schedule.program_order import describe
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.te.emit.expansions import emit_constant
-from tir_dialect.types import BufferType, IteratorKind
+from tir_dialect.types import BufferType
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,7 @@ def transform_layout(
     block: Block,
     buffer: Which,
     index_map: IndexMapLike,
-    pad_value: float | None = None,
+    pad_value: PadValue | None = None,
     *,
     assume_injective_transform: bool = False,
 ) -> None:
@@ -55,12 +51,14 @@ def transform_layout(
         -> B = alloc [ceildiv(n, 4), m, 4];  B[i // 4, j, i % 4] = ...; ... = B[i // 4, j, i % 4]
 
     The map is text, `"(i, j) -> (floordiv(i, 4), j, mod(i, 4))"`, or a function of dimensions. Elements that it leaves
-    free are filled with `pad_value`, or are not defined. Of a parameter this is another function, which takes the
-    elements in the new order; what is free of one that is only read is the caller's. With `assume_injective_transform`
-    the caller answers for that the map sends no two elements to one place where this cannot be shown.
+    free are filled with `pad_value`, a number or a map from places to one, or are not defined. Of a parameter this is
+    another function, which takes the elements in the new order; what is free of one that is only read is the caller's.
+    With `assume_injective_transform` the caller answers for that the map sends no two elements to one place where this
+    cannot be shown.
 
-    Refuses parameters of functions that others in the module call, a `pad_value` for those that are read and written,
-    maps that send two elements to one place, and accesses by vectors, views, calls, or at indices from memory.
+    Refuses parameters of functions that others in the module call, a `pad_value` for those that are read and written or
+    whose free places cannot be told, maps that send two elements to one place, and accesses by vectors, views, calls,
+    or at indices from memory.
     """
     value = any_buffer(self, block.op, buffer)
     kind = _layout_of(self, value)
@@ -68,18 +66,20 @@ def transform_layout(
         wanted = IndexMap.of(index_map, kind.rank)
     except ValueError as error:
         raise self.error(str(error)) from None
-    if callable(pad_value):
-        raise self.error("expected a number to pad with, got a function")
     self.record_as(index_map, wanted)
     shape = mapped_shape(self, wanted, kind.shape, assume_injective=assume_injective_transform)
+    padding = None if pad_value is None else pad_value_of(self, pad_value, len(shape))
     accesses = buffer_accesses(self, value)
-    fills = pad_value is not None and self.space.prover.equal(product(shape), product(kind.shape)) is not True
-    if fills and not isinstance(value.owner, AllocBufferOp):
+    fills = self.space.prover.equal(product(shape), product(kind.shape)) is not True
+    free = None
+    if padding is not None and fills and not isinstance(value.owner, AllocBufferOp):
         fills = _is_output(self, value)
+        # what the function does not write is the caller's
+        free = old_indices(self, wanted, kind.shape, shape, value.name_hint or "buffer") if fills else None
     value = retype(value, BufferType(shape, kind.dtype, scope=kind.scope, align=kind.align))
     move_accesses(self, accesses, wanted)
-    if pad_value is not None and fills:
-        _fill(self, value, pad_value)
+    if padding is not None and fills:
+        fill(self, value, padding, free)
 
 
 def _layout_of(self: ScheduleState, buffer: SSAValue) -> BufferType:
@@ -137,27 +137,3 @@ def _rewrite(self: ScheduleState, access: ElementAccess, index_map: IndexMap) ->
     new = LoadOp(op.buffer, indices) if isinstance(op, LoadOp) else StoreOp(op.value, op.buffer, indices)
     new.location = op.location
     Rewriter.replace_op(op, new)
-
-
-def _fill(self: ScheduleState, buffer: SSAValue, number: float) -> None:
-    """Stores a number to all elements of a buffer where it is allocated, or at the start of the function."""
-    kind = SSAValue.get(buffer, type=BufferType).type
-    first = buffer.owner.next_op if isinstance(buffer.owner, Operation) else self.func.body.block.first_op
-    while isinstance(first, AllocBufferOp) or (first is not None and is_index_op(first)):
-        first = first.next_op
-    if first is None:
-        return
-    point = InsertPoint.before(first)
-    emitter = Materializer(self.func, self.space, point)
-    extents = [emitter.emit(extent) for extent in kind.shape]
-    hints = [f"ax{axis}" for axis in range(kind.rank)]
-    name = unique_block_name(self.func, f"{buffer.name_hint or 'buffer'}_pad")
-    block = BlockOp(name, [(IteratorKind.SPATIAL, each, each) for each in extents], name_hints=[f"v{h}" for h in hints])
-    body = block.body.block
-
-    def insert(op: Operation) -> SSAValue:
-        body.add_op(op)
-        return op.results[0]
-
-    body.add_op(StoreOp(emit_constant(insert, number, lookup(kind.dtype).type), buffer, body.args))
-    insert_nest(self, block, whole(buffer), hints, point)
