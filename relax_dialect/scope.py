@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.utils.hints import isa
 
 from relax_dialect.struct_info.base import PartialShapeAttr, shape_symbols
 from relax_dialect.struct_info.symbols import iter_symbols
@@ -75,8 +75,8 @@ def attribute_symbols(attribute: Attribute) -> Iterator[str]:
         yield from attribute.data.symbols
     elif isinstance(attribute, PartialShapeAttr):
         yield from shape_symbols(attribute.data)
-    elif isa(attribute, ArrayAttr[Attribute]):
-        for element in attribute:
+    elif isinstance(attribute, ArrayAttr):
+        for element in cast("ArrayAttr[Attribute]", attribute):
             yield from attribute_symbols(element)
     elif isinstance(attribute, DictionaryAttr):
         for element in attribute.data.values():

@@ -195,15 +195,16 @@ def _perfect_nest(block: BlockOp) -> Operation | None:
 def covers(block: BlockOp, access: LoadOp | StoreOp) -> bool:
     """Whether the block reads or writes each element of the buffer once, at its own iterators."""
     used: set[SSAValue] = set()
+    iterators = block.iterators
     for index, dim in zip(access.indices, access.buffer_type.shape, strict=True):
         iterator = index if isinstance(index, BlockArgument) and block_of(index) is block else None
-        if iterator is None or iterator in used or dim_of(block.extents[iterator.index]) is not dim:
+        if iterator is None or iterator in used or dim_of(iterators[iterator.index].extent) is not dim:
             if dim.constant_value == 1 and iterator is None and _is_zero(index):
                 continue
             return False
         used.add(iterator)
-    spatial = all(iterator.kind is IteratorKind.SPATIAL for iterator in block.iterators)
-    rest = (dim_of(each.extent) for each in block.iterators if each.value not in used)
+    spatial = all(iterator.kind is IteratorKind.SPATIAL for iterator in iterators)
+    rest = (dim_of(each.extent) for each in iterators if each.value not in used)
     return spatial and all(dim is not None and dim.constant_value == 1 for dim in rest)
 
 

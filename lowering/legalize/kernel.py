@@ -30,6 +30,8 @@ class Made:
     """Its symbols in the order of `Kernel.symbols`."""
     outputs: tuple[TensorType, ...]
     """What it computes, in its own symbols."""
+    explicit: tuple[str, ...]
+    """The symbols whose values a call gives."""
 
 
 class Kernel:
@@ -116,12 +118,13 @@ class Kernel:
         ]
         func = te.create_prim_func([*parameters, *tensors], name=name)
         inherit_location(self._op, func)
-        return Made(func, self.symbols, tuple(TensorType(tensor.shape, tensor.dtype) for tensor in tensors))
+        made = tuple(TensorType(tensor.shape, tensor.dtype) for tensor in tensors)
+        return Made(func, self.symbols, made, explicit_symbols(func))
 
     def call(self, made: Made) -> CallTIROp:
         """The call of a kernel that was made for this op, or one that is equal to it."""
         own = dict(zip(made.symbols, self.symbols, strict=True))
-        tir_vars = [symbol(own[name]) for name in explicit_symbols(made.func)]
+        tir_vars = [symbol(own[name]) for name in made.explicit]
         outer = {name: self._dims.original(symbol(mine)) for name, mine in own.items()}
         results = [value.type for value in self._results if isinstance(value.type, TensorType)]
         results = results or [substitute(output, outer) for output in made.outputs]
