@@ -19,6 +19,7 @@ from xdsl.irdl import IRDLOperation, OpDef, OperandDef, RangeLengthConstraint, R
 from relax_dialect.builder.convert import as_prim, as_shape, as_tensor, as_value
 from relax_dialect.builder.emitter import Emitter
 from relax_dialect.builder.expr import Expr
+from relax_dialect.builder.reshaping import filled_in
 from relax_dialect.builder.types import as_dtype
 from relax_dialect.families import OPERATORS, VALUES
 from relax_dialect.loading import OpClasses
@@ -100,9 +101,15 @@ def function_of(cls: type[IRDLOperation]) -> Callable[..., Any]:
     """The function that emits an op of the class; gives its result, or a tuple of its results."""
     parameters = parameters_of(cls)
     signature = inspect.Signature([parameter.source for parameter in parameters])
+    shown = inspect.Signature([each.source.replace(annotation=inspect.Parameter.empty) for each in parameters])
 
     def emit(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs)
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{cls.name.replace('relax', 'op', 1)}{shown}: {error}") from error
+        if cls.name == "relax.reshape":
+            given.arguments["shape"] = filled_in(given.arguments["x"], given.arguments["shape"])
         builder = builder_of(given.arguments.values())
         dtype = _dtype_of_numbers(given.arguments)
         for parameter in parameters:

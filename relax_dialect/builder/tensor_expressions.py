@@ -123,13 +123,22 @@ def emit_te(
     positional = [kernel.convert(argument, each) for argument, each in zip(flat, names, strict=True)]
     named = {key: kernel.convert(argument, key) for key, argument in keywords.items()}
     outputs = function(*positional, **named)
-    tensors = [outputs] if isinstance(outputs, te.Tensor) else list(outputs)
+    tensors = _outputs(outputs)
     func = te.create_prim_func([*kernel.parameters, *tensors], name or _name(function))
     func.verify()
     out = [TensorType([kernel.symbols.outside(dim) for dim in each.shape], each.dtype) for each in tensors]
     tir_vars = [kernel.symbols.outside(symbol(each)) for each in explicit_symbols(func)]
     results = builder.call_tir(func, builder.exprs(kernel.values), list(out), tir_vars=tir_vars)
     return results[0] if isinstance(outputs, te.Tensor) else results
+
+
+def _outputs(outputs: object) -> list[te.Tensor]:
+    """The tensors that a function gave."""
+    given = cast("Sequence[object]", outputs) if isinstance(outputs, list | tuple) else [outputs]
+    tensors = [each for each in given if isinstance(each, te.Tensor)]
+    if not tensors or len(tensors) != len(given):
+        raise BuilderError(f"emit_te: expected the function to give a te.Tensor or several, got {outputs!r}")
+    return tensors
 
 
 def _fields(builder: CallEmitter, argument: Any) -> Any:

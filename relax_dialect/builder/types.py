@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute
@@ -12,11 +12,14 @@ from relax_dialect.struct_info.base import ShapeLike, StructInfo
 from relax_dialect.struct_info.symbols import iter_symbols
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import DimLike
-from tir_dialect.dtypes import parse_dtype
+from tir_dialect.dtypes import from_numpy, parse_dtype
 from tir_dialect.symbols import Interval, SymbolAttr
 
-DTypeLike: TypeAlias = str | Attribute
-"""An element type, or its name: `"f32"`, `"float32"`."""
+if TYPE_CHECKING:
+    import numpy as np
+
+DTypeLike: TypeAlias = "str | Attribute | np.dtype[Any] | type"
+"""An element type, its name, `"f32"` or `"float32"`, or what NumPy takes for it, `np.float32`."""
 
 InfoLike: TypeAlias = StructInfo | tuple[DimLike | None, ...]
 """A relax type, or a tuple of dimensions, which stands for a tensor of f32: `("n", 4)`."""
@@ -26,8 +29,14 @@ SymbolBounds: TypeAlias = Mapping[str, Interval]
 
 
 def as_dtype(dtype: DTypeLike) -> Attribute:
-    """The element type; `ValueError` for a name that is none."""
-    return parse_dtype(dtype) if isinstance(dtype, str) else dtype
+    """The element type; `ValueError` for a name that is none, `TypeError` for what is no dtype to NumPy."""
+    if isinstance(dtype, Attribute):
+        return dtype
+    if isinstance(dtype, str):
+        return parse_dtype(dtype)
+    import numpy as np
+
+    return from_numpy(np.dtype(dtype))
 
 
 def tensor(shape: ShapeLike = None, dtype: DTypeLike | None = "f32", device: str | None = None) -> TensorType:

@@ -131,6 +131,8 @@ def test_arguments_without_a_meaning_are_refused():
             bb.emit_te(double, x)
         with pytest.raises(BuilderError, match="argument x expected a tensor, prim, known shape or tuple"):
             bb.emit_te(double, s)
+        with pytest.raises(BuilderError, match=r"expected the function to give a te.Tensor or several, got \[\]"):
+            bb.emit_te(lambda: [])
         bb.emit_func_output(x)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import relax_dialect.builder
 from relax_dialect import BlockBuilder
-from relax_dialect.builder import Expr, op, tensor
+from relax_dialect.builder import BuilderError, Expr, op, tensor
 from relax_dialect.builder.operator_functions import operator_classes
 from relax_dialect.builder.stubs import stub_text
 from relax_dialect.dialect import Relax
@@ -108,3 +108,54 @@ def test_numbers_beside_tensors():
     text = str(built(body, x=tensor(("n",), "f16"), c=tensor(("n",), "i1")).get())
     assert "dense<1.000000e+00> : tensor<f16>" in text
     assert "dense<0.000000e+00> : tensor<f16>" in text
+
+
+def test_dtypes_of_numpy():
+    array = np.array([1.5, 0.0], np.float32)
+
+    def body(x: Expr) -> list[Expr]:
+        return [x.astype(dtype) for dtype in (np.float16, np.dtype("int8"), bool)]
+
+    text = built(body, x=tensor((2,), np.float32)).get()
+    for got, dtype in zip(run(text, "main", [array]), (np.float16, np.int8, np.bool_), strict=True):
+        np.testing.assert_array_equal(got, array.astype(dtype), strict=True)
+
+
+def test_a_length_may_follow_from_the_others():
+    array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+    def body(x: Expr) -> list[Expr]:
+        return [op.reshape(x, shape) for shape in ((-1,), [-1, 2], ("n", -1), (4, -1, "m"))]
+
+    results = run(built(body, x=("n", "m", 4)).get(), "main", [array])
+    for got, shape in zip(results, ((24,), (12, 2), (2, 12), (4, 2, 3)), strict=True):
+        np.testing.assert_array_equal(got, array.reshape(shape), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((-1, -1), "at most one -1"),
+        ((-1, 0), "-1 beside a length of 0"),
+        ((-1,), "-1 needs a tensor of known dimensions"),
+    ],
+)
+def test_lengths_that_do_not_follow(shape: tuple[int, ...], message: str):
+    with pytest.raises(BuilderError, match=message):
+        built(lambda x: op.reshape(x, shape), x=(None,) if len(shape) == 1 else (4,))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: op.sum(x, axis=1), r"op.sum\(x, axes=None, \*, keepdims=False\): got an unexpected"),
+        (lambda x: op.add(x), r"op.add\(x, y\): missing a required argument: 'y'"),
+        (lambda x: x + None, "expected a tensor, a number or an array, got None"),
+        (lambda x: x + "y", "expected a tensor, a number or an array, got 'y'"),
+        (lambda x: None, "expected a value of the program, got None"),
+        (lambda x: x.astype(3), "Cannot interpret '3' as a data type"),
+    ],
+)
+def test_wrong_arguments_are_named(function: Any, message: str):
+    with pytest.raises(TypeError, match=message):
+        built(function, x=(2,))
