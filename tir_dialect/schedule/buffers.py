@@ -23,13 +23,13 @@ Which: TypeAlias = "int | str | tuple[str, int]"
 
 def read_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
     """A buffer that the block reads; accumulators of a reduction do not count."""
-    which = which[1] if isinstance(which, tuple) else which
+    which = which if isinstance(which, int | str) else which[1]
     return _find(self, block, which, [region.buffer for region in block_regions(block).reads], "reads")
 
 
 def written_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
     """A buffer that the block writes."""
-    which = which[1] if isinstance(which, tuple) else which
+    which = which if isinstance(which, int | str) else which[1]
     return _find(self, block, which, [region.buffer for region in block_regions(block).writes], "writes")
 
 

@@ -66,6 +66,18 @@ def test_replay_on_another_function():
     check_same(elementwise(), other.func)
 
 
+def test_buffers_by_kind_and_number_are_replayed():
+    sch = Schedule(matmul())
+    sch.reindex("C", ("read", 1))
+    sch.cache_read("C", ("read", 0))
+    sch.cache_write("C", ("write", 0))
+    sch.transform_layout("C", ("write", 0), "(i, j) -> (j, i)")
+    again = Schedule(matmul())
+    trace.load(trace.save({"matmul": sch.trace}))["matmul"].replay(again)
+    assert str(again.func) == str(sch.func)
+    check_same(matmul(), again.func)
+
+
 def test_replay_where_a_primitive_cannot_be_applied():
     sch = Schedule(elementwise())
     i, j = sch.get_loops(sch.get_block("B"))
