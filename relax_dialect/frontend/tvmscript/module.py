@@ -19,7 +19,7 @@ from relax_dialect.frontend.tvmscript.text.declarations import declarations
 from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
 from relax_dialect.frontend.tvmscript.text.names import Aliases
 from relax_dialect.frontend.tvmscript.text.program import Program
-from relax_dialect.frontend.tvmscript.text.recovery import BUILD_ERRORS, at_ops, mentions
+from relax_dialect.frontend.tvmscript.text.recovery import BUILD_ERRORS, at_ops, build_error, mentions
 from relax_dialect.frontend.tvmscript.text.scope import Deferred, Scope
 from relax_dialect.frontend.tvmscript.text.signature import as_attributes, decorator_options, read_dictionary
 from relax_dialect.frontend.tvmscript.text.source import Tree
@@ -225,7 +225,7 @@ class ModuleReader:
         except Violations as error:
             raise at_ops(self._source, self._place(), error.violations) from error
         except BUILD_ERRORS as error:
-            self._source.fail(self._place(), str(error))
+            raise build_error(self._source, self._place(), builder.functions.module, error) from error
         module.attributes |= attributes
         self._restore_order(module)
         return module

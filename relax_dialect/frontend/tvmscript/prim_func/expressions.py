@@ -13,7 +13,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.frontend.tvmscript.prim_func.lanes import lane_by_lane
-from relax_dialect.frontend.tvmscript.prim_func.operators import COMPARISONS, DIVISIONS, OPERATORS, scalar_function
+from relax_dialect.frontend.tvmscript.prim_func.operators import (
+    COMPARISONS,
+    DIVISIONS,
+    OPERATORS,
+    called,
+    scalar_function,
+)
 from relax_dialect.frontend.tvmscript.prim_func.promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import logical_and, logical_not, logical_or
 from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Pointer, Region, Vector, pointer_to
@@ -145,7 +151,7 @@ class TirExpressionReader(StaticReader):
             lanes = [each if row is None else row for row, each in zip(rows, operands, strict=True)]
             return lane_by_lane(self, node, scalar_function(name), lanes)
         scalars = [self.scalar_operand(node, each) for each in operands]
-        return self.emit(node, lambda: scalar_function(name)(*scalars))
+        return self.emit(node, lambda: called(name, scalars))
 
     def scalar_operand(self, node: ast.AST, value: object) -> Scalar | Dim | float:
         """A scalar, a dimension or a number."""

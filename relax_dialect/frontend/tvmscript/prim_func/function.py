@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -40,6 +41,8 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.symbols import SymbolAttr
 from tir_dialect.types import BufferType
 
+_LINE = re.compile(r" \(line (\d+)\)$")
+"""Where a message of the whole function says that the wrong access stands."""
 _NO_ALIAS = ("tir.noalias", "tirx.noalias")
 _FOR_OTHERS = ("global_symbol", "target", "tir.is_entry_func", "tirx.is_entry_func", "calling_conv")
 """Attributes that say something to TVM only."""
@@ -133,6 +136,8 @@ class PrimFunctionReader:
         if isinstance(location, FileLineColLoc) and op is not self.op:
             line = location.line.data - self.source.first_line + 1
             return self.source.error_at(line, location.column.data - self.source.indent, message)
+        if (named := _LINE.search(message)) is not None:
+            return self.source.error_of_line(int(named[1]), message[: named.start()])
         return self.source.error(self.node, message)
 
     # Head

@@ -53,6 +53,7 @@ class Loop:
 def read_loops(reader: TirExpressionReader, node: ast.expr) -> list[Loop]:
     """The loops that the iterator of a `for` stands for, outermost first."""
     if isinstance(node, ast.Call):
+        node = reader.meant_call(node)
         name = node.func.id if isinstance(node.func, ast.Name) else reader.aliases.name_in("tir", node.func)
         if name == "grid":
             for keyword in node.keywords:

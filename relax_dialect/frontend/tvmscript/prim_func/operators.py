@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from relax_dialect.frontend.tvmscript.prim_func.promotion import converted, promoted
@@ -48,6 +48,16 @@ def scalar_function(name: str) -> Callable[..., Scalar]:
     if name.startswith("cast:"):
         return partial(_cast, to_dtype(name.removeprefix("cast:")))
     return _OPERATOR_FUNCTIONS.get(name) or FUNCTIONS[name]
+
+
+def called(name: str, operands: Sequence[Scalar | Dim | float]) -> Scalar:
+    """The function of scalars; `TypeError` if it takes another number of them."""
+    try:
+        return scalar_function(name)(*operands)
+    except TypeError as error:
+        if "positional argument" in str(error):
+            raise TypeError(f"T.{name} expected another number of operands, got {len(operands)}") from None
+        raise
 
 
 def _cast(dtype: DType, value: Scalar | Dim | float) -> Scalar:

@@ -170,6 +170,7 @@ class TirStatementReader(TirExpressionReader):
 
     def named(self, name: str, node: ast.expr) -> object:
         """What a name is bound to: a buffer, memory, or a scalar that is evaluated here."""
+        node = self.meant_call(node) if isinstance(node, ast.Call) else node
         call = self.aliases.name_in("tir", node.func) if isinstance(node, ast.Call) else None
         if isinstance(node, ast.Call) and call is not None:
             if call in _ALLOCATIONS:
@@ -275,20 +276,31 @@ class TirStatementReader(TirExpressionReader):
     def call(self, node: ast.Call) -> object:
         from relax_dialect.frontend.tvmscript.prim_func.prim_calls import call_prim_func, callee_of
 
+        node = self.meant_call(node)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "vstore":
             return store_row(self, node, node.func.value)
         found = self.inline_of(node.func)
         if found is not None:
-            with standing_for(self, node, found) as body:
-                self.body(body)
+            self._expand(node, found)
             return None
         if self.aliases.name_in("tir", node.func) == "call_tir" and node.args:
             # what T.call_tir(module.f, x) calls
             node = ast.copy_location(ast.Call(node.args[0], node.args[1:], node.keywords), node)
         if (callee := callee_of(self, node.func)) is not None:
             return call_prim_func(self, node, callee)
-        helper = call_helper(self, node)
+        try:
+            helper = call_helper(self, node)
+        except RecursionError:
+            self.fail(node, f"{ast.unparse(node.func)} calls itself, which nothing ends")
         return super().call(node) if helper is None else helper[0]
+
+    def _expand(self, node: ast.Call, inline: Inline) -> None:
+        """Reads the body of a function in the place of its call."""
+        try:
+            with standing_for(self, node, inline) as body:
+                self.body(body)
+        except RecursionError:
+            self.fail(node, f"{inline.node.name} calls itself, which nothing ends")
 
     def inline_of(self, node: ast.expr) -> Inline | None:
         """The function that a name stands for, alone or as one of the module."""

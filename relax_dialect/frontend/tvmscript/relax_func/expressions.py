@@ -21,7 +21,7 @@ from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
 from relax_dialect.frontend.tvmscript.text.evaluator import is_number, items_of
 from relax_dialect.frontend.tvmscript.text.names import Aliases
 from relax_dialect.frontend.tvmscript.text.program import Program
-from relax_dialect.frontend.tvmscript.text.recovery import BUILD_ERRORS, at_ops
+from relax_dialect.frontend.tvmscript.text.recovery import BUILD_ERRORS, at_ops, build_error
 from relax_dialect.frontend.tvmscript.text.scope import FunctionRef, ModuleRef, Scope
 from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe
 from relax_dialect.frontend.tvmscript.text.typed_numbers import dtype_of
@@ -73,7 +73,7 @@ class ExpressionReader(StaticReader):
         except Violations as error:
             raise at_ops(self.source, node, error.violations) from error
         except BUILD_ERRORS as error:
-            self.fail(node, str(error))
+            raise build_error(self.source, node, self.builder.functions.module, error) from error
 
     # What names and operators mean
 
@@ -186,8 +186,7 @@ class ExpressionReader(StaticReader):
     def call(self, node: ast.Call) -> object:
         from relax_dialect.frontend.tvmscript.relax_func.calls import FORMS, call_function
 
-        if (function := self.meant(node.func)) is not node.func:
-            node = ast.copy_location(ast.Call(function, node.args, node.keywords), node)
+        node = self.meant_call(node)
         name = self.aliases.name_in("relax", node.func)
         if name is None and (self.aliases.resolve(node.func) or is_python(self.aliases, self.scope, node.func)):
             return super().call(node)

@@ -102,6 +102,17 @@ def _multiply(x: object, y: object) -> object:
     return _op("logical_and" if all(truths) else "multiply")(x, y)
 
 
+def _affine(name: str) -> Callable[..., object]:
+    """A normalisation; without `scale` the factors count as 1, without `center` what is added as 0."""
+
+    def make(x: Expr, gamma: Expr, beta: Expr, *, center: bool = True, scale: bool = True, **rest: Any) -> object:
+        factors = gamma if scale else _op("ones_like")(gamma)
+        added = beta if center else _op("zeros_like")(beta)
+        return _op(name)(x, factors, added, **rest)
+
+    return make
+
+
 def _take(x: Expr, indices: Any, *rest: Any, **named: Any) -> object:
     """A number as the place of one slice."""
     places = _op("full")([], indices, i64) if isinstance(indices, int) else indices
@@ -162,6 +173,7 @@ FUNCTIONS: Mapping[str, Callable[..., object]] = {
     "median": _median,
     "multiply": _multiply,
     "nn.batch_norm": _batch_norm,
+    **{name: _affine(name) for name in ("nn.group_norm", "nn.instance_norm")},
     "split": _split,
     "squeeze": _squeeze,
     "take": _take,

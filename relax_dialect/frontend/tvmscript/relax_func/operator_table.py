@@ -107,8 +107,6 @@ SIGNATURES: Mapping[str, str] = MappingProxyType(
 
 IGNORED: Mapping[str, Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {
-        "nn.group_norm": {"center": (True, 1), "scale": (True, 1)},
-        "nn.instance_norm": {"center": (True, 1), "scale": (True, 1)},
         "unique": {"sorted": ()},
     }
 )

@@ -109,7 +109,7 @@ def _other(reader: ExpressionReader, node: ast.expr, name: str, argument: str) -
             return {"smallest": not value}
         case "nn.attention", "bias":
             return {} if value is None else {"bias": reader.expr(node, value)}
-        case "nn.batch_norm", _:
+        case "nn.batch_norm" | "nn.group_norm" | "nn.instance_norm", _:
             return {argument: value}
         case _:
             accepted = IGNORED.get(name, {}).get(argument, ())

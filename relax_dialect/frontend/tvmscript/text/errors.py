@@ -96,6 +96,12 @@ class Source:
         line, column = line - self.first_line + 1, column - self.indent
         return self.error_at(line, column, message, len(self._line(line)) - column + 1)
 
+    def error_of_line(self, line: int, message: str) -> TVMScriptError:
+        """The error at what stands on a line of the file."""
+        text = self._line(line - self.first_line + 1)
+        blanks = len(text) - len(text.lstrip())
+        return self.error_at(line - self.first_line + 1, blanks + 1, message, len(text) - blanks)
+
     def location(self, node: ast.AST) -> tuple[str, int, int]:
         """File, line and column of a node, counted from 1."""
         line, start = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0))

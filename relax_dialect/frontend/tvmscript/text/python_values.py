@@ -16,7 +16,7 @@ from relax_dialect.frontend.tvmscript.text import evaluator
 from relax_dialect.frontend.tvmscript.text.captured import Opaque
 from relax_dialect.frontend.tvmscript.text.errors import TVMScriptError
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
-from relax_dialect.frontend.tvmscript.text.static import is_dtype_name
+from relax_dialect.frontend.tvmscript.text.static import describe, is_dtype_name
 from tir_dialect.dims import Dim
 
 if TYPE_CHECKING:
@@ -170,7 +170,10 @@ def _piece(reader: StaticReader, node: ast.expr) -> str:
         return reader.text(node)
     if node.format_spec is not None:
         reader.fail(node, "expected a name or number in braces without a format")
-    return str(reader.value(node.value))
+    value = reader.value(node.value)
+    if not isinstance(value, bool | int | float | str | Dim | tuple | None):
+        reader.fail(node.value, f"expected what is known when the text is read, got {describe(value)}")
+    return str(cast("object", value))
 
 
 def _comprehended(reader: StaticReader, element: ast.expr, parts: list[ast.comprehension]) -> Iterator[object]:

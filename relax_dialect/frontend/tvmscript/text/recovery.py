@@ -7,7 +7,7 @@ import struct
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from xdsl.dialects.builtin import FileLineColLoc
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.frontend.tvmscript.text.errors import DependentError, Source, TVMScriptError
@@ -73,6 +73,18 @@ def at_ops(source: Source, node: ast.AST, violations: Sequence[Violation]) -> TV
         else:
             found.append(source.error(node, violation.message))
     return TVMScriptError.of_all(found)
+
+
+def build_error(source: Source, node: ast.AST, module: ModuleOp, error: Exception) -> TVMScriptError:
+    """What building a module has raised, at the op of which the verifier says so; at `node` if it is no such error."""
+    message = str(error)
+    for op in module.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except VerifyException as again:
+            if str(again) == message:
+                return at_ops(source, node, [Violation(op, message)])
+    return source.error(node, message)
 
 
 def _bound(node: ast.stmt) -> list[str]:

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute
 from relax_dialect.builder.scopes import as_attribute
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.errors import Source
-from relax_dialect.frontend.tvmscript.text.names import Aliases
+from relax_dialect.frontend.tvmscript.text.names import Aliases, suggestion
 from relax_dialect.frontend.tvmscript.text.static import StaticReader
 from relax_dialect.frontend.tvmscript.text.types import TypeReader
 from relax_dialect.struct_info.base import StructInfo
@@ -21,6 +21,7 @@ from relax_dialect.struct_info.symbols import iter_symbols
 from relax_dialect.struct_info.types import ObjectType, PrimType
 from tir_dialect.symbols import Interval
 
+_OPTIONS = ("private", "pure", "check_well_formed", "s_tir", "persistent")
 FORCE_PURE = ("relax.force_pure", "force_pure")
 _BOUNDS = ("tir_var_upper_bound", "tir_var_lower_bound")
 
@@ -162,6 +163,8 @@ def decorator_options(source: Source, aliases: Aliases, node: ast.expr) -> dict[
         value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
         if keyword.arg is None or value not in (True, False, None):
             source.fail(keyword.value, "expected True or False")
+        if keyword.arg not in _OPTIONS:
+            source.fail(keyword, f"a decorator has no option {keyword.arg}{suggestion(keyword.arg, _OPTIONS)}")
         found[keyword.arg] = bool(value)
     if node.args:
         source.fail(node.args[0], "a decorator takes no positional arguments")

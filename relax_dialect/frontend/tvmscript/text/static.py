@@ -26,7 +26,10 @@ def describe(value: object) -> str:
         return "None"
     if isinstance(value, bool | int | float | Dim):
         return str(value)
-    return f'"{value}"' if isinstance(value, str) else f"a {type(value).__name__}"
+    if isinstance(value, str):
+        return f'"{value}"'
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
 
 def is_dtype_name(name: str) -> bool:
@@ -132,6 +135,16 @@ class StaticReader:
             return node
         tree = found.expression
         return self.meant(self._parsed(node, tree) if isinstance(tree, str) else tree)
+
+    def meant_call(self, node: ast.Call) -> ast.Call:
+        """The call with what a name for a function stands for, and `T.exp` for `getattr(T, "exp")`."""
+        function = self.meant(node.func)
+        match function:
+            case ast.Call(func=ast.Name(id="getattr"), args=[owner, name]):
+                function = ast.copy_location(ast.Attribute(owner, self.text(name), ast.Load()), function)
+            case _:
+                pass
+        return node if function is node.func else ast.copy_location(ast.Call(function, node.args, node.keywords), node)
 
     def _parsed(self, node: ast.AST, text: str) -> ast.expr:
         tree = parse_expression(text)

@@ -52,6 +52,19 @@ def test_statistics_of_a_batch():
     np.testing.assert_allclose([mean, variance], [0.75 * v + 0.25 * means, 0.75 * v + 0.25 * variances], rtol=1e-5)
 
 
+def test_normalisation_without_factors():
+    x, v = RNG.normal(size=(2, 4, 3)).astype(np.float32), np.array([1, 2, 0.5, 3], np.float32)
+    head = 'x: R.Tensor(("n", 4, 3), "float32"), v: R.Tensor((4,), "float32")'
+    body = """(R.nn.group_norm(x, v, v, num_groups=2, channel_axis=1, axes=[2], center=False),
+        R.nn.instance_norm(x, v, v, channel_axis=1, axes=[2], scale=False))"""
+    scaled, shifted = result_of(head, body, x, v)
+    groups = x.reshape(2, 2, 6)
+    normal = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(scaled, normal.reshape(x.shape) * v[:, None], rtol=1e-4, atol=1e-5)
+    normal = (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(shifted, normal + v[:, None], rtol=1e-4, atol=1e-5)
+
+
 def test_median():
     x = RNG.integers(0, 9, size=(4, 3)).astype(np.int64)
     head, body = 'x: R.Tensor(("n", 3), "int64")', "(R.median(x, axis=0), R.median(x), R.median(x, 1, True))"

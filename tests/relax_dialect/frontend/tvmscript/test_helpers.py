@@ -28,11 +28,12 @@ def fill(A: T.Buffer((N,), "float32"), *, N: T.constexpr, START: T.constexpr = 3
 def kernel(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     C = T.alloc_buffer((8,), "float32")
     fill(C)
-    for i in range(8):
+    for i in getattr(T, kind)(8):
         with T.sblock("b"):
             vi = T.axis.spatial(8, i)
             T.Call("tirx.prefetch", [T.address_of(A[0]), 0, 3, 1], ret_ty="void")
-            B[vi] = clip(scaled(A[vi]), T.float32(-1), T.float32(1)) + scaled(by=3.0, x=A[vi]) + C[vi]
+            above = choose(scaled(A[vi]), T.float32(-9))
+            B[vi] = clip(above, T.float32(-1), T.float32(1)) + scaled(by=3.0, x=A[vi]) + C[vi]
             B[vi] = T.Call(tvm.ir.Op.get("tirx.sqrt"), (B[vi],), ret_ty="float32")
 
 @R.function
@@ -47,10 +48,12 @@ def around(v: Any) -> Any:
 
 
 def test_what_surrounds_a_kernel():
-    """Functions with defaults and keywords, of the text and of the Python around it; a template with two parameters."""
+    """Functions with defaults and keywords, of the text and of the Python around it, and functions of T by other names;
+    a template with two parameters.
+    """
     x = np.linspace(-2, 2, 8, dtype=np.float32)
     expected = np.sqrt(np.clip(2 * np.maximum(x, 0), -1, 1) + 1 + np.maximum(3 * x, 0) + np.arange(8) + 3)
-    module = parse(TEXT, {"around": around, "N": 8})
+    module = parse(TEXT, {"around": around, "N": 8, "choose": T.max, "kind": "parallel"})
     found: Any = run_everywhere(module, "main", [x])
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
