@@ -115,8 +115,7 @@ def _check(converter: Converter, op: GuardOp) -> None:
         for side in (lhs, rhs):
             condition = sizes.apply("or", condition, sizes.apply("eq", side, one))
     where = converter.at(f"{converter.function}: {op.message.data}")
-    message = f"{where}: {op.lhs.data} = {{}}, {op.rhs.data} = {{}}"
-    converter.emit(AssertOp(condition, message, [lhs, rhs]))
+    converter.emit(AssertOp(condition, f"{where}: {op.facts}", [sizes.value(dim) for dim in op.open_dims]))
 
 
 def _checked_sizes(converter: Converter, op: AllocTensorOp | StorageTensorOp, tensor: TensorType) -> Sequence[SSAValue]:

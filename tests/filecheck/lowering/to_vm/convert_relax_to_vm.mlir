@@ -69,7 +69,7 @@ relax.func @placed() -> !relax.tensor<[4], f32> force_pure {
 // CHECK-LABEL: vm.func @made
 // CHECK:         %[[SIZE:.*]] = vm.int sub
 // CHECK:         %[[OK:.*]] = vm.int le %{{.*}}, %[[SIZE]]
-// CHECK-NEXT:    vm.assert %[[OK]], "made: a size that is not negative at {{.*}}: 0 = {}, n - 4 = {}"
+// CHECK-NEXT:    vm.assert %[[OK]], "made: a size that is not negative at {{.*}}: 0, n - 4 = {}"
 // CHECK-NEXT:    vm.new_tensor [%[[SIZE]]] f32
 // CHECK-NEXT:    vm.call_kernel @fill
 // CHECK-NOT:     vm.assert {{.*}} not negative
