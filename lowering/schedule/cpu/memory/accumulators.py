@@ -57,6 +57,21 @@ class Accumulators:
                     self.code.store(body.value(first), buffer, [lane])
                 self.buffers[position].append(buffer)
 
+    def take(self, wide: Accumulators, are_first: bool) -> None:
+        """Combines the parts with those of others, which are more; if these `are_first`, there is nothing in it yet."""
+        code = self.code
+        for position, buffers in self.buffers.items():
+            reduction, parts, width = self.reductions[position], wide.buffers[position], wide.width
+            while width > self.width:
+                width //= 2
+                parts = self._halved(position, parts, width)
+            with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
+                values = [code.load(part, [lane]) for part in parts]
+                if not are_first:
+                    values = reduction.combined(self.kernel, [code.load(each, [lane]) for each in buffers], values)
+                for value, buffer in zip(values, buffers, strict=True):
+                    code.store(value, buffer, [lane])
+
     def finish(self) -> dict[int, list[SSAValue]]:
         """One value for each result of each reduction."""
         return {position: self._finish(position) for position in self.buffers}

@@ -1,7 +1,8 @@
 """Places of extremes along a row: lanes count turns in 32 bits, and places are made of turns at the end.
 
-A lane meets its elements in their order, so that it keeps its value unless a better one comes; which of equal elements
-is the first is asked when lanes are combined. A lane begins with the worst value at its first element.
+A lane meets its elements in their order, so that it keeps its value unless a better one comes. Of the lanes that have
+the best value of all, the first turn counts, and of its lanes the first. A lane begins with the worst value at its
+first element. A row of up to a vector has but one, so that there is less to combine.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from itertools import product
 from math import inf, nan
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type, IntegerAttr, i32, i64
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IndexType, IntegerAttr, i32, i64
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.body import Body
-from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type
 from lowering.schedule.cpu.emit.vectors import vector_turn
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.memory.accumulators import Accumulators, accumulator
@@ -25,7 +26,7 @@ from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
-VECTORS_AT_ONCE = 2
+VECTORS_AT_ONCE = 4
 _VALUES, _PLACES = (nan, inf, 1.0, 0.0, -1.0, -inf), (3, 5)
 
 
@@ -37,7 +38,14 @@ def direction(stage: Stage, reduction: Reduction) -> str | None:
     place = reduction.sources[1].owner
     if not isinstance(place, arith.IndexCastOp) or place.input is not stage.axes[reduced[0]].value:
         return None
-    return next((found for found in ("ugt", "ult") if _finds(reduction, found)), None)
+    found = next((found for found in ("ugt", "ult") if _finds(reduction, found)), None)
+    return found if found is not None and _is_worst(reduction.first[0], found) else None
+
+
+def _is_worst(first: SSAValue, better: str) -> bool:
+    """Whether nothing is worse than a value, so that a lane without elements is never chosen before another."""
+    value = first.owner.value if isinstance(first.owner, arith.ConstantOp) else None
+    return isinstance(value, FloatAttr) and value.value.data == (-inf if better == "ugt" else inf)
 
 
 def _finds(reduction: Reduction, better: str) -> bool:
@@ -68,27 +76,47 @@ class ArgReduction:
         self.kernel, self.code, self.stage, self.reduction, self.better = kernel, kernel.code, stage, reduction, better
         self.axis = stage.of_kind(IteratorKind.REDUCE)[0]
         self.lanes = kernel.target.lanes(32)
-        self.step = self.lanes * VECTORS_AT_ONCE
+        self.step = self.lanes
 
     def emit(self, at: Mapping[int, SSAValue]) -> None:
-        """The value and the place, where they belong."""
+        """The value and the place, where they belong; of an empty row the first ones stay."""
         code = self.code
+        length = code.dim(self.stage.axes[self.axis].extent)
+        with code.when(code.compare("sgt", length, self.lanes)) as is_long:
+            self._row(at, length, self.lanes * VECTORS_AT_ONCE)
+        with code.otherwise(is_long), code.when(code.compare("sgt", length, 0)) as is_short:
+            self._row(at, length, self.lanes)
+        with code.otherwise(is_long), code.otherwise(is_short):
+            self._write(at, self._first(at))
+
+    def _write(self, at: Mapping[int, SSAValue], results: Sequence[SSAValue]) -> None:
+        Accumulators(self.kernel, [self.stage], {0: self.reduction}, 1, at).write({0: results})
+
+    def _row(self, at: Mapping[int, SSAValue], length: SSAValue, width: int) -> None:
+        """A row in turns of `width` lanes; there is but one, which is masked, if that is a single vector."""
+        code, self.step = self.code, width
         body = Body(self.kernel, self.stage, at, self.axis)
-        first = self._first(at)
-        values = accumulator(self.kernel, self.reduction.accumulators[0].buffer_type, self.step)
-        turns = code.value(AllocBufferOp(BufferType([self.step], i32, scope="local", align=64)), "turns")
-        with code.loop(code.index(self.step), "lane", kind=LoopKind.VECTORIZED) as lane:
-            code.store(first[0], values, [lane])
+        worst = self._first(at)[0]
+        values = accumulator(self.kernel, self.reduction.accumulators[0].buffer_type, width)
+        turns = self._integers(width)
+        with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
+            code.store(worst, values, [lane])
             code.store(code.value(arith.ConstantOp(IntegerAttr(0, i32))), turns, [lane])
         body.hoist([op for op in self.stage.body if self._is_needed(op)], self._written)
-        length = code.dim(self.stage.axes[self.axis].extent)
-        count = code.divide(length, self.step)
-        with code.loop(count, "v") as turn:
-            self._turn(body, turn, None, values, turns)
-        left = code.sub(length, code.mul(count, self.step))
+        count = code.index(0) if width == self.lanes else code.divide(length, width)
+        if width > self.lanes:
+            with code.loop(count, "v") as turn:
+                self._turn(body, turn, None, values, turns)
+        left = code.sub(length, code.mul(count, width))
         with code.when(code.compare("sgt", left, 0)):
             self._turn(body, count, left, values, turns)
-        self._finish(at, values, turns, length, first)
+        here = body.at_index(self._place(values, turns))
+        here.run([op for op in self.stage.body if self._is_needed(op)])
+        # The value of the place, not the best one, which has the sign of another zero.
+        self._write(at, [here.value(source) for source in self.reduction.sources])
+
+    def _integers(self, width: int) -> SSAValue:
+        return self.code.value(AllocBufferOp(BufferType([width], i32, scope="local", align=64)), "turns")
 
     @property
     def _written(self) -> frozenset[SSAValue]:
@@ -121,27 +149,36 @@ class ArgReduction:
 
         vector_turn(self.kernel, code.index(0), self.step, left, [values, turns], step)
 
-    def _finish(
-        self,
-        at: Mapping[int, SSAValue],
-        values: SSAValue,
-        turns: SSAValue,
-        length: SSAValue,
-        first: Sequence[SSAValue],
-    ) -> None:
-        """Lanes are combined as the reduction says; of an empty row the first place stays."""
+    def _place(self, values: SSAValue, turns: SSAValue) -> SSAValue:
+        """The first place of the best value of all lanes."""
         code = self.code
-        places = accumulator(self.kernel, self.reduction.accumulators[1].buffer_type, self.step)
-        is_empty = code.compare("eq", length, 0)
+        best = self._folded(values, arith.MaximumfOp if self.better == "ugt" else arith.MinimumfOp)
+        none = code.value(arith.ConstantOp(IntegerAttr(-1, i32)))
         with code.loop(code.index(self.step), "lane", kind=LoopKind.VECTORIZED) as lane:
-            turn = code.value(arith.ExtUIOp(code.load(turns, [lane]), i64))
-            factor = code.value(arith.ConstantOp(IntegerAttr(self.step, i64)))
-            scaled = code.value(arith.MuliOp(turn, factor))
-            place = code.value(arith.AddiOp(scaled, code.value(arith.IndexCastOp(lane, i64))))
-            code.store(code.select(is_empty, first[1], place), places, [lane])
-        accumulators = Accumulators(self.kernel, [self.stage], {0: self.reduction}, self.step, at)
-        accumulators.buffers[0] = [values, places]
-        accumulators.write(accumulators.finish())
+            value = code.load(values, [lane])
+            is_best, is_nan = (code.value(arith.CmpfOp(value, *test)) for test in ((best, "oeq"), (value, "uno")))
+            code.store(code.select(code.either(is_best, is_nan), code.load(turns, [lane]), none), turns, [lane])
+        first, lanes = self._folded(turns, arith.MinUIOp), self._integers(self.step)
+        with code.loop(code.index(self.step), "lane", kind=LoopKind.VECTORIZED) as lane:
+            is_first = code.compare("eq", code.load(turns, [lane]), first)
+            code.store(code.select(is_first, code.value(arith.IndexCastOp(lane, i32)), none), lanes, [lane])
+        turn, lane = (
+            code.value(arith.IndexCastOp(code.value(arith.ExtUIOp(each, i64)), IndexType()))
+            for each in (first, self._folded(lanes, arith.MinUIOp))
+        )
+        return code.add(code.mul(turn, self.step), lane)
+
+    def _folded(self, buffer: SSAValue, kind: type[arith.MaximumfOp | arith.MinimumfOp | arith.MinUIOp]) -> SSAValue:
+        """One value of all lanes: halves are combined until one is left."""
+        code, width = self.code, self.step
+        while width > 1:
+            width //= 2
+            half = accumulator(self.kernel, buffer_type(buffer), width)
+            with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
+                pair = code.load(buffer, [lane]), code.load(buffer, [code.add(lane, width)])
+                code.store(code.value(kind(*pair)), half, [lane])
+            buffer = half
+        return code.load(buffer, [code.index(0)])
 
 
 def suits_lanes(kernel: Kernel, stage: Stage) -> bool:

@@ -8,8 +8,8 @@ of a vector each, so that additions need not wait for each other; these are comb
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from xdsl.dialects import arith
@@ -75,7 +75,7 @@ class Sweep:
 
     def accumulators(self, at: Mapping[int, SSAValue]) -> Accumulators:
         """Room for the results of all reductions, for given values of the axes around."""
-        return Accumulators(self.kernel, self.stages, self.reductions, self.lanes * self.unroll, at)
+        return Accumulators(self.kernel, self.stages, self.reductions, self.lanes, at)
 
     def _loops(
         self,
@@ -161,9 +161,27 @@ class Sweep:
             self._masked_turns(bodies, low, length)
             return
         done: SSAValue = code.index(0)
-        for unroll in (self.unroll, 1) if self.unroll > 1 else (1,):
-            done = self._turns(bodies, low, length, done, unroll, sums)
+        if accumulators is not None and self.unroll > 1:
+            done = self._wide_turns(bodies, low, length, accumulators)
+        done = self._turns(bodies, low, length, done, 1, sums)
         self._rest(bodies, low, high, length, done, sums)
+
+    def _wide_turns(
+        self, bodies: Sequence[Body], low: SSAValue | None, length: SSAValue, accumulators: Accumulators
+    ) -> SSAValue:
+        """Turns of several vectors, each with accumulators of its own, if the row is so long; gives where they end."""
+        code, known, step = self.code, constant_of(length), self.lanes * self.unroll
+        if known is not None and known < step:
+            return code.index(0)
+        end = code.index(known // step * step) if known is not None else code.mul(code.divide(length, step), step)
+        with ExitStack() as scope:
+            if known is None:
+                scope.enter_context(code.when(code.compare("sgt", end, 0)))
+            wide = replace(accumulators, width=step)
+            wide.start()
+            self._turns(bodies, low, length, code.index(0), self.unroll, wide.all)
+            accumulators.take(wide, are_first=len(self.groups) == 1)
+        return end
 
     def _is_written_once(self, length: SSAValue, sums: Sequence[SSAValue]) -> bool:
         """Whether all turns go under a mask: long code, of whose turns the last may be incomplete."""

@@ -44,16 +44,24 @@ tir.prim_func @broadcast[%m, %n](%X: !tir.buffer<[m, n], f32>, %C: !tir.buffer<[
   }
 }
 
-// The elements of a row are added up in four vectors, which are halved until one number is left.
+// The elements of a row that has four vectors or more are added up in four, which are halved; what is left goes to the
+// one vector that short rows have, and that is halved until one number is left.
 // CHECK-LABEL: tir.prim_func @rows
 // CHECK:         tir.for (%vi)
-// CHECK:           %sums = tir.alloc_buffer : !tir.buffer<[32], f32, scope = "local", align = 64>
-// CHECK:           tir.for (%v)
+// CHECK:           %sums = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local", align = 64>
+// CHECK:           tir.if
+// CHECK:             %[[WIDE:sums.*]] = tir.alloc_buffer : !tir.buffer<[32], f32, scope = "local", align = 64>
+// CHECK:             tir.for (%v)
+// CHECK:               tir.for vectorized
+// CHECK:                 tir.load %[[WIDE]]
+// CHECK:                 arith.addf
+// CHECK:                 tir.store {{.*}}, %[[WIDE]]
+// CHECK:             tir.alloc_buffer : !tir.buffer<[16], f32, scope = "local", align = 64>
+// CHECK:             tir.store {{.*}}, %sums
+// CHECK:           tir.for (%v
 // CHECK:             tir.for vectorized
 // CHECK:               tir.load %sums
-// CHECK:               arith.addf
-// CHECK:               tir.store {{.*}}, %sums
-// CHECK:           tir.alloc_buffer : !tir.buffer<[16], f32, scope = "local", align = 64>
+// CHECK:           tir.alloc_buffer : !tir.buffer<[4], f32, scope = "local", align = 64>
 // CHECK:           tir.alloc_buffer : !tir.buffer<[1], f32, scope = "local", align = 64>
 // CHECK:           tir.store {{.*}}, %S_1[%vi]
 tir.prim_func @rows[%m, %n](%X: !tir.buffer<[m, n], f32>, %S: !tir.buffer<[m], f32>) {
@@ -276,16 +284,30 @@ tir.prim_func @windows[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m,
   }
 }
 
-// The place of the greatest element: lanes keep a value and count turns; places are made when lanes are combined.
+// The place of the greatest element: lanes keep a value and count turns. Of the lanes with the greatest value the first
+// turn counts, and of those the first lane. A row of up to a vector has but one, and an empty one keeps what it began with.
 // CHECK-LABEL: tir.prim_func @place
-// CHECK:         %turns = tir.alloc_buffer : !tir.buffer<[16], i32, scope = "local", align = 64>
+// CHECK:         arith.cmpi sgt
+// CHECK-NEXT:    tir.if
+// CHECK:         %turns = tir.alloc_buffer : !tir.buffer<[32], i32, scope = "local", align = 64>
 // CHECK:         tir.for (%v)
 // CHECK:           %[[TURN:.*]] = arith.index_cast %v : index to i32
 // CHECK:           tir.for vectorized
 // CHECK:             arith.cmpf ugt
 // CHECK-NEXT:        arith.cmpf ord
 // CHECK:             arith.select {{.*}}, %[[TURN]]
+// CHECK:         arith.maximumf
+// CHECK:         arith.cmpf oeq
+// CHECK:         arith.minui
+// CHECK:         arith.cmpi eq
+// CHECK:         arith.minui
 // CHECK:         arith.extui {{.*}} : i32 to i64
+// CHECK:         } else {
+// CHECK:           arith.cmpi sgt, {{.*}} : index
+// CHECK-NEXT:      tir.if
+// CHECK:             tir.alloc_buffer : !tir.buffer<[8], i32, scope = "local", align = 64>
+// CHECK:           } else {
+// CHECK:             tir.store %none
 tir.prim_func @place[%m, %n](%X: !tir.buffer<[m, n], f32>, %P: !tir.buffer<[m], i64>) {
   %V = tir.alloc_buffer : !tir.buffer<[m], f32>
   tir.for (%i, %r) in (%m, %n) {
