@@ -43,16 +43,39 @@ CASES = (
             lambda torch: lambda x: torch.softmax(x, -1),
             "Softmax",
         )
-        for rows, columns in ((512, 1024), (1536, 128), (64, 50257))
+        for rows, columns in ((512, 1024), (1536, 128), (4096, 64), (8192, 16), (777, 513), (64, 50257))
     ),
     Case(
-        "log softmax, 512 x 1024",
+        "softmax along 0, 512 x 1024",
         X,
-        "relax.nn.log_softmax %x",
+        "relax.nn.softmax %x axis = 0",
         _arrays((512, 1024)),
         None,
-        lambda torch: lambda x: torch.log_softmax(x, -1),
-        "LogSoftmax",
+        lambda torch: lambda x: torch.softmax(x, 0),
+        "Softmax",
+        {"axis": 0},
+    ),
+    Case(
+        "softmax along 1, 64 x 100 x 128",
+        "%x: !relax.tensor<[64, m, n], f32>",
+        "relax.nn.softmax %x axis = 1",
+        _arrays((64, 100, 128)),
+        None,
+        lambda torch: lambda x: torch.softmax(x, 1),
+        "Softmax",
+        {"axis": 1},
+    ),
+    *(
+        Case(
+            f"log softmax, {rows} x {columns}",
+            X,
+            "relax.nn.log_softmax %x",
+            _arrays((rows, columns)),
+            None,
+            lambda torch: lambda x: torch.log_softmax(x, -1),
+            "LogSoftmax",
+        )
+        for rows, columns in ((512, 1024), (4096, 10))
     ),
     *(
         Case(
@@ -64,7 +87,7 @@ CASES = (
             lambda torch: lambda x, y, z: torch.nn.functional.layer_norm(x, y.shape, y, z),
             "LayerNormalization",
         )
-        for rows, columns in ((512, 1024), (128, 768), (777, 513))
+        for rows, columns in ((512, 1024), (128, 768), (777, 513), (8192, 16), (64, 50257))
     ),
     Case(
         "rms norm, 512 x 1024",
