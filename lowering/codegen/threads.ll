@@ -1,8 +1,8 @@
 ; Threads for parallel loops: `relax_parallel` shares a range of numbers among the threads of the process.
 ;
-; Threads take chunks of the range from a counter, so that one that is late, because other programs run on its
-; processor, leaves its part to the others; the loop ends when the range is done and those that took part have
-; finished, whether the others have woken or not. One loop runs at a time: a loop inside a loop, or a second one that
+; Threads take chunks of the range from a counter, large ones first and single numbers at the end, so that one that is
+; late, because other programs run on its processor, leaves its part to the others, and all end at about the same time;
+; the loop ends when the range is done and those that took part have finished, whether the others have woken or not. One loop runs at a time: a loop inside a loop, or a second one that
 ; starts meanwhile, runs on the thread that calls it. A child process after `fork` starts with no threads of its own.
 
 @limit = internal global i32 0                  ; how many threads there may be, 0: not asked yet
@@ -20,7 +20,7 @@
 @context = internal global ptr null
 @next = internal global i64 0, align 64         ; the first number that nobody has taken
 @end = internal global i64 0, align 64
-@chunk = internal global i64 1
+@pieces = internal global i64 1                 ; a chunk is this part of what is left
 
 declare ptr @getenv(ptr)
 declare i32 @atoi(ptr)
@@ -32,7 +32,6 @@ declare i32 @pthread_detach(i64)
 declare i64 @llvm.ctpop.i64(i64)
 declare i32 @llvm.smax.i32(i32, i32)
 declare i64 @llvm.smax.i64(i64, i64)
-declare i64 @llvm.smin.i64(i64, i64)
 
 ; How many threads a loop may have: RELAX_NUM_THREADS, or OMP_NUM_THREADS, or as many as there are processors.
 define i32 @relax_max_threads() {
@@ -118,14 +117,11 @@ serial:
 shared:
   %others = sub i32 %threads, 1
   call void @hire(i32 %others)
-  %total = sub i64 %upper, %lower
   %wide = sext i32 %threads to i64
-  %pieces = mul i64 %wide, 4
-  %quotient = sdiv i64 %total, %pieces
-  %size = call i64 @llvm.smax.i64(i64 %quotient, i64 1)
+  %parts = mul i64 %wide, 2
   store ptr %f, ptr @body
   store ptr %data, ptr @context
-  store i64 %size, ptr @chunk
+  store i64 %parts, ptr @pieces
   store i64 %upper, ptr @end
   store atomic i64 %lower, ptr @next seq_cst, align 8
   %places = shl i32 %others, 16
@@ -150,23 +146,29 @@ work:
 define internal void @take_chunks() {
   %f = load ptr, ptr @body
   %data = load ptr, ptr @context
-  %size = load i64, ptr @chunk
+  %parts = load i64, ptr @pieces
   %last = load i64, ptr @end
   br label %loop
 loop:
-  %first = atomicrmw add ptr @next, i64 %size seq_cst
-  %some = icmp slt i64 %first, %last
-  br i1 %some, label %run, label %done
+  %first = load atomic i64, ptr @next seq_cst, align 8
+  %left = sub i64 %last, %first
+  %some = icmp sgt i64 %left, 0
+  br i1 %some, label %take, label %done
+take:
+  %share = sdiv i64 %left, %parts
+  %size = call i64 @llvm.smax.i64(i64 %share, i64 1)
+  %until = add i64 %first, %size
+  %taken = cmpxchg ptr @next, i64 %first, i64 %until seq_cst seq_cst
+  %mine = extractvalue { i64, i1 } %taken, 1
+  br i1 %mine, label %run, label %loop
 run:
-  %after = add i64 %first, %size
-  %until = call i64 @llvm.smin.i64(i64 %after, i64 %last)
   call void %f(ptr %data, i64 %first, i64 %until)
   br label %loop
 done:
   ret void
 }
 
-; Until no worker takes part any more: some microseconds awake, then asleep.
+; Until no worker takes part any more: some tens of microseconds awake, then asleep.
 define internal void @wait_for_team() {
   br label %spin
 spin:
@@ -175,7 +177,7 @@ spin:
   %none = icmp eq i32 %team, 0
   br i1 %none, label %done, label %some
 some:
-  %patient = icmp ult i32 %turn, 1000
+  %patient = icmp ult i32 %turn, 4000
   br i1 %patient, label %pause, label %sleep
 pause:
   call void @PAUSE
@@ -230,7 +232,7 @@ done:
   ret void
 }
 
-; A worker: waits for a loop, some microseconds awake, then asleep; takes a place in its team if there is one.
+; A worker: waits for a loop, some tens of microseconds awake, then asleep; takes a place in its team if there is one.
 define internal ptr @work_forever(ptr %unused) {
   br label %wait
 wait:
@@ -242,7 +244,7 @@ spin:
   %same = icmp eq i32 %now, %seen
   br i1 %same, label %idle, label %join
 idle:
-  %patient = icmp ult i32 %turn, 1000
+  %patient = icmp ult i32 %turn, 4000
   br i1 %patient, label %pause, label %sleep
 sleep:
   %count = atomicrmw add ptr @sleeping, i32 1 seq_cst

@@ -45,6 +45,15 @@ def test_every_number_once(code: LoadedCode, bounds: tuple[int, int], threads: i
         assert sorted(numbers(code, bounds, threads)) == list(range(*bounds))
 
 
+def test_chunks_become_smaller() -> None:
+    """Large ones first, which keep neighbours together; single numbers last, so that no thread waits for long."""
+    chunks: list[tuple[int, int]] = []
+    run(loaded(False), lambda first, last: chunks.append((first, last)), 0, 64, 2)
+    sizes = [last - first for first, last in sorted(chunks)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert (sizes[0], sizes[-1], sum(sizes)) == (16, 1, 64)
+
+
 def numbers(code: LoadedCode, bounds: tuple[int, int], threads: int) -> list[int]:
     seen: list[int] = []
     run(code, lambda first, last: seen.extend(range(first, last)), *bounds, threads)

@@ -29,7 +29,8 @@ from tir_dialect.ops.memory import LoadOp
 
 PRODUCTS_PER_TASK = 1 << 19
 """So few take some five microseconds; to wake a thread for less does not pay."""
-TASKS_PER_THREAD = 4
+TASKS_PER_THREAD = 16
+"""Threads take the last ones singly, so that they end at about the same time."""
 
 
 def is_blocked(product: Product) -> bool:
@@ -149,7 +150,7 @@ class BlockedProduct:
         """How many groups of blocks there are, and in how many parts each splits the pixels."""
         target, threads = self.product.kernel.target, self.product.threads(PRODUCTS_PER_TASK, self._work)
         groups = ceildiv(self.channels, constant(self.shape.blocks))
-        parts = ceildiv(TASKS_PER_THREAD * (threads - 1), maximum(groups, constant(1)))
+        parts = ceildiv(TASKS_PER_THREAD // 2 * (threads - 1), maximum(groups, constant(1)))
         room = target.l2_bytes // (4 if self._weights_stay else 2)
         parts = maximum(parts, ceildiv(self._bytes(self.product.what.rows), constant(room)))
         return groups, maximum(parts, constant(1))
