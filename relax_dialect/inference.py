@@ -47,6 +47,13 @@ class DimCheck:
     message: str
     """What is expected, for example `equal contracted dimensions`."""
 
+    @property
+    def facts(self) -> tuple[str, tuple[Dim, ...]]:
+        """What an error says of both dimensions, `3, n + 1 = {}`, and the dimensions that the marks stand for."""
+        dims = (self.left, self.right)
+        text = ", ".join(f"{dim}" if dim.is_constant else f"{dim} = {{}}" for dim in dims)
+        return text, tuple(dim for dim in dims if not dim.is_constant)
+
 
 class Inference(Properties):
     """Operand types, properties and what is known of the symbols; collects the checks that remain for run time."""

@@ -115,7 +115,8 @@ def _check(converter: Converter, op: GuardOp) -> None:
         for side in (lhs, rhs):
             condition = sizes.apply("or", condition, sizes.apply("eq", side, one))
     where = converter.at(f"{converter.function}: {op.message.data}")
-    converter.emit(AssertOp(condition, f"{where}: {op.facts}", [sizes.value(dim) for dim in op.open_dims]))
+    facts, dims = op.check.facts
+    converter.emit(AssertOp(condition, f"{where}: {facts}", [sizes.value(dim) for dim in dims]))
 
 
 def _checked_sizes(converter: Converter, op: AllocTensorOp | StorageTensorOp, tensor: TensorType) -> Sequence[SSAValue]:

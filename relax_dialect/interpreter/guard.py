@@ -16,6 +16,7 @@ def guard(frame: Frame, op: GuardOp) -> None:
     if relation is Relation.BROADCAST:
         holds = holds or 1 in (left, right)
     if not holds:
-        facts = op.facts.format(*(evaluate(dim, frame.symbols) for dim in op.open_dims))
+        text, dims = op.check.facts
+        facts = text.format(*(evaluate(dim, frame.symbols) for dim in dims))
         raise ValueError(f"{frame.function}: {op.message.data}{where(op)}: {facts}")
     frame.set(op.result, frame.get(op.value))

@@ -120,7 +120,8 @@ def make_checks(frame: Frame, op: InfersResultTypes) -> None:
     for check in checks:
         left, right = evaluate(check.left, frame.symbols), evaluate(check.right, frame.symbols)
         if not _holds(check, left, right):
-            facts = f"{check.left} = {left}, {check.right} = {right}"
+            text, dims = check.facts
+            facts = text.format(*(evaluate(dim, frame.symbols) for dim in dims))
             raise ValueError(f"{frame.function}: {check.message}{where(op)}: {facts}")
 
 

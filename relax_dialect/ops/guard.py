@@ -23,7 +23,6 @@ from relax_dialect.inference import DimCheck, DimRelation
 from relax_dialect.struct_info.types import TensorType
 from relax_dialect.traits import AliasesOperand, Checked
 from tir_dialect.attributes import DimAttr, parse_dim_expr, print_dim
-from tir_dialect.dims import Dim
 from tir_dialect.ops.syntax import parse_defined_operand
 
 
@@ -86,18 +85,13 @@ class GuardOp(IRDLOperation):
 
     def makes(self, check: DimCheck) -> bool:
         """Whether this is the guard of a check."""
-        wanted = (_RELATIONS[check.relation], check.left, check.right, check.message)
-        return wanted == (self.relation.data, self.lhs.data, self.rhs.data, self.message.data)
+        return check == self.check
 
     @property
-    def open_dims(self) -> tuple[Dim, ...]:
-        """The dimensions whose value only the running program knows."""
-        return tuple(dim for dim in (self.lhs.data, self.rhs.data) if not dim.is_constant)
-
-    @property
-    def facts(self) -> str:
-        """What an error says of both dimensions, with a `{}` for the value of each of `open_dims`: `3, n + 1 = {}`."""
-        return ", ".join(f"{dim}" if dim.is_constant else f"{dim} = {{}}" for dim in (self.lhs.data, self.rhs.data))
+    def check(self) -> DimCheck:
+        """What is checked."""
+        relation = next(key for key, relation in _RELATIONS.items() if relation == self.relation.data)
+        return DimCheck(relation, self.lhs.data, self.rhs.data, self.message.data)
 
     def verify_(self) -> None:
         if self.result.type != self.value.type:
