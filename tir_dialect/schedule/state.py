@@ -10,10 +10,11 @@ from typing import Any, Self, TypeVar, cast
 from xdsl.ir import Operation
 
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import Dim, DimSyntaxError, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.arguments import wrong_arguments
 from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop, is_inside
@@ -216,10 +217,15 @@ class ScheduleState:
             self.changed()
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Calls the primitive `name`; ScheduleError if there is none."""
+        """Calls the primitive `name` with values from a file; ScheduleError if there is none that takes them."""
         if name not in PRIMITIVES:
             raise ScheduleError("replay", f'there is no primitive "{name}"')
-        return self.run(PRIMITIVES[name], args, kwargs)
+        if (wrong := wrong_arguments(PRIMITIVES[name], args, kwargs)) is not None:
+            raise ScheduleError(name, wrong)
+        try:
+            return self.run(PRIMITIVES[name], args, kwargs)
+        except DimSyntaxError as error:
+            raise ScheduleError(name, str(error)) from None
 
 
 def _handles_in(values: tuple[Any, ...]) -> list[Loop | Block]:

@@ -143,10 +143,12 @@ def _resolve(value: Value, handles: Mapping[Ref, Handle]) -> Value:
 
 def _bind(instruction: Instruction, outputs: Value, result: Value, handles: dict[Ref, Handle]) -> None:
     if isinstance(outputs, Ref):
+        if not isinstance(result, Block if outputs.kind == "b" else Loop):
+            raise ScheduleError("replay", f"{instruction.primitive} gave {result!r}, the trace has handle {outputs}")
         handles[outputs] = result
     elif isinstance(outputs, tuple):
         names = cast("Sequence[Value]", outputs)
-        results: Sequence[Value] = tuple(result)
+        results: Sequence[Value] = cast("Sequence[Value]", result) if isinstance(result, list | tuple) else (result,)
         if len(names) != len(results):
             raise ScheduleError(
                 "replay", f"{instruction.primitive} gave {len(results)} handles, the trace has {len(names)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -120,6 +121,46 @@ def test_unknown_primitives_and_handles():
         Trace.from_json([{"call": "explode"}]).replay(Schedule(matmul()))
     with pytest.raises(ScheduleError, match="handle l7 is used before it is defined"):
         Trace.from_json([{"call": "parallel", "args": [{"l": 7}]}]).replay(Schedule(matmul()))
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "message"),
+    [
+        ("split", [], "missing a required argument: 'loop'"),
+        ("split", [{"l": 1}, [4], 1, 2], "too many positional arguments"),
+        ("split", [{"b": 0}, [4]], 'expected "loop" to be Loop, got Block(C)'),
+        ("split", [{"l": 1}, 4], 'expected "factors" to be Sequence[Factor], got 4'),
+        ("split", [{"l": 1}, [None, ""]], "split: expected a dimension"),
+        ("split", [{"l": 1}, [None, True]], 'expected "factors" to be Sequence[Factor], got [None, True]'),
+        ("fuse", [{"l": 1}, None], 'expected "loops" to be Loop, got None'),
+        ("reindex", [{"b": 0}, 1.5], 'expected "buffer" to be Which, got 1.5'),
+        ("reindex", [{"b": 0}, ["read"]], "expected \"buffer\" to be Which, got ['read']"),
+        ("reindex", [{"b": 0}, 0, "both"], "expected \"access\" to be Literal['read', 'write'] | None, got 'both'"),
+        ("transform_layout", [{"b": 0}, 0, 3], 'expected "index_map" to be IndexMapLike, got 3'),
+        ("cache_read", [{"b": 0}, 0, "local", [2]], 'expected "consumer_blocks" to be Sequence[Block | str], got [2]'),
+    ],
+)
+def test_arguments_that_a_primitive_does_not_take(name, args, message):
+    steps = [
+        {"call": "get_block", "args": ["C"], "outputs": {"b": 0}},
+        {"call": "get_loops", "args": [{"b": 0}], "outputs": [{"l": 1}, {"l": 2}, {"l": 3}]},
+        {"call": name, "args": args},
+    ]
+    with pytest.raises(ScheduleError, match=re.escape(message)):
+        Trace.from_json(steps).replay(Schedule(matmul()))
+
+
+@pytest.mark.parametrize(
+    ("call", "outputs", "message"),
+    [
+        ("get_block", [{"b": 0}, {"b": 1}], "get_block gave 1 handles, the trace has 2"),
+        ("get_block", {"l": 0}, "get_block gave Block(C), the trace has handle l0"),
+        ("get_loops", {"l": 0}, "get_loops gave (Loop(i), Loop(j), Loop(r)), the trace has handle l0"),
+    ],
+)
+def test_outputs_that_a_primitive_does_not_give(call, outputs, message):
+    with pytest.raises(ScheduleError, match=re.escape(message)):
+        Trace.from_json([{"call": call, "args": ["C"], "outputs": outputs}]).replay(Schedule(matmul()))
 
 
 def test_json_is_plain():
