@@ -92,7 +92,8 @@ def elements(data: Any, dtype: Attribute | None = None, name: str | None = None)
     """
     import numpy as np
 
-    if isinstance(data, str) or not (isinstance(data, int | float | Sequence) or hasattr(data, "__dlpack__")):
+    known_kind = isinstance(data, int | float | Sequence | np.generic) or hasattr(data, "__dlpack__")
+    if isinstance(data, str) or not known_kind:
         raise TypeError(f"expected a tensor, a number or an array, got {data!r}")
     if isinstance(data, np.ndarray | np.generic):
         array: NDArray[Any] = np.asarray(cast("NDArray[Any]", data))

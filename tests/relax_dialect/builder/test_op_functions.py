@@ -110,6 +110,16 @@ def test_numbers_beside_tensors():
     assert "dense<0.000000e+00> : tensor<f16>" in text
 
 
+def test_numbers_of_numpy_are_constants():
+    """Also those that are no numbers of Python."""
+
+    def body(x: Expr) -> Expr:
+        return x + op.full((2,), np.float32(0.5))
+
+    x = np.array([1, 2], np.float32)
+    np.testing.assert_array_equal(run(built(body, x=(2,)).get(), "main", [x]), x + np.float32(0.5), strict=True)
+
+
 def test_dtypes_of_numpy():
     array = np.array([1.5, 0.0], np.float32)
 
