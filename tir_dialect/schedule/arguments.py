@@ -11,7 +11,7 @@ from tir_dialect.dims import Dim, DimLike
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.index_map import IndexMap
 
-_KNOWN: dict[str, object] = {
+KNOWN: dict[str, object] = {
     "Block": Block,
     "Dim": Dim,
     "DimLike": DimLike,
@@ -22,6 +22,7 @@ _KNOWN: dict[str, object] = {
     "int": int,
     "str": str,
 }
+"""What annotations and aliases in them are made of, beside what the module of a primitive has."""
 
 
 def wrong_arguments(primitive: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
@@ -31,7 +32,7 @@ def wrong_arguments(primitive: Callable[..., Any], args: Sequence[Any], kwargs: 
         bound = signature.bind(None, *args, **kwargs)
     except TypeError as error:
         return str(error)
-    names = _KNOWN | primitive.__globals__
+    names = KNOWN | primitive.__globals__
     for name, value in list(bound.arguments.items())[1:]:
         parameter = signature.parameters[name]
         several = parameter.kind is inspect.Parameter.VAR_POSITIONAL

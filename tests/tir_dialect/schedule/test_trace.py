@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 
@@ -9,6 +10,8 @@ import pytest
 
 from tests.tir_dialect.schedule.support import check_same, elementwise, matmul, row_sum
 from tir_dialect.schedule import Schedule, ScheduleError, Trace, trace
+from tir_dialect.schedule.arguments import KNOWN, fits
+from tir_dialect.schedule.state import PRIMITIVES
 
 
 def tiled():
@@ -148,6 +151,14 @@ def test_arguments_that_a_primitive_does_not_take(name, args, message):
     ]
     with pytest.raises(ScheduleError, match=re.escape(message)):
         Trace.from_json(steps).replay(Schedule(matmul()))
+
+
+def test_every_annotation_is_understood():
+    """No primitive takes just anything."""
+    for name, primitive in PRIMITIVES.items():
+        for parameter in list(inspect.signature(primitive).parameters.values())[1:]:
+            known = {**KNOWN, **primitive.__globals__}
+            assert not fits(object(), str(parameter.annotation), known), f"{name}({parameter.name})"
 
 
 @pytest.mark.parametrize(
