@@ -27,7 +27,7 @@ TVM = {
     "CanonicalizeBindings": "`canonicalize`, `simplify-match-cast`; there are no bindings that only rename",
     "CombineParallelMatmul": "`combine-parallel-matmul`; not by default, since with packed weights it gains nothing",
     "ComputePrimValue": "`convert-relax-to-vm`: sizes are integers in registers, computed where they are needed",
-    "ConvertLayout": "`convert-layout`, into blocks of channels",
+    "ConvertLayout": "`convert-layout`, into blocks of channels; `channels-last` for integers",
     "ConvertToDataflow": "`convert-to-dataflow`",
     "DataflowUseInplaceCalls": "`use-inplace-calls`, after fusion and for any elementwise kernel",
     "DeadCodeElimination": "`dead-code-elimination`, `dce`",

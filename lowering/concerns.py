@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 CONCERNS: Mapping[str, str] = {
     "adjust-matmul-order": "relax.matmul",
+    "channels-last": "relax.nn.conv1d relax.nn.conv2d relax.nn.conv3d",
     "convert-layout": "relax.nn.conv2d",
     "expand-conv-transpose": "relax.nn.conv1d_transpose relax.nn.conv2d_transpose relax.nn.conv3d_transpose",
     "expand-recurrent-layers": "relax.nn.rnn relax.nn.gru relax.nn.lstm relax.nn.recurrence",

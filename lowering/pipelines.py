@@ -106,6 +106,8 @@ class OptimizeGraphPass(PipelinePass):
         "adjust-matmul-order",
         "expand-conv-transpose",
         "expand-recurrent-layers",
+        # In front of the folding of weights, whose order it changes.
+        "channels-last",
         "fold-constants",
         "fold-batch-norm",
         "simplify-arithmetic",

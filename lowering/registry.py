@@ -29,6 +29,7 @@ PASSES: dict[str, str] = {
     "expand-recurrent-layers": "lowering.graph.expand_recurrent_layers:ExpandRecurrentLayersPass",
     "simplify-arithmetic": "lowering.graph.simplify_arithmetic:SimplifyArithmeticPass",
     "fold-batch-norm": "lowering.graph.fold_batch_norm:FoldBatchNormPass",
+    "channels-last": "lowering.graph.channels_last:ChannelsLastPass",
     "convert-layout": "lowering.graph.convert_layout:ConvertLayoutPass",
     "simplify-permute-dims": "lowering.graph.simplify_permute_dims:SimplifyPermuteDimsPass",
     "simplify-reshapes": "lowering.graph.simplify_reshapes:SimplifyReshapesPass",

@@ -58,9 +58,9 @@ class SimplifyPermuteDimsPass(ModulePass):
     * a permutation that only moves dimensions of 1 is a reshape, which costs nothing, unless an elementwise operator in
       front of it would be cut off from what follows;
     * a concatenation of tensors that are permuted alike is permuted afterwards
-    * an elementwise operator comes before the permutation of its operand if no other op uses that, and its other
-      operands are permuted alike, constants, or single elements. There it can be fused with what made the operand, and
-      the permutation can meet another one, or a product that reads in any order.
+    * an elementwise operator comes before the permutation of its operand if no other op uses that or all users of the
+      result undo it, and its other operands are permuted alike, constants, or single elements. There it can be fused
+      with what made the operand, and the permutation can meet another one, or a product that reads in any order.
 
     Nothing moves past a write into what it reads, and a copy that somebody writes into stays a copy. Values are the
     same bit for bit. Idempotent.
@@ -146,13 +146,23 @@ def _sink(op: Operator) -> None:
 
 
 def _can_follow(operand: SSAValue, op: Operator) -> bool:
-    """Whether an operand is permuted for this op alone, and fills the result."""
+    """Whether an operand is permuted for this op alone, or the result's users undo that, and fills the result."""
     maker = operand.owner
     return (
         isinstance(maker, PermuteDimsOp)
-        and used_only_by(operand, op)
+        and (used_only_by(operand, op) or _is_undone(op, permutation(maker)))
         and dims_of(operand) is not None
         and dims_of(operand) == dims_of(op.results[0])
+    )
+
+
+def _is_undone(op: Operator, axes: Sequence[int] | None) -> bool:
+    """Whether a permutation of the result of an op would meet the opposite one in each of its users."""
+    users = [use.operation for use in op.results[0].uses]
+    orders = [permutation(user) if isinstance(user, PermuteDimsOp) else None for user in users]
+    identity = None if axes is None else tuple(range(len(axes)))
+    return bool(users) and all(
+        order is not None and axes is not None and tuple(axes[at] for at in order) == identity for order in orders
     )
 
 

@@ -8,11 +8,11 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.dequantized import dequantized_convolution
 from relax_dialect.frontend.onnx.errors import Refusal
+from relax_dialect.frontend.onnx.forward_convolution import convolution
 from relax_dialect.frontend.onnx.node import Node, fixed
 from relax_dialect.frontend.onnx.registry import Result, converts
-from relax_dialect.frontend.onnx.windows import WindowAttributes, kernel_sizes, window_attributes
+from relax_dialect.frontend.onnx.windows import WindowAttributes, kernel_sizes
 
-_FORWARD = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
 _TRANSPOSED = {1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose}
 
 
@@ -21,22 +21,6 @@ def conv(node: Node) -> Result:
     """A convolution, and a bias for each filter."""
     made = dequantized_convolution(node)
     return with_bias(convolution(node, node[0], node[1]) if made is None else made, node.optional(2))
-
-
-def convolution(node: Node, x: Expr, w: Expr, index: int = 1) -> Expr:
-    """The convolution of a node without its bias; `index` is the operand that is the kernel."""
-    lengths = node.shape()[2:]
-    if len(lengths) not in _FORWARD:
-        raise Refusal(f"convolutions over {len(lengths)} dimensions are not supported")
-    windows = window_attributes(node, lengths, kernel_sizes(node, index))
-    return _FORWARD[len(lengths)](
-        x,
-        w,
-        strides=windows.strides,
-        padding=windows.pads,
-        dilation=windows.dilations,
-        groups=node.integer("group", 1),
-    )
 
 
 def with_bias(x: Expr, bias: Expr | None) -> Expr:

@@ -12,7 +12,12 @@ from xdsl.dialects.builtin import f32
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.byte_convolutions import convolution_of_bytes
+from relax_dialect.frontend.onnx.byte_convolutions import (
+    convolution_in,
+    convolution_of_bytes,
+    dtype_of_kernel_sums,
+    scalar,
+)
 from relax_dialect.frontend.onnx.byte_products import product_of_bytes, weights_with_sign, zero_point
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.values import Dequantized, Value
@@ -35,21 +40,24 @@ def _count(parameter: Value | None) -> int | None:
 
 
 def dequantized_convolution(node: Node) -> Expr | None:
-    """The convolution of a node without its bias; `None` if it is none of bytes.
+    """The convolution of a node without its bias; `None` if it is none of integers that are summed exactly.
 
-    Convolutions of groups are of numbers, whose channels come first. In a network with these all are, as it takes
-    longer to change the order of dimensions between neighbours than bytes save.
+    Those of groups are summed as numbers, where these are exact.
     """
-    found = None if node.graph.model.has_groups else _operands(node)
+    found = _operands(node)
     if found is None:
         return None
     _, w, of_bytes = found
     several = _count(w.operands[1]) != 1
-    made = convolution_of_bytes(of_bytes, (0, 2), (3, 5)) if not several or w.axis == 0 else None
+    if several and w.axis != 0:
+        return None
+    made = convolution_of_bytes(of_bytes, (0, 2), (3, 5))
+    if made is None and node.integer("group", 1) > 1 and dtype_of_kernel_sums(of_bytes, (0, 2), (3, 5)) == f32:
+        made = convolution_in(of_bytes, (0, 2), (3, 5), f32)
     if made is None:
         return None
-    scale = op.expand_dims(of_bytes[4], range(1, node.rank(0) - 1)) if several else _one(of_bytes[4])
-    return op.multiply(op.astype(made, f32), op.multiply(scale, _one(of_bytes[1])))
+    scale = op.expand_dims(of_bytes[4], range(1, node.rank(0) - 1)) if several else scalar(of_bytes[4])
+    return op.multiply(op.astype(made, f32), op.multiply(scale, scalar(of_bytes[1])))
 
 
 def dequantized_product(node: Node, transposed: bool = False) -> Expr | None:
@@ -65,14 +73,9 @@ def dequantized_product(node: Node, transposed: bool = False) -> Expr | None:
     if transposed:
         weights = op.permute_dims(weights, [1, 0])
     made = product_of_bytes(of_bytes[0], weights, _number(zero_point(of_bytes, 2)), zero_w)
-    scale = of_bytes[4] if several else _one(of_bytes[4])
-    return op.multiply(op.astype(made, f32), op.multiply(scale, _one(of_bytes[1])))
+    scale = of_bytes[4] if several else scalar(of_bytes[4])
+    return op.multiply(op.astype(made, f32), op.multiply(scale, scalar(of_bytes[1])))
 
 
 def _number(x: Expr | None) -> Expr | None:
-    return None if x is None else _one(x)
-
-
-def _one(x: Expr) -> Expr:
-    """The one element of a tensor."""
-    return x if x.ndim == 0 else op.reshape(x, [])
+    return None if x is None else scalar(x)

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,12 +49,6 @@ class Model:
     def opsets(self) -> dict[str, int]:
         """The version of each domain of operators."""
         return opsets(self.proto.opset_import)
-
-    @cached_property
-    def has_groups(self) -> bool:
-        """Whether a convolution of the graph is one of groups."""
-        convolutions = (node for node in self.proto.graph.node if node.op_type == "Conv")
-        return any(each.name == "group" and each.i > 1 for node in convolutions for each in node.attribute)
 
     def array(self, tensor: TensorProto) -> NDArray[Any]:
         """The elements of a tensor; those in a file are memory-mapped. Raises `Refusal`."""

@@ -7,12 +7,10 @@ from xdsl.ir import Attribute
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.byte_convolutions import convolution_of_bytes
+from relax_dialect.frontend.onnx.byte_convolutions import by_filter, integer_convolution, scalar
 from relax_dialect.frontend.onnx.byte_products import product_of_bytes, weights_with_sign, zero_point
-from relax_dialect.frontend.onnx.convolution import convolution
 from relax_dialect.frontend.onnx.dtypes import to_numpy
 from relax_dialect.frontend.onnx.errors import Refusal
-from relax_dialect.frontend.onnx.exact_sums import dtype_of_sums
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Dequantized
@@ -136,34 +134,6 @@ def conv_integer(node: Node) -> Result:
     return as_dtype(integer_convolution(node, (0, 2), (1, 3)), i32)
 
 
-def integer_convolution(node: Node, data: tuple[int, int], kernel: tuple[int, int], bias: int | None = None) -> Expr:
-    """The convolution of two operands, each with its zero point: as `i32`, or `f32` where that is exact, also with a
-    bias.
-    """
-    made = convolution_of_bytes(node, data, kernel)
-    if made is not None:
-        return made
-    dtype = dtype_of_sums(node, data, kernel, range(1, node.rank(kernel[0])), bias)
-    x, w = op.astype(node[data[0]], dtype), op.astype(node[kernel[0]], dtype)
-    if node.has(data[1]):
-        x = op.subtract(x, scalar(op.astype(node[data[1]], dtype)))
-    if node.has(kernel[1]):
-        w = op.subtract(w, _by_filter(op.astype(node[kernel[1]], dtype), node.rank(kernel[0])))
-    return convolution(node, x, w, kernel[0])
-
-
-def scalar(x: Expr) -> Expr:
-    """The one element of a tensor."""
-    return x if x.ndim == 0 else op.reshape(x, [])
-
-
-def _by_filter(x: Expr, rank: int) -> Expr:
-    """A number for each filter, or one for all."""
-    if x.ndim == 0 or x.shape == (constant(1),):
-        return scalar(x)
-    return op.expand_dims(x, range(1, rank))
-
-
 @converts("QLinearMatMul")
 def qlinear_matmul(node: Node) -> Result:
     """The product of quantised matrices, quantised."""
@@ -187,7 +157,7 @@ def qlinear_conv(node: Node) -> Result:
         bias = as_dtype(node[8], made.dtype or i32)
         made = op.add(made, op.expand_dims(bias, range(1, rank - 1)))
     factor = op.divide(op.multiply(scalar(node[1]), node[4]), scalar(node[6]))
-    spread = factor if factor.ndim == 0 else _by_filter(factor, rank - 1)
+    spread = factor if factor.ndim == 0 else by_filter(factor, rank - 1)
     return requantized(node, op.multiply(as_dtype(made, f32), spread), node[7])
 
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.contrib.activation import activated
-from relax_dialect.frontend.onnx.convolution import convolution, with_bias
+from relax_dialect.frontend.onnx.convolution import with_bias
 from relax_dialect.frontend.onnx.domains import MICROSOFT
+from relax_dialect.frontend.onnx.forward_convolution import convolution
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.pooling import max_pool
 from relax_dialect.frontend.onnx.registry import Result, converts

@@ -91,3 +91,22 @@ relax.func @joined[%n](%x: !relax.tensor<[n, 3, 4], f32>, %y: !relax.tensor<[n, 
   %2 = relax.concat %0, %1 axis = -1
   relax.return %2
 }
+
+// -----
+
+// What undoes a permutation is met, also if another op uses what is permuted.
+// CHECK-LABEL: relax.func @one_user_undoes
+// CHECK-NEXT:    %[[PERMUTED:.*]] = relax.permute_dims %x axes = [0, 2, 1]
+// CHECK-NEXT:    %[[BACK:.*]] = relax.nn.relu %x
+// CHECK-NEXT:    %[[SUM:.*]] = relax.sum %[[BACK]] axes = [1]
+// CHECK-NEXT:    %[[OTHER:.*]] = relax.max %[[PERMUTED]] axes = [1]
+// CHECK-NEXT:    relax.tuple(%[[SUM]], %[[OTHER]])
+relax.func @one_user_undoes[%n](%x: !relax.tensor<[n, 3, 4], f32>) -> !relax.object {
+  %0 = relax.permute_dims %x axes = [0, 2, 1]
+  %1 = relax.nn.relu %0
+  %2 = relax.permute_dims %1 axes = [0, 2, 1]
+  %3 = relax.sum %2 axes = [1]
+  %4 = relax.max %0 axes = [1]
+  %5 = relax.tuple(%3, %4)
+  relax.return %5
+}

@@ -64,6 +64,8 @@ def dequantised(op: str, shape: tuple[int, ...], x: np.ndarray, axis: int, **att
     ("op", "shape", "data", "axis", "attributes"),
     [
         ("Conv", (5, 3, 1, 1), (2, 3, 4, 5), 0, {}),
+        ("Conv", (6, 1, 3, 3), (2, 6, 4, 5), 0, {"group": 6}),
+        ("Conv", (6, 2, 1, 1), (2, 6, 4, 5), 0, {"group": 3}),
         ("MatMul", (6, 9), (3, 9), 1, {}),
         ("Gemm", (6, 9), (3, 9), 0, {"transB": 1}),
     ],
@@ -73,6 +75,7 @@ def test_numbers_for_which_bytes_stand(
 ) -> None:
     x = RNG.integers(0, 256, data).astype(np.uint8)
     proto = dequantised(op, shape, x, axis, **attributes)
-    assert "out_dtype = i32" in str(import_model(proto))
+    # Sums of groups are of integers too, but in `f32`; the scales come afterwards.
+    assert ("groups = " if "group" in attributes else "out_dtype = i32") in str(import_model(proto))
     (got,), (expected,) = run(proto, x), reference(proto, {"x": x})
     np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-5, atol=1e-4)
