@@ -49,7 +49,7 @@ class Choice:
             return Choice(Trace.from_json(fields["trace"]))
         facts = fields.get("facts")
         if not isinstance(facts, dict) or not all(
-            name in FACTS and isinstance(value, int) for name, value in cast("dict[object, object]", facts).items()
+            name in FACTS and _is_size(value) for name, value in cast("dict[object, object]", facts).items()
         ):
             raise ValueError(f"expected a trace or facts of a machine, got {data}")
         return Choice(facts=tuple(sorted(cast("dict[str, int]", facts).items())))
@@ -63,3 +63,8 @@ class Choice:
         if self.trace is None:
             return ", ".join(f"{name}={value}" for name, value in self.facts)
         return "; ".join(line for line in self.trace.as_python().splitlines() if "get_" not in line)
+
+
+def _is_size(value: object) -> bool:
+    """Whether a value is a number of bits, bytes, registers or cores that some machine could have."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**48

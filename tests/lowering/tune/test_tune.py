@@ -226,7 +226,16 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path):
         '{"version": 9, "kernels": {}}',
         '{"version": 1}',
         '{"version": 1, "kernels": {"k": {}}}',
-        '{"version": 1, "kernels": {"k": {"seconds": 1, "default_seconds": 2, "choice": {"facts": {"triple": 1}}}}}',
+        *(
+            f'{{"version": 1, "kernels": {{"k": {{"seconds": 1, "default_seconds": 2, "choice": {{"facts": {facts}}}}}}}}}'
+            for facts in (
+                '{"triple": 1}',
+                '{"cores": true}',
+                '{"cores": -1}',
+                '{"cores": 1.5}',
+                f'{{"cores": {10**20}}}',
+            )
+        ),
     ],
 )
 def test_a_damaged_file_is_an_error_and_stays(tmp_path: Path, text: str):
