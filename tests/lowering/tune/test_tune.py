@@ -217,6 +217,9 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path):
     assert len(TuningDatabase(path).records()) == 30
 
 
+RECORD = '{"version": 1, "kernels": {"k": {"seconds": 1, "default_seconds": 2, "choice": {"facts": FACTS}}}}'
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -227,7 +230,7 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path):
         '{"version": 1}',
         '{"version": 1, "kernels": {"k": {}}}',
         *(
-            f'{{"version": 1, "kernels": {{"k": {{"seconds": 1, "default_seconds": 2, "choice": {{"facts": {facts}}}}}}}}}'
+            RECORD.replace("FACTS", facts)
             for facts in (
                 '{"triple": 1}',
                 '{"cores": true}',
