@@ -16,7 +16,7 @@ from vm_dialect import messages
 
 PARTS = (
     *("abi", "errors", "numbers", "values", "checks", "sizes"),
-    *("tensors", "arenas", "containers", "functions", "deferred", "module", "stack"),
+    *("pages", "tensors", "arenas", "containers", "functions", "deferred", "module", "stack"),
 )
 """The files of `runtime/`, in order."""
 

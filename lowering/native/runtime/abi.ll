@@ -16,6 +16,7 @@
 declare ptr @malloc(i64)
 declare void @free(ptr)
 declare i32 @posix_memalign(ptr, i64, i64)
+declare i32 @madvise(ptr, i64, i32)
 declare i64 @strlen(ptr)
 declare i32 @strcmp(ptr, ptr)
 declare i32 @memcmp(ptr, ptr, i64)

@@ -50,6 +50,7 @@ allocate:
 
 fill:
   %start = load ptr, ptr %place
+  call void @vmrt_ask_for_large_pages(ptr %start, i64 %total)
   store i64 %bytes, ptr %start
   %block = getelementptr inbounds i8, ptr %start, i64 64
   ret ptr %block

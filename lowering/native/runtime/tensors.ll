@@ -19,6 +19,7 @@ allocate:
   br i1 %no.memory, label %exhausted, label %fill
 
 fill:
+  call void @vmrt_ask_for_large_pages(ptr %block, i64 %total)
   %shape = getelementptr inbounds i8, ptr %block, i64 80
   %strides = getelementptr inbounds i64, ptr %shape, i64 %rank
   %base = ptrtoint ptr %block to i64

@@ -42,7 +42,7 @@ def chain(native):
     return native(CHAIN)["chain"]
 
 
-@pytest.mark.parametrize("size", [0, 1, 2, 15, 16, 17, 1000, 100_000, 3])
+@pytest.mark.parametrize("size", [0, 1, 2, 15, 16, 17, 1000, 100_000, 1_200_000, 3])
 def test_chain_through_an_arena(chain, size):
     array = np.arange(size, dtype=np.float32)
     result = np.from_dlpack(chain(array))
