@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import inf
 
-from xdsl.dialects import arith, llvm, math
-from xdsl.dialects.builtin import FloatAttr, f32
+from xdsl.dialects import llvm, math
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import Lower, fast_math, result_element
@@ -19,6 +18,7 @@ from lowering.to_llvm.floats import Floats
 from lowering.to_llvm.math_expansion import EXPANSIONS
 from lowering.to_llvm.math_inverse import INVERSES
 from lowering.to_llvm.math_power import power
+from lowering.to_llvm.math_roots import ROOTS, number_of, root_power
 from lowering.to_llvm.math_wide import WIDE_EXPANSIONS
 from lowering.to_llvm.scalars import convert_float, from_integer, math_type
 from lowering.to_llvm.vector_types import element_type, lane_count
@@ -51,23 +51,14 @@ def _intrinsic(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAV
 
 
 def _powf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    """A power; a square is a product and a power of a half a root, which is what they round to."""
-    exponent = op.operands[1].owner
-    value = exponent.value if isinstance(exponent, arith.ConstantOp) else None
-    number = value.value.data if isinstance(value, FloatAttr) else None
-    if number not in (2.0, 0.5):
-        return _intrinsic("pow", b, op, operands)
+    """A power; a square is a product and a power of a half a root, which is what they round to, others are of roots."""
+    number = number_of(op.operands[1])
     base = _in_math_type(b, op, operands)[0]
     if number == 2.0:
         return _rounded(b, op, b.make(llvm.FMulOp, (base, base), base.type, {"fastmathFlags": NO_FLAGS}))
-    return _rounded(b, op, _root_as_power(b, base))
-
-
-def _root_as_power(b: LLVMBuilder, x: SSAValue) -> SSAValue:
-    """`x**0.5`, which is 0 of -0 and infinite of both infinities, unlike a root."""
-    positive = b.make(llvm.FAddOp, (x, b.float(0.0, x.type)), x.type, {"fastmathFlags": NO_FLAGS})
-    is_infinite = b.compare_floats("oeq", x, b.float(-inf, x.type))
-    return b.select(is_infinite, b.float(inf, x.type), b.overloaded("llvm.sqrt", (positive,), x.type))
+    if number is not None and (number == 0.5 or (number in ROOTS and element_type(base.type) == f32)):
+        return _rounded(b, op, root_power(Floats(b, base.type), base, number))
+    return _intrinsic("pow", b, op, operands)
 
 
 def call_libm(b: LLVMBuilder, name: str, operands: Sequence[SSAValue]) -> SSAValue:

@@ -9,6 +9,7 @@ import pytest
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.to_llvm.math_ops import F32_EXPANSIONS
+from lowering.to_llvm.math_roots import ROOTS
 from tir_dialect.target import Target
 
 COUNT = 16384
@@ -101,6 +102,24 @@ def test_error_of_powers(kind: str, target: str, tir):
         with np.errstate(all="ignore"):
             exact = np.float64(x) ** np.float64(y)
         check("powf", (x, y), got, exact)
+
+
+@pytest.mark.parametrize("exponent", ROOTS)
+def test_error_of_roots(exponent: float, tir):
+    """A power whose exponent is in the code, of one number and of vectors."""
+    import ctypes
+
+    kinds, given = ("serial", "vectorized"), f"arith.constant {exponent} : f32"
+    text = "".join(POWER.replace("KIND", kind).replace("tir.load %Y[%i]", given) for kind in kinds)
+    compiled = compile_prim_funcs(tir(text.replace("for serial", "for")), Target.parse("host"), cache=NO_CACHE)
+    for kind in kinds:
+        call = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)(compiled.address(f"power_{kind}"))
+        for seed in range(3):
+            x, got = inputs(seed), np.empty(COUNT, np.float32)
+            assert call(x.ctypes.data, x.ctypes.data, got.ctypes.data) == 0
+            with np.errstate(all="ignore"):
+                exact = np.power(np.float64(x), np.full(COUNT, exponent))
+            check(f"power {exponent}", x, got, exact, 1.5)
 
 
 def bases_and_exponents() -> list[tuple[np.ndarray, np.ndarray]]:
