@@ -149,8 +149,10 @@ def _compiled(executable: Executable, entry: str, how: str, started: float) -> P
 
 
 def _require_entry(name: str, entries: Sequence[str]) -> None:
+    if not entries:
+        raise ToolError("the module has no function that can be run: it is empty, or all of them are private")
     if name not in entries:
-        raise ToolError(f"expected --entry to be one of {', '.join(entries) or 'no functions at all'}, got {name}")
+        raise ToolError(f"expected --entry to be one of {', '.join(entries)}, got {name}")
 
 
 def target_of(options: BuildOptions) -> Target:

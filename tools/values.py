@@ -60,12 +60,22 @@ def random_array(specification: str, rng: np.random.Generator) -> Array:
     return np.asarray(rng.standard_normal(shape)).astype(dtype)
 
 
+_WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
+
+
 def literal(text: str) -> object:
-    """A value written out: an integer, a float, a string, `True`, `None`, a tuple of these, or `[2, 3]` for a shape."""
+    """A value written out: an integer, a float, a string, `True`, `None`, a tuple of these, or `[2, 3]` for a shape.
+
+    `true`, `false` and `null` alone are as in the text of programs.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
     try:
         return _as_argument(ast.literal_eval(text))
     except (ValueError, SyntaxError, TypeError, MemoryError) as error:
-        raise ToolError(f'expected a value like 3, 2.5, (1, 2), [4, 8] (a shape) or "text", got {text}') from error
+        raise ToolError(
+            f'expected a value like 3, 2.5, true, (1, 2), [4, 8] (a shape) or "text", got {text}'
+        ) from error
 
 
 def _as_argument(value: object) -> object:

@@ -170,8 +170,11 @@ def test_other_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (tmp_path / "p.mlir").write_text("relax.func @main(%x: !relax.object) -> !relax.object { relax.return %y }")
     assert main([str(tmp_path / "p.txt")]) == 1
     assert main([str(tmp_path / "p.rvm")]) == 1
+    (tmp_path / "empty.mlir").write_text("")
     assert main([str(tmp_path / "p.mlir")]) == 1
+    assert main([str(tmp_path / "empty.mlir")]) == 1
     err = capsys.readouterr().err
+    assert "the module has no function that can be run" in err
     assert "expected a file that ends in one of .mlir, .onnx, .pt2, got" in err
     assert "Traceback" not in err
     assert "p.mlir:1:" in err
