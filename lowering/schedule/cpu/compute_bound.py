@@ -15,6 +15,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.memory.inlining import inline_operands
 from lowering.schedule.cpu.products.dot import DotProduct, can_dot
+from lowering.schedule.cpu.products.few_columns import FewColumnsProduct, can_have_few_columns
 from lowering.schedule.cpu.products.line import LineProduct, is_line_product
 from lowering.schedule.cpu.products.packed import PackedProduct
 from lowering.schedule.cpu.products.product import Product, Spot
@@ -174,11 +175,16 @@ def emit_product(product: Product) -> None:
         _emit_best(product, _small_ways(product), spot)
 
 
-def _small_ways(product: Product) -> list[VectorProduct | StreamedProduct | DotProduct]:
+SmallWay = VectorProduct | FewColumnsProduct | StreamedProduct | DotProduct
+
+
+def _small_ways(product: Product) -> list[SmallWay]:
     """Ways for few rows or columns, those for the fewest first."""
-    found: list[VectorProduct | StreamedProduct | DotProduct] = []
+    found: list[SmallWay] = []
     if can_be_vector(product):
         found.append(VectorProduct(product))
+    if can_have_few_columns(product):
+        found.append(FewColumnsProduct(product))
     if can_stream(product):
         found.append(StreamedProduct(product))
     elif can_dot(product):
@@ -186,7 +192,7 @@ def _small_ways(product: Product) -> list[VectorProduct | StreamedProduct | DotP
     return found
 
 
-def _emit_best(product: Product, ways: Sequence[VectorProduct | StreamedProduct | DotProduct], spot: Spot) -> None:
+def _emit_best(product: Product, ways: Sequence[SmallWay], spot: Spot) -> None:
     """The first of some ways that is best in a call; packed panels if there is none."""
     if not ways:
         PackedProduct(product).emit(spot)

@@ -103,6 +103,7 @@ SIZES = (
     (1, 512, 14, 32),
     (2, 130, 31, 65),
     (1, 1030, 64, 66),
+    (2, 37, 35, 3),
     (0, 5, 20, 20),
 )
 
@@ -134,7 +135,7 @@ def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     schedule(func, Target.parse(machine))
     func.verify()
     assert not any(isinstance(op, BlockOp) for op in func.walk())
-    for sizes in ((1, 1, 1, 1), (2, 3, 5, 4), (1, 5, 17, 66)):
+    for sizes in ((1, 1, 1, 1), (2, 3, 5, 4), (1, 5, 17, 66), (1, 19, 18, 2)):
         arrays = case.arrays(dict(zip(LETTERS, sizes, strict=True)))
         result = np.full(case.expected(arrays).shape, np.nan, arrays[0].dtype)
         run_prim_func(func, [*arrays, result])

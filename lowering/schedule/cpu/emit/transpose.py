@@ -40,6 +40,15 @@ def row_sums(code: Code, rows: Sequence[SSAValue]) -> SSAValue:
     return rows[0]
 
 
+def total_in_lanes(code: Code, value: SSAValue, lanes: int) -> SSAValue:
+    """The sum of a vector, in all its lanes, a power of two: halves change places, then quarters, and so on."""
+    step = lanes // 2
+    while step:
+        value = code.value(arith.AddfOp(value, shuffle(code, (value, value), [lane ^ step for lane in range(lanes)])))
+        step //= 2
+    return value
+
+
 def shuffle(code: Code, pair: tuple[SSAValue, SSAValue], order: Sequence[int]) -> SSAValue:
     """The elements of two vectors side by side that `order` numbers."""
     element = element_of(pair[0])

@@ -6,7 +6,7 @@ pairs of these are added, then quarters, and so on, which gives a vector of sums
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
+from functools import partial
 
 from xdsl.ir import SSAValue
 
@@ -15,6 +15,8 @@ from lowering.schedule.cpu.emit.transpose import is_power_of_two, row_sums, shuf
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.streamed import MAX_ROWS, PRODUCTS_PER_TASK
+from lowering.schedule.cpu.products.sums import Line, line_sums
+from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
 
 
@@ -25,11 +27,6 @@ def can_dot(product: Product) -> bool:
     return (
         along and what.longest is None and is_power_of_two(product.tiles.lanes) and (rows is None or rows <= MAX_ROWS)
     )
-
-
-MOST_STREAMS = 6
-"""Columns that are read side by side: with the row, a set of the first-level cache has room for them, and all may fall
-into one."""
 
 
 class DotProduct:
@@ -83,35 +80,17 @@ class DotProduct:
             self.finish.store(value, {**spot, what.row: code.add(top, i), what.column: start}, count)
 
     def _sums(self, spot: Spot, rows: list[SSAValue], start: SSAValue, width: int) -> list[SSAValue]:
-        """A vector of partial sums for each row and column, row by row; some columns at a time."""
-        last = self.code.sub(self.code.dim(self.product.n), 1)
-        columns = [self.code.minimum(self.code.add(start, j), last) for j in range(width)]
-        parts = -(-width // MOST_STREAMS)
-        bounds = [part * width // parts for part in range(parts + 1)]
-        found = [self._streams(spot, rows, columns[lower:upper]) for lower, upper in pairwise(bounds)]
-        return [sums for i in range(len(rows)) for part in found for sums in part[i]]
+        """A vector of partial sums for each row and column, row by row."""
+        code, product, what = self.code, self.product, self.product.what
+        last = code.sub(code.dim(product.n), 1)
 
-    def _streams(self, spot: Spot, rows: list[SSAValue], columns: list[SSAValue]) -> list[list[SSAValue]]:
-        """For each row the partial sums of some columns, which are read side by side."""
-        code, what, lanes = self.code, self.product.what, self.lanes
-        k, count = code.dim(self.product.k, "k"), len(columns)
-        buffer = code.alloc([len(rows) * count, lanes], what.element, "sums", scope="local")
-        places = [[[code.index(i * count + j), code.index(0)] for j in range(count)] for i in range(len(rows))]
-        for place in chain(*places):
-            code.store(code.zeros(what.element, lanes), buffer, place)
+        def line(factor: Factor, here: Spot, r: SSAValue, on: SSAValue | None) -> SSAValue:
+            return product.vector(factor, {**here, what.reduced: r}, what.reduced, on)
 
-        def add(r: SSAValue, on: SSAValue | None) -> None:
-            here, along = {**spot, what.reduced: r}, what.reduced
-            factors = [self.product.vector(what.rows, {**here, what.row: row}, along, on) for row in rows]
-            for j, column in enumerate(columns):
-                vector = self.product.vector(what.columns, {**here, what.column: column}, along, on)
-                for factor, line in zip(factors, places, strict=True):
-                    code.store(code.fma(factor, vector, code.load(buffer, line[j], lanes)), buffer, line[j])
+        def far(number: SSAValue) -> Line:
+            column = code.minimum(code.add(start, number), last)
+            return partial(line, what.columns, {**spot, what.column: column})
 
-        whole = code.divide(k, lanes)
-        with code.loop(whole, "v") as v:
-            add(code.mul(v, lanes), None)
-        done = code.mul(whole, lanes)
-        with code.when(code.compare("slt", done, k)):
-            add(done, code.sub(k, done))
-        return [[code.load(buffer, place, lanes) for place in line] for line in places]
+        near = [partial(line, what.rows, {**spot, what.row: row}) for row in rows]
+        sums = line_sums(product, near, far, width)
+        return [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(len(rows) * width)]

@@ -1,7 +1,7 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"},schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// One row reads whole lines of the matrix. With few rows or columns, both are used from where they are. Otherwise strips of rows are packed in parallel; then the first tile of sums, of constant size, packs a panel of columns.
+// One row reads whole lines of the matrix; very few columns are copied, and whole rows multiplied with each. With few rows or columns, both are used from where they are. Otherwise strips of rows are packed in parallel; then the first tile of sums, of constant size, packs a panel of columns.
 // CHECK-LABEL: tir.prim_func @anything
 // CHECK:         arith.cmpi eq
 // CHECK:         tir.if
@@ -9,11 +9,16 @@
 // CHECK:             %sums = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local", align = 64>
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if
-// CHECK:           tir.for parallel (%task_1)
-// CHECK:             %sums_1 = tir.alloc_buffer : !tir.buffer<[4, 16], f32, scope = "local", align = 64>
+// CHECK:           %packed_columns = tir.alloc_buffer : !tir.buffer<[8, k], f32, align = 64>
+// CHECK:           tir.for parallel (%task_{{[0-9]+}})
+// CHECK:             %partial_sums = tir.alloc_buffer : !tir.buffer<[8, 8], f32, align = 64>
+// CHECK:         arith.cmpi sle
+// CHECK:         tir.if
+// CHECK:           tir.for parallel (%task_{{[0-9]+}})
+// CHECK:             %sums_{{[0-9]+}} = tir.alloc_buffer : !tir.buffer<[4, 16], f32, scope = "local", align = 64>
 // CHECK:             tir.load %B_1[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:         %packed_rows = tir.alloc_buffer
-// CHECK:         %packed_columns = tir.alloc_buffer
+// CHECK:         %packed_columns_{{[0-9]+}} = tir.alloc_buffer
 // CHECK:         tir.for parallel (%strip)
 // CHECK:           tir.load %A_1[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:           tir.store {{.*}}, %packed_rows

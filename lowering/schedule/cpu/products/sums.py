@@ -1,0 +1,57 @@
+"""Sums along lines that lie side by side: vectors of partial sums, in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.products.product import Product
+
+Line = Callable[[SSAValue, SSAValue | None], SSAValue]
+"""A vector of a line at a place along the sums; all its lanes, or so many or more."""
+STREAMS = 4
+"""Lines that are read side by side: a set of the first-level cache has room for them, and all may fall into one."""
+
+
+def line_sums(product: Product, near: Sequence[Line], far: Callable[[SSAValue], Line], count: int) -> SSAValue:
+    """Memory with vectors of partial sums, those of the first of the `near` lines with each `far` one, and so on.
+
+    Of the lines that are far, which are numbered up to `count`, a power of two, some are taken at a time.
+    """
+    code, lanes = product.code, product.tiles.lanes
+    group = min(count, STREAMS)
+    partial = code.alloc([len(near) * count, lanes], product.what.element, "partial_sums")
+    with code.loop(code.index(count // group), "part") as part:
+        first = code.mul(part, group)
+        numbers = [code.add(first, j) for j in range(group)]
+        found = _streams(product, near, [far(number) for number in numbers])
+        for i, line in enumerate(found):
+            for number, sums in zip(numbers, line, strict=True):
+                code.store(sums, partial, [code.add(number, i * count), code.index(0)])
+    return partial
+
+
+def _streams(product: Product, near: Sequence[Line], far: Sequence[Line]) -> list[list[SSAValue]]:
+    """For each of the `near` lines the partial sums with all `far` ones."""
+    code, lanes, dtype = product.code, product.tiles.lanes, product.what.element
+    k, count = code.dim(product.k, "k"), len(far)
+    buffer = code.alloc([len(near) * count, lanes], dtype, "sums", scope="local")
+    places = [[[code.index(i * count + j), code.index(0)] for j in range(count)] for i in range(len(near))]
+    for place in (place for line in places for place in line):
+        code.store(code.zeros(dtype, lanes), buffer, place)
+
+    def add(r: SSAValue, on: SSAValue | None) -> None:
+        factors = [line(r, on) for line in near]
+        for j, line in enumerate(far):
+            vector = line(r, on)
+            for factor, own in zip(factors, places, strict=True):
+                code.store(code.fma(factor, vector, code.load(buffer, own[j], lanes)), buffer, own[j])
+
+    whole = code.divide(k, lanes)
+    with code.loop(whole, "v") as v:
+        add(code.mul(v, lanes), None)
+    done = code.mul(whole, lanes)
+    with code.when(code.compare("slt", done, k)):
+        add(done, code.sub(k, done))
+    return [[code.load(buffer, place, lanes) for place in line] for line in places]
