@@ -194,6 +194,12 @@ class ForOp(LoopOp, HasCanonicalizationPatternsInterface):
             return True
         return False if step is not None and prover.less_equal(step, -1) is True else None
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether the step is certainly 1 or -1: the counter meets the upper bound, and nothing beyond it."""
+        step = self._bound(self.step)
+        return step is not None and step.constant_value in (1, -1)
+
     def block_witnesses(self, block: Block) -> dict[str, BlockArgument]:
         own = {} if self.counter_symbol is None else {self.counter_symbol.data: block.args[0]}
         return {**own, **super().block_witnesses(block)}

@@ -120,6 +120,18 @@ def test_both_directions(mode: str):
         function(0, 5, 0)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_a_counter_that_would_pass_64_bits(mode: str):
+    """The bounds are the least and the greatest numbers that a prim may have."""
+    function = runner(parse_module(DIRECTIONS), "counters", mode)
+    least, greatest = -(2**63), 2**63 - 1
+    for bounds in ((greatest - 1, greatest, 5), (least + 1, least, -5), (least, greatest, greatest), (0, least, least)):
+        found: Any = ()
+        for counter in range(*bounds):
+            found = (found, counter)
+        assert function(*bounds) == found, bounds
+
+
 @pytest.mark.parametrize("size", [0, 1, 4])
 def test_a_symbol_that_counts_down(size: int):
     x = np.arange(size, dtype=np.float32)
