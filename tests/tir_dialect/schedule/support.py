@@ -12,6 +12,8 @@ from tir_dialect import te
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule import Schedule
 from tir_dialect.types import BufferType
 
@@ -127,3 +129,18 @@ def scan() -> PrimFuncOp:
 
     (b,) = te.extern([((n, m), "i32")], [a], body, name="Y")
     return te.create_prim_func([a, b], name="scan")
+
+
+def blur():
+    """A stencil of a stencil: neighbours need the same elements."""
+    x = te.placeholder((n + 4, m), "i32", "X")
+    b = te.compute((n + 2, m), lambda i, j: x[i, j] + x[i + 1, j] + x[i + 2, j], name="B")
+    c = te.compute((n, m), lambda i, j: b[i, j] + b[i + 1, j] + b[i + 2, j], name="C")
+    return te.create_prim_func([x, c], name="blur")
+
+
+def home(sch, name):
+    """The loop in which a buffer is allocated, `None` for the function."""
+    op = next(op for op in sch.func.walk() if isinstance(op, AllocBufferOp) and op.buffer.name_hint == name)
+    parent = op.parent_op()
+    return parent.induction_var.name_hint if isinstance(parent, ForOp) else None

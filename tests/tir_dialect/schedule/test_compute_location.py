@@ -7,21 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.tir import parse_prim_func
-from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, scheduled
+from tests.tir_dialect.schedule.support import blur, elementwise, home, k, m, matmul, n, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
-from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule import Schedule
 
 A = te.placeholder((n, m), "i32", "A")
-
-
-def home(sch, name):
-    """The loop in which a buffer is allocated, `None` for the function."""
-    op = next(op for op in sch.func.walk() if isinstance(op, AllocBufferOp) and op.buffer.name_hint == name)
-    parent = op.parent_op()
-    return parent.induction_var.name_hint if isinstance(parent, ForOp) else None
 
 
 def matmul_with_epilogue():
@@ -30,14 +21,6 @@ def matmul_with_epilogue():
     c = te.compute((n, k), lambda i, j: te.sum(A[i, r] * b[r, j], r), name="C")
     d = te.compute((n, k), lambda i, j: te.maximum(c[i, j], 0), name="D")
     return te.create_prim_func([A, b, d], name="matmul_relu")
-
-
-def blur():
-    """A stencil of a stencil: neighbours need the same elements."""
-    x = te.placeholder((n + 4, m), "i32", "X")
-    b = te.compute((n + 2, m), lambda i, j: x[i, j] + x[i + 1, j] + x[i + 2, j], name="B")
-    c = te.compute((n, m), lambda i, j: b[i, j] + b[i + 1, j] + b[i + 2, j], name="C")
-    return te.create_prim_func([x, c], name="blur")
 
 
 def softmax():
@@ -338,46 +321,6 @@ def test_the_place_in_a_loop():
     c = te.compute((n, m), lambda i, j: b[i, j] * 2, name="C")
     d = te.compute((n, m), lambda i, j: c[i, j] + 3, name="D")
     scheduled(te.create_prim_func([A, d]), transform)
-
-
-def pools():
-    """A pooling of a pooling."""
-    a = te.placeholder((n + 4, m + 4), "i32", "A")
-    r, q = te.reduce_axis(3, "r"), te.reduce_axis(3, "q")
-    b = te.compute((n + 2, m + 2), lambda i, j: te.max(a[i + r, j + q], (r, q)), name="B")
-    c = te.compute((n, m), lambda i, j: te.max(b[i + r, j + q], (r, q)), name="C")
-    return te.create_prim_func([a, c], name="pools")
-
-
-@pytest.mark.parametrize(("program", "tile"), [(blur, (4, 8)), (pools, (4, 2)), (pools, (1, 4))])
-def test_rolling_buffer(program, tile):
-    def transform(sch):
-        i, j, *_ = sch.get_loops("C")
-        loop = sch.tile(i, j, tile)[1]
-        sch.compute_at("B", loop)
-        sch.rolling_buffer("B", 0)
-        sch.vectorize(sch.get_loops("B")[3])
-
-    sch = scheduled(program(), transform, [{"n": 9, "m": 5}, {"n": 4, "m": 7}, {"n": 0, "m": 1}])
-    assert home(sch, "B") is None
-    (allocation,) = (op for op in sch.func.walk() if isinstance(op, AllocBufferOp))
-    assert allocation.buffer_type.shape[0].constant_value == tile[0] + 2
-    message = 'several iterations of loop "i0" reduce to an element of buffer "B"'
-    if program is pools:
-        refuses(sch, message, "decompose_reduction", "B", sch.get_loops("B")[0])
-    refuses(sch, "they share elements of buffer", "parallel", sch.get_loops("B")[0])
-
-
-def test_rolling_buffer_refusals():
-    sch = Schedule(elementwise())
-    refuses(sch, 'no loop around block "B" needs elements', "rolling_buffer", "B", 0)
-    refuses(sch, 'buffer "C" is a parameter or a view', "rolling_buffer", "C", 0)
-    sch = Schedule(blur())
-    i, _ = sch.get_loops("C")
-    loop, _ = sch.split(i, [None, 4])
-    sch.compute_at("B", loop)
-    sch.parallel(loop)
-    refuses(sch, 'expected a serial loop, got parallel loop "i0"', "rolling_buffer", "B", 0)
 
 
 def in_blocks(halves):
