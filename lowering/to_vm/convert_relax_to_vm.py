@@ -14,6 +14,7 @@ from lowering.to_vm import (
     calls,
     control_flow,
     effects,
+    guards,
     manipulation,
     memory,
     packed,
@@ -26,7 +27,7 @@ from lowering.to_vm.structure import convert_function
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import symbol_name
 
-RULES = (binding, calls, control_flow, effects, manipulation, memory, packed, shapes, structure, values)
+RULES = (binding, calls, control_flow, effects, guards, manipulation, memory, packed, shapes, structure, values)
 """The files with the rules; importing them fills the table."""
 
 

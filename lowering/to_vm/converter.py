@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TypeAlias, TypeVar, cast
 
 from xdsl.builder import Builder
@@ -52,6 +53,8 @@ class Converter:
         self._current: Operation | None = None
         self._closed = False
         self.sizes = Sizes(self.emit)
+        self.checked: set[Operation] = set()
+        """The guards whose checks are made."""
 
     # Emission
 
@@ -140,9 +143,15 @@ class Converter:
         rule = _RULES.get(type(op))
         if rule is None:
             fail(op, "has no form in the virtual machine", _BEFORE)
+        with self.converting(op):
+            try:
+                rule(self, op)
+            except (UnboundSymbolError, Mismatch) as error:
+                fail(op, f"has no form in the virtual machine: {error}", _BEFORE)
+
+    @contextmanager
+    def converting(self, op: Operation) -> Generator[None]:
+        """Ops that are inserted have the location of `op`."""
         outer, self._current = self._current, op
-        try:
-            rule(self, op)
-        except (UnboundSymbolError, Mismatch) as error:
-            fail(op, f"has no form in the virtual machine: {error}", _BEFORE)
+        yield
         self._current = outer

@@ -1,15 +1,15 @@
-"""Explicit memory: the ops of `relax_dialect/ops/memory.py`, and the checks of sizes."""
+"""Explicit memory: the ops of `relax_dialect/ops/memory.py`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.diagnostics import fail
 from lowering.memory.lifetime import leaves
 from lowering.to_vm.converter import Converter, converts
-from relax_dialect.ops.guard import GuardOp, Relation
+from lowering.to_vm.guards import check, guards_ahead, guards_of_sizes
 from relax_dialect.ops.memory import (
     AllocStorageOp,
     AllocTensorOp,
@@ -18,10 +18,9 @@ from relax_dialect.ops.memory import (
     StorageTensorOp,
 )
 from relax_dialect.struct_info.types import ObjectType, TensorType
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import Dim
 from vm_dialect.ops import calls as vm_calls
 from vm_dialect.ops import memory as vm_memory
-from vm_dialect.ops.checks import AssertOp
 from vm_dialect.ops.constants import DtypeOp
 from vm_dialect.ops.shapes import ShapeDimOp
 from vm_dialect.types import OBJECT
@@ -65,11 +64,13 @@ def alloc_tensor(converter: Converter, op: AllocTensorOp) -> None:
 
 @converts(AllocStorageOp)
 def alloc_storage(converter: Converter, op: AllocStorageOp) -> None:
-    """An arena; an error at an op that would pass it on."""
+    """An arena, after the checks of what its size is made of; an error at an op that would pass it on."""
     for use in op.result.uses:
         if not isinstance(use.operation, StorageTensorOp | KillOp):
             message = f"operand #{use.index} is a storage, which cannot leave its call"
             fail(use.operation, message, f"put a tensor into it with '{StorageTensorOp.name}', and pass that on")
+    for each in guards_ahead(op, converter.sizes):
+        check(converter, each)
     converter.set(op.result, converter.result(vm_memory.AllocStorageOp(converter.size(op.size.data))))
 
 
@@ -98,50 +99,9 @@ def kill(converter: Converter, op: KillOp) -> None:
     converter.emit(vm_memory.KillOp(converter.get(op.value)))
 
 
-@converts(GuardOp)
-def guard(converter: Converter, op: GuardOp) -> None:
-    """A check of two dimensions; the value stays what it is."""
-    if not _is_of_sizes(op):
-        _check(converter, op)
-    converter.set(op.result, converter.get(op.value))
-
-
-def _check(converter: Converter, op: GuardOp) -> None:
-    sizes = converter.sizes
-    lhs, rhs = sizes.value(op.lhs.data), sizes.value(op.rhs.data)
-    condition = sizes.apply("le" if op.relation.data is Relation.AT_MOST else "eq", lhs, rhs)
-    if op.relation.data is Relation.BROADCAST:
-        one = sizes.value(constant(1))
-        for side in (lhs, rhs):
-            condition = sizes.apply("or", condition, sizes.apply("eq", side, one))
-    where = converter.at(f"{converter.function}: {op.message.data}")
-    facts, dims = op.check.facts
-    converter.emit(AssertOp(condition, f"{where}: {facts}", [sizes.value(dim) for dim in dims]))
-
-
 def _checked_sizes(converter: Converter, op: AllocTensorOp | StorageTensorOp, tensor: TensorType) -> Sequence[SSAValue]:
     """The sizes of a tensor, after the checks of them: what a negative size is made of is told before it is used."""
     dims = known_dims(op, tensor)
-    for check in _guards_of_sizes(op.result):
-        _check(converter, check)
+    for each in guards_of_sizes(op.result):
+        check(converter, each)
     return converter.sizes.values(dims)
-
-
-def _guards_of_sizes(value: SSAValue) -> Iterator[GuardOp]:
-    for use in value.uses:
-        if isinstance(op := use.operation, GuardOp):
-            if _is_of_sizes(op):
-                yield op
-            yield from _guards_of_sizes(op.result)
-
-
-def _is_of_sizes(op: GuardOp) -> bool:
-    """Whether a guard checks that a size of a tensor is not negative which is made with it."""
-    value = op.value
-    while isinstance(value.owner, GuardOp):
-        value = value.owner.value
-    made = value.owner
-    if not isinstance(made, AllocTensorOp | StorageTensorOp) or made.result.type.known_dims is None:
-        return False
-    is_at_least_0 = op.relation.data is Relation.AT_MOST and op.lhs.data is constant(0)
-    return is_at_least_0 and op.rhs.data in made.result.type.known_dims

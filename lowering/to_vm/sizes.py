@@ -9,7 +9,18 @@ from xdsl.builder import Builder
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.scoped_dict import ScopedDict
 
-from tir_dialect.dims import Atom, BroadcastAtom, Dim, FloorDivAtom, MaxAtom, MinAtom, ModAtom, SymbolAtom, constant
+from tir_dialect.dims import (
+    Atom,
+    BroadcastAtom,
+    Dim,
+    FloorDivAtom,
+    MaxAtom,
+    MinAtom,
+    ModAtom,
+    SymbolAtom,
+    constant,
+    symbol,
+)
 from tir_dialect.dims.expr import Monomial, from_atom, intern_dim
 from vm_dialect.ops.constants import ConstOp
 from vm_dialect.ops.integers import IntOp
@@ -49,6 +60,10 @@ class Sizes:
         """`value` is the value of `dim` from here on."""
         if self._values.get(dim) is None:
             self._values[dim] = value
+
+    def knows(self, dim: Dim) -> bool:
+        """Whether all symbols of `dim` are bound here."""
+        return all(self._values.get(symbol(name)) is not None for name in dim.symbols)
 
     def value(self, dim: Dim) -> SSAValue:
         """The `i64` value of `dim`; ops are emitted for what has not been computed yet."""

@@ -301,3 +301,19 @@ def test_what_every_iteration_reads_keeps_its_memory():
     x = np.float32([0.5, -1, 2])
     expected = x + 3 * np.cos(np.sin(-np.exp(x)))
     np.testing.assert_allclose(np.asarray(check(program, [x])), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("length", "facts"), [(0, "n \\+ 4 = 4"), (1, "floordiv\\(n \\+ 1, 2\\) = 1")])
+def test_what_has_no_size_is_told_before_the_arena_is_made(length: int, facts: str) -> None:
+    program = """
+    relax.func @main[%n](%x: !relax.tensor<[1, 4, n], f32>, %w: !relax.tensor<[6, 4, 5], f32>,
+                         %v: !relax.tensor<[6, 6, 3], f32>) {
+      %0 = relax.nn.conv1d %x, %w strides = [2] padding = [2, 2]
+      %1 = relax.nn.conv1d %0, %v dilation = [2]
+      %2 = relax.nn.softmax %1
+      relax.return %2
+    }"""
+    args = [np.ones(shape, np.float32) for shape in ((1, 4, length), (6, 4, 5), (6, 6, 3))]
+    for pipeline in (RelaxToVMPass, RelaxToVMPlainPass):
+        with pytest.raises(ValueError, match=f"a window within the padded data.*: 5, {facts}"):
+            run(lowered(parse_module(program), planned=True, pipeline=pipeline), "main", args, "bytecode")

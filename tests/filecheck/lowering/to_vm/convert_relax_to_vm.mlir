@@ -88,6 +88,34 @@ relax.func @made(%x: !relax.object) -> !relax.tensor<[_], f32> force_pure {
 
 // -----
 
+// The size of an arena is computed when what it is made of is checked, also by guards that stand behind it; not by those
+// behind what others can observe.
+// CHECK-LABEL: vm.func @ahead
+// CHECK:         vm.assert %{{.*}}, "ahead: window at {{.*}}: 4, n = {}"
+// CHECK:         %{{.*}} = vm.alloc_storage
+// CHECK-NOT:     vm.assert
+// CHECK:         vm.call_kernel @fill
+// CHECK-NOT:     vm.assert
+// CHECK:         vm.call_packed "look"
+// CHECK:         vm.assert %{{.*}}, "ahead: nine
+// CHECK-NEXT:    vm.kill
+tir.prim_func private @fill[%m](%Y: !tir.buffer<[m], f32>) {
+}
+relax.func @ahead(%x: !relax.object) -> !relax.tensor<[_], f32> impure {
+  %x_1, %n = relax.check_args(%x) : (!relax.tensor<[n], f32>) binds [n] names ["x"] of "ahead"
+  %s = relax.alloc_storage size 4 * n - 12
+  %0 = relax.storage_tensor %s at 0 : !relax.tensor<[n - 3], f32>
+  relax.call_kernel @fill(%0) sizes [n - 3]
+  %1 = relax.guard %0, at_most 4, n, "window"
+  relax.kill %1
+  %2 = relax.call_packed "look"(%x_1) : !relax.object
+  %3 = relax.guard %x_1, equal n, 9, "nine"
+  relax.kill %s
+  relax.return %3
+}
+
+// -----
+
 // A storage is no value that others may have.
 // CHECK: error: 'relax.tuple' op operand #0 is a storage, which cannot leave its call
 // CHECK: hint: put a tensor into it with 'relax.storage_tensor', and pass that on
