@@ -40,6 +40,9 @@ def constant(node: Node) -> Result:
 def constant_of_shape(node: Node) -> Result:
     """A tensor of one value."""
     value: Array = node.attribute("value", np.zeros(1, np.float32))
+    if value.size != 1:
+        raise Refusal(f"expected a value of one element, got {value.size}")
+    node.require_list(0, "the shape")
     dims = node.dims(0)
     if dims is None:
         dims = node.run_time_dims(node[0], node.hinted_dims(node.length(0)))
@@ -58,6 +61,8 @@ def eye_like(node: Node) -> Result:
 @converts("Range")
 def arange(node: Node) -> Result:
     """Numbers from a start to a limit, which may be data."""
+    if node.floats(2) == (0,):
+        raise Refusal("the step is 0")
     known = [node.dims(at) for at in range(3)] if not is_float(node.dtype()) else [None] * 3
     start, limit, step = (each[0] if each else None for each in known)
     if start is not None and limit is not None and step is not None and step.constant_value:
@@ -76,17 +81,18 @@ def _scalars(node: Node) -> list[Expr]:
 
 
 def _range_length(start: te.Tensor, limit: te.Tensor, step: te.Tensor) -> te.Tensor:
-    """How many numbers there are, as a tensor of one element."""
+    """How many numbers there are, as a tensor of one element; -1, which is no length, if the step is 0."""
 
     def count(_: te.Expr) -> te.Expr:
         span, by = limit[()] - start[()], step[()]
         if is_float(start.dtype):
-            wide = te.ceil(te.cast(span, "f64") / te.cast(by, "f64"))
-            return te.maximum(te.cast(wide, "i64"), 0)
-        wide, stride = te.cast(span, "i64"), te.cast(by, "i64")
-        up = te.floordiv(wide + stride - 1, te.maximum(stride, 1))
-        down = te.floordiv(-wide - stride - 1, te.maximum(-stride, 1))
-        return te.maximum(te.select(stride > 0, up, down), 0)
+            many = te.cast(te.ceil(te.cast(span, "f64") / te.cast(by, "f64")), "i64")
+        else:
+            wide, stride = te.cast(span, "i64"), te.cast(by, "i64")
+            up = te.floordiv(wide + stride - 1, te.maximum(stride, 1))
+            down = te.floordiv(-wide - stride - 1, te.maximum(-stride, 1))
+            many = te.select(stride > 0, up, down)
+        return te.select(by == 0, te.const(-1, "i64"), te.maximum(many, 0))
 
     return te.compute((1,), count, name="range_length")
 

@@ -44,6 +44,7 @@ def size(node: Node) -> Result:
 @converts("Reshape")
 def reshape(node: Node) -> Result:
     """The elements under another shape: 0 keeps a dimension, -1 is what is left."""
+    node.require_list(1, "the shape")
     wanted, allow_zero = node.dims(1), bool(node.integer("allowzero"))
     old = node.shape()
     if wanted is not None:
@@ -225,6 +226,7 @@ def element_of(dims: Sequence[Dim], at: te.Expr) -> te.Expr:
 @converts("Expand")
 def expand(node: Node) -> Result:
     """Broadcast to a shape and with it."""
+    node.require_list(1, "the shape")
     wanted, old = node.dims(1), node.shape()
     if wanted is None:
         count = node.length(1)

@@ -115,6 +115,11 @@ class Node:
             raise Refusal(f"operand #{index} has {count} elements, but at most {MAX_RANK} dimensions are supported")
         return count
 
+    def require_list(self, index: int, what: str) -> None:
+        """Fails unless an operand has rank 1."""
+        if self.rank(index) != 1:
+            raise Refusal(f"expected {what} to have rank 1, got rank {self.rank(index)}")
+
     # Attributes
 
     def attribute(self, name: str, default: Any = None) -> Any:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute
-
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.kernels.reductions import kept_shape, reduce_windows, shorter_shape
+from relax_dialect.frontend.onnx.kernels.reductions import extreme_along, kept_shape, reduce_windows, shorter_shape
 from relax_dialect.frontend.onnx.node import Node, from_front
 from relax_dialect.frontend.onnx.registry import Result, converts
-from tir_dialect.dims import Dim, constant, product
+from relax_dialect.inference import DEFAULT_PROVER
+from tir_dialect.dims import Dim, product
 from tir_dialect.dtypes import is_bool, is_float
 
 Reduce = Callable[[Expr, str], Expr]
@@ -75,8 +74,6 @@ def _log_sum_exp(node: Node, x: Expr, reduce: Reduce) -> Expr:
     """`log(sum(exp(x)))`, relative to the greatest element if that is finite."""
     if not is_float(node.dtype()):
         return op.astype(op.log(reduce(op.exp(op.astype(x, "f64")), "sum")), node.dtype())
-    if any(dim.constant_value == 0 for dim in node.shape()):
-        return op.log(reduce(op.exp(x), "sum"))
     top = reduce(x, "max")
     top = op.where(op.isfinite(top), top, node.like(0))
     return op.add(op.log(reduce(op.exp(op.subtract(x, top)), "sum")), top)
@@ -113,19 +110,17 @@ class _Axes:
         if self.static is None:
             return self._over_windows(x, kind)
         axes = self.static or tuple(range(self.node.rank()))
-        if kind in ("max", "min") and any(self.node.shape()[axis].constant_value == 0 for axis in axes):
-            return self._of_nothing(x, kind, axes)
+        if kind in ("max", "min") and not self._has_elements(axes):
+            return self.node.te(lambda x: extreme_along(x, axes, kind), x, name=f"reduce_{kind}")
         if kind == "mean" and not is_float(self.node.dtype()):
             count = product([self.node.shape()[axis] for axis in axes])
             number = op.astype(op.reshape(op.shape_to_tensor([count]), []), self.node.dtype())
             return op.divide(op.sum(x, axes, keepdims=True), number)
         return getattr(op, kind)(x, axes, keepdims=True)
 
-    def _of_nothing(self, x: Expr, kind: str, axes: Sequence[int]) -> Expr:
-        """The greatest or least of no elements."""
-        shape = [constant(1) if at in axes else dim for at, dim in enumerate(self.node.shape())]
-        dtype = x.dtype or self.node.dtype()
-        return op.full(shape, self.node.const(extreme(dtype, kind), dtype))
+    def _has_elements(self, axes: Sequence[int]) -> bool:
+        """Whether there is surely an element along each axis, as `relax.max` and `relax.min` require."""
+        return all(DEFAULT_PROVER.less_equal(1, self.node.shape()[axis]) for axis in axes)
 
     def _over_windows(self, x: Expr, kind: str) -> Expr:
         return self.node.te(lambda x: reduce_windows(x, self.kept, kind), x, name=f"reduce_{kind}")
@@ -153,18 +148,6 @@ def _at_run_time(node: Node) -> _Axes:
         axes = tuple(at for at, (old, new) in pairs if old is not new)
         return _Axes(node, axes) if axes else _Axes(node, None, kept)
     return _Axes(node, None, kept)
-
-
-def extreme(dtype: Attribute, kind: str) -> float:
-    """What the greatest (`max`) or least of no elements is."""
-    import numpy as np
-
-    from relax_dialect.frontend.onnx.dtypes import to_numpy
-
-    if is_float(dtype):
-        return -np.inf if kind == "max" else np.inf
-    limits = np.iinfo(to_numpy(dtype))
-    return int(limits.min if kind == "max" else limits.max)
 
 
 @converts("CumSum", "CumProd")

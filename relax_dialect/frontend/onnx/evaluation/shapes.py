@@ -11,6 +11,13 @@ from relax_dialect.frontend.onnx.evaluation.rule import Attributes, Open, Operan
 from relax_dialect.frontend.onnx.values import MAX_EVALUATED, Array
 
 
+def _list(operand: Array) -> list[int]:
+    """The numbers of a tensor of rank 1; others are left to the converter, which refuses them."""
+    if operand.ndim != 1:
+        raise Open
+    return numbers(operand)
+
+
 def _squeeze(attributes: Attributes, operands: Operands) -> Array:
     axes = axes_of(attributes, operands)
     return np.squeeze(operands[0], None if axes is None else tuple(axes))
@@ -21,15 +28,16 @@ def _unsqueeze(attributes: Attributes, operands: Operands) -> Array:
 
 
 def _reshape(attributes: Attributes, operands: Operands) -> Array:
-    x, target = operands[0], numbers(operands[1])
+    x, target = operands[0], _list(operands[1])
     if not attributes.get("allowzero"):
         target = [x.shape[at] if dim == 0 else dim for at, dim in enumerate(target)]
     return x.reshape(target)
 
 
 def _expand(attributes: Attributes, operands: Operands) -> Array:
-    _require_few(numbers(operands[1]))
-    return operands[0] * np.ones(numbers(operands[1]), operands[0].dtype)
+    shape = _list(operands[1])
+    _require_few(shape)
+    return operands[0] * np.ones(shape, operands[0].dtype)
 
 
 def _concat(attributes: Attributes, operands: Operands) -> Array:
@@ -80,9 +88,9 @@ def _range(attributes: Attributes, operands: Operands) -> Array:
 
 
 def _constant_of_shape(attributes: Attributes, operands: Operands) -> Array:
-    shape, value = numbers(operands[0]), attributes.get("value")
+    shape, value = _list(operands[0]), attributes.get("value")
     _require_few(shape)
-    return np.zeros(shape, np.float32) if value is None else np.full(shape, value.reshape(-1)[0], value.dtype)
+    return np.zeros(shape, np.float32) if value is None else np.full(shape, value.reshape(()), value.dtype)
 
 
 def _split(attributes: Attributes, operands: Operands) -> Sequence[Array]:

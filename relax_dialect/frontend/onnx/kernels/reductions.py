@@ -1,4 +1,4 @@
-"""Reductions over axes that are data."""
+"""Reductions over axes that are data, and of no elements."""
 
 from __future__ import annotations
 
@@ -67,3 +67,17 @@ def reduce_windows(x: te.Tensor, kept: Sequence[Dim], kind: str) -> te.Tensor:
         return te.cast(total, x.dtype)
 
     return te.compute(kept, finished, name=f"reduce_{kind}")
+
+
+def extreme_along(x: te.Tensor, axes: Sequence[int], kind: str) -> te.Tensor:
+    """The greatest (`max`) or least element along axes, whose dimensions become 1; the identity where there is none."""
+    over = {axis: te.reduce_axis(x.shape[axis], f"r{axis}") for axis in axes}
+    shape = [constant(1) if axis in over else dim for axis, dim in enumerate(x.shape)]
+
+    def extreme(*i: te.Expr) -> te.Expr:
+        places = list(i)
+        for axis, place in over.items():
+            places[axis] = place
+        return _REDUCERS[kind](x[tuple(places)], list(over.values()))
+
+    return te.compute(shape, extreme, name=f"reduce_{kind}")

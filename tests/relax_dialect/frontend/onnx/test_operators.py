@@ -96,6 +96,32 @@ def test_negative_padding_takes_away(constant: bool):
     assert_same(run(proto, *([X] if constant else [X, pads])), [np.pad(X[:, :, 1:3], [(0, 0), (0, 1), (0, 0)])])
 
 
+NOTHING = {"LogSum": -np.inf, "LogSumExp": -np.inf, "Max": -np.inf, "Min": np.inf, "Prod": 1.0, "Sum": 0.0, "L2": 0.0}
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_reductions_of_nothing(constant: bool):
+    nodes = [helper.make_node(f"Reduce{kind}", ["x", "axes"], [kind], keepdims=0) for kind in NOTHING]
+    inputs = [info("x", X, ["n", "k", 4])] + ([] if constant else [info("axes", i(1))])
+    proto = model(nodes, inputs, unknown(list(NOTHING), *[2] * len(NOTHING)), {"axes": i(1)} if constant else {})
+    function = VirtualMachine(build(import_model(proto)))["main"]
+    axes = () if constant else (i(1),)
+    assert_same(
+        results(function, X[:, :0].copy(), *axes), [np.full((2, 4), each, np.float32) for each in NOTHING.values()]
+    )
+    assert_same(results(function, X, *axes)[2:4], [X.max(1), X.min(1)])
+
+
+@pytest.mark.parametrize(("dtype", "least"), [(np.int8, -128), (np.uint8, 0), (np.bool_, False), (np.float16, -np.inf)])
+def test_the_greatest_of_nothing(dtype: Any, least: Any):
+    node = helper.make_node("ReduceMax", ["x"], ["y"], keepdims=0)
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    proto = model(
+        [node], [info("x", np.zeros(0, dtype), ["n"])], [helper.make_tensor_value_info("y", kind, [])], opset=20
+    )
+    assert_same(run(proto, np.zeros(0, dtype)), [np.array(least, dtype)])
+
+
 def test_axes_that_are_data_are_read_at_run_time():
     node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
     proto = model([node], [info("x", X), info("axes", i(1))], unknown(["y"], 2))

@@ -204,3 +204,20 @@ def test_an_input_of_unknown_rank():
     proto.graph.input[0].type.tensor_type.ClearField("shape")
     with pytest.raises(OnnxImportError, match="the rank of the input x is not known"):
         import_model(proto)
+
+
+FOUR = numpy_helper.from_array(np.zeros(4, np.float32))
+NOT_ALLOWED = {
+    "shape to have rank 1, got rank 2": helper.make_node("Reshape", ["x", "matrix"], ["y"], name="bad"),
+    "shape to have rank 1, got rank 0": helper.make_node("Expand", ["x", "zero"], ["y"], name="bad"),
+    "value of one element, got 4": helper.make_node("ConstantOfShape", ["list"], ["y"], name="bad", value=FOUR),
+    "the step is 0": helper.make_node("Range", ["zero", "one", "zero"], ["y"], name="bad"),
+}
+
+
+@pytest.mark.parametrize("reason", NOT_ALLOWED)
+def test_what_the_standard_does_not_allow_is_refused(reason: str):
+    constants = {"matrix": [[2, 2]], "list": [2, 2], "zero": 0, "one": 1}
+    given = {name: np.array(value, np.int64) for name, value in constants.items()}
+    with pytest.raises(OnnxImportError, match=rf"\(bad\): .*{reason}"):
+        import_model(model([NOT_ALLOWED[reason]], [info("x", np.ones((2, 2), np.float32))], unknown(["y"], 2), given))
