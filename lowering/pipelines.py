@@ -135,6 +135,8 @@ _TO_KERNELS = (
     "bind-unknown-dims",
     "defer-unknown-types",
     "insert-guards",
+    # Only now: what operators become keeps to its buffers.
+    "check-accesses",
     # Operators become calls of PrimFuncs.
     "legalize-ops",
     "verify-stage{stage=relax-legal or-later=true}",

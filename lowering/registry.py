@@ -64,6 +64,7 @@ PASSES: dict[str, str] = {
     "merge-composites": "lowering.byoc.merge_composites:MergeCompositesPass",
     "run-codegen": "lowering.byoc.run_codegen:RunCodegenPass",
     "insert-guards": "lowering.shapes.insert_guards:InsertGuardsPass",
+    "check-accesses": "lowering.tir.check_accesses:CheckAccessesPass",
     "legalize-ops": "lowering.legalize.legalize_ops:LegalizeOpsPass",
     "lower-call-tir": "lowering.memory.lower_call_tir:LowerCallTIRPass",
     "hoist-branch-results": "lowering.memory.hoist_branch_results:HoistBranchResultsPass",

@@ -32,7 +32,7 @@ def wrong_access(func: PrimFuncOp) -> str | None:
     """
     space = IndexSpace(func)
     for op, loops in unconditional(space, func, ()):
-        for what, reach in _reaches(space, op):
+        for what, reach in reaches(space, op):
             found = leaves(space, reach, loops)
             if found is not None:
                 return f"{what} {found}{place_of(op)}"
@@ -48,8 +48,8 @@ class Reach(NamedTuple):
     first: Dim = ZERO
 
 
-def _reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, Reach]]:
-    """What an op touches, with words for it."""
+def reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, Reach]]:
+    """What an op touches if it runs, with words for it; nothing of an op that runs under a condition."""
     match op:
         case LoadOp() | StoreOp() if op.mask is None:
             ends = zip(op.indices, widths(op), op.buffer_type.shape, strict=False)
@@ -97,7 +97,7 @@ def unconditional(
 def leaves(space: IndexSpace, reach: Reach, loops: Sequence[ForOp]) -> str | None:
     """How elements leave `first <= i < end`; `None` if they cannot be shown to whenever no loop is empty."""
     start, width, end, first = reach
-    if not isinstance(start.type, IndexType) or (width is ONE and first is ZERO and _runs_over(space, start, end)):
+    if not isinstance(start.type, IndexType) or runs_over(space, reach):
         return None
     dim = space.dim_of(start)
     if dim is None:
@@ -111,14 +111,17 @@ def leaves(space: IndexSpace, reach: Reach, loops: Sequence[ForOp]) -> str | Non
     return f"reaches {high}, expected less than {end}" if space.less_equal(high + 1, end) is False else None
 
 
-def _runs_over(space: IndexSpace, index: SSAValue, extent: Dim) -> bool:
-    """Whether the index is a variable of exactly this range, which needs no proof."""
+def runs_over(space: IndexSpace, reach: Reach) -> bool:
+    """Whether the index is a variable of exactly the range that may be used, which needs no proof."""
+    index = reach.start
+    if reach.width is not ONE or reach.first is not ZERO:
+        return False
     loop, block = loop_of(index), block_of(index)
     if loop is not None:
-        return loop.lower is None and space.dim_of(loop.upper) is extent
+        return loop.lower is None and space.dim_of(loop.upper) is reach.end
     if block is None or not isinstance(index, BlockArgument):
         return False
-    return space.dim_of(block.extents[index.index]) is extent
+    return space.dim_of(block.extents[index.index]) is reach.end
 
 
 def name_of(value: SSAValue) -> str:

@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.analysis.init import InitPlacement, init_placement
+from tir_dialect.analysis.size_conditions import first_effect, size_conditions
 from tir_dialect.dims import Dim
 from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.runtime import NAMESPACE
@@ -63,9 +64,23 @@ class Emitter:
                 self._early_inits.setdefault(placement.loop, []).append((op, placement))
         arguments = [self.define(argument) for argument in self.func.body.block.args]
         self._symbols = dict(zip(self.func.symbol_names, arguments, strict=False))
-        self.block(self.func.body.block)
+        self._body()
         self._finish("main", arguments)
         return "\n".join(self._finished)
+
+    def _body(self) -> None:
+        """The ops of the prim_func; what sizes have to be like comes before the first that has an effect."""
+        place = first_effect(self.func)
+        for op in self.func.body.block.ops:
+            if op is place:
+                self._check_sizes()
+            self.op(op)
+
+    def _check_sizes(self) -> None:
+        for condition in size_conditions(self.func):
+            tests = [f"{self.dim(condition.smaller)} <= {self.dim(condition.larger)}"]
+            tests += [f"{self.dim(length)} <= 0" for length in condition.lengths]
+            self.line(f"if not ({' or '.join(tests)}): fail_assertion({self.constant(condition.message)})")
 
     def _finish(self, name: str, parameters: Sequence[str]) -> None:
         self._finished += [f"def {name}({', '.join(parameters)}):", *(self._current.lines or ["  pass"])]

@@ -31,18 +31,35 @@ def test_accesses_out_of_range(i, j, message):
 
 def test_iterator_out_of_its_domain():
     text = """
+    tir.prim_func @f[%n](%X: !tir.buffer<[n], f32>, %last: i64) {
+      %i = arith.index_cast %last : i64 to index
+      tir.block "copy" (%vi = spatial %i in %n) {
+        %x = tir.load %X[%vi]
+        tir.store %x, %X[%vi]
+      }
+    }
+    """
+    run_text(text, np.zeros(4, np.float32), 3)
+    with pytest.raises(OutOfRangeError, match=r"'tir.block' \"copy\": iterator %vi is 4, expected 0 <= %vi < 4"):
+        run_text(text, np.zeros(4, np.float32), 4)
+
+
+def test_sizes_that_leave_a_buffer_are_refused_before_anything_is_written():
+    text = """
     tir.prim_func @f[%n, %m](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[m], f32>) {
       tir.for (%i) in (%m) {
-        tir.block "copy" (%vi = spatial %i in %n) {
+        tir.block "copy" (%vi = spatial %i in %m) {
           %x = tir.load %X[%vi]
-          tir.store %x, %Y[%i]
+          tir.store %x, %Y[%vi]
         }
       }
     }
-    """.replace("%Y[%i]", "%Y[%vi]")
-    run_text(text, np.zeros(4, np.float32), np.zeros(4, np.float32))
-    with pytest.raises(OutOfRangeError, match=r"'tir.block' \"copy\": iterator %vi is 4, expected 0 <= %vi < 4"):
-        run_text(text, np.zeros(4, np.float32), np.zeros(5, np.float32))
+    """
+    run_text(text, np.ones(4, np.float32), np.zeros(3, np.float32))
+    written = np.zeros(5, np.float32)
+    with pytest.raises(ValueError, match=r"f: a 'tir.load' whose index 0 of %X reaches m - 1, expected less than n"):
+        run_text(text, np.ones(4, np.float32), written)
+    assert not written.any()
 
 
 def test_view_out_of_range():

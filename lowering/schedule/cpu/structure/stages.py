@@ -27,7 +27,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.ops.scalars import DimOp
+from tir_dialect.ops.scalars import AssertOp, DimOp
 from tir_dialect.types import IteratorKind
 
 Access: TypeAlias = LoadOp | StoreOp
@@ -95,7 +95,7 @@ class Program:
     """A kernel taken apart."""
 
     header: list[Operation] = field(default_factory=list[Operation])
-    """Constants and dimensions that the stages use."""
+    """Constants and dimensions that the stages use, and what is asserted before them."""
     buffers: list[AllocBufferOp] = field(default_factory=list[AllocBufferOp])
     """The kernel's own memory."""
     nests: list[tuple[Operation, BlockOp]] = field(default_factory=list[tuple[Operation, BlockOp]])
@@ -128,6 +128,8 @@ def _collect(ops: Iterable[Operation], program: Program) -> bool:
             if block is None:
                 return False
             program.nests.append((op, block))
+        elif isinstance(op, AssertOp) and not program.nests:
+            program.header.append(op)
         elif op.regions or not has_no_effects(op) or isinstance(op, LoadOp | BufferViewOp):
             return False
         else:

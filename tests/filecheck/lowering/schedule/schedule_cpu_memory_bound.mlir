@@ -439,3 +439,18 @@ tir.prim_func @unfilled(%M: !tir.buffer<[2, 3], f32>, %Y: !tir.buffer<[2, 40], f
     }
   }
 }
+
+// What is asserted of sizes stays in front of the loops.
+// CHECK-LABEL: tir.prim_func @asserted
+// CHECK:         tir.assert %{{.*}}, "fits"
+// CHECK:         tir.for vectorized
+tir.prim_func @asserted[%n, %m](%X: !tir.buffer<[m], f32>, %Y: !tir.buffer<[n], f32>) {
+  %fits = arith.cmpi sle, %n, %m : index
+  tir.assert %fits, "fits"
+  tir.for (%i) in (%n) {
+    tir.block "b" (%vi = spatial %i in %n) {
+      %x = tir.load %X[%vi]
+      tir.store %x, %Y[%vi]
+    }
+  }
+}

@@ -1,0 +1,70 @@
+// RUN: relax-opt %s -p check-accesses | filecheck %s
+// RUN: relax-opt %s -p check-accesses,check-accesses | filecheck %s
+
+// A read by the index of another buffer, whose size may be another.
+// CHECK-LABEL: tir.prim_func @sum
+// CHECK-NEXT:    %{{.*}} = tir.dim n
+// CHECK-NEXT:    %{{.*}} = tir.dim m
+// CHECK-NEXT:    %{{.*}} = arith.cmpi sle
+// CHECK-NEXT:    tir.assert %{{.*}}, "sum: a 'tir.load' whose index 0 of %B reaches n - 1, expected less than m"
+// CHECK-NEXT:    tir.for (%i) in (%n) {
+tir.prim_func @sum[%n, %m](%A: !tir.buffer<[n], f32>, %B: !tir.buffer<[m], f32>, %C: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    tir.block "sum" (%v = spatial %i in %n) {
+      %a = tir.load %A[%v]
+      %b = tir.load %B[%v]
+      %s = arith.addf %a, %b : f32
+      tir.store %s, %C[%v]
+    }
+  }
+}
+
+// Nothing is read where a loop is empty, and what the program itself asserts comes first. Each end is checked once.
+// CHECK-LABEL: tir.prim_func @shifted
+// CHECK:         tir.assert %{{.*}}, "m is positive"
+// CHECK-NEXT:    tir.dim n + 2
+// CHECK-NEXT:    tir.dim m
+// CHECK-NEXT:    arith.cmpi sle
+// CHECK-NEXT:    tir.dim n{{$}}
+// CHECK-NEXT:    tir.dim 0
+// CHECK-NEXT:    arith.cmpi sle
+// CHECK-NEXT:    tir.dim k
+// CHECK-NEXT:    tir.dim 0
+// CHECK-NEXT:    arith.cmpi sle
+// CHECK-NEXT:    arith.ori
+// CHECK-NEXT:    arith.ori
+// CHECK-NEXT:    tir.assert %{{.*}}, "shifted: a 'tir.load' whose index 0 of %A reaches n + 1, expected less than m"
+// CHECK-NEXT:    tir.for
+tir.prim_func @shifted[%n, %m, %k](%A: !tir.buffer<[m], f32>, %B: !tir.buffer<[n, k], f32>) {
+  %zero = arith.constant 0 : index
+  %two = arith.constant 2 : index
+  %ok = arith.cmpi slt, %zero, %m : index
+  tir.assert %ok, "m is positive"
+  tir.for (%i, %j) in (%n, %k) {
+    tir.block "copy" (%vi = spatial %i in %n, %vj = spatial %j in %k) {
+      %at = arith.addi %vi, %two : index
+      %a = tir.load %A[%at]
+      %b = tir.load %A[%at]
+      %s = arith.addf %a, %b : f32
+      tir.store %s, %B[%vi, %vj]
+    }
+  }
+}
+
+// Known to fit; and what runs under a condition is left alone.
+// CHECK-LABEL: tir.prim_func @fits
+// CHECK-NOT:     tir.assert
+tir.prim_func @fits[%n, %m](%A: !tir.buffer<[n + 1], f32>, %B: !tir.buffer<[n], f32>, %C: !tir.buffer<[m], f32>) {
+  %one = arith.constant 1 : index
+  tir.for (%i) in (%n) {
+    tir.block "copy" (%v = spatial %i in %n) {
+      %at = arith.addi %v, %one : index
+      %a = tir.load %A[%at]
+      tir.store %a, %B[%v]
+      %inside = arith.cmpi slt, %v, %m : index
+      tir.if %inside {
+        tir.store %a, %C[%v]
+      }
+    }
+  }
+}

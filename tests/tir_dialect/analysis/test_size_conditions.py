@@ -1,0 +1,73 @@
+"""Conditions on sizes: they fail exactly where an access leaves its buffer."""
+
+from itertools import product
+
+import pytest
+
+from tests.support.tir import parse_prim_func
+from tir_dialect.analysis.size_conditions import size_conditions
+
+COPY = """
+tir.prim_func @f[%n, %m, %k](%X: !tir.buffer<[m], f32>, %Y: !tir.buffer<[n, k], f32>) {{
+  %c2 = arith.constant 2 : index
+  tir.for (%i, %j) in (%n, %k) {{
+    {at}
+    %x = tir.load %X[%at]
+    tir.store %x, %Y[%i, %j]
+  }}
+}}
+"""
+INDICES = {
+    "%at = arith.addi %i, %c2 : index": lambda i, j, n, m, k: i + 2,
+    "%at = arith.subi %i, %k : index": lambda i, j, n, m, k: i - k,
+    "%at = arith.muli %j, %c2 : index": lambda i, j, n, m, k: 2 * j,
+    "%at = arith.addi %i, %j : index": lambda i, j, n, m, k: i + j,
+    "%l = tir.dim n - 1 %at = arith.subi %l, %i : index": lambda i, j, n, m, k: n - 1 - i,
+    "%at = arith.floordivsi %i, %c2 : index": lambda i, j, n, m, k: i // 2,
+    "%d = tir.dim m - n %at = arith.addi %d, %j : index": lambda i, j, n, m, k: m - n + j,
+}
+
+
+@pytest.mark.parametrize("at", INDICES)
+def test_conditions_fail_exactly_where_an_access_leaves_its_buffer(at: str):
+    conditions = size_conditions(parse_prim_func(COPY.format(at=at)))
+    assert conditions
+    for n, m, k in product(range(5), repeat=3):
+        sizes = {"n": n, "m": m, "k": k}
+        hold = all(
+            each.smaller.evaluate(sizes) <= each.larger.evaluate(sizes)
+            or any(length.evaluate(sizes) <= 0 for length in each.lengths)
+            for each in conditions
+        )
+        assert hold == all(0 <= INDICES[at](i, j, n, m, k) < m for i in range(n) for j in range(k)), sizes
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        "%at = arith.minsi %i, %c2 : index",  # the least and greatest value are not attained together
+        "%l = tir.load %Y[%i, %j] %h = arith.fptosi %l : f32 to i64 %at = arith.index_cast %h : i64 to index",
+    ],
+)
+def test_what_cannot_be_said_of_sizes(at: str):
+    assert not size_conditions(parse_prim_func(COPY.format(at=at)))
+
+
+def test_an_init_writes_for_empty_reductions_too():
+    (condition,) = size_conditions(
+        parse_prim_func("""
+        tir.prim_func @sum[%n, %m, %k](%X: !tir.buffer<[n, k], f32>, %Y: !tir.buffer<[m], f32>) {
+          tir.for (%i, %r) in (%n, %k) {
+            tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %k) {
+              tir.init {
+                %0 = arith.constant 0.0 : f32
+                tir.store %0, %Y[%vi]
+              }
+              %x = tir.load %X[%vi, %vr]
+              %y = tir.load %X[%vi, %vr]
+              %s = arith.addf %x, %y : f32
+            }
+          }
+        }""")
+    )
+    assert (str(condition.smaller), str(condition.larger), condition.lengths) == ("n", "m", ())

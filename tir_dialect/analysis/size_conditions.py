@@ -1,0 +1,113 @@
+"""What sizes have to be like so that a function stays inside of its buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Operation
+
+from tir_dialect.analysis.accesses import Reach, reaches, runs_over, unconditional
+from tir_dialect.analysis.extremes import extremes
+from tir_dialect.analysis.index_space import IndexSpace, Variable
+from tir_dialect.analysis.structure import has_no_effects
+from tir_dialect.dims import Dim
+from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.scalars import AssertOp
+from tir_dialect.types import IteratorKind
+
+
+@dataclass(frozen=True)
+class SizeCondition:
+    """`smaller <= larger`, unless one of `lengths`, those of loops around the access, is not positive.
+
+    All are expressions over the symbols of the function. `message` says which access leaves its range otherwise.
+    """
+
+    smaller: Dim
+    larger: Dim
+    lengths: tuple[Dim, ...]
+    message: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class _Access:
+    """What an op touches, and the loops around it, outermost first; whether those in `ignored` run is of no account."""
+
+    reach: Reach
+    loops: Sequence[Variable]
+    ignored: frozenset[str]
+
+    def lengths(self, space: IndexSpace, smaller: Dim, larger: Dim) -> tuple[Dim, ...] | None:
+        """How often loops run that may be empty although not `smaller <= larger`; `None` if that is no expression."""
+        found: dict[Dim, None] = {}
+        for loop in self.loops:
+            if loop.dim.symbols <= self.ignored:
+                continue
+            if loop.lower is None or loop.upper is None:
+                return None
+            length = loop.upper - loop.lower
+            if not length.symbols.isdisjoint(space.variables):
+                return None
+            if not space.less_equal(1, length) and not _follows(space, length, smaller, larger):
+                found.setdefault(length)
+        return tuple(found)
+
+
+def size_conditions(func: PrimFuncOp) -> tuple[SizeCondition, ...]:
+    """What is neither shown to hold for all sizes nor to fail, in program order, each once.
+
+    Of the accesses, views and iterators that `wrong_access` looks at: those that run unconditionally, by expressions of
+    loop variables whose least and greatest values are attained. Where a condition fails, one of these leaves its range;
+    where all hold, none does. The function has to be verified.
+    """
+    space = IndexSpace(func)
+    found: dict[SizeCondition, None] = {}
+    for op, loops in unconditional(space, func, ()):
+        for what, reach in reaches(space, op):
+            if isinstance(reach.start.type, IndexType):
+                variables = [space.variable(loop.induction_var) for loop in loops]
+                access = _Access(reach, variables, _reduced(space, op))
+                found |= dict.fromkeys(_open(space, f"{func.sym_name.data}: {what}", access))
+    return tuple(found)
+
+
+def first_effect(func: PrimFuncOp) -> Operation | None:
+    """The op in front of which conditions are checked: the first that does more than compute or assert."""
+    return next((op for op in func.body.block.ops if not (has_no_effects(op) or isinstance(op, AssertOp))), None)
+
+
+def _open(space: IndexSpace, subject: str, access: _Access) -> Iterator[SizeCondition]:
+    """The lower and the upper end of what is touched, as far as they are not known to be in range."""
+    reach = access.reach
+    dim = None if runs_over(space, reach) else space.dim_of(reach.start)
+    found = None if dim is None else extremes(dim, access.loops, space.prover)
+    if dim is None or found is None or not found.exact or not dim.symbols.isdisjoint(access.ignored):
+        return
+    high = found.high + reach.width - 1
+    low_end = f"{subject} reaches {found.low}, expected at least {reach.first}"
+    high_end = f"{subject} reaches {high}, expected less than {reach.end}"
+    for smaller, larger, message in ((reach.first, found.low, low_end), (high + 1, reach.end, high_end)):
+        lengths = None if space.less_equal(smaller, larger) else access.lengths(space, smaller, larger)
+        if lengths is not None:
+            yield SizeCondition(smaller, larger, lengths, message)
+
+
+def _follows(space: IndexSpace, length: Dim, smaller: Dim, larger: Dim) -> bool:
+    """Whether `smaller <= larger` is known where a loop of this length is empty."""
+    name = length.as_symbol
+    if name is None:
+        return False
+    return space.less_equal(smaller.substitute({name: 0}), larger.substitute({name: 0})) is True
+
+
+def _reduced(space: IndexSpace, op: Operation) -> frozenset[str]:
+    """For an op of an init, the variables of its reduction: it runs once for all of their values, or for none."""
+    init = op.parent_op()
+    block = None if init is None else init.parent_op()
+    if not isinstance(init, InitOp) or not isinstance(block, BlockOp):
+        return frozenset()
+    bindings = [space.dim_of(each.binding) for each in block.iterators if each.kind is not IteratorKind.SPATIAL]
+    return frozenset[str]().union(*(binding.symbols for binding in bindings if binding is not None))
