@@ -25,3 +25,10 @@ def test_the_programs_of_the_kernels_page_run(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "".join(blocks)]
     output = subprocess.check_output(command, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert output.startswith(shown[0])
+
+
+def test_the_backend_of_the_byoc_page_runs() -> None:
+    (program,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "byoc.md").read_text(), re.MULTILINE | re.DOTALL)
+    output = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
+    left = re.findall(r"= relax\.(call_dps_packed|matmul|sigmoid|cos|exp|sum)\b", output)
+    assert left == ["call_dps_packed", "cos", "exp", "sum"]
