@@ -100,7 +100,11 @@ def _follows(space: IndexSpace, length: Dim, smaller: Dim, larger: Dim) -> bool:
     name = length.as_symbol
     if name is None:
         return False
-    return space.less_equal(smaller.substitute({name: 0}), larger.substitute({name: 0})) is True
+    try:
+        least, greatest = smaller.substitute({name: 0}), larger.substitute({name: 0})
+    except ZeroDivisionError:  # they have no value there
+        return False
+    return space.less_equal(least, greatest) is True
 
 
 def _reduced(space: IndexSpace, op: Operation) -> frozenset[str]:

@@ -53,6 +53,11 @@ def test_what_cannot_be_said_of_sizes(at: str):
     assert not size_conditions(parse_prim_func(COPY.format(at=at)))
 
 
+def test_sizes_that_divide_by_a_length():
+    at = "%d = tir.dim floordiv(m, n) %at = arith.addi %d, %i : index"
+    assert size_conditions(parse_prim_func(COPY.format(at=at)))
+
+
 def test_an_init_writes_for_empty_reductions_too():
     (condition,) = size_conditions(
         parse_prim_func("""
