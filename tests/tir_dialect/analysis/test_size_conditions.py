@@ -76,3 +76,16 @@ def test_an_init_writes_for_empty_reductions_too():
         }""")
     )
     assert (str(condition.smaller), str(condition.larger), condition.lengths) == ("n", "m", ())
+
+
+def test_sizes_that_have_no_value_for_an_empty_loop():
+    (condition,) = size_conditions(
+        parse_prim_func("""
+        tir.prim_func @parts[%n, %m](%X: !tir.buffer<[floordiv(m, n)], f32>, %Y: !tir.buffer<[n], f32>) {
+          tir.for (%i) in (%n) {
+            %x = tir.load %X[%i]
+            tir.store %x, %Y[%i]
+          }
+        }""")
+    )
+    assert (str(condition.larger), tuple(map(str, condition.lengths))) == ("floordiv(m, n)", ("n",))
