@@ -1,31 +1,63 @@
-"""LLVM beside the compiler: while one thread optimises a kernel, the other prepares the next one."""
+"""LLVM beside the compiler: while it optimises a kernel, the next one is prepared."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
+from lowering.codegen.compiler import CompileOptions, compile_object
+from lowering.codegen.compiler_process import CompilerProcess
 from lowering.debug import Debug, debug_level
+from tir_dialect.target import Target
 
 T = TypeVar("T")
+
+Compile: TypeAlias = "Callable[[str, Target, CompileOptions], bytes]"
+"""`compile_object`, here or elsewhere."""
 
 SWITCH_SECONDS = 5e-5
 """How long the interpreter stays with one thread. LLVM is called in some seventy steps for a kernel, each of which
 waits this long to come back; by default a hundred times as long."""
 
+MUCH_TEXT = 150_000
+"""LLVM takes a third of a second or so for so many characters of text, twice as long as starting another process."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    work: Callable[[Compile], Any]
+    future: Future[Any]
+
+    size: int
+    """Characters of text for LLVM; 0 if the work is for this process alone."""
+
+    def run(self, compile: Compile) -> None:
+        try:
+            self.future.set_result(self.work(compile))
+        except Exception as error:
+            self.future.set_exception(error)
+
 
 class Background:
-    """One thread for work that does not hold the interpreter's lock, for the time of a `with` statement.
+    """Work that does not hold the interpreter's lock, for the time of a `with` statement.
 
-    llvmlite lets one thread at a time into LLVM, so there is no use for more of them.
+    llvmlite lets one thread at a time into LLVM, so there is one. Where much is waiting, a second hands text to a
+    process.
     """
 
     def __init__(self) -> None:
+        self._waiting: deque[_Job] = deque()
+        self._lock = Lock()
         self._thread: ThreadPoolExecutor | None = None
+        self._second: ThreadPoolExecutor | None = None
+        self._process = CompilerProcess()
         self._interval = sys.getswitchinterval()
 
     def __enter__(self) -> Self:
@@ -35,28 +67,62 @@ class Background:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Waits for the work; after an error, what has not begun is left undone."""
-        if self._thread is not None:
-            self._thread.shutdown(wait=True, cancel_futures=kind is not None)
-            sys.setswitchinterval(self._interval)
+        while kind is not None and (job := self._next()) is not None:
+            job.future.cancel()
+        for thread in (self._thread, self._second):
+            if thread is not None:
+                thread.shutdown()
+        self._process.close()
+        sys.setswitchinterval(self._interval)
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         """The result of `work`, or the error that it raises, when it is there.
 
         What shows its work in order (`RELAX_DEBUG`), or has no second processor, is done at once.
         """
+        return self.submit_code(lambda _: work(), 0)
+
+    def submit_code(self, work: Callable[[Compile], T], size: int) -> Future[T]:
+        """As `submit`, for work that has so many characters of text to compile, by what it is given for that."""
+        future: Future[T] = Future()
+        job = _Job(work, future, size)
         if self._thread is None and _processors() > 1 and debug_level() == Debug.NOTHING:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="relax-codegen")
             sys.setswitchinterval(min(SWITCH_SECONDS, self._interval))
-        return _done(work) if self._thread is None else self._thread.submit(work)
+        if self._thread is None:
+            job.run(compile_object)
+        else:
+            with self._lock:
+                self._waiting.append(job)
+            self._thread.submit(self._run, compile_object)
+            self._share(size)
+        return future
 
+    def _share(self, size: int) -> None:
+        """Lets the second thread take one more of the texts, or all that are waiting if it is new."""
+        if self._second is not None:
+            if size:
+                self._second.submit(self._run, self._process.compile, text=True)
+            return
+        with self._lock:
+            sizes = [job.size for job in self._waiting if job.size]
+        if sum(sizes) > MUCH_TEXT:
+            self._second = ThreadPoolExecutor(1, thread_name_prefix="relax-codegen-process")
+            for _ in sizes:
+                self._second.submit(self._run, self._process.compile, text=True)
 
-def _done(work: Callable[[], T]) -> Future[T]:
-    future: Future[T] = Future()
-    try:
-        future.set_result(work())
-    except Exception as error:
-        future.set_exception(error)
-    return future
+    def _run(self, compile: Compile, text: bool = False) -> None:
+        job = self._next(text)
+        if job is not None:
+            job.run(compile)
+
+    def _next(self, text: bool = False) -> _Job | None:
+        """The job that has waited for longest, or for longest of those with text, which is now begun."""
+        with self._lock:
+            job = next((each for each in self._waiting if each.size or not text), None)
+            if job is not None:
+                self._waiting.remove(job)
+            return job
 
 
 def _processors() -> int:

@@ -12,7 +12,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from lowering.codegen.background import Background
+from lowering.codegen.background import Background, Compile
 from lowering.codegen.binding import library_version
 from lowering.codegen.cache import CodeCache, cache_key, default_cache
 from lowering.codegen.compiler import CompileOptions, compile_object
@@ -244,13 +244,13 @@ class _Kernel:
         data = self.cache.get(self.key)
         if data is None:
             text = _compile(self.group, self.symbol, self.target, self.options)
-            return background.submit(lambda: self._finish(text))
+            return background.submit_code(lambda compile: self._finish(text, compile), len(text))
         found: Future[bytes] = Future()
         found.set_result(data)
         return found
 
-    def _finish(self, text: str) -> bytes:
-        data = compile_object(text, self.target, CompileOptions(self.options.opt_level))
+    def _finish(self, text: str, compile: Compile) -> bytes:
+        data = compile(text, self.target, CompileOptions(self.options.opt_level))
         self.cache.put(self.key, data)
         return data
 

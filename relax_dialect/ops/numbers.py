@@ -32,7 +32,7 @@ def number_attr(number: float, dtype: Attribute) -> IntegerAttr | FloatAttr:
         raise ValueError(f"the number {number} is no {dtype}")
     if is_dtype(dtype) and (limits := outside(number, dtype)) is not None:
         raise ValueError(limits)
-    return IntegerAttr(number, dtype)
+    return IntegerAttr(int(number), dtype)  # A subclass of int would be what a program returns.
 
 
 def is_float_of(number: float, dtype: AnyFloat) -> bool:

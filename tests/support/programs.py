@@ -121,7 +121,9 @@ def assert_same(got: object, expected: object, tolerance: Tolerance, what: str) 
             _widened(got), _widened(expected), tolerance.relative, tolerance.absolute, err_msg=what
         )
     else:
-        assert type(got) is type(expected), f"{what}: expected {expected!r}, got {got!r}"
+        assert type(got) is type(expected), (
+            f"{what}: expected {expected!r} of {type(expected)}, got {got!r} of {type(got)}"
+        )
         assert got == expected, what
 
 
