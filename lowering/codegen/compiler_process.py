@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import cast
 
 from lowering.codegen.compiler import CompileOptions, compile_object
@@ -59,7 +60,9 @@ class CompilerProcess:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """`OSError` if there is no Python to start, as in a program that carries its own."""
+    """`OSError` if there is no Python to start. A program that carries its own would start itself again."""
+    if not Path(sys.executable).name.startswith("python"):
+        raise OSError(f"no Python: {sys.executable!r}")
     return subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, *sys.path],
         stdin=subprocess.PIPE,

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -66,9 +67,18 @@ def test_a_process_that_ends(process: CompilerProcess, started: list[subprocess.
     assert len(started) == 1
 
 
-@pytest.mark.parametrize("executable", ["/nothing/here", "/bin/false", ""])
-def test_no_python_to_start(executable: str, process: CompilerProcess, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("executable", ["/nothing/python", "/bin/false", ""])
+def test_no_python_to_start(
+    executable: str, process: CompilerProcess, started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(sys, "executable", executable)
+    assert all(compiled(process, number) for number in range(2))
+    assert not started
+
+
+def test_a_python_that_does_not_run(process: CompilerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "python3").symlink_to("/bin/false")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
     assert all(compiled(process, number) for number in range(2))
 
 
