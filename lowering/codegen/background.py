@@ -39,10 +39,13 @@ class _Job:
     """Characters of text for LLVM; 0 if the work is for this process alone."""
 
     def run(self, compile: Compile) -> None:
+        """Whoever waits gets every error, an interruption too, which also ends the caller."""
         try:
             self.future.set_result(self.work(compile))
-        except Exception as error:
+        except BaseException as error:
             self.future.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
 
 
 class Background:

@@ -25,6 +25,17 @@ def test_results_and_errors(processors: int, monkeypatch: pytest.MonkeyPatch):
     assert threading.active_count() == threads
 
 
+@pytest.mark.parametrize("processors", [1, 2])
+def test_an_interruption_reaches_who_waits(processors: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(background, "_processors", lambda: processors)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Background() as thread:
+        thread.submit(interrupted).result(timeout=60)
+
+
 def test_what_has_not_begun_is_left_undone(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(background, "_processors", lambda: 2)
     begun, go_on = threading.Event(), threading.Event()
