@@ -12,6 +12,7 @@ from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i32
+from xdsl.dialects.vector import CreateMaskOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm import lane_values, llvm_ext_memory
@@ -104,10 +105,16 @@ def _place(
     if count is None:
         lanes = e.lanes
     else:
-        lanes = Lanes(count, e.scalar(operands[rank]) if len(operands) > rank else None)
+        lanes = Lanes(count) if len(operands) <= rank else _masked(e, count, operands[rank])
         if not any(map(lane_values.is_varying, indices)):
             indices[-1] = Ramp(cast(SSAValue, indices[-1]), e.b.integer(1))
     return element_offset(e, buffer, indices, 1 if lanes is None else lanes.count), lanes
+
+
+def _masked(e: Emitter, count: int, mask: SSAValue) -> Lanes:
+    made = mask.owner
+    is_first = isinstance(made, CreateMaskOp) and e.b.known_integer(e.scalar(made.mask_dim_sizes[0])) == 1
+    return Lanes(count, e.scalar(mask), is_first)
 
 
 def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> SSAValue:
@@ -139,6 +146,9 @@ def _store_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes, va
         stored = value if step == 1 else _reversed(b, value)
         if lanes.mask is None:
             b.store(stored, address, alignment)
+        elif lanes.is_first and step == 1:
+            # LLVM 22 writes all four bytes of an element that was made shorter for a store of one lane.
+            b.store(b.extract(stored, 0), address, alignment)
         else:
             mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
             b.insert(llvm_ext_memory.MaskedStoreOp(stored, address, mask, alignment))

@@ -236,3 +236,24 @@ def test_strided_lanes(step: int, lanes: int, same_as_interpreter):
     }}"""
     x = np.arange(step * (lanes - 1) + 1, dtype=np.float32)
     same_as_interpreter(text, [x, np.zeros((2, lanes), np.float32)], {"n": 1, "k": lanes - 1})
+
+
+@pytest.mark.parametrize("count", [1, 2, 15])
+def test_leading_lanes_that_are_known(count: int, tir, native_call):
+    """Elements that are made shorter for the store: no byte behind the last lane is written."""
+    module = tir(f"""
+    tir.prim_func @f(%X: !tir.buffer<[16], i32>, %Y: !tir.buffer<[16], i16>) {{
+      %first = arith.constant 0 : index
+      %count = arith.constant {count} : index
+      %x = tir.load %X[%first] : vector<16xi32>
+      %bits = arith.constant 16 : i32
+      %places = vector.broadcast %bits : i32 to vector<16xi32>
+      %upper = arith.shrui %x, %places : vector<16xi32>
+      %y = tir.convert trunci %upper : vector<16xi32> to vector<16xi16>
+      %mask = vector.create_mask %count : vector<16xi1>
+      tir.store %y, %Y[%first] mask %mask
+    }}""")
+    kernels = compile_prim_funcs(module, cache=NO_CACHE)
+    x, y = np.full(16, 5 << 16, np.int32), np.full(16, -1, np.int16)
+    assert native_call(kernels, next(iter(module.ops)), [x, y], {}) == 0
+    assert list(y) == [5] * count + [-1] * (16 - count)

@@ -139,6 +139,15 @@ def blur():
     return te.create_prim_func([x, c], name="blur")
 
 
+def pools():
+    """A pooling of a pooling."""
+    a = te.placeholder((n + 4, m + 4), "i32", "A")
+    r, q = te.reduce_axis(3, "r"), te.reduce_axis(3, "q")
+    b = te.compute((n + 2, m + 2), lambda i, j: te.max(a[i + r, j + q], (r, q)), name="B")
+    c = te.compute((n, m), lambda i, j: te.max(b[i + r, j + q], (r, q)), name="C")
+    return te.create_prim_func([a, c], name="pools")
+
+
 def home(sch, name):
     """The loop in which a buffer is allocated, `None` for the function."""
     op = next(op for op in sch.func.walk() if isinstance(op, AllocBufferOp) and op.buffer.name_hint == name)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tir_dialect.schedule import support
-from tests.tir_dialect.schedule.test_compute_location import blur, matmul_with_epilogue, pools, softmax
+from tests.tir_dialect.schedule.test_compute_location import matmul_with_epilogue, softmax
 from tests.tir_dialect.schedule.test_padding import convolution, padded
 from tests.tir_dialect.schedule.test_reductions import product_with_epilogue
 from tests.tir_dialect.schedule.test_rfactor import arg_maximum
@@ -19,8 +19,8 @@ PROGRAMS = {
     "row_sum": support.row_sum,
     "scan": support.scan,
     "epilogue": matmul_with_epilogue,
-    "blur": blur,
-    "pools": pools,
+    "blur": support.blur,
+    "pools": support.pools,
     "softmax": softmax,
     "convolution": convolution,
     "padded": padded,

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tir_dialect.schedule.support import blur, elementwise, home, m, n, scheduled
+from tests.tir_dialect.schedule.support import blur, elementwise, home, pools, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
-from tir_dialect import te
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule import Schedule
-
-
-def pools():
-    """A pooling of a pooling."""
-    a = te.placeholder((n + 4, m + 4), "i32", "A")
-    r, q = te.reduce_axis(3, "r"), te.reduce_axis(3, "q")
-    b = te.compute((n + 2, m + 2), lambda i, j: te.max(a[i + r, j + q], (r, q)), name="B")
-    c = te.compute((n, m), lambda i, j: te.max(b[i + r, j + q], (r, q)), name="C")
-    return te.create_prim_func([a, c], name="pools")
 
 
 @pytest.mark.parametrize(("program", "tile"), [(blur, (4, 8)), (pools, (4, 2)), (pools, (1, 4))])
