@@ -1,0 +1,169 @@
+"""A range of results beside each other, of a reduction whose lanes lie along an axis that stays.
+
+Some vectors of results stay in registers while the reduced axes run. A matrix that is larger than the caches is read in
+bands of a few whole rows instead: its pages come one after the other, and the results wait in memory between two bands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.body import Body
+from lowering.schedule.cpu.emit.groups import Group
+from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
+from lowering.schedule.cpu.emit.vectors import Step, vector_turn
+from lowering.schedule.cpu.memory.accumulators import accumulator
+from lowering.schedule.cpu.memory.borders import Border, Ranges, no_cuts
+from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.sweep import constant_of
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.memory import StoreOp
+
+VECTORS_AT_ONCE = 8
+BAND = 8
+"""Rows that are read side by side: the machine follows so many streams."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How a stage reduces along some axes, with `lanes` results in a vector."""
+
+    kernel: Kernel
+    stage: Stage
+    reduction: Reduction
+    reduced: Sequence[Group]
+    lane: Group
+    lanes: int
+    border: Border | None
+
+    @property
+    def unroll(self) -> int:
+        """How many vectors of results there are at once."""
+        branches = self.border is None or self.border.edges
+        simple = not any(is_heavy(op) or (branches and isinstance(op, IfOp)) for op in self.stage.needed)
+        return VECTORS_AT_ONCE if simple and len(self.stage.stores) == 1 else 1
+
+    def emit(self, at: Mapping[int, SSAValue], low: SSAValue | None, length: SSAValue) -> None:
+        """The results from `low` on, for given values of the other axes that stay."""
+        known, alone = constant_of(length), len(self.reduced) == 1 and self.border is None
+        if alone and self.unroll > 1 and (known is None or known > self.lanes * self.unroll):
+            self._bands(at, low, length)
+        else:
+            cuts = no_cuts() if self.border is None else self.border.ranges(self.kernel.code, self.stage, at)
+            _Part(self, at, low, length, cuts, None).emit()
+
+    def _bands(self, at: Mapping[int, SSAValue], low: SSAValue | None, length: SSAValue) -> None:
+        """Some whole rows at a time, or all of them at once if all their results are in registers."""
+        code, axis = self.kernel.code, self.reduced[0].last
+        rows = code.dim(self.reduced[0].extent)
+        narrow = code.compare("sle", length, self.lanes * self.unroll)
+        height = code.select(narrow, code.maximum(rows, 1), code.index(BAND))
+        # Without rows there is still a band, which writes the first values.
+        bands = code.maximum(code.divide(code.add(rows, code.sub(height, 1)), height), 1)
+        with code.loop(bands, "band") as band:
+            first = code.mul(band, height)
+            rows_of_band = {axis: (first, code.minimum(code.add(first, height), rows))}
+            _Part(self, at, low, length, rows_of_band, code.compare("eq", band, 0)).emit()
+
+
+class _Part:
+    """The contribution of some ranges of the reduced axes."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        at: Mapping[int, SSAValue],
+        low: SSAValue | None,
+        length: SSAValue,
+        cuts: Ranges,
+        is_first: SSAValue | None,
+    ):
+        """If it is not always the first, there are results already unless `is_first`."""
+        self.columns, self.kernel, self.code, self.stage = columns, columns.kernel, columns.kernel.code, columns.stage
+        self.reduction, self.lane, self.lanes = columns.reduction, columns.lane, columns.lanes
+        self.at, self.low, self.length, self.cuts, self.is_first = at, low, length, cuts, is_first
+
+    def emit(self) -> None:
+        """As many vectors at once as there are; then single ones, then what is left."""
+        code, done, most = self.code, self.code.index(0), self.columns.unroll
+        for unroll in (most, 1) if most > 1 else (1,):
+            done = self._blocks(done, unroll)
+        known = constant_of(self.length)
+        if known is not None and known == constant_of(done):
+            return
+        left = code.sub(self.length, done)
+        with code.when(code.compare("sgt", left, 0)):
+            self._block(done, 1, left)
+
+    def _blocks(self, done: SSAValue, unroll: int) -> SSAValue:
+        """Full blocks of some vectors from `done` on; gives where they end."""
+        code, step, known = self.code, unroll * self.lanes, constant_of(self.length)
+        if known is not None and known // step * step <= (constant_of(done) or 0):
+            return done
+        end = code.index(known // step * step) if known is not None else code.mul(code.divide(self.length, step), step)
+        first = None if constant_of(done) == 0 else code.divide(done, step)
+        with code.loop(code.divide(end, step), "block", lower=first) as block:
+            self._block(code.mul(block, step), unroll, None)
+        return end
+
+    def _block(self, done: SSAValue, unroll: int, left: SSAValue | None) -> None:
+        """The results of some vectors; with `left`, of the first lanes of one."""
+        kernel, reduction, code = self.kernel, self.reduction, self.code
+        start, lanes = done if self.low is None else code.add(self.low, done), unroll * self.lanes
+        sums = [accumulator(kernel, load.buffer_type, lanes) for load in reduction.accumulators]
+
+        def turn(step: Step) -> None:
+            vector_turn(kernel, start, lanes, left, sums, step)
+
+        if self.is_first is None:
+            turn(self._first)
+        else:
+            with code.when(self.is_first) as branch:
+                turn(self._first)
+            with code.otherwise(branch):
+                turn(self._so_far)
+        self._reduce(list(self.columns.reduced), self.at, turn)
+        turn(self._store)
+
+    def _first(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+        body = self._body(index)
+        body.run([op for op in self.stage.init if not isinstance(op, StoreOp)])
+        return [body.value(first) for first in self.reduction.first]
+
+    def _so_far(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+        body = self._body(index)
+        body.run(self.reduction.accumulators)
+        return [body.value(load.result) for load in self.reduction.accumulators]
+
+    def _store(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+        body = self._body(index)
+        body.values |= {store.value: value for store, value in zip(self.reduction.stores, old, strict=True)}
+        body.run(self.reduction.stores)
+        return list(old)
+
+    def _body(self, index: SSAValue) -> Body:
+        return Body(self.kernel, self.stage, {**self.at, self.lane.last: index}, self.lane.last)
+
+    def _reduce(self, groups: list[Group], at: Mapping[int, SSAValue], turn: Callable[[Step], None]) -> None:
+        if groups:
+            axis = groups[0].last
+            low, high = self.cuts.get(axis, (None, self.code.dim(groups[0].extent)))
+            with self.code.loop(high, self.stage.axes[axis].value.name_hint or "i", lower=low) as index:
+                self._reduce(groups[1:], {**at, axis: index}, turn)
+            return
+        shared, border = Body(self.kernel, self.stage, at, self.lane.last), self.columns.border
+        if border is not None and not border.edges:
+            shared.take(frozenset((border.guard.op,)))
+        shared.hoist(self.stage.body, {store.buffer for store in self.stage.stores})
+
+        def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+            body, pairs = shared.at_index(index), zip(self.reduction.accumulators, old, strict=True)
+            body.values |= {load.result: value for load, value in pairs}
+            body.run([op for op in self.stage.body if not isinstance(op, StoreOp)])
+            return [body.value(store.value) for store in self.reduction.stores]
+
+        turn(step)
