@@ -26,7 +26,8 @@ class Closure:
         self.captured = captured
 
     def __call__(self, *arguments: Any) -> Any:
-        """Calls it from outside the machine."""
+        """Calls it from outside the machine; `TypeError` for a wrong number of arguments."""
+        self.code.check_arity(len(arguments), len(self.captured))
         return self._run(self.code, (*self.captured, *arguments))
 
 

@@ -66,6 +66,19 @@ def argument_place(index: int, name: str) -> str:
     return f"argument #{index} ({name})"
 
 
+def captured_place(index: int, name: str) -> str:
+    """A value that a closure captures, without its function: `captured value #0 (x)`."""
+    return f"captured value #{index} ({name})"
+
+
+def places(names: Sequence[str], captured: int = 0) -> list[str]:
+    """The parameters of a function of which the first `captured` are given by the closures that are made of it."""
+    return [
+        captured_place(index, name) if index < captured else argument_place(index - captured, name)
+        for index, name in enumerate(names)
+    ]
+
+
 def dimension_place(place: str, axis: int) -> str:
     """A dimension of what `place` names: `argument #1 (w) dimension 0`."""
     return f"{place} dimension {axis}"

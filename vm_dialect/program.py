@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import tvm_ffi
 
+from vm_dialect import messages
 from vm_dialect.dtypes import ElementType
 from vm_dialect.executable import Executable, FunctionInfo, FunctionKind
 from vm_dialect.executable.instructions import (
@@ -22,6 +23,7 @@ from vm_dialect.executable.instructions import (
     Ret,
 )
 from vm_dialect.executable.model import BUILTIN_PREFIX
+from vm_dialect.messages import render
 
 Slots: TypeAlias = tuple[int, ...]
 """Places in a frame: the registers come first, then the constants that the function names."""
@@ -109,6 +111,12 @@ class Code:
         default_factory=list[tuple[int, Callable[[], tvm_ffi.Function]]]
     )
     """Slots that a new frame fills with a function value of its own, so that no program holds itself."""
+
+    def check_arity(self, count: int, captured: int = 0) -> None:
+        """`TypeError` for a wrong number of arguments; of the parameters, a closure has given the first `captured`."""
+        left = self.info.parameters[captured:]
+        if count != len(left):
+            raise TypeError(render(messages.wrong_arity(self.info.name, left), count))
 
     def new_frame(self, arguments: Sequence[Any]) -> list[Any]:
         """A frame with the arguments in the first registers."""

@@ -35,12 +35,6 @@ class _Caller(NamedTuple):
     arguments: Sequence[Any]
 
 
-def check_arity(code: Code, count: int) -> None:
-    """`TypeError` if a function is called with another number of arguments than it has parameters."""
-    if count != len(code.info.parameters):
-        raise TypeError(render(messages.wrong_arity(code.info.name, code.info.parameters), count))
-
-
 class Thread:
     """A run that can be stopped between instructions and resumed."""
 
@@ -52,7 +46,7 @@ class Thread:
         max_depth: int,
         instrument: Instrument | None = None,
     ):
-        check_arity(code, len(arguments))
+        code.check_arity(len(arguments))
         self.code = code
         """The function that is running."""
         self.position = 0
@@ -136,9 +130,8 @@ class Thread:
                 function(*arguments) if instrument is None else _observed(instrument, call, arguments)
             )
             return
-        arguments = [*closure.captured, *arguments]
-        check_arity(closure.code, len(arguments))
-        self._enter(step, closure.code, arguments)
+        closure.code.check_arity(len(arguments), len(closure.captured))
+        self._enter(step, closure.code, [*closure.captured, *arguments])
 
     def _enter(self, step: EnterStep | InvokeStep, code: Code, arguments: Sequence[Any]) -> None:
         if self._instrument is not None and self._instrument.before(step.site, arguments) is Decision.SKIP:

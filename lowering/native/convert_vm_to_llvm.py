@@ -86,9 +86,13 @@ def lower_functions(
     shared = ModuleGlobals()
     checks = [rest.check for rest in facts.deferred.values() if rest.check is not None]
     bodies = [lower_function(func, shared, facts) for func in (*functions, *checks)]
-    targets = set(closure_targets(functions))
-    entered = [func for func in functions if func.is_public or func.sym_name.data in targets]
-    entries = [packed_entry(func, shared, facts) for func in (*entered, *checks)]
+    targets = closure_targets(functions)
+    entries = [
+        packed_entry(func, shared, facts, captured)
+        for func in functions
+        for captured in sorted(targets.get(func.sym_name.data, set()) | ({0} if func.is_public else set()))
+    ]
+    entries += [packed_entry(func, shared, facts) for func in checks]
     public = [func.sym_name.data for func in functions if func.is_public]
     entries += lifecycle_functions(shared, public, bool(facts.guarded))
     here = (op.sym_name.data for op in module.ops if isinstance(op, llvm.FuncOp))

@@ -22,32 +22,34 @@ from lowering.native.errors import raise_error
 from lowering.native.globals import ModuleGlobals
 from lowering.native.module_facts import ModuleFacts
 from lowering.native.runtime_text import format_string
-from lowering.native.symbols import ENTRY_PREFIX
+from lowering.native.symbols import entry_symbol
 from vm_dialect import messages
 from vm_dialect.ops.structure import FuncOp
 
 
-def packed_entry(func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> llvm.FuncOp:
+def packed_entry(func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts, captured: int = 0) -> llvm.FuncOp:
     """`int f(void* self, const TVMFFIAny* args, int32_t n, TVMFFIAny* ret)`: checks the number of arguments and calls.
 
     Arguments stay where the caller has them, unless some are rvalue references or raw strings: then all are copied. In
     a shared library the first call of any function prepares the module. A call that the function leaves to its caller
-    is finished here, unless a closure is that.
+    is finished here, unless a closure is that. The entry of closures that give the first `captured` arguments is one of
+    its own, which does not count these in errors.
     """
-    return _Entry(func, shared, facts).build()
+    return _Entry(func, shared, facts, captured).build()
 
 
 class _Entry:
     """The state of making one entry."""
 
-    def __init__(self, func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts) -> None:
+    def __init__(self, func: FuncOp, shared: ModuleGlobals, facts: ModuleFacts, captured: int) -> None:
         self.func = func
+        self.captured = captured
         self.shared = shared
         self.by_value = func.sym_name.data in facts.by_value
         self.array_length = facts.array_length
         self.is_deferring = func.sym_name.data in facts.deferring
-        linkage = llvm.LinkageAttr("external" if func.is_public else "internal")
-        self.function = llvm.FuncOp(ENTRY_PREFIX + func.sym_name.data, PACKED, linkage)
+        linkage = llvm.LinkageAttr("external" if func.is_public and not captured else "internal")
+        self.function = llvm.FuncOp(entry_symbol(func.sym_name.data, captured), PACKED, linkage)
         self.function.location = func.location
         self.emit = Emitter(self.function)
         self.emit.location = func.location
@@ -72,8 +74,9 @@ class _Entry:
         right, wrong = emit.new_block(), emit.new_block()
         emit.branch_if(emit.compare("eq", given, emit.integer(self.count, I32)), right, wrong)
         emit.start(wrong)
-        message = format_string(messages.wrong_arity(self.func.sym_name.data, self.func.parameter_names))
-        got = emit.value(llvm.SExtOp(given, I64))
+        left = self.func.parameter_names[self.captured :]
+        message = format_string(messages.wrong_arity(self.func.sym_name.data, left))
+        got = emit.value(llvm.SubOp(emit.value(llvm.SExtOp(given, I64)), emit.integer(self.captured)))
         raise_error(emit, self.shared, "TypeError", emit.address(self.shared.text(message)), [got])
         emit.return_(emit.integer(-1, I32))
         emit.start(right)

@@ -61,7 +61,7 @@ def module_facts(module: ModuleOp, kernels: Mapping[str, Kernel]) -> ModuleFacts
     tails = {name: [call for call in found if is_in_tail_position(call)] for name, found in calls.items()}
     rests = {func.sym_name.data: rests_of_calls(func) for func in functions}
     edges = {name: [*map(_callee, found), *([_ANY_CLOSURE] if rests[name] else [])] for name, found in tails.items()}
-    component = _components({**edges, _ANY_CLOSURE: closure_targets(functions)})
+    component = _components({**edges, _ANY_CLOSURE: list(closure_targets(functions))})
     tail_calls = {
         call: name for name, found in tails.items() for call in found if _in_cycle(name, _callee(call), component)
     }
@@ -92,10 +92,12 @@ def _guarded(calls: Mapping[str, Sequence[CallOp]], tail_calls: Collection[CallO
     )
 
 
-def closure_targets(functions: Iterable[FuncOp]) -> list[str]:
-    """The functions that function values are made of, each once, in order."""
-    made = (op for func in functions for op in func.walk() if isinstance(op, MakeClosureOp))
-    return list(dict.fromkeys(op.callee.root_reference.data for op in made))
+def closure_targets(functions: Iterable[FuncOp]) -> dict[str, set[int]]:
+    """The functions that function values are made of, in order, with the numbers of arguments that these capture."""
+    targets: dict[str, set[int]] = {}
+    for op in (op for func in functions for op in func.walk() if isinstance(op, MakeClosureOp)):
+        targets.setdefault(op.callee.root_reference.data, set()).add(len(op.captured))
+    return targets
 
 
 def is_in_tail_position(call: CallOp) -> bool:

@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from relax_dialect.ops.binding import CheckArgsOp, MatchCastOp
+from relax_dialect.ops.callees import captured_parameters
 from relax_dialect.ops.calls import CallOp, MakeClosureOp
 from relax_dialect.ops.structure import FuncOp, ReturnOp
 from relax_dialect.scope import prover_at
@@ -57,9 +58,10 @@ class LowerShapesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Signatures first, then the calls that they affect."""
         functions = [inner for inner in op.ops if isinstance(inner, FuncOp)]
+        captured = captured_parameters(op)
         for func in functions:
             _check_result(func)
-            _check_arguments(func)
+            _check_arguments(func, captured.get(func.sym_name.data, 0))
         for func in functions:
             for inner in list(func.walk()):
                 if isinstance(inner, CallOp | MakeClosureOp):
@@ -82,13 +84,13 @@ def _check_result(func: FuncOp) -> None:
     terminator.operands[0] = cast.result
 
 
-def _check_arguments(func: FuncOp) -> None:
+def _check_arguments(func: FuncOp, captured: int) -> None:
     """Parameters become objects, and an op at the start of the body makes of them what was declared."""
     signature = func.function_type
     if signature.symbols or any(not isinstance(param, ObjectType) for param in signature.params):
         params = func.params
         names = [param.name_hint or f"arg{index}" for index, param in enumerate(params)]
-        check = CheckArgsOp(params, signature.params, signature.symbols, names, func.sym_name.data)
+        check = CheckArgsOp(params, signature.params, signature.symbols, names, func.sym_name.data, captured)
         inherit_location(func, check)
         for old, new in zip((*params, *func.witnesses), check.outputs, strict=True):
             new.name_hint = old.name_hint

@@ -20,9 +20,10 @@ from vm_dialect import messages
 def check_args(converter: Converter, op: CheckArgsOp) -> None:
     """The entry check of a function."""
     declared = as_struct_infos(value.type for value in op.values)
-    places = [messages.argument_place(index, name.data) for index, name in enumerate(op.arg_names)]
+    captured = op.captured_count
+    places = messages.places([name.data for name in op.arg_names], captured)
     values = converter.get_all(op.arguments)
-    checks = TypeChecks(converter.emit, converter.sizes, op.function.data, declared, places, values)
+    checks = TypeChecks(converter.emit, converter.sizes, op.function.data, declared, places, values, captured)
     registers = checks.run(match_types(declared, [ObjectType()] * len(declared), op.symbols.data))
     for value, register in zip(op.values, registers, strict=True):
         converter.set(value, register)

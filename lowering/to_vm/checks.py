@@ -49,6 +49,8 @@ class TypeChecks:
     """What errors call the values, such as `argument #0 (x)`."""
     values: list[SSAValue]
     """The values as registers; after `run`, with their declared types."""
+    captured: int = 0
+    """How many of the first values a closure has captured: errors do not name them as the origin of a symbol."""
     _fields: dict[tuple[int, tuple[int, ...]], SSAValue] = field(
         default_factory=dict[tuple[int, tuple[int, ...]], SSAValue], init=False
     )
@@ -173,7 +175,7 @@ class TypeChecks:
             self.emit(AssertOp(condition, messages.wrong_constant(subject, constant_value), [rhs]))
             return
         source = match.sources.get(expected)
-        origin = None if source is None else self._place_text(source)
+        origin = None if source is None or source.root < self.captured else self._place_text(source)
         self.emit(AssertOp(condition, messages.wrong_value(subject, expected, origin=origin), [lhs, rhs]))
 
     def _check_bound(self, bound: BoundCheck) -> None:

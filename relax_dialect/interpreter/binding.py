@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relax_dialect.interpreter.conform import Contract
+from relax_dialect.interpreter.conform import Contract, argument_places
 from relax_dialect.interpreter.frame import Frame, runs, where
 from relax_dialect.ops.binding import CheckArgsOp, MatchCastOp
 from relax_dialect.struct_info.base import as_struct_infos
@@ -32,5 +32,5 @@ def check_args(frame: Frame, op: CheckArgsOp) -> None:
 
 def _contract(op: CheckArgsOp) -> Contract:
     names = [name.data for name in op.arg_names]
-    places = [f"{op.function.data}: argument #{index} ({name})" for index, name in enumerate(names)]
-    return Contract(as_struct_infos(value.type for value in op.values), places, tuple(op.symbols))
+    places = argument_places(op.function.data, names, op.captured_count)
+    return Contract(as_struct_infos(value.type for value in op.values), places, tuple(op.symbols), op.captured_count)

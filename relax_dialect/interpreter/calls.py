@@ -91,9 +91,9 @@ class PrimFunction:
     def __call__(self, *arguments: Value) -> tuple[Value, ...]:
         """Checks the arguments and runs the PrimFunc, which writes some of them."""
         values = (*self.captured, *map(from_python, arguments))
-        name, wanted = self.op.sym_name.data, len(self.contract.declared)
-        if len(values) != wanted:
-            raise TypeError(f"{name}: expected {wanted} arguments, got {len(values)}")
+        name, wanted = self.op.sym_name.data, len(self.contract.declared) - len(self.captured)
+        if len(arguments) != wanted:
+            raise TypeError(f"{name}: expected {wanted} arguments, got {len(arguments)}")
         symbols = self.contract.meet(values, {})
         run_prim_func(self.op, values[: len(self.op.params)], {each: symbols[each] for each in self.op.symbol_names})
         return ()

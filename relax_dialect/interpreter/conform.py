@@ -73,6 +73,12 @@ class Expectation:
             Contract([self.type], [self.what]).meet([value], symbols)
 
 
+def argument_places(function: str, names: Sequence[str], captured: int) -> list[str]:
+    """What errors call the parameters of a function of which closures give the first `captured`."""
+    given = [f"{function}: captured value #{index} ({name})" for index, name in enumerate(names[:captured])]
+    return given + [f"{function}: argument #{index} ({name})" for index, name in enumerate(names[captured:])]
+
+
 @dataclass(frozen=True)
 class Contract:
     """Types that values have to have, and the symbols that they bind: analysed once, used for every call."""
@@ -81,6 +87,8 @@ class Contract:
     places: Sequence[str]
     """What errors call the values."""
     binds: Sequence[SymbolAttr] = ()
+    captured: int = 0
+    """How many of the first values a closure has captured: errors do not name them as the origin of a symbol."""
 
     @cached_property
     def match(self) -> Match:
@@ -144,7 +152,7 @@ class Contract:
 
     def _origin(self, pattern: Dim | None) -> str:
         source = None if pattern is None else self.match.sources.get(str(pattern))
-        return "" if source is None else f" (from {self._place(source).split(': ')[-1]})"
+        return "" if source is None or source.root < self.captured else f" (from {self._place(source).split(': ')[-1]})"
 
     def _declared(self, place: Place) -> StructInfo:
         info = self.declared[place.root]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from relax_dialect.interpreter.conform import Contract, Expectation
+from relax_dialect.interpreter.conform import Contract, Expectation, argument_places
 from relax_dialect.interpreter.frame import Frame
 from relax_dialect.interpreter.runtime_values import Value, from_python
 from relax_dialect.ops.structure import ClosureOp, FuncOp
@@ -60,7 +60,7 @@ class Function:
         function: Function = self
         expectations: dict[Expectation, None] = {}
         while True:
-            frame = function.enter((*function.captured, *arguments))
+            frame = function.enter(arguments)
             result = frame.run_block(function.op.body.block)
             if not isinstance(result, TailCall):
                 break
@@ -72,19 +72,19 @@ class Function:
         return result
 
     def enter(self, arguments: Sequence[Value]) -> Frame:
-        """A frame with the arguments, which are checked against the signature."""
+        """A frame with the arguments behind those that are given, all checked against the signature."""
         frame = Frame(self.interpreter, self.name)
         if self.outer is not None:
             frame.values.update(self.outer.values)
             frame.symbols.update(self.outer.symbols)
-        params = self.op.params
-        if len(arguments) != len(params):
-            names = self._parameter_names()
+        params, values = self.op.params, (*self.captured, *arguments)
+        if len(values) != len(params):
+            names = self._parameter_names()[len(self.captured) :]
             listed = f" ({', '.join(names)})" if names else ""
-            plural = "" if len(params) == 1 else "s"
-            raise TypeError(f"{self.name}: expected {len(params)} argument{plural}{listed}, got {len(arguments)}")
-        bindings = frame.bind(self.op, self._contract, arguments)
-        for param, argument in zip(params, arguments, strict=True):
+            plural = "" if len(names) == 1 else "s"
+            raise TypeError(f"{self.name}: expected {len(names)} argument{plural}{listed}, got {len(arguments)}")
+        bindings = frame.bind(self.op, self._contract, values)
+        for param, argument in zip(params, values, strict=True):
             frame.set(param, argument)
         for witness, bound in zip(self.op.witnesses, self.type.symbols, strict=True):
             frame.values[witness] = bindings[bound.symbol.data]
@@ -96,9 +96,9 @@ class Function:
         return [param.name_hint or f"arg{index}" for index, param in enumerate(self.op.params)]
 
     def _contract(self) -> Contract:
-        names = self._parameter_names()
-        places = [f"{self.name}: argument #{index} ({name})" for index, name in enumerate(names)]
-        return Contract(self.type.params, places, self.type.symbols)
+        captured = self.interpreter.captured.get(self.name, 0) if isinstance(self.op, FuncOp) else 0
+        places = argument_places(self.name, self._parameter_names(), captured)
+        return Contract(self.type.params, places, self.type.symbols, captured)
 
 
 def _name(op: FuncOp | ClosureOp) -> str:

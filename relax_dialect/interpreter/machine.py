@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 import tvm_ffi
@@ -13,6 +14,7 @@ from xdsl.ir import Operation
 
 from relax_dialect.interpreter.functions import Function
 from relax_dialect.interpreter.runtime_values import Value, from_python, packed
+from relax_dialect.ops.callees import captured_parameters
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import find_function
 
@@ -47,6 +49,11 @@ class Interpreter:
         self._facts: dict[tuple[Operation, str], Any] = {}
         self._depth = 0
         self._entries = 0
+
+    @cached_property
+    def captured(self) -> dict[str, int]:
+        """How many arguments the closures of a private function give; errors do not count these."""
+        return captured_parameters(self.module)
 
     def function(self, name: str) -> Function:
         """A function of the module; `KeyError` if there is none."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     result_def,
     traits_def,
@@ -154,7 +155,10 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
       names ["x", "w"] of "main"
     ```
 
+    Errors count arguments from 0 behind those that closures of the function give: `of "main_f" captured 1`.
+
     C1: there is one type and one name for each argument.
+    C2: no more arguments are captured than there are.
     """
 
     name = "relax.check_args"
@@ -163,6 +167,7 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
     symbols = prop_def(ArrayAttr[SymbolAttr])
     arg_names = prop_def(ArrayAttr[StringAttr])
     function = prop_def(StringAttr)
+    captured = opt_prop_def(IntegerAttr.constr(i64))
     outputs = var_result_def()
 
     traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
@@ -174,6 +179,7 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
         symbols: Sequence[SymbolAttr],
         arg_names: Sequence[str],
         function: str,
+        captured: int = 0,
     ):
         witnesses = [PrimType(i64, bound.symbol.data) for bound in symbols]
         super().__init__(
@@ -182,9 +188,15 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
                 "symbols": ArrayAttr(symbols),
                 "arg_names": ArrayAttr([StringAttr(name) for name in arg_names]),
                 "function": StringAttr(function),
+                "captured": IntegerAttr(captured, i64) if captured else None,
             },
             result_types=[[*types, *witnesses]],
         )
+
+    @property
+    def captured_count(self) -> int:
+        """How many of the first arguments are values that a closure has captured."""
+        return 0 if self.captured is None else self.captured.value.data
 
     @property
     def values(self) -> Sequence[OpResult]:
@@ -208,6 +220,11 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
                 f"'{self.name}' op expected {expected} results and {len(self.arguments)} names, "
                 f"got {len(self.outputs)} and {len(self.arg_names)}"
             )
+        count = len(self.arguments)
+        if not 0 <= self.captured_count <= count:
+            raise VerifyException(
+                f"'{self.name}' op expected 0 to {count} captured arguments, got {self.captured_count}"
+            )  # C2
 
     @classmethod
     def parse(cls, parser: Parser) -> CheckArgsOp:
@@ -219,7 +236,9 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
         parser.parse_keyword("names")
         names = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_str_literal)
         parser.parse_keyword("of")
-        op = cls(arguments, types, symbols, names, parser.parse_str_literal())
+        function = parser.parse_str_literal()
+        captured = parser.parse_integer() if parser.parse_optional_keyword("captured") else 0
+        op = cls(arguments, types, symbols, names, function, captured)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
@@ -237,4 +256,6 @@ class CheckArgsOp(IRDLOperation, BindsResultSymbols):
             printer.print_list(self.arg_names, lambda name: printer.print_string_literal(name.data))
         printer.print_string(" of ")
         printer.print_string_literal(self.function.data)
+        if self.captured is not None:
+            printer.print_string(f" captured {self.captured_count}")
         printer.print_op_attributes(self.attributes)

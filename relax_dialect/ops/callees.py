@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from weakref import finalize
 
 from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
@@ -16,7 +17,7 @@ from relax_dialect.ops.prim_func import prim_func_type
 from relax_dialect.ops.signature import parse_signature
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.functions import FuncType
-from relax_dialect.symbols import enclosing_module, find_function
+from relax_dialect.symbols import called_functions, enclosing_module, find_function
 from tir_dialect.ops.function import PrimFuncOp
 
 _KINDS = frozenset({"relax.func", "tir.prim_func"})
@@ -41,6 +42,24 @@ def function_value_type(op: IRDLOperation, callee: SymbolRefAttr) -> FuncType | 
     """
     found = find_function(op, callee.string_value())
     return prim_func_type(found) if isinstance(found, PrimFuncOp) else _type_of(find_relax_function(op, callee))
+
+
+def captured_parameters(module: Operation) -> dict[str, int]:
+    """How many of the first parameters all function values of a private function have captured, for those that have.
+
+    Such a function is the code of closures, so errors count its arguments without these.
+    """
+    counts: dict[str, set[int]] = {}
+    for op in module.walk():
+        if op.name == "relax.make_closure":
+            for name in called_functions(op):
+                counts.setdefault(name, set()).add(len(op.operands))
+    alike = {name: found.pop() for name, found in counts.items() if len(found) == 1}
+    return {name: count for name, count in alike.items() if _is_private(find_function(module, name))}
+
+
+def _is_private(op: Operation | None) -> bool:
+    return isinstance(op, FuncOp) and op.is_private
 
 
 def _type_of(func: FuncOp | None) -> FuncType | None:

@@ -234,12 +234,11 @@ class MakeClosureOp(IRDLOperation):
         if (func := callee_type(parser, callee, start)) is None:
             return FuncType(None, pure=True)
         if len(func.params) < len(captured):
-            message = f"captures {len(captured)} values, but @{callee} has {len(func.params)} parameters"
-            parser.raise_error(f"'{cls.name}' op {message}", start, start + len(callee) + 1)
+            return FuncType(None, pure=func.pure)  # the verifier reports it, with all other errors
         try:
             return partial_application(func, as_struct_infos(value.type for value in captured))
-        except Mismatch as mismatch:
-            parser.raise_error(f"'{cls.name}' op captured value {mismatch}", start, start + len(callee) + 1)
+        except Mismatch:
+            return FuncType(None, erase_symbols(func.ret, func.symbol_names), pure=func.pure)  # likewise
 
     @classmethod
     def parse(cls, parser: Parser) -> MakeClosureOp:

@@ -76,6 +76,33 @@ relax.func @one_too_few(%x: !relax.object) -> !relax.object {{
   %r = relax.call_closure %g(%x)
   relax.return %r
 }}
+relax.func @from_outside[%n](%x: !relax.tensor<[n], f32>, %p: !relax.prim<i64>) -> !relax.object impure {{
+  %f = relax.closure (%a: !relax.tensor<[n], f32>, %b: !relax.tensor<[_], f32>) -> !relax.tensor<[_], f32> {{
+    %0 = relax.add %a, %x
+    %1 = relax.concat %0, %b axis = 0
+    relax.return %1
+  }}
+  %r = relax.call_packed "tests.same_errors.call"(%f, %p) : !relax.object
+  relax.return %r
+}}
+relax.func @pair[%n](%x: !relax.tensor<[n], f32>, %a: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {{
+  %0 = relax.add %a, %x
+  relax.return %0
+}}
+relax.func @of_a_function[%n](%x: !relax.tensor<[n], f32>, %p: !relax.prim<i64>) -> !relax.object impure {{
+  %f = relax.make_closure @pair(%x)
+  %r = relax.call_packed "tests.same_errors.call"(%f, %p) : !relax.object
+  relax.return %r
+}}
+relax.func private @hidden[%n](%x: !relax.tensor<[n], f32>, %a: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {{
+  %0 = relax.add %a, %x
+  relax.return %0
+}}
+relax.func @of_a_private_function[%n](%x: !relax.tensor<[n], f32>, %p: !relax.prim<i64>) -> !relax.object impure {{
+  %f = relax.make_closure @hidden(%x)
+  %r = relax.call_packed "tests.same_errors.call"(%f, %p) : !relax.object
+  relax.return %r
+}}
 relax.func @loop(%k: !relax.prim<i64>, %s: !relax.prim<i64>) -> !relax.object {{
   %lo = relax.prim 0
   %r = relax.for %i = %lo to %k step %s (%acc: !relax.prim<i64> = %lo) {{
@@ -137,6 +164,23 @@ def identity(value: object) -> object:
     return value
 
 
+GIVEN: list[tuple[object, ...]] = [
+    (),
+    (1, 2, 3),
+    (f32(3), f32(1)),
+    (f32(2), 5),
+    (f32(3),),
+    (None,),
+    (np.zeros(2, np.int64),),
+]
+"""Arguments that `call` gives to a function of `[2]` and `[_]`, or of `[2]`; all are wrong for either."""
+
+
+def call(function: Callable[..., object], index: int) -> object:
+    """Calls a closure of a program from outside."""
+    return function(*as_arguments(GIVEN[index]))
+
+
 WRONG: dict[str, list[tuple[object, ...]]] = {
     "signature": [
         (),
@@ -174,6 +218,9 @@ WRONG: dict[str, list[tuple[object, ...]]] = {
     "by_name": [(f32(2),), (f32(2, 4),), (np.zeros((2, 3), np.int32),)],
     "closure": [(f32(2), f32(4)), (f32(2), f32(3)), (None, f32(2))],
     "one_too_few": [(f32(2),)],
+    "from_outside": [(f32(2), index) for index in range(len(GIVEN))],
+    "of_a_function": [(f32(2), index) for index in range(len(GIVEN))],
+    "of_a_private_function": [(f32(2), index) for index in range(len(GIVEN))],
     "loop": [(5, 0)],
     "sizes": [(0,), (-1,), (2**31,), (2**62,)],
     "division": [(0,)],
@@ -209,6 +256,7 @@ UNFIT: dict[str, list[tuple[object, type[Exception]]]] = {
 def functions(program: str) -> dict[str, Callable[..., object]]:
     """For each mode a function that calls a function of the program by name."""
     tvm_ffi.register_global_func("tests.same_errors.identity", identity, override=True)
+    tvm_ffi.register_global_func("tests.same_errors.call", call, override=True)
     module = parse_module(program)
     return {mode: _caller(module, mode) for mode in MODES}
 
@@ -241,6 +289,17 @@ def test_wrong_calls_read_alike(name: str):
         kinds, texts = {type(error) for error in found}, {str(error).partition("\n")[0] for error in found}
         assert len(kinds) == 1, f"{arguments}: {found}"
         assert len(texts) == 1, f"{arguments}: {texts}"
+
+
+def test_captured_values_are_no_arguments():
+    for mode, run in functions(PROGRAM).items():
+        too_few, too_many, wrong, second, *_ = [
+            str(error_of(run, "from_outside", (f32(2), index))) for index in range(len(GIVEN))
+        ]
+        assert "from_outside_f: expected 2 arguments (a, b), got 0" in too_few, mode
+        assert "from_outside_f: expected 2 arguments (a, b), got 3" in too_many, mode
+        assert "from_outside_f: argument #0 (a) dimension 0: expected n = 2, got 3" in wrong, mode
+        assert "from_outside_f: argument #1 (b): expected a tensor, got int" in second, mode
 
 
 @pytest.mark.parametrize("name", UNFIT)

@@ -15,7 +15,7 @@ from lowering.native.abi import ANY_BYTES, BODY_PREFIX, F64, I1, I16, I32, I64, 
 from lowering.native.deferral import Rest
 from lowering.native.plan import is_number
 from lowering.native.state import FunctionState
-from lowering.native.symbols import ENTRY_PREFIX
+from lowering.native.symbols import entry_symbol
 from lowering.native.values import Boxed, Number
 from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPackedOp, MakeClosureOp
 from vm_dialect.types import TensorType
@@ -151,7 +151,7 @@ def _defer(state: FunctionState, op: CallClosureOp, rest: Rest) -> None:
     check = (
         emit.value(llvm.ZeroOp.create(result_types=[PTR]))
         if rest.check is None
-        else emit.address(ENTRY_PREFIX + rest.check.sym_name.data)
+        else emit.address(entry_symbol(rest.check.sym_name.data))
     )
     values = state.cell_array([op.closure, *op.arguments, *rest.captured])
     count, captured = emit.integer(len(op.arguments)), emit.integer(len(rest.captured))
@@ -171,7 +171,7 @@ def _call_function(state: FunctionState, callee: SSAValue, values: Sequence[SSAV
 def lower_make_closure(state: FunctionState, op: MakeClosureOp) -> None:
     """A function object that holds the captured values and enters the function from outside."""
     emit, slot = state.emit, state.result_slot(op.result)
-    entry = emit.address(ENTRY_PREFIX + op.callee.root_reference.data)
+    entry = emit.address(entry_symbol(op.callee.root_reference.data, len(op.captured)))
     captured = state.cell_array(op.captured)
     state.call("vmrt_make_closure", [slot, entry, captured, emit.integer(len(op.captured))])
     state.values[op.result] = Boxed(slot, owned=True)

@@ -51,10 +51,10 @@ relax.func @forgets[%n](%x: !relax.tensor<[n, 4], f32>) -> !relax.object {
 }
 
 // CHECK-LABEL: relax.func @entry
-// CHECK:         %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n] names ["x", "w"] of "entry"
+// CHECK:         %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n] names ["x", "w"] of "entry" captured 1
 // CHECK-NEXT:    %m = relax.check_args() : () binds [m] names [] of "entry"
 relax.func @entry(%a: !relax.object, %b: !relax.object) -> !relax.tensor<[_], f32> impure {
-  %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n] names ["x", "w"] of "entry"
+  %x, %w, %n = relax.check_args(%a, %b) : (!relax.tensor<[n], f32>, !relax.tensor<[n], f32>) binds [n] names ["x", "w"] of "entry" captured 1
   %m = relax.check_args() : () binds [m] names [] of "entry"
   relax.return %x
 }

@@ -87,3 +87,11 @@ relax.func @check_args_c1(%a: !relax.object) -> !relax.object impure {
   %0 = "relax.check_args"(%a) <{symbols = [#tir.symbol<n>], arg_names = ["a"], function = "f"}> : (!relax.object) -> !relax.object
   relax.return %0
 }
+
+// -----
+
+// CHECK: 'relax.check_args' op expected 0 to 1 captured arguments, got 2
+relax.func @check_args_c2(%a: !relax.object) -> !relax.object impure {
+  %0 = relax.check_args(%a) : (!relax.object) binds [] names ["a"] of "f" captured 2
+  relax.return %0
+}

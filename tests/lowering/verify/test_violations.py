@@ -57,6 +57,37 @@ def test_every_violation_is_reported_where_it_is():
     assert all(part in message for (_, message), (_, part) in zip(found, expected, strict=True))
 
 
+CAPTURES = """
+relax.func @f(%x: !relax.tensor<[2], f32>, %y: !relax.object) -> !relax.tensor<[2], f32> {
+  relax.return %x
+}
+relax.func @g(%s: !relax.shape<[2]>, %x: !relax.tensor<[3], f32>) -> !relax.object {
+  %f = relax.make_closure @f(%s)
+  %r = relax.call_closure %f(%x)
+  %h = relax.make_closure @f(%x, %x, %x)
+  %k = relax.make_closure @f(%x)
+  %m = relax.make_closure @nobody(%x)
+  %y = relax.add %x, %s
+  relax.return %r
+}
+"""
+
+
+def test_wrong_captures_are_errors_among_others():
+    with pytest.raises(InvalidModule) as caught:
+        verify_module(parse_module(CAPTURES))
+    found = sorted((line_of(finding.headline()), finding.message) for finding in caught.value.findings)
+    expected = [
+        (6, "captured value #0: expected !relax.tensor<[2], f32>, got !relax.shape<[2]>"),
+        (8, "captures 3 values, but @f has 2 parameters"),
+        (9, "captured value #0 dimension 0: 3 does not match 2"),
+        (10, "expected a 'relax.func', but @nobody is not defined in the module"),
+        (11, "operand #1 expected a tensor, got !relax.shape<[2]>"),
+    ]
+    assert [line for line, _ in found] == [line for line, _ in expected]
+    assert all(part in message for (_, message), (_, part) in zip(found, expected, strict=True))
+
+
 def line_of(headline: str) -> int:
     """The line in `<text>:line:column: error: ...`."""
     return int(headline.split(":")[1])

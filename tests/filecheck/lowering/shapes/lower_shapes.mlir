@@ -38,3 +38,14 @@ relax.func @value[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %f = relax.make_closure @both(%x) : !relax.func<(!relax.tensor<[n], f32>) -> !relax.tensor<[n], f32>, pure>
   relax.return %f
 }
+
+// What the closures of a private function capture is not counted by errors.
+// CHECK-LABEL: relax.func private @code
+// CHECK:         binds [n] names ["x", "y"] of "code" captured 1
+relax.func private @code[%n](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+  relax.return %y
+}
+relax.func @closure(%x: !relax.tensor<[_], f32>) -> !relax.object {
+  %f = relax.make_closure @code(%x)
+  relax.return %f
+}
