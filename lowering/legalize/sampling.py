@@ -63,7 +63,7 @@ def _taps(b: te.ExternBuilder, op: GridSampleOp, coordinate: te.Expr, length: Di
     low, high = (number(0, place), size - 1) if corners is not None else (number(-0.5, place), size - 0.5)
     if op.method.data == "nearest":
         place = te.round(place)
-    if mode == "border":
+    if mode == "border" and op.method.data != "cubic":
         place = te.maximum(te.minimum(place, size - 1), 0)
     elif mode == "reflection":
         place = _mirrored(b, b.let(place, "place"), low, high)

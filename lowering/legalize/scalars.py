@@ -77,7 +77,14 @@ def _divide(x: te.Expr, y: te.Expr) -> te.Expr:
 
 
 def _floor_divide(x: te.Expr, y: te.Expr) -> te.Expr:
-    return te.floor(x / y) if is_float_expr(x) else te.floordiv(x, y)
+    """Of floats, of the exact quotient: `x / y` may have been rounded up to the integer above it."""
+    if not is_float_expr(x):
+        return te.floordiv(x, y)
+    rest = te.fmod(x, y)
+    is_below = te.logical_and(rest != 0, (rest < 0) != (y < 0))
+    # The difference is a multiple of y but for rounding.
+    exact = te.round((x - rest) / y) - te.select(is_below, number(1, x), number(0, x))
+    return te.select(y == 0, x / y, exact)
 
 
 def _floor_mod(x: te.Expr, y: te.Expr) -> te.Expr:
@@ -105,11 +112,11 @@ def _sign(x: te.Expr) -> te.Expr:
 
 
 def _gelu(x: te.Expr) -> te.Expr:
-    return x * (1 + te.erf(x * SQRT_HALF)) / 2
+    return x / 2 * (1 + te.erf(x * SQRT_HALF))  # in this order the greatest numbers stay finite
 
 
 def _gelu_tanh(x: te.Expr) -> te.Expr:
-    return x * (1 + te.tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))) / 2
+    return x / 2 * (1 + te.tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
 
 
 def _selu(x: te.Expr) -> te.Expr:

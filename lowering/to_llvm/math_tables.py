@@ -60,7 +60,7 @@ TANH = _table("""
     00000000 3e8f462a 3f04de9d 3f329236 3f515855 3f64a852 3f703f10 3f7703b2
     3f7ae799 3f7d1ecc 3f7e6026 3f7f15ad 3f7f7c0a 3f7fb5b7 3f7fd630 3f7fe878
     3f7ff2c2 3f7ff88c 3f7ffbcf 3f7ffda4 3f7ffeac 3f7fff41 3f7fff94 3f7fffc3
-    3f7fffde 3f7fffed 3f7ffff5 3f7ffffa 3f7ffffd 3f7ffffe 3f7fffff 3f7fffff
+    3f7fffde 3f7fffed 3f7ffff5 3f7ffffa 3f7ffffd 3f7ffffe 3f7fffff 3f800000
 
     3f800000 3f6bf422 3f3b09ad 3f03705a 3ea99d4e 3e4f0f00 3df44d8e 3d8d3eef
     3d216d7d 3cb74390 3c4f43ea 3be9e82f 3b83d39e 3b147d5d 3aa731d2 3a3c3708

@@ -37,7 +37,7 @@ def _taps(op: GridSampleOp, coordinate: Array, length: int) -> list[tuple[Array,
     low, high = (0.0, length - 1.0) if corners else (-0.5, length - 0.5)
     if op.method.data == "nearest":
         place = np.round(place)
-    if mode == "border":
+    if mode == "border" and op.method.data != "cubic":
         place = np.clip(place, 0, length - 1)
     elif mode == "reflection":
         place = mirrored(place, low, high)

@@ -34,12 +34,12 @@ def relu(x: Any) -> Any:
 
 def gelu(x: Any) -> Any:
     """`x * Phi(x)` on arrays, `Phi` being the distribution function of the normal distribution."""
-    return (x * (1 + erf(x * SQRT_HALF)) / 2).astype(x.dtype)
+    return (x / 2 * (1 + erf(x * SQRT_HALF))).astype(x.dtype)
 
 
 def gelu_tanh(x: Any) -> Any:
     """The approximation of gelu by tanh on arrays."""
-    return (x * (1 + numpy().tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x))) / 2).astype(x.dtype)
+    return (x / 2 * (1 + numpy().tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))).astype(x.dtype)
 
 
 def silu(x: Any) -> Any:

@@ -29,7 +29,8 @@ class GridSampleOp(Operator):
     The data has the dimensions batch, channel and one to three spatial ones; the grid batch, the spatial dimensions of
     the result, and a place, the coordinate of the last spatial dimension first. -1 and 1 are the ends of a dimension:
     the outer edges of its elements, or with `align_corners` the middles of the first and last ones. Outside of the
-    image are zeros, the nearest elements, or the image mirrored at its ends. Mirrors ONNX `GridSample`.
+    image are zeros, the nearest elements, or the image mirrored at its ends. Mirrors ONNX `GridSample`, as ONNX Runtime
+    and PyTorch compute it: beyond a border the neighbours of a cubic are the nearest elements, each for itself.
 
     C1: data and grid have one rank of 3 to 5 and equal batches.
     C2: a place has a coordinate for each spatial dimension.

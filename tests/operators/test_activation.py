@@ -78,6 +78,13 @@ def test_values_that_are_no_numbers(name: str):
     PROGRAMS.check(name, [x], FUNCTIONS[name][1](wide(x)).astype(np.float32))
 
 
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
+def test_far_from_zero(name: str):
+    """What is taken of large numbers is all or nothing."""
+    x = np.array([3e38, -3e38, 1e5, -1e5, -800, -88.7, 90] * 5, np.float32)
+    PROGRAMS.check(name, [x], np.maximum(x, 0))
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_other_floats(dtype: str):
     x = random(dtype, 33)

@@ -96,6 +96,15 @@ def test_function_of_floats(name: str, size: int):
     PROGRAMS.check(name, [x, y], FLOATS[name](wide(x), wide(y)).astype(np.float32))
 
 
+def test_floor_of_the_exact_quotient():
+    """`1 / 0.1` is 10 when it is rounded, but 0.1 is a little more than a tenth; of infinity there is no floor."""
+    x = np.array([1, -1, 6, 0.3, np.inf, 5, -5, 0, -1, 1e30, 16777216], np.float32)
+    y = np.array([0.1, 0.1, 0.1, -0.1, 2, np.inf, np.inf, 0, 0, 3, 3], np.float32)
+    with np.errstate(all="ignore"):
+        expected = np.floor_divide(x, y)
+    PROGRAMS.check("floor_divide", [x, y], expected)
+
+
 @pytest.mark.parametrize("name", INTEGERS)
 def test_function_of_integers(name: str):
     x, y = random("i32", 50, seed=1, low=-9, high=9), random("i32", 50, seed=2, low=-9, high=9)

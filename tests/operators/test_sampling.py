@@ -69,7 +69,7 @@ def _sample(image: np.ndarray, place: Any, method: str, padding: str, corners: b
         at = (coordinate + 1) / 2 * (length - 1) if corners else ((coordinate + 1) * length - 1) / 2
         low, high = (0, length - 1) if corners else (-0.5, length - 0.5)
         at = round(at) if method == "nearest" else at
-        if padding == "border":
+        if padding == "border" and method != "cubic":
             at = min(max(at, 0), length - 1)
         if padding == "reflection":
             at = _reflect(at, low, high)

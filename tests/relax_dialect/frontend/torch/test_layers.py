@@ -86,6 +86,7 @@ def images(image: Tensor, grid: Tensor, theta: Tensor) -> Any:
         F.grid_sample(image, grid, align_corners=False),
         F.grid_sample(image, grid, mode="nearest", padding_mode="border", align_corners=True),
         F.grid_sample(image, grid, mode="bicubic", padding_mode="reflection", align_corners=False),
+        F.grid_sample(image, grid * 1.7, mode="bicubic", padding_mode="border", align_corners=True),
         *(F.affine_grid(theta, (2, 4, 5, 3), align_corners=False), F.pixel_shuffle(image, 2)),
         *(F.pixel_unshuffle(image[:, :, :6], 2), F.channel_shuffle(image, 2)),
     ]
