@@ -75,7 +75,8 @@ class ModuleText:
         ]
         parameters += ["..."] * op.function_type.is_variadic
         convention = "" if op.CConv.cconv_name == "ccc" else f"{op.CConv.cconv_name} "
-        head = f"{convention}{self.types(op.function_type.output)} @{quoted(op.sym_name.data)}({', '.join(parameters)})"
+        result = "".join(f"{word} " for word in self._result_words(op)) + self.types(op.function_type.output)
+        head = f"{convention}{result} @{quoted(op.sym_name.data)}({', '.join(parameters)})"
         head += "".join(f" {word}" for word in _function_attributes(op))
         if not op.body.blocks:
             return f"declare {head}"
@@ -86,6 +87,9 @@ class ModuleText:
         if op.arg_attrs is None:
             return ""
         return "".join(f" {word}" for word in self.parameter_words(op, op.arg_attrs.data[index]))
+
+    def _result_words(self, op: llvm.FuncOp) -> Iterable[str]:
+        return () if op.res_attrs is None else self.parameter_words(op, op.res_attrs.data[0])
 
     def parameter_words(self, op: Operation, attributes: DictionaryAttr) -> Iterable[str]:
         """Parameter attributes such as `llvm.noalias` and `llvm.align = 64`, as LLVM writes them."""

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 from lowering.codegen.errors import CodegenError
+from lowering.codegen.scratch import SCRATCH_SYMBOLS, scratch_symbol
 from lowering.codegen.threads import THREAD_SYMBOLS, thread_symbol
 
 
@@ -40,6 +41,8 @@ def library_symbol(name: str) -> int | None:
     """The address of a function of the run-time libraries, or None."""
     if name in THREAD_SYMBOLS:
         return thread_symbol(name)
+    if name in SCRATCH_SYMBOLS:
+        return scratch_symbol(name)
     if name in _OPENMP_STAND_INS:
         return _openmp_symbol(name)
     if name.startswith("TVMFFI"):

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
+from lowering.codegen.support import load_support
 from tir_dialect.target import Target
-
-if TYPE_CHECKING:
-    from lowering.codegen.loader import LoadedCode
 
 THREAD_SYMBOLS = frozenset(("relax_parallel", "relax_max_threads", "relax_set_num_threads"))
 """`void relax_parallel(ptr body, ptr context, i64 lower, i64 upper, i32 threads)` calls `body(context, first, last)`
@@ -27,7 +23,8 @@ _MACHINES = {"x86_64": (202, "@llvm.x86.sse2.pause", "", ""), "aarch64": (98, "@
 
 def thread_symbol(name: str) -> int | None:
     """The address of one of `THREAD_SYMBOLS`."""
-    return _loaded(os.environ.get("RELAX_THREADS") == "openmp").symbols.get(name)
+    openmp = os.environ.get("RELAX_THREADS") == "openmp"
+    return load_support(threads_text(Target.host(), openmp)).symbols.get(name)
 
 
 def threads_text(target: Target, openmp: bool = False) -> str:
@@ -40,20 +37,3 @@ def threads_text(target: Target, openmp: bool = False) -> str:
     text = folder.joinpath("threads.ll").read_text()
     text = text.replace("declare void @PAUSE", f"declare void {pause}({parameters})")
     return text.replace("@PAUSE", f"{pause}({arguments})").replace("FUTEX", str(futex))
-
-
-@cache
-def _loaded(openmp: bool) -> LoadedCode:
-    from lowering.codegen.binding import library_version
-    from lowering.codegen.cache import cache_key, default_cache
-    from lowering.codegen.compiler import compile_object
-    from lowering.codegen.loader import load_objects
-
-    target, cache_ = Target.host(), default_cache()
-    text = threads_text(target, openmp)
-    key = cache_key(["threads", library_version(), target.code_key(), text])
-    data = cache_.get(key)
-    if data is None:
-        data = compile_object(text, target)
-        cache_.put(key, data)
-    return load_objects([data])

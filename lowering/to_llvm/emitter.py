@@ -99,7 +99,7 @@ class FunctionState:
 
     loop_depth: int = 0
     heap: list[SSAValue] = field(default_factory=list[SSAValue])
-    """Memory to free when the function fails, innermost last."""
+    """Memory to give back when the function fails, innermost last."""
 
     parallel_count: int = 0
 
@@ -126,9 +126,9 @@ class Emitter:
         self.finish()
 
     def finish(self) -> None:
-        """Frees what the function holds and ends it in success; ends the entry block with a jump to the code."""
+        """Gives back what the function holds and ends it in success; ends the entry block with a jump to the code."""
         while self.state.heap:
-            self.call("free", (self.state.heap.pop(),), (POINTER,))
+            self.call("relax_scratch_give", (self.state.heap.pop(),), (POINTER,))
         if self.state.is_kernel:
             self.b.insert(llvm.ReturnOp(self.b.integer(0, i32)))
         else:
@@ -236,9 +236,9 @@ class Emitter:
         self.b.start(passed)
 
     def fail(self, error: SSAValue) -> None:
-        """Leaves the function: frees what it holds, and raises or returns the error. Ends the block."""
+        """Leaves the function: gives back what it holds, and raises or returns the error. Ends the block."""
         for memory in reversed(self.state.heap):
-            self.call("free", (memory,), (POINTER,))
+            self.call("relax_scratch_give", (memory,), (POINTER,))
         if not self.state.is_kernel:
             self.b.insert(llvm.ReturnOp(error))
             return

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, LocationAttr, ModuleOp, StringAttr, i8
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    ArrayAttr,
+    DictionaryAttr,
+    LocationAttr,
+    ModuleOp,
+    StringAttr,
+    UnitAttr,
+    i8,
+)
 from xdsl.ir import Attribute, Operation, Region
 
 EXTERNAL = llvm.LinkageAttr("external")
 INTERNAL = llvm.LinkageAttr("internal")
 _NO_UNWIND = StringAttr("nounwind")
 _PURE = ArrayAttr([_NO_UNWIND, StringAttr("willreturn"), StringAttr("memory(none)")])
+_ALLOCATES = ArrayAttr([_NO_UNWIND, StringAttr("willreturn"), StringAttr("memory(inaccessiblemem: readwrite)")])
+_NO_ALIAS = ArrayAttr([DictionaryAttr({"llvm.noalias": UnitAttr()})])
 
 
 class ModuleBuilder:
@@ -47,17 +58,26 @@ class ModuleBuilder:
         return self._texts.setdefault(text + "\0", f"text.{len(self._texts)}")
 
     def declare(
-        self, name: str, parameters: Sequence[Attribute], result: Attribute | None, pure: bool = False
+        self,
+        name: str,
+        parameters: Sequence[Attribute],
+        result: Attribute | None,
+        pure: bool = False,
+        allocates: bool = False,
     ) -> llvm.LLVMFunctionType:
         """Declares an outside function once.
+
+        A `pure` one only computes; one that `allocates` touches no memory that others see, and gives memory of its own.
 
         Raises `ValueError` if it is declared already with another type.
         """
         type_ = llvm.LLVMFunctionType(parameters, result)
         known = self._declared.setdefault(name, type_)
         if known is type_:
-            attributes = _PURE if pure else ArrayAttr([_NO_UNWIND])
-            self.ops.append(llvm.FuncOp(name, type_, EXTERNAL, other_props={"passthrough": attributes}))
+            properties: dict[str, Attribute | None] = {"passthrough": _PURE if pure else ArrayAttr([_NO_UNWIND])}
+            if allocates:
+                properties = {"passthrough": _ALLOCATES, "res_attrs": _NO_ALIAS}
+            self.ops.append(llvm.FuncOp(name, type_, EXTERNAL, other_props=properties))
         elif known != type_:
             raise ValueError(f'function "{name}" is used as {known} and as {type_}')
         return type_

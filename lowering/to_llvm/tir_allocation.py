@@ -1,4 +1,4 @@
-"""Memory of `tir.alloc_buffer`: on the stack where it is small and of known size, else from the heap.
+"""Memory of `tir.alloc_buffer`: on the stack where it is small and of known size, else from blocks that are kept.
 
 The size of a buffer depends on the symbols of the function only, so heap memory is taken before the outermost loop
 around the allocation and given back after it. A size that overflows, or that the system cannot provide, raises
@@ -54,7 +54,7 @@ def allocate(e: Emitter, alloc: AllocBufferOp) -> None:
 def release(e: Emitter, mark: int) -> None:
     """Gives back the heap memory that was taken since there were `mark` allocations."""
     while len(e.state.heap) > mark:
-        e.call("free", (e.state.heap.pop(),), (POINTER,))
+        e.call("relax_scratch_give", (e.state.heap.pop(),), (POINTER,))
 
 
 def nested_allocations(op: Operation, in_parallel: bool) -> Iterator[AllocBufferOp]:
@@ -92,10 +92,10 @@ def _stack(e: Emitter, type_: BufferType, elements: int, alignment: int) -> SSAV
 def _heap(e: Emitter, type_: BufferType, alignment: int) -> SSAValue:
     b = e.b
     size, valid = _checked_bytes(e, type_)
-    rounded = b.make(llvm.AndOp, (b.add(size, b.integer(2 * alignment - 1)), b.integer(-alignment)), i64)
-    # A size that is not valid is asked for as one that no system has.
-    asked = b.select(valid, rounded, b.integer(-alignment))
-    pointer = e.call("aligned_alloc", (b.integer(alignment), asked), (i64, i64), POINTER)
+    # A size that is not valid is asked for as one that is refused.
+    asked = b.select(valid, size, b.integer(-1))
+    e.context.module.declare("relax_scratch_take", (i64, i64), POINTER, allocates=True)
+    pointer = e.call("relax_scratch_take", (b.integer(alignment), asked), (i64, i64), POINTER)
     assert pointer is not None  # the function gives a result
     address = b.make(llvm.PtrToIntOp, (pointer,), i64)
     message = f"cannot allocate a buffer of type {type_}"

@@ -98,14 +98,14 @@ tir.prim_func @storage(%B: !tir.buffer<[], i1>, %X: !tir.buffer<[], bf16>) {
 
 // -----
 
-// Small buffers are on the stack, others on the heap, which is given back on every way out.
+// Small buffers are on the stack, others in blocks, which are given back on every way out.
 // CHECK-LABEL: llvm.func @memory
 // CHECK:         llvm.alloca %{{.*}} x !llvm.array<8 x f32> {alignment = 64 : i64}
-// CHECK:         %T = llvm.call @aligned_alloc(
-// CHECK:         llvm.call @free(%T)
+// CHECK:         %T = llvm.call @relax_scratch_take(
+// CHECK:         llvm.call @relax_scratch_give(%T)
 // CHECK:         llvm.call @relax.raise(
 // CHECK-NEXT:    llvm.return %{{.*}} : i32
-// CHECK:         llvm.call @free(%T)
+// CHECK:         llvm.call @relax_scratch_give(%T)
 // CHECK-NEXT:    llvm.return %{{.*}} : i32
 tir.prim_func @memory[%n](%ok: i1) {
   %S = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local">

@@ -1,0 +1,28 @@
+"""Functions in LLVM text that kernels call: compiled once for a machine, loaded once for a process."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from tir_dialect.target import Target
+
+if TYPE_CHECKING:
+    from lowering.codegen.loader import LoadedCode
+
+
+@cache
+def load_support(text: str) -> LoadedCode:
+    """The machine code of a text, from the cache of compiled code if it is there."""
+    from lowering.codegen.binding import library_version
+    from lowering.codegen.cache import cache_key, default_cache
+    from lowering.codegen.compiler import compile_object
+    from lowering.codegen.loader import load_objects
+
+    target, known = Target.host(), default_cache()
+    key = cache_key(["support", library_version(), target.code_key(), text])
+    data = known.get(key)
+    if data is None:
+        data = compile_object(text, target)
+        known.put(key, data)
+    return load_objects([data])
