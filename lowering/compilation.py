@@ -64,7 +64,8 @@ def compile_program(
 ) -> Program:
     """Compiles a module, which is left as it is; errors as `build`."""
     with Background() as background:
-        runtime = background.submit(lambda: runtime_object(target, cache))
+        # Ahead of time, while there is nothing else to do for LLVM: every program needs it.
+        background.submit(lambda: runtime_object(target, cache))
         verify_program(module)
         lowered = module.clone()
         ExposePrimFuncsPass().apply(Context(), lowered)
@@ -76,7 +77,7 @@ def compile_program(
         functions = background.submit(_functions(lowered, mode, plan))
         kernels = plan.start(background, progress=progress)
         collect_young()  # what passes have left behind, while LLVM is at work
-        made = _Build(lowered, kernels, weights, functions, runtime)
+        made = _Build(lowered, kernels, weights, functions)
         return Program(made.native() if mode == "native" else made.bytecode(), constants)
 
 
@@ -88,11 +89,8 @@ class _Build:
     kernels: Kernels
     weights: Mapping[str, tvm_ffi.Tensor]
 
-    functions: Future[bytes]
-    """The module's functions, or wrappers of the kernels."""
-
-    runtime: Future[bytes]
-    """The run-time support, which every program needs once."""
+    functions: Future[list[bytes]]
+    """The module's functions, or wrappers of the kernels, and the run-time support that they need."""
 
     @property
     def target(self) -> Target:
@@ -127,7 +125,7 @@ class _Build:
 
     def _objects(self) -> list[NativeObject]:
         """Kernels, functions and the run-time support, which are linked with each other."""
-        code = [*self.kernels.objects.values(), self.functions.result(), self.runtime.result()]
+        code = [*self.kernels.objects.values(), *self.functions.result()]
         return [NativeObject(self.target.code_key(), "elf", data, tuple(object_symbols(data).defined)) for data in code]
 
     def _metadata(self, mode: Mode) -> Metadata:

@@ -46,9 +46,12 @@ class CompileOptions:
     opt_level: int = 3
     """0 to 3, as in `-O3`."""
 
+    as_written: bool = False
+    """LLVM chooses instructions and registers, but leaves the text to who has written it."""
+
     def key(self) -> str:
         """What generated code depends on, for cache keys."""
-        return f"O{self.opt_level}"
+        return f"O{self.opt_level}{' as written' if self.as_written else ''}"
 
 
 def compile_object(source: Source, target: Target, options: CompileOptions = CompileOptions()) -> bytes:
@@ -133,7 +136,7 @@ def _text(source: Source) -> str:
 
 def _optimized(text: str, target: Target, options: CompileOptions) -> ModuleRef:
     module = _verified(text, target)
-    if options.opt_level == 0:
+    if options.opt_level == 0 or options.as_written:
         return module
     machine = target_machine(target, options.opt_level)
     if _loops_are_done(text):

@@ -16,13 +16,13 @@ def load_support(text: str) -> LoadedCode:
     """The machine code of a text, from the cache of compiled code if it is there."""
     from lowering.codegen.binding import library_version
     from lowering.codegen.cache import cache_key, default_cache
-    from lowering.codegen.compiler import compile_object
+    from lowering.codegen.compiler import CompileOptions, compile_object
     from lowering.codegen.loader import load_objects
 
-    target, known = Target.host(), default_cache()
-    key = cache_key(["support", library_version(), target.code_key(), text])
+    target, known, options = Target.host(), default_cache(), CompileOptions(as_written=True)
+    key = cache_key(["support", library_version(), target.code_key(), options.key(), text])
     data = known.get(key)
     if data is None:
-        data = compile_object(text, target)
+        data = compile_object(text, target, options)
         known.put(key, data)
     return load_objects([data])

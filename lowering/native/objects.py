@@ -15,28 +15,32 @@ from lowering.codegen.llvm_text import llvm_text
 from lowering.native.convert_vm_to_llvm import lower_functions
 from lowering.native.kernel_wrappers import kernel_wrappers
 from lowering.native.kernels import known_kernels
-from lowering.native.runtime_text import runtime_text
+from lowering.native.runtime_text import CORE, parts_for, runtime_text
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
 FUNCTION_OPTIONS = CompileOptions(opt_level=2)
 """Functions of the virtual machine are calls and checks: loops are in the kernels."""
 
+RUNTIME_OPTIONS = CompileOptions(opt_level=2, as_written=True)
+"""The run-time support is written in LLVM's language: its passes would take a third of the time, and find nothing."""
 
-Making: TypeAlias = Callable[[], bytes]
-"""What lets LLVM make an object, on any thread; raises `CodegenError` if LLVM rejects the code."""
+
+Making: TypeAlias = Callable[[], list[bytes]]
+"""What lets LLVM make objects, on any thread; raises `CodegenError` if LLVM rejects the code."""
 
 
 def function_code(
     module: ModuleOp, target: Target, symbols: Mapping[str, str] | None = None, cache: CodeCache | None = None
 ) -> Making:
-    """Lowers the functions of a vm module, which is left as it is, to an object for `load_functions`.
+    """Lowers the functions of a vm module, which is left as it is, to objects for `load_functions`: the functions, and
+    what they need of the run-time support.
 
     `symbols` has the names of kernels in their objects; the module may hold the prim_funcs, which tell the types of
     scalars. Raises `InvalidModule` as `convert-vm-to-llvm` does.
     """
     text = llvm_text(ModuleOp(lower_functions(module, symbols)))
-    return lambda: _compiled(text, target, FUNCTION_OPTIONS, cache)
+    return lambda: _with_runtime(text, target, FUNCTION_OPTIONS, cache)
 
 
 def wrapper_code(
@@ -45,20 +49,26 @@ def wrapper_code(
     symbols: Mapping[str, str] | None = None,
     cache: CodeCache | None = None,
 ) -> Making:
-    """An object of functions through which public kernels are called with sizes, tensors and scalars."""
+    """Objects of functions through which public kernels are called with sizes, tensors and scalars."""
     functions = list(prim_funcs)
     wrappers = kernel_wrappers(functions)
     kernels = known_kernels(functions, symbols or {})
     text = llvm_text(ModuleOp(lower_functions(wrappers, kernels=kernels)))
-    return lambda: _compiled(text, target, CompileOptions(opt_level=1), cache)
+    return lambda: _with_runtime(text, target, CompileOptions(opt_level=1), cache)
 
 
-def runtime_object(target: Target, cache: CodeCache | None = None) -> bytes:
-    """The object of the run-time support, which every module needs once."""
-    return _compiled(runtime_text(), target, FUNCTION_OPTIONS, cache, _compile_once)
+def runtime_object(target: Target, cache: CodeCache | None = None, part: str = CORE) -> bytes:
+    """The object of a part of the run-time support; the core is in every program."""
+    return _compiled(runtime_text(part), target, RUNTIME_OPTIONS, cache, _compile_once)
 
 
-@lru_cache(maxsize=8)
+def _with_runtime(text: str, target: Target, options: CompileOptions, cache: CodeCache | None) -> list[bytes]:
+    """Functions as machine code, and the parts of the run-time support that they call."""
+    code = _compiled(text, target, options, cache)
+    return [code, *(runtime_object(target, cache, part) for part in parts_for(text))]
+
+
+@lru_cache(maxsize=16)
 def _compile_once(text: str, target: Target, options: CompileOptions) -> bytes:
     """Remembered in this process too, for those that build without a cache: it takes longer than a kernel."""
     return compile_object(text, target, options)

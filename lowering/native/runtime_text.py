@@ -1,7 +1,7 @@
 """The run-time support of native code, as LLVM text: the files of `runtime/` with the texts of errors filled in.
 
-Generated code stays small because whatever is not worth inlining is a function here. It is one object, compiled once
-for a target and linked to every module.
+Generated code stays small because whatever is not worth inlining is a function here. The files are a few objects, each
+compiled once for a target; a module is linked with those that it needs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ from typing_extensions import override
 
 from vm_dialect import messages
 
-PARTS = (
-    *("abi", "errors", "numbers", "values", "checks", "sizes"),
-    *("pages", "tensors", "arenas", "containers", "functions", "deferred", "module", "stack"),
-)
-"""The files of `runtime/`, in order."""
+CORE = "core"
+
+PARTS: dict[str, tuple[str, ...]] = {
+    CORE: ("errors", "numbers", "values", "checks", "sizes", "pages", "tensors", "packed", "module"),
+    "arenas": ("arenas",),
+    "containers": ("containers",),
+    "closures": ("functions", "deferred", "stack"),
+}
+"""The objects, and the files of `runtime/` in each. Every module has the core, on which alone the others depend."""
 
 
 class _Mark(int):
@@ -97,10 +101,48 @@ def _kind_table() -> list[str]:
 
 
 @cache
-def runtime_text() -> str:
-    """The whole module."""
-    folder = files("lowering.native") / "runtime"
-    parts = [(folder / f"{name}.ll").read_text(encoding="utf-8") for name in PARTS]
-    texts = [string_definition(f"vmrt_text_{name}", format_string(text)) for name, text in TEXTS.items()]
-    strings = [string_definition(f"vmrt_{name}", text.encode()) for name, text in _STRINGS.items()]
-    return "\n".join([*parts, *texts, *strings, *_kind_table(), ""])
+def runtime_text(part: str) -> str:
+    """The module of one of the `PARTS`: its files, declarations of what they use of the core, and texts."""
+    code = _code(part)
+    used = set(_NAME.findall(code))
+    elsewhere = {} if part == CORE else _definitions(CORE)
+    declared = [declaration for name, declaration in elsewhere.items() if name in used]
+    texts = [text for name, text in _texts().items() if name in used]
+    return "\n".join([_file("abi"), *declared, code, *texts, ""])
+
+
+def parts_for(text: str) -> list[str]:
+    """The parts that generated code needs: the core, and those that define some of what is named in its text."""
+    used = set(_NAME.findall(text))
+    return [part for part in PARTS if part == CORE or not used.isdisjoint(_definitions(part))]
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """The definitions of all texts, by name."""
+    texts = {f"vmrt_text_{name}": format_string(text) for name, text in TEXTS.items()}
+    strings = {f"vmrt_{name}": text.encode() for name, text in _STRINGS.items()}
+    defined = {name: string_definition(name, text) for name, text in {**texts, **strings}.items()}
+    return {**defined, "vmrt_kind_names": "\n".join(_kind_table())}
+
+
+_NAME = re.compile(r"@(\w+)")
+_FUNCTION = re.compile(r"^define (\S+ @(\w+)\(.*\).*) \{$", flags=re.MULTILINE)
+_VARIABLE = re.compile(r"^@(\w+) = hidden global (\S+) ", flags=re.MULTILINE)
+
+
+@cache
+def _definitions(part: str) -> dict[str, str]:
+    """What a part defines for others, by name, as they declare it."""
+    code = _code(part)
+    functions = {name: f"declare {head}" for head, name in _FUNCTION.findall(code)}
+    return {**functions, **{name: f"@{name} = external hidden global {kind}" for name, kind in _VARIABLE.findall(code)}}
+
+
+@cache
+def _code(part: str) -> str:
+    return "\n".join(map(_file, PARTS[part]))
+
+
+def _file(name: str) -> str:
+    return (files("lowering.native") / "runtime" / f"{name}.ll").read_text(encoding="utf-8")

@@ -1,31 +1,5 @@
 ; Shapes and tuples.
 
-@vmrt_shape_function = internal global %any zeroinitializer
-@vmrt_array_function = internal global %any zeroinitializer
-; Finds the constructors; called once per module before anything else.
-define i32 @vmrt_init() {
-entry:
-  %shape = call i32 @vmrt_load_packed(ptr @vmrt_shape_function, ptr @vmrt_shape_function_name, i64 9)
-  %failed = icmp ne i32 %shape, 0
-  br i1 %failed, label %return, label %next
-
-next:
-  %array = call i32 @vmrt_load_packed(ptr @vmrt_array_function, ptr @vmrt_array_function_name, i64 9)
-  br label %return
-
-return:
-  %status = phi i32 [ %shape, %entry ], [ %array, %next ]
-  ret i32 %status
-}
-
-; Gives back what `vmrt_init` and `vmrt_stack_init` took.
-define void @vmrt_shutdown() {
-  call void @vmrt_clear(ptr @vmrt_shape_function)
-  call void @vmrt_clear(ptr @vmrt_array_function)
-  call void @vmrt_stack_free()
-  ret void
-}
-
 ; Puts a shape of the `count` sizes at `sizes` into the slot `to`.
 define i32 @vmrt_make_shape(ptr %to, ptr %sizes, i64 %count) {
 entry:

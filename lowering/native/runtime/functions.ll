@@ -1,32 +1,4 @@
-; Calls through tvm-ffi, and closures.
-
-; Calls the function in `callee`; the result goes to the slot `to`. `args` are borrowed.
-define i32 @vmrt_call(ptr %to, ptr %callee, ptr %args, i32 %count) {
-entry:
-  %kind = load i32, ptr %callee
-  %is.function = icmp eq i32 %kind, 68
-  br i1 %is.function, label %call, label %wrong
-
-call:
-  %handle.at = getelementptr inbounds %any, ptr %callee, i64 0, i32 2
-  %handle = load ptr, ptr %handle.at
-  %result = alloca %any
-  store %any zeroinitializer, ptr %result
-  %status = call i32 @TVMFFIFunctionCall(ptr %handle, ptr %args, i32 %count, ptr %result)
-  %failed = icmp ne i32 %status, 0
-  br i1 %failed, label %return.failed, label %finish
-
-finish:
-  call void @vmrt_move(ptr %to, ptr %result)
-  ret i32 0
-
-return.failed:
-  ret i32 -1
-
-wrong:
-  call void @vmrt_fail_kind(ptr %callee, ptr @vmrt_text_not_function, ptr @vmrt_invoke_closure_subject)
-  ret i32 -1
-}
+; Closures.
 
 ; A closure's block: { ptr entry, ptr module, i64 count, ptr handle }, then `count` captured values. The handle is that of the
 ; function object that has the block.

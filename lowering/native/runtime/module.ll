@@ -2,7 +2,7 @@
 
 ; A tvm-ffi function object that keeps code, constants and arenas; closures and entries hold references to it. It is
 ; borrowed here, since code of the module runs only while somebody holds it.
-@vmrt_module = internal global ptr null
+@vmrt_module = hidden global ptr null
 
 ; The constants of a shared library: an array of { ptr name, ptr DLManagedTensorVersioned } that a null name ends. A
 ; library defines it; code that a loader prepares gets its constants from there.
@@ -41,59 +41,6 @@ define i32 @vmrt_start_module(ptr %result) {
   %object = load ptr, ptr %payload
   store ptr %object, ptr %result
   ret i32 %status
-}
-
-; Looks up the global function called by the `length` bytes at `name`, which a zero byte ends, and puts it into the slot `to`.
-define i32 @vmrt_load_packed(ptr %to, ptr %name, i64 %length) {
-entry:
-  %bytes = alloca { ptr, i64 }
-  %found = alloca ptr
-  store ptr %name, ptr %bytes
-  %length.at = getelementptr inbounds { ptr, i64 }, ptr %bytes, i64 0, i32 1
-  store i64 %length, ptr %length.at
-  store ptr null, ptr %found
-  %status = call i32 @TVMFFIFunctionGetGlobal(ptr %bytes, ptr %found)
-  %failed = icmp ne i32 %status, 0
-  br i1 %failed, label %return.failed, label %check
-
-check:
-  %handle = load ptr, ptr %found
-  %missing = icmp eq ptr %handle, null
-  br i1 %missing, label %unknown, label %store
-
-store:
-  store %any { i32 68, i32 0, i64 0 }, ptr %to
-  %payload = getelementptr inbounds %any, ptr %to, i64 0, i32 2
-  store ptr %handle, ptr %payload
-  ret i32 0
-
-unknown:
-  call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_value_error, ptr @vmrt_text_unknown_packed, ptr %name, ptr %name)
-  ret i32 -1
-
-return.failed:
-  ret i32 -1
-}
-
-; Puts the argument `index` of the loader into the slot `to` if it is a function, else the global function called `name`.
-define i32 @vmrt_bind_packed(ptr %to, ptr %args, i32 %count, i32 %index, ptr %name, i64 %length) {
-entry:
-  %is.given = icmp slt i32 %index, %count
-  br i1 %is.given, label %look, label %lookup
-
-look:
-  %given = getelementptr inbounds %any, ptr %args, i32 %index
-  %kind = load i32, ptr %given
-  %is.function = icmp eq i32 %kind, 68
-  br i1 %is.function, label %copy, label %lookup
-
-copy:
-  %copied = call i32 @vmrt_assign(ptr %to, ptr %given)
-  ret i32 %copied
-
-lookup:
-  %found = call i32 @vmrt_load_packed(ptr %to, ptr %name, i64 %length)
-  ret i32 %found
 }
 
 ; Puts the argument `index` of the loader into the slot `to`, or if there is none, the constant `name` of the library.

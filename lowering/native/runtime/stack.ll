@@ -2,8 +2,6 @@
 ; of its stack that a function may start at, how many guarded calls are inside each other, and the handle of the closure that
 ; a deferred call is about to enter.
 
-@vmrt_stack_key = internal global i32 -1
-
 ; Prepares the guard; modules without recursion do not call it.
 define i32 @vmrt_stack_init() {
   %status = call i32 @pthread_key_create(ptr @vmrt_stack_key, ptr @free)
@@ -17,22 +15,6 @@ exhausted:
 
 done:
   ret i32 0
-}
-
-; Gives the key back. A thread that is still alive keeps its block of 16 bytes.
-define void @vmrt_stack_free() {
-  %key = load i32, ptr @vmrt_stack_key
-  %unused = icmp eq i32 %key, -1
-  br i1 %unused, label %done, label %delete
-
-delete:
-  %own = call ptr @pthread_getspecific(i32 %key)
-  call void @free(ptr %own)
-  %status = call i32 @pthread_key_delete(i32 %key)
-  br label %done
-
-done:
-  ret void
 }
 
 ; Counts a call of `function`, a C string; an error if the stack has no room for it.

@@ -12,6 +12,7 @@ from lowering.codegen.loader import LoadedCode, load_objects
 from lowering.native.convert_vm_to_llvm import ConvertVmToLLVMPass
 from lowering.native.loading import load_functions
 from lowering.native.objects import runtime_object
+from lowering.native.runtime_text import PARTS
 from lowering.parsing import make_context, parse_module
 from lowering.verify.module import verify_module
 from tir_dialect.target import Target
@@ -66,9 +67,9 @@ Functions = dict[str, tvm_ffi.Function]
 
 
 @cache
-def _support() -> tuple[bytes, bytes]:
+def _support() -> list[bytes]:
     target = Target.host()
-    return runtime_object(target), compile_object(KERNELS, target)
+    return [*(runtime_object(target, part=part) for part in PARTS), compile_object(KERNELS, target)]
 
 
 def compile_text(text: str, kernels: Sequence[str] = ()) -> LoadedCode:

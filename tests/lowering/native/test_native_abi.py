@@ -8,7 +8,8 @@ import tvm_ffi
 
 from lowering.codegen.compiler import compile_object
 from lowering.codegen.loader import load_objects
-from lowering.native.runtime_text import runtime_text
+from lowering.native.objects import RUNTIME_OPTIONS
+from lowering.native.runtime_text import PARTS, runtime_text
 from tir_dialect.target import Target
 from vm_dialect.builtins import BUILTINS
 
@@ -139,5 +140,6 @@ def test_byte_offsets_count(functions):
 
 
 @pytest.mark.parametrize("target", ["x86-64", "neoverse-n1"])
-def test_the_support_compiles_for_other_processors(target):
-    assert compile_object(runtime_text(), Target.parse(target))[:4] == b"\x7fELF"
+@pytest.mark.parametrize("part", PARTS)
+def test_the_support_compiles_for_other_processors(target, part):
+    assert compile_object(runtime_text(part), Target.parse(target), RUNTIME_OPTIONS)[:4] == b"\x7fELF"

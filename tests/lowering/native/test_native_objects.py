@@ -13,14 +13,15 @@ import tvm_ffi
 from xdsl.dialects.builtin import Float64Type, IntegerType
 from xdsl.dialects.llvm import LLVMPointerType, LLVMVoidType
 
+from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import compile_prim_funcs
 from lowering.codegen.loader import load_objects
 from lowering.native.abi import RUNTIME
 from lowering.native.compatibility import runs_on
 from lowering.native.loading import load_executable, load_functions
-from lowering.native.objects import function_code, runtime_object, wrapper_code
-from lowering.native.runtime_text import TEXTS, format_string, runtime_text
+from lowering.native.objects import function_code, wrapper_code
+from lowering.native.runtime_text import CORE, PARTS, TEXTS, format_string, parts_for, runtime_text
 from lowering.parsing import parse_module
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -61,7 +62,7 @@ def kernels():
 def wrapped(kernels):
     functions = [op for op in parse_module(KERNELS).ops if isinstance(op, PrimFuncOp)]
     target = Target.host()
-    objects = [wrapper_code(functions, target, kernels.symbols)(), runtime_object(target), *kernels.objects.values()]
+    objects = [*wrapper_code(functions, target, kernels.symbols)(), *kernels.objects.values()]
     return load_functions(load_objects(objects), {})
 
 
@@ -127,7 +128,7 @@ def executable(kernels) -> Executable:
     code = function_code(parse_module(KERNELS + FUNCTIONS), target, kernels.symbols)()
     builder = ExecBuilder()
     builder.set_metadata(Metadata(mode="native"))
-    for data in (code, runtime_object(target), *kernels.objects.values()):
+    for data in (*code, *kernels.objects.values()):
         builder.add_native_object(NativeObject(Target.host().code_key(), "elf", data, object_symbols(data).defined))
     builder.declare_function("main", FunctionKind.NATIVE, ["x"])
     builder.convert_constant(tvm_ffi.from_dlpack(np.array([0.5], np.float32)), "scale")
@@ -171,7 +172,7 @@ def test_a_shared_library_that_lacks_something(kernels, tmp_path):
     }"""
     builder = ExecBuilder()
     builder.set_metadata(Metadata(mode="native"))
-    for data in (function_code(parse_module(text), Target.host())(), runtime_object(Target.host())):
+    for data in function_code(parse_module(text), Target.host())():
         builder.add_native_object(NativeObject(Target.host().code_key(), "elf", data, ("__tvm_ffi_main",)))
     builder.declare_function("main", FunctionKind.NATIVE, [])
     builder.get().export_library(tmp_path / "m.so")
@@ -236,9 +237,37 @@ _TYPES = {
 }
 
 
+def _support() -> str:
+    return "\n".join(map(runtime_text, PARTS))
+
+
+@pytest.mark.parametrize("name", RUNTIME)
+def test_every_function_is_in_one_part(name):
+    defining = [part for part in PARTS if re.search(rf"^define .*@{name}\(", runtime_text(part), flags=re.MULTILINE)]
+    assert len(defining) == 1
+    assert parts_for(f"call void @{name}()") == list(dict.fromkeys([CORE, *defining]))
+
+
+def test_programs_have_what_they_need_of_the_support():
+    bodies = "vm.ret %x", "%c = vm.make_closure @main(%x) vm.ret %c"
+    texts = (f"vm.func @main(%x: !vm.object) -> !vm.object {{ {body} }}" for body in bodies)
+    plain, closing = (function_code(parse_module(text), Target.host())() for text in texts)
+    names = [name for data in plain for name in object_symbols(data).defined]
+    assert "vmrt_release" in names
+    assert "vmrt_make_closure" not in names
+    assert any("vmrt_make_closure" in object_symbols(data).defined for data in closing)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_depend_on_the_core_alone(part):
+    data = object_symbols(compile_object(runtime_text(part), Target.host(), CompileOptions(0)))
+    core = object_symbols(compile_object(runtime_text(CORE), Target.host(), CompileOptions(0)))
+    assert {name for name in data.undefined if name.startswith("vmrt_")} <= set(core.defined)
+
+
 @pytest.mark.parametrize("name", RUNTIME)
 def test_signatures_are_those_of_the_definitions(name):
-    match = re.search(rf"^define (\S+) @{name}\(([^)]*)\)", runtime_text(), flags=re.MULTILINE)
+    match = re.search(rf"^define (\S+) @{name}\(([^)]*)\)", _support(), flags=re.MULTILINE)
     assert match is not None
     parameters = [text.split()[0] for text in match[2].split(", ") if text]
     declared = RUNTIME[name]
@@ -248,7 +277,7 @@ def test_signatures_are_those_of_the_definitions(name):
 
 
 def test_every_text_is_used():
-    code = runtime_text()
+    code = _support()
     for name in TEXTS:
         assert len(re.findall(rf"@vmrt_text_{name}\b", code)) > 1, name
 

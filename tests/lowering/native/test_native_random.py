@@ -18,6 +18,7 @@ from lowering.codegen.loader import load_objects
 from lowering.native.convert_vm_to_llvm import lower_functions
 from lowering.native.loading import load_functions
 from lowering.native.objects import runtime_object
+from lowering.native.runtime_text import PARTS
 from lowering.to_vm.allocate_registers import allocate
 from lowering.verify.module import verify_module
 from tests.lowering.native.conftest import KERNELS
@@ -64,7 +65,8 @@ def test_native_is_bytecode(seed: int):
     verify_module(module)
     target, options = Target.host(), CompileOptions(opt_level=0)
     objects = [llvm_text(ModuleOp(lower_functions(module))), KERNELS]
-    code = load_objects([*(compile_object(each, target, options) for each in objects), runtime_object(target)])
+    support = [runtime_object(target, part=part) for part in PARTS]
+    code = load_objects([*(compile_object(each, target, options) for each in objects), *support])
     native = load_functions(code, {})["main"]
     for func in module.ops:
         if isinstance(func, FuncOp):
