@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from tools.programs import BuildOptions
 
 
 def add_build_options(parser: argparse.ArgumentParser) -> None:
-    """Adds `--target`, `-O`, `--no-cache` and `--weights`."""
+    """Adds `--target`, `-O`, `--no-cache`, `--weights` and `--shape`."""
     group = parser.add_argument_group("compilation")
     group.add_argument("--target", metavar="TARGET", help="the machine to compile for (default: this one)")
     group.add_argument(
@@ -16,6 +17,31 @@ def add_build_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--no-cache", action="store_true", help="compile again what the cache holds")
     add_weights_option(parser)
+    add_shape_option(parser)
+
+
+def add_shape_option(parser: argparse.ArgumentParser) -> None:
+    """Adds `--shape`."""
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        dest="shapes",
+        metavar="NAME=[n,4]",
+        type=given_shape,
+        help="the shape of an input of an ONNX model: numbers, symbols, and _ for what the model says",
+    )
+
+
+def given_shape(text: str) -> tuple[str, tuple[int | str | None, ...]]:
+    """The name and the dimensions of `x=[n,4,_]`."""
+    match = re.fullmatch(r"(?P<name>[^=]+)=\[(?P<dims>[\w\s,]*)\]", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"expected a name and a shape like x=[n,4,_], got {text}")
+    words = [word.strip() for word in match["dims"].split(",")] if match["dims"].strip() else []
+    if not all(word.isdecimal() or word.isidentifier() for word in words):
+        raise argparse.ArgumentTypeError(f"expected numbers, names and _ as dimensions, got {text}")
+    return match["name"], tuple(None if word == "_" else int(word) if word.isdecimal() else word for word in words)
 
 
 def add_weights_option(parser: argparse.ArgumentParser) -> None:
@@ -36,4 +62,4 @@ def add_save_weights_option(parser: argparse.ArgumentParser) -> None:
 
 def build_options(args: argparse.Namespace, mode: str) -> BuildOptions:
     """The options that `add_build_options` has read; the mode is the tool's."""
-    return BuildOptions(mode, args.target, args.opt_level, not args.no_cache, args.weights)
+    return BuildOptions(mode, args.target, args.opt_level, not args.no_cache, args.weights, dict(args.shapes))

@@ -19,6 +19,7 @@ from lowering.weight_files import load_weights
 from tools.failures import ToolError
 
 if TYPE_CHECKING:
+    from relax_dialect.frontend.onnx.parameters import GivenShapes
     from tir_dialect.target import Target
     from vm_dialect import Executable
     from vm_dialect.profiler import Profile
@@ -39,6 +40,8 @@ class BuildOptions:
     cache: bool = True
     weights: str | None = None
     """The file with the weights that the text of the module names; not for `build`, which takes them by name."""
+    shapes: GivenShapes = ()
+    """The shapes of the inputs of an ONNX model; not for `build`."""
 
 
 @dataclass(frozen=True)
@@ -52,34 +55,43 @@ class Program:
     """Calls the function once and tells where the time went; only bytecode can be watched."""
 
 
-def read_module(path: str, weights: str | None = None) -> ModuleOp:
-    """The module in a file, not yet verified, with weights from another; `ToolError` for a file of another kind."""
+def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> ModuleOp:
+    """The module in a file, not yet verified, with weights from another; `ToolError` for a file of another kind.
+
+    `shapes` are those of the inputs of an ONNX model, as `import_model` takes them.
+    """
     if Path(path).suffix not in MODULE_SUFFIXES:
         raise ToolError(f"expected a file that ends in one of {', '.join(MODULE_SUFFIXES)}, got {path}")
     if (read := IMPORTERS.get(Path(path).suffix)) is not None:
-        return read(path)
+        return read(path, shapes)
     module = parse_module(Path(path).read_text(encoding="utf-8"), path)
     if weights is not None:
         load_weights(module, weights)
     return module
 
 
-def read_onnx(path: str) -> ModuleOp:
-    """An ONNX model as a module; `ToolError` if it cannot be imported, or the package `onnx` is missing."""
+def read_onnx(path: str, shapes: GivenShapes = ()) -> ModuleOp:
+    """An ONNX model as a module, its inputs with the shapes that are given; `ToolError` if it cannot be imported, or
+    the package `onnx` is missing.
+    """
     from relax_dialect.frontend.onnx import OnnxImportError, import_model
 
     try:
-        return import_model(path)
+        return import_model(path, shapes=shapes)
     except OnnxImportError as error:
         raise ToolError(f"{path}: {error}") from error
     except ModuleNotFoundError as error:
         raise ToolError(f"{path} needs the package onnx: pip install xdsl-relax[onnx] ({error})") from error
 
 
-def read_torch(path: str) -> ModuleOp:
-    """An exported program of PyTorch as a module; `ToolError` if it cannot be imported, or `torch` is missing."""
+def read_torch(path: str, shapes: GivenShapes = ()) -> ModuleOp:
+    """An exported program of PyTorch, which says all shapes, as a module; `ToolError` if it cannot be imported, or
+    `torch` is missing.
+    """
     from relax_dialect.frontend.torch import TorchImportError, import_file
 
+    if isinstance(shapes, Mapping) and shapes:
+        raise ToolError(f"{path}: shapes are given for ONNX models; exported programs of PyTorch have theirs")
     try:
         return import_file(path)
     except TorchImportError as error:
@@ -88,7 +100,7 @@ def read_torch(path: str) -> ModuleOp:
         raise ToolError(f"{path} needs the package torch: pip install xdsl-relax[torch] ({error})") from error
 
 
-IMPORTERS: Mapping[str, Callable[[str], ModuleOp]] = {".onnx": read_onnx, ".pt2": read_torch}
+IMPORTERS: Mapping[str, Callable[[str, GivenShapes], ModuleOp]] = {".onnx": read_onnx, ".pt2": read_torch}
 """What reads the files of other systems, by how their names end."""
 
 
@@ -107,17 +119,17 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
         from vm_dialect import Executable
 
         return _compiled(Executable.load(path), entry, "loaded", started)
-    module = read_module(path, options.weights)
+    module = read_module(path, options.weights, options.shapes)
     if options.mode == "interpret":
         return _interpreted(module, entry, started)
     return _compiled(build_executable(module, options), entry, f"{options.mode}, built", started)
 
 
-def memory_text(path: str, weights: str | None = None) -> str:
+def memory_text(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> str:
     """How much memory each function of the module in a file takes; `ToolError` for an executable."""
     from lowering.memory.report import memory_report
 
-    module = read_module(path, weights)
+    module = read_module(path, weights, shapes)
     verify_module(module)
     return memory_report(module).as_text()
 

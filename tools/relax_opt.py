@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
@@ -17,11 +17,14 @@ from lowering.debug import Debug, debug_level
 from lowering.parsing import LocatedParser
 from lowering.pipelines import expand
 from lowering.weight_files import load_weights, save_weights
-from tools.arguments import add_save_weights_option, add_weights_option
+from tools.arguments import add_save_weights_option, add_shape_option, add_weights_option
 from tools.failures import ToolError, bad_options, pass_failure, run_tool, unknown_pass
 from tools.monitor import PassMonitor, print_module
 from tools.pass_help import describe_pass, list_passes
 from tools.programs import IMPORTERS
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.onnx.parameters import GivenShapes
 
 _REPRODUCER_HEADER = re.compile(r"// relax-opt -p (?P<pipeline>.*)")
 
@@ -45,9 +48,9 @@ class RelaxOptMain(xDSLOptMain):
             parser = LocatedParser(self.ctx, stream.read(), self.get_input_name(), self.line_offset)
             return parser.parse_module(not self.args.no_implicit_module)
 
-        def importing(read: Callable[[str], ModuleOp]) -> Callable[[IO[bytes]], ModuleOp]:
+        def importing(read: Callable[[str, GivenShapes], ModuleOp]) -> Callable[[IO[bytes]], ModuleOp]:
             # Tensors in other files are found beside the model, so its path is wanted, not its bytes.
-            return lambda stream: read(self.get_input_name())
+            return lambda stream: read(self.get_input_name(), dict(self.args.shapes))
 
         self.available_frontends["mlir"] = parse_mlir
         for suffix, read in IMPORTERS.items():
@@ -79,6 +82,7 @@ class RelaxOptMain(xDSLOptMain):
             "--run-reproducer", action="store_true", help="take the pipeline from the first line of the input"
         )
         add_weights_option(arg_parser)
+        add_shape_option(arg_parser)
         add_save_weights_option(arg_parser)
         arg_parser.add_argument(
             "--explain-pass",

@@ -7,6 +7,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
@@ -129,10 +130,13 @@ def _run(argv: Sequence[str] | None) -> None:
     mode = args.mode or ("bytecode" if args.profile else "native")
     load_packed_functions(args.load)
     inputs = _arguments(args.inputs or (), args.seed)
+    options = build_options(args, mode)
+    if not options.shapes:
+        options = replace(options, shapes=[_rank(value.value) for value in inputs])
     if args.tune:
-        module = read_module(args.file, args.weights)
+        module = read_module(args.file, args.weights, options.shapes)
         _tune(module, args.entry, [as_argument(value.value) for value in inputs], args.tune)
-    program = load_program(args.file, args.entry, build_options(args, mode))
+    program = load_program(args.file, args.entry, options)
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
     given = [describe(value.value) for value in inputs]
@@ -147,12 +151,18 @@ def _run(argv: Sequence[str] | None) -> None:
         print(f"  {value.source}  {describe(value.value)}")
     print(f"  time  {_timing(seconds)}")
     if args.report_memory:
-        print(memory_text(args.file, args.weights))
+        print(memory_text(args.file, args.weights, options.shapes))
     if args.output_dir is not None:
         for path in write_results(outputs, args.output_dir):
             print(f"  wrote {path}")
     if args.profile and program.profile is not None:
         print(_call(program.profile, arguments).as_text())
+
+
+def _rank(argument: object) -> list[None] | None:
+    """What an array says of the shape of a parameter for which it stands: its rank."""
+    ndim = getattr(argument, "ndim", None)
+    return None if ndim is None else [None] * ndim
 
 
 def _tune(module: ModuleOp, entry: str, arguments: Sequence[object], trials: int) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -18,6 +19,9 @@ from lowering.weight_files import save_weights
 from tools.arguments import add_build_options, add_save_weights_option, build_options
 from tools.failures import ToolError, run_tool
 from tools.programs import BuildOptions, build_executable, read_module, read_onnx, read_torch, target_of
+
+if TYPE_CHECKING:
+    from relax_dialect.frontend.onnx.parameters import GivenShapes
 
 Emitter = Callable[[ModuleOp, BuildOptions], str | bytes]
 
@@ -120,7 +124,7 @@ def _translate(argv: Sequence[str] | None) -> None:
     args = _parser().parse_args(argv)
     options = build_options(args, "native" if args.emit == "library" else "bytecode")
     if (read := _importer(args)) is not None:
-        module = read(args.file)
+        module = read(args.file, options.shapes)
         verify_module(module)
         _write_text(str(module), args.output)
         if args.save_weights is not None:
@@ -128,7 +132,7 @@ def _translate(argv: Sequence[str] | None) -> None:
         return
     if args.save_weights is not None:
         raise ToolError("--save-weights goes with an import; what is emitted has its weights in it")
-    module = read_module(args.file, options.weights)
+    module = read_module(args.file, options.weights, options.shapes)
     if args.emit == "library":
         build_executable(module, options).export_library(_required_output(args.output, "library"))
         return
@@ -139,14 +143,16 @@ def _translate(argv: Sequence[str] | None) -> None:
         _write_text(contents, args.output)
 
 
-def _importer(args: argparse.Namespace) -> Callable[[str], ModuleOp] | None:
+def _importer(args: argparse.Namespace) -> Callable[[str, GivenShapes], ModuleOp] | None:
     """What reads the file, if it is of another system."""
     importers = {"import_onnx": read_onnx, "import_torch": read_torch, "import_tvmscript": _read_tvmscript}
     return next((read for name, read in importers.items() if getattr(args, name)), None)
 
 
-def _read_tvmscript(path: str) -> ModuleOp:
-    """The module that a TVMScript file describes."""
+def _read_tvmscript(path: str, shapes: GivenShapes) -> ModuleOp:
+    """The module that a TVMScript file describes, which says all shapes."""
+    if shapes:
+        raise ToolError(f"{path}: --shape is for ONNX models; a TVMScript file says its shapes")
     from relax_dialect.frontend.tvmscript import parse
 
     return parse(Path(path).read_text(encoding="utf-8"), filename=path)

@@ -240,6 +240,22 @@ def test_onnx_models_run_in_one_step(tmp_path: Path, mode: str, capsys: pytest.C
     np.testing.assert_array_equal(np.load(result), np.maximum(x, 0))
 
 
+def test_ranks_that_a_model_does_not_say_are_those_of_the_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Or what `--shape` says."""
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Add", ["x", "x"], ["y"])], "g", infos[:1], infos[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    path = str(tmp_path / "m.onnx")
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert main([path, "--random", "f32[2,3]", "--mode", "interpret", "--report-memory"]) == 0
+    assert "f32[2, 3]" in capsys.readouterr().out
+    assert main([path, "--random", "f32[2,3]", "--mode", "interpret", "--shape", "x=[n,4]"]) == 1
+    assert "expected 4, got 3" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([path, "--shape", "x=n,4"])
+    assert "expected a name and a shape like x=[n,4,_], got x=n,4" in capsys.readouterr().err
+
+
 def test_an_onnx_model_that_cannot_be_imported_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "m.onnx").write_bytes(b"nothing of the kind")
     assert main([str(tmp_path / "m.onnx")]) == 1

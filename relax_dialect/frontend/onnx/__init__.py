@@ -15,11 +15,17 @@ if TYPE_CHECKING:
     from onnx import ModelProto
     from xdsl.dialects.builtin import ModuleOp
 
+    from relax_dialect.frontend.onnx.parameters import GivenShapes
+
 __all__ = ["OnnxImportError", "UnsupportedNode", "import_model"]
 
 
 def import_model(
-    model: str | PathLike[str] | bytes | ModelProto, *, dynamic: bool = False, entry: str = "main"
+    model: str | PathLike[str] | bytes | ModelProto,
+    *,
+    dynamic: bool = False,
+    shapes: GivenShapes = (),
+    entry: str = "main",
 ) -> ModuleOp:
     """A module whose function `entry` computes the graph of an ONNX model.
 
@@ -27,6 +33,10 @@ def import_model(
     in order; several outputs are a tuple. Names of dimensions (`dim_param`) are symbols; with `dynamic`, every
     dimension of an input is a symbol, as far as the graph leaves it open. Initializers are constants; those in other
     files are memory-mapped and have to lie in the folder of the model.
+
+    `shapes` says more of the inputs, by name or in their order: `{"x": ["batch", None, 224, 224]}`, with numbers, names
+    of symbols, and `None` for what the model says. It is needed for inputs whose rank neither the model nor the
+    operators say that use them.
 
     Raises `OnnxImportError` for a model that is malformed, or that has nodes which are not supported: all of them, by
     name.
@@ -36,4 +46,4 @@ def import_model(
         from relax_dialect.frontend.onnx.model import load_model
 
     with few_collections():
-        return Importer(load_model(model), dynamic=dynamic).module(entry)
+        return Importer(load_model(model), dynamic=dynamic, shapes=shapes).module(entry)

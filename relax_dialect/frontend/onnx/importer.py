@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import onnx
-from onnx import GraphProto, ValueInfoProto
 from xdsl.dialects.builtin import ModuleOp
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.dtypes import element_type
-from relax_dialect.frontend.onnx.dynamic import fixed_dimensions
-from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal
+from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError
 from relax_dialect.frontend.onnx.graph import MALFORMED, Environment, GraphImporter, Problems
 from relax_dialect.frontend.onnx.model import Model, check_model
+from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters, identifiers
 from relax_dialect.frontend.onnx.survey import check_size, find_unsupported
 from relax_dialect.frontend.onnx.tensor_lists import TensorList
 from relax_dialect.frontend.onnx.values import Value
-from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.types import TensorType
-from tir_dialect.dims import Dim, constant, symbol
-from tir_dialect.dims.atoms import is_symbol_name
-
-UNKNOWN = -1
-"""What some exporters write for a dimension that they do not know."""
+from tir_dialect.dims import constant
 
 
 @dataclass
@@ -35,8 +25,7 @@ class Importer:
 
     model: Model
     dynamic: bool = False
-    _names: dict[str, str] = field(default_factory=dict[str, str])
-    """Symbols by `dim_param`."""
+    shapes: GivenShapes = ()
 
     def module(self, entry: str) -> ModuleOp:
         """The module; raises `OnnxImportError`."""
@@ -55,17 +44,12 @@ class Importer:
         except RecursionError as error:
             raise OnnxImportError("the model cannot be imported: its graphs are nested too deeply") from error
 
-    def _fixed(self) -> dict[str, frozenset[int] | None]:
-        """The dimensions of inputs that stay constants when all others become symbols; `None` stands for all."""
-        return fixed_dimensions(self.model.proto.graph.node) if self.dynamic else {}
-
     # The function
 
     def _build(self, entry: str, *, in_dataflow: bool) -> ModuleOp:
         bb, graph, problems = BlockBuilder(), self.model.proto.graph, Problems()
-        self._names.clear()
-        params = self._parameters(graph)
-        names = _identifiers(params)
+        params = Parameters(graph, self.dynamic, self.shapes).types()
+        names = identifiers(params)
         function = bb.function(entry, {names[name]: info for name, info in params.items()})
         try:
             with function as values:
@@ -93,46 +77,6 @@ class Importer:
         values = [importer.value(output.name) for output in graph.output]
         return [_result(value, importer.bb) for value in values if value is not None]
 
-    # Types
-
-    def _parameters(self, graph: GraphProto) -> dict[str, StructInfo]:
-        given = {tensor.name for tensor in graph.initializer}
-        fixed = self._fixed()
-        return {
-            each.name: self._type(each, fixed.get(each.name, frozenset()))
-            for each in graph.input
-            if each.name not in given
-        }
-
-    def _type(self, info: ValueInfoProto, fixed: frozenset[int] | None) -> TensorType:
-        kind = info.type.WhichOneof("value")
-        if kind != "tensor_type":
-            raise Refusal(
-                f"the input {info.name} is a {(kind or 'value').removesuffix('_type')}; tensors are supported"
-            )
-        tensor = info.type.tensor_type
-        if not tensor.HasField("shape"):
-            raise Refusal(f"the rank of the input {info.name} is not known")
-        rank = len(tensor.shape.dim)
-        dims = [
-            self._dim(dim, info.name, at, fixed is None or at in fixed or at - rank in fixed)
-            for at, dim in enumerate(tensor.shape.dim)
-        ]
-        return TensorType(dims, element_type(tensor.elem_type))
-
-    def _dim(self, dim: onnx.TensorShapeProto.Dimension, name: str, at: int, fixed: bool) -> Dim:
-        if dim.HasField("dim_value") and dim.dim_value != UNKNOWN:
-            if not 0 <= dim.dim_value < 1 << 40:
-                raise Refusal(f"dimension {at} of the input {name} is {dim.dim_value}")
-            if not self.dynamic or fixed:
-                return constant(dim.dim_value)
-        # Some exporters write "?" for every dimension that they do not know; that is no name.
-        named = any(letter.isalnum() for letter in dim.dim_param)
-        key = dim.dim_param if named else f"{name}_{at}"
-        if key not in self._names:
-            self._names[key] = _unused(_symbol_name(key), self._names.values())
-        return symbol(self._names[key])
-
     def _hints(self) -> dict[str, TensorType]:
         """What the model says of its tensors: constant dimensions, and ranks."""
         proto = self.model.proto
@@ -157,28 +101,3 @@ def _result(value: Value, bb: BlockBuilder) -> Expr:
 
 class _Unsupported(Exception):
     """Nodes could not be imported."""
-
-
-def _identifiers(names: Iterable[str]) -> dict[str, str]:
-    """Names of parameters as text has them."""
-    found: dict[str, str] = {}
-    for name in names:
-        found[name] = _unused(_symbol_name(name), found.values())
-    return found
-
-
-def _symbol_name(name: str) -> str:
-    clean = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return clean if is_symbol_name(clean) else f"n_{clean}"
-
-
-def _unused(name: str, taken: Iterable[str]) -> str:
-    used = set(taken)
-    return name if name not in used else next(made for made in _numbered(name) if made not in used)
-
-
-def _numbered(name: str) -> Iterator[str]:
-    index = 1
-    while True:
-        yield f"{name}_{index}"
-        index += 1

@@ -199,13 +199,6 @@ def _any(name: str) -> Any:
     return helper.make_tensor_value_info(name, 1, None)
 
 
-def test_an_input_of_unknown_rank():
-    proto = _model()
-    proto.graph.input[0].type.tensor_type.ClearField("shape")
-    with pytest.raises(OnnxImportError, match="the rank of the input x is not known"):
-        import_model(proto)
-
-
 FOUR = numpy_helper.from_array(np.zeros(4, np.float32))
 NOT_ALLOWED = {
     "shape to have rank 1, got rank 2": helper.make_node("Reshape", ["x", "matrix"], ["y"], name="bad"),

@@ -1,0 +1,103 @@
+"""Shapes of inputs: given by whoever imports a model, and ranks that follow from what its nodes do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto, helper
+
+from relax_dialect.frontend.onnx import OnnxImportError, import_model
+from tests.relax_dialect.frontend.onnx.models import Array, model, run
+
+KERNEL = {"w": np.ones((2, 3, 1, 1), np.float32)}
+
+
+def unranked(nodes: list[NodeProto], constants: dict[str, Array] | None = None, inputs: tuple[str, ...] = ("x",)):
+    """A model of whose inputs and output `y` no rank is said."""
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in (*inputs, "y")]
+    return model(nodes, infos[:-1], infos[-1:], constants)
+
+
+def node(kind: str, *operands: str, to: str = "y", **attributes: object) -> NodeProto:
+    return helper.make_node(kind, operands, [to], name=f"{kind}_of_{operands[0]}", **attributes)
+
+
+SUM = unranked([node("Add", "x", "x")])
+
+
+def test_a_rank_that_nothing_says():
+    with pytest.raises(OnnxImportError, match=r"rank of the input x is not known.*shapes={'x': \['n', 4\]}.*--shape"):
+        import_model(SUM)
+    with pytest.raises(OnnxImportError, match="the inputs x, z are not known"):
+        import_model(unranked([node("Add", "x", "z")], inputs=("x", "z")))
+
+
+@pytest.mark.parametrize("shapes", [{"x": [None, None]}, {"x": ["n", 4]}, {"x": [3, 4]}, [[None, 4]], [("n", "m")]])
+def test_a_shape_that_is_given(shapes: object):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    (y,) = run(SUM, x, shapes=shapes)
+    assert np.array_equal(y, 2 * x)
+
+
+def test_what_is_given_says_more_than_the_model():
+    """Numbers and names replace what the model says of a dimension; one name is one symbol, also of another input."""
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 4]) for name in ("x", "z", "y")]
+    proto = model([node("Add", "x", "z")], infos[:2], infos[2:])
+    assert "(%x: !relax.tensor<[batch, 4], f32>, %z: !relax.tensor<[8, 4], f32>)" in str(
+        import_model(proto, shapes={"z": [8, None]})
+    )
+    assert "%x: !relax.tensor<[batch, n], f32>, %z: !relax.tensor<[batch, n], f32>" in str(
+        import_model(proto, shapes={"z": ["batch", "n"], "x": [None, "n"]})
+    )
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        ({"z": [3]}, "a shape is given for z, but the inputs are x"),
+        ({"x": [-3]}, "dimension 0 of the input x is -3"),
+    ],
+)
+def test_a_shape_that_cannot_be(shapes: object, message: str):
+    with pytest.raises(OnnxImportError, match=message):
+        import_model(SUM, shapes=shapes)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_rank_that_the_model_contradicts():
+    info = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 4])
+    with pytest.raises(OnnxImportError, match="the input x has rank 2, but a shape of rank 1 is given"):
+        import_model(model([node("Relu", "x")], [info], [info]), shapes=[[None]])
+
+
+RANKS: dict[str, tuple[Callable[[], object], int]] = {
+    "a kernel": (lambda: unranked([node("Conv", "x", "w")], KERNEL), 4),
+    "behind others": (
+        lambda: unranked([node("Relu", "x", to="r"), node("Neg", "r", to="c"), node("Conv", "c", "w")], KERNEL),
+        4,
+    ),
+    "a window": (lambda: unranked([node("MaxPool", "x", kernel_shape=[2])]), 3),
+    "an order": (lambda: unranked([node("Transpose", "x", perm=[2, 0, 1])]), 3),
+    "a matrix": (lambda: unranked([node("Gemm", "x", "m")], {"m": np.ones((4, 2), np.float32)}), 2),
+    "a result of it": (
+        lambda: unranked(
+            [node("Sigmoid", "x", to="s"), node("Transpose", "s", to="t", perm=[1, 0]), node("Relu", "t")]
+        ),
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_a_rank_that_a_node_asks_for(name: str):
+    made, rank = RANKS[name]
+    dims = ", ".join(f"x_{axis}" for axis in range(rank))
+    assert f": !relax.tensor<[{dims}], f32>)" in str(import_model(made()))
+
+
+def test_a_model_of_unknown_rank_runs():
+    proto = unranked([node("Relu", "x", to="r"), node("Conv", "r", "w")], KERNEL)
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(1, 3, 2, 4)
+    (y,) = run(proto, x)
+    np.testing.assert_allclose(y, np.maximum(x, 0).sum(1, keepdims=True).repeat(2, 1), 1e-6)
