@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.memory.extremes import extreme_of, folds_as_integers
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
@@ -78,6 +79,9 @@ class Accumulators:
 
     def _finish(self, position: int) -> list[SSAValue]:
         buffers, width = self.buffers[position], self.width
+        combine = self.reductions[position].combine
+        if width > 1 and folds_as_integers(self.kernel, combine):
+            return [extreme_of(self.kernel, buffers[0], type(combine[0]))]
         while width > 1:
             width //= 2
             buffers = self._halved(position, buffers, width)

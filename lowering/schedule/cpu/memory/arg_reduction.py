@@ -7,7 +7,7 @@ first element. A row of up to a vector has but one, so that there is less to com
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import inf, nan
 
@@ -20,6 +20,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type
 from lowering.schedule.cpu.emit.vectors import vector_turn
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.memory.accumulators import Accumulators, accumulator
+from lowering.schedule.cpu.memory.extremes import extreme_of
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.structure.arithmetic import evaluated
 from lowering.schedule.cpu.structure.stages import Stage
@@ -153,24 +154,37 @@ class ArgReduction:
         """The first place of the best value of all lanes."""
         code = self.code
         best = self._folded(values, arith.MaximumfOp if self.better == "ugt" else arith.MinimumfOp)
+        if self.step == self.lanes:  # There is but one turn.
+            return self._first_lane(lambda lane: self._is_best(code.load(values, [lane]), best))
         none = code.value(arith.ConstantOp(IntegerAttr(-1, i32)))
         with code.loop(code.index(self.step), "lane", kind=LoopKind.VECTORIZED) as lane:
-            value = code.load(values, [lane])
-            is_best, is_nan = (code.value(arith.CmpfOp(value, *test)) for test in ((best, "oeq"), (value, "uno")))
-            code.store(code.select(code.either(is_best, is_nan), code.load(turns, [lane]), none), turns, [lane])
-        first, lanes = self._folded(turns, arith.MinUIOp), self._integers(self.step)
+            is_best = self._is_best(code.load(values, [lane]), best)
+            code.store(code.select(is_best, code.load(turns, [lane]), none), turns, [lane])
+        first = self._folded(turns, arith.MinUIOp)
+        lane = self._first_lane(lambda lane: code.compare("eq", code.load(turns, [lane]), first))
+        return code.add(code.mul(self._as_index(first), self.step), lane)
+
+    def _is_best(self, value: SSAValue, best: SSAValue) -> SSAValue:
+        is_best, is_nan = (arith.CmpfOp(value, *test) for test in ((best, "oeq"), (value, "uno")))
+        return self.code.either(self.code.value(is_best), self.code.value(is_nan))
+
+    def _first_lane(self, holds: Callable[[SSAValue], SSAValue]) -> SSAValue:
+        """The number of the first lane for which something holds, as there is one."""
+        code, lanes = self.code, self._integers(self.step)
+        none = code.value(arith.ConstantOp(IntegerAttr(-1, i32)))
         with code.loop(code.index(self.step), "lane", kind=LoopKind.VECTORIZED) as lane:
-            is_first = code.compare("eq", code.load(turns, [lane]), first)
-            code.store(code.select(is_first, code.value(arith.IndexCastOp(lane, i32)), none), lanes, [lane])
-        turn, lane = (
-            code.value(arith.IndexCastOp(code.value(arith.ExtUIOp(each, i64)), IndexType()))
-            for each in (first, self._folded(lanes, arith.MinUIOp))
-        )
-        return code.add(code.mul(turn, self.step), lane)
+            number = code.value(arith.IndexCastOp(lane, i32))
+            code.store(code.select(holds(lane), number, none), lanes, [lane])
+        return self._as_index(self._folded(lanes, arith.MinUIOp))
+
+    def _as_index(self, value: SSAValue) -> SSAValue:
+        return self.code.value(arith.IndexCastOp(self.code.value(arith.ExtUIOp(value, i64)), IndexType()))
 
     def _folded(self, buffer: SSAValue, kind: type[arith.MaximumfOp | arith.MinimumfOp | arith.MinUIOp]) -> SSAValue:
         """One value of all lanes: halves are combined until one is left."""
         code, width = self.code, self.step
+        if kind is not arith.MinUIOp and self.kernel.target.arch.startswith("x86"):
+            return extreme_of(self.kernel, buffer, kind)
         while width > 1:
             width //= 2
             half = accumulator(self.kernel, buffer_type(buffer), width)

@@ -305,7 +305,7 @@ tir.prim_func @windows[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m,
 // CHECK:             arith.cmpf ugt
 // CHECK-NEXT:        arith.cmpf ord
 // CHECK:             arith.select {{.*}}, %[[TURN]]
-// CHECK:         arith.maximumf
+// CHECK:         arith.maxsi
 // CHECK:         arith.cmpf oeq
 // CHECK:         arith.minui
 // CHECK:         arith.cmpi eq

@@ -1,0 +1,57 @@
+"""The greatest and the least of a row: NaN of either sign wins, and zeros have an order."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from lowering import build
+from lowering.codegen.llvm_text import llvm_text
+from lowering.parsing import parse_module
+from lowering.schedule.schedule_cpu import schedule
+from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
+from lowering.to_llvm.emitter import LoweringOptions
+from tests.lowering.schedule.test_memory_bound import kernel
+from tir_dialect.target import Target
+from vm_dialect import VirtualMachine
+
+SPECIAL = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38], np.float32)
+
+
+@cache
+def compiled(name: str):
+    signature = "[%m, %n](%x: !relax.tensor<[m, n], f32>) -> !relax.object"
+    text = f"relax.func @main{signature} {{\n  %0 = relax.{name} %x axes = [1]\n  relax.return %0\n}}"
+    return VirtualMachine(build(parse_module(text)))["main"]
+
+
+def extreme(row: np.ndarray, name: str) -> np.float32:
+    """By definition, with -0 below 0."""
+    if np.isnan(row).any():
+        return np.float32(np.nan)
+    choose = max if name == "max" else min
+    return choose(row, key=lambda x: (x, not np.signbit(x)))
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+@pytest.mark.parametrize("n", [2, 7, 16, 33])
+def test_rows_of_special_numbers(name: str, n: int) -> None:
+    x = np.random.default_rng(n).choice(SPECIAL, (400, n))
+    x[200:] = np.random.default_rng(n).choice(SPECIAL[2:], (200, n))
+    x[300:] = np.random.default_rng(n).choice(SPECIAL[4:6], (100, n))
+    expected = np.array([extreme(row, name) for row in x])
+    result = np.from_dlpack(compiled(name)(x))
+    np.testing.assert_array_equal(result, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(result)[numbers], np.signbit(expected)[numbers])
+
+
+@pytest.mark.parametrize(("machine", "calls"), [("x86-64-v4 cores=1", False), ("neoverse-n1 cores=1", True)])
+def test_lanes_are_combined_as_integers_where_floats_take_longer(machine: str, calls: bool) -> None:
+    func, target = kernel("max of rows"), Target.parse(machine)
+    schedule(func, target)
+    text = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions(target.vector_bits)))
+    assert ("llvm.maximum.v2f32" in text) == calls
+    assert ("llvm.smax.v2i32" in text) != calls
