@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias, cast
 
-from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, f64, i64
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+
+Note: TypeAlias = "bool | float | str | Sequence[Note] | Mapping[str, Note]"
+"""What an annotation says."""
+
+
+def note_attr(value: object) -> Attribute:
+    """The attribute of a `Note`; TypeError for anything else."""
+    match value:
+        case bool():
+            return BoolAttr.from_bool(value)
+        case int():
+            return IntegerAttr(value, i64)
+        case float():
+            return FloatAttr(value, f64)
+        case str():
+            return StringAttr(value)
+        case list() | tuple():
+            return ArrayAttr([note_attr(each) for each in cast("Sequence[object]", value)])
+        case dict():
+            entries = cast("dict[object, object]", value)
+            return DictionaryAttr({str(key): note_attr(each) for key, each in entries.items()})
+        case _:
+            raise TypeError(f"expected truth values, numbers or strings, got {type(value).__name__}")
 
 
 def annotations_attr(annotations: Mapping[str, Attribute] | None) -> DictionaryAttr | None:

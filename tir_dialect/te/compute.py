@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, overload
 
+from xdsl.ir import Attribute
+
 from tir_dialect.dims import constant
+from tir_dialect.ops.annotations import Note, note_attr
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import as_expr
 from tir_dialect.te.expr import Expr, Operand
@@ -24,6 +27,8 @@ class Compute:
     name: str
     axes: tuple[IterVar, ...]
     bodies: tuple[Expr, ...]
+    annotations: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
+    """Of the block, for schedules and lowerings to read."""
     outputs: tuple[Tensor, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,18 +50,24 @@ class Compute:
 
 
 @overload
-def compute(shape: ShapeLike, f: Callable[..., tuple[Operand, ...]], name: str = ...) -> tuple[Tensor, ...]: ...
+def compute(
+    shape: ShapeLike, f: Callable[..., tuple[Operand, ...]], name: str = ..., attrs: Mapping[str, Note] | None = ...
+) -> tuple[Tensor, ...]: ...
 @overload
-def compute(shape: ShapeLike, f: Callable[..., Operand], name: str = ...) -> Tensor: ...
-def compute(shape: ShapeLike, f: Callable[..., Any], name: str = "compute") -> Tensor | tuple[Tensor, ...]:
+def compute(
+    shape: ShapeLike, f: Callable[..., Operand], name: str = ..., attrs: Mapping[str, Note] | None = ...
+) -> Tensor: ...
+def compute(
+    shape: ShapeLike, f: Callable[..., Any], name: str = "compute", attrs: Mapping[str, Note] | None = None
+) -> Tensor | tuple[Tensor, ...]:
     """The tensor with element `f(i, j, ...)` at `[i, j, ...]`; a tuple of tensors if `f` gives a tuple.
 
     The names of the parameters of `f` become those of the loops. A reduction may stand anywhere in the expression but
     in a branch of `if_then_else`: one inside a larger expression becomes a tensor of its own, over those axes that it
-    depends on.
+    depends on. `attrs` become annotations of the block, as by `Schedule.annotate`.
 
-    Raises TypeError if `f` does not take one variable per dimension or its value has no dtype that a tensor can hold,
-    and ValueError if the expression uses an iteration variable that is not its own.
+    Raises TypeError if `f` does not take one variable per dimension, its value has no dtype that a tensor can hold, or
+    an attribute is no note, and ValueError if the expression uses an iteration variable that is not its own.
     """
     extents = to_shape(name, shape)
     axes = tuple(
@@ -68,19 +79,28 @@ def compute(shape: ShapeLike, f: Callable[..., Any], name: str = "compute") -> T
     bodies = tuple(as_expr(f'compute "{name}"', body) for body in results)
     _check_variables(name, bodies, axes)
     _check_reductions(name, bodies)
-    tensors = _define(name, axes, bodies)
+    tensors = _define(name, axes, bodies, _annotations(name, attrs or {}))
     return tensors if isinstance(result, tuple) else tensors[0]
 
 
-def _define(name: str, axes: tuple[IterVar, ...], bodies: tuple[Expr, ...]) -> tuple[Tensor, ...]:
+def _annotations(name: str, attrs: Mapping[str, Note]) -> dict[str, Attribute]:
+    try:
+        return {key: note_attr(value) for key, value in attrs.items()}
+    except TypeError as error:
+        raise TypeError(f'te: attribute of "{name}": {error}') from None
+
+
+def _define(
+    name: str, axes: tuple[IterVar, ...], bodies: tuple[Expr, ...], annotations: Mapping[str, Attribute]
+) -> tuple[Tensor, ...]:
     """The tensors of `bodies`, with reductions inside larger expressions computed before."""
     first = bodies[0]
     if isinstance(first, Reduce) and all(_same_reduction(first, body) for body in bodies):
         sources = _lift(name, first.operands)
         every = tuple(nodes.reduce(first.reducer, sources, first.axes, which) for which in range(len(sources)))
-        outputs = Compute(name, axes, every).outputs
+        outputs = Compute(name, axes, every, annotations).outputs
         return tuple(outputs[body.which] for body in bodies if isinstance(body, Reduce))
-    return Compute(name, axes, _lift(name, bodies)).outputs
+    return Compute(name, axes, _lift(name, bodies), annotations).outputs
 
 
 def _same_reduction(a: Reduce, b: Expr) -> bool:
@@ -101,7 +121,7 @@ def _stage(name: str, reduction: Expr) -> Expr:
     free = free_variables((reduction,))
     axes = tuple(IterVar(variable.name, constant(0), variable.extent, "spatial") for variable in free)
     local: dict[Expr, Expr] = {variable: axis + variable.lo for variable, axis in zip(free, axes, strict=True)}
-    (tensor,) = _define(name, axes, substitute((reduction,), local))
+    (tensor,) = _define(name, axes, substitute((reduction,), local), {})
     return tensor[tuple(variable - variable.lo for variable in free)]
 
 

@@ -181,10 +181,11 @@ def extern(
 
         (Y,) = te.extern([((n,), "f32")], [X], cumulative, name="cumsum")
 
-    Raises ValueError where the body uses a tensor or a variable that is not available at that place.
+    Raises ValueError where the body uses a tensor or a variable that is not available at that place, and TypeError for
+    outputs without dtypes.
     """
     source = Extern(name, tuple(inputs))
-    kinds = _kinds(outputs, dtype)
+    kinds = _kinds(name, outputs, dtype)
     names = [name] if len(kinds) == 1 else [f"{name}_v{i}" for i in range(len(kinds))]
     made = tuple(
         Tensor(each, to_shape(each, shape), to_element_type(each, kind), source, i)
@@ -198,10 +199,13 @@ def extern(
 
 
 def _kinds(
-    outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike], dtype: DTypeLike | None
+    name: str, outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike], dtype: DTypeLike | None
 ) -> list[tuple[ShapeLike, DTypeLike]]:
     """Shape and dtype of each output."""
-    if dtype is None:
-        return list(cast("Sequence[tuple[ShapeLike, DTypeLike]]", outputs))
-    shapes = outputs if isinstance(outputs, list) else [outputs]
-    return [(shape, dtype) for shape in cast("Sequence[ShapeLike]", shapes)]
+    if dtype is not None:
+        shapes = outputs if isinstance(outputs, list) else [outputs]
+        return [(shape, dtype) for shape in cast("Sequence[ShapeLike]", shapes)]
+    for pair in cast("Sequence[object]", outputs):
+        if not isinstance(pair, tuple) or len(cast("tuple[object, ...]", pair)) != 2:
+            raise TypeError(f'te: outputs of extern "{name}" are pairs of shape and dtype, or shapes with dtype=')
+    return list(cast("Sequence[tuple[ShapeLike, DTypeLike]]", outputs))

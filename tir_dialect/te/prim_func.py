@@ -63,8 +63,12 @@ def _parameter(arg: Tensor | Expr) -> tuple[str, Attribute]:
     return (isinstance(arg, Param) and as_name_hint(arg.name)) or "arg", value_type(arg.dtype)
 
 
-def _check_args(name: str, args: Sequence[Tensor | Expr]) -> None:
+def _check_args(name: str, args: Sequence[object]) -> None:
     for arg in args:
+        if isinstance(arg, Dim):
+            raise TypeError(
+                f'te: "{name}" lists the size {arg}, which its tensors bring along; leave it out, or use te.scalar'
+            )
         if not isinstance(arg, Tensor | Param):
             raise TypeError(f'te: parameters of "{name}" must be tensors or te.scalar variables')
     if len(set(args)) != len(args):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.dialects.builtin import f16, f32, i1, i64
+from xdsl.context import Context
+from xdsl.dialects.builtin import Builtin, f16, f32, i1, i64
+from xdsl.parser import Parser
 
 from tir_dialect import te
 from tir_dialect.ops.blocks import BlockOp
@@ -169,3 +171,26 @@ def test_sizes_and_conversions_as_tvm_writes_them():
     with pytest.raises(ValueError, match="expected one of index, int32, int64, i32, i64, got float32"):
         te.var("n", "float32")
     assert str(te.scalar("x", "f32").astype("int32").dtype) == "i32"
+
+
+def test_attributes_become_annotations_of_the_block():
+    r = te.reduce_axis(m, "r")
+    attrs = {"rule": "none", "tile": [4, 8], "hot": True, "share": {"of": 0.5}}
+    out = te.compute((n,), lambda i: te.sum(A[i, r], r) + 1, name="B", attrs=attrs)
+    inner, outer = (op for op in te.create_prim_func([A, out]).walk() if isinstance(op, BlockOp))
+    assert inner.annotations is None
+    context = Context()
+    context.load_dialect(Builtin)
+    text = '{rule = "none", tile = [4 : i64, 8 : i64], hot = true, share = {of = 0.5 : f64}}'
+    assert outer.annotations == Parser(context, text).parse_attribute()
+
+
+def test_attribute_that_is_no_note():
+    with pytest.raises(TypeError, match='attribute of "B": expected truth values, numbers or strings, got Tensor'):
+        te.compute((n,), lambda i: H[i], name="B", attrs={"layout_free_placeholders": [H]})
+
+
+def test_sizes_are_no_parameters():
+    first = te.compute((te.var("k"), m), lambda i, j: A[i, j], name="B")
+    with pytest.raises(TypeError, match='"main" lists the size k, which its tensors bring along; leave it out'):
+        te.create_prim_func([A, te.var("k"), first])

@@ -102,3 +102,9 @@ def test_shapes_of_one_dtype(shapes, count):
     made = te.extern(shapes, [X], lambda b, ins, outs: b.store(outs[0], (0, 0), 1.0), dtype="f32")
     assert [str(out.dtype) for out in made] == ["f32"] * count
     assert [str(extent) for extent in made[0].shape] == ["n", "2"]
+
+
+@pytest.mark.parametrize("outputs", [(4, 2), [(4,)], [4]])
+def test_outputs_need_dtypes(outputs):
+    with pytest.raises(TypeError, match='outputs of extern "C" are pairs of shape and dtype, or shapes with dtype='):
+        te.extern(outputs, [], lambda b, ins, outs: None, name="C")

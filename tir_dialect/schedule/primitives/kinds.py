@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TypeAlias, cast
-
-from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, f64, i64
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute
 
+from tir_dialect.ops.annotations import Note, note_attr
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.independence import check_parallel
 from tir_dialect.schedule.primitives.splitting import check_serial
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import LoopKind, LoopKindAttr
-
-Note: TypeAlias = "bool | float | str | Sequence[Note] | Mapping[str, Note]"
-"""What an annotation says."""
 
 THREAD_TAGS = tuple(f"{level}.{axis}" for level in ("blockIdx", "threadIdx", "vthread") for axis in "xyz")
 
@@ -124,19 +119,7 @@ def _notes(target: Loop | Block) -> dict[str, Attribute]:
 
 
 def _attribute(self: ScheduleState, value: object) -> Attribute:
-    match value:
-        case bool():
-            return BoolAttr.from_bool(value)
-        case int():
-            return IntegerAttr(value, i64)
-        case float():
-            return FloatAttr(value, f64)
-        case str():
-            return StringAttr(value)
-        case list() | tuple():
-            return ArrayAttr([_attribute(self, each) for each in cast("Sequence[object]", value)])
-        case dict():
-            entries = cast("dict[object, object]", value)
-            return DictionaryAttr({str(key): _attribute(self, each) for key, each in entries.items()})
-        case _:
-            raise self.error(f"expected truth values, numbers or strings, got {type(value).__name__}")
+    try:
+        return note_attr(value)
+    except TypeError as error:
+        raise self.error(str(error)) from None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from tir_dialect.ops.annotations import annotations_attr
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import StoreOp
@@ -37,6 +38,7 @@ def emit_compute(name: str, compute: Compute, extents: Sequence[SSAValue], names
     """The nest of a compute; `extents` are those of the spatial axes, then those of the reduction axes."""
     reduction = compute.reduction
     outer, block = nest_of(name, compute.all_axes, extents)
+    block.annotations = annotations_attr(compute.annotations)
     names.variables.update(zip(compute.all_axes, block.body.block.args, strict=True))
     emitter = ScalarEmitter(block.body.block, names, Signs(compute.all_axes))
     if reduction is None:
