@@ -16,7 +16,7 @@ from relax_dialect.ops.rearranging import (
     ReverseSequenceOp,
 )
 from tir_dialect import te
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, ceildiv, constant
 
 
 @legalizes(ReverseSequenceOp)
@@ -53,6 +53,9 @@ def layout_transform(kernel: Kernel, op: LayoutTransformOp) -> te.Tensor:
     blocks, inner = dict(source), dict(target)
     lengths: dict[str, Dim | None] = whole_dims(source, x.shape)
 
+    def is_whole(length: Dim, block: int) -> bool:
+        return length == ceildiv(length, constant(block)) * block
+
     def element(*i: te.Expr) -> te.Expr:
         at = dict(zip((letter for letter, _ in target), i, strict=True))
         whole: dict[str, te.Expr] = {}
@@ -61,7 +64,7 @@ def layout_transform(kernel: Kernel, op: LayoutTransformOp) -> te.Tensor:
             small = letter.lower()
             whole[letter] = at[letter] * inner[small] + at[small] if small in inner else at[letter]
             length = lengths[letter]
-            if small in inner and length is not None:
+            if small in inner and length is not None and not is_whole(length, inner[small]):
                 inside.append(whole[letter] < length)
         index: list[te.Expr] = []
         for letter, size in source:

@@ -43,3 +43,19 @@ relax.func @views[%n](%x: !relax.tensor<[n, 2], f32>) -> !relax.tensor<[2 * n], 
   %0 = relax.flatten %x
   relax.return %0
 }
+
+// -----
+
+// Only blocks that some dimension does not fill ask where it ends.
+// CHECK:       tir.prim_func @layout_transform[%n](%x: !tir.buffer<[n, 8, 3, 3], f32>
+// CHECK-NOT:       tir.if
+// CHECK:         }
+// CHECK:       tir.prim_func @layout_transform_1[%n]
+// CHECK:           tir.if
+// CHECK-LABEL: relax.func @blocks
+relax.func @blocks[%n](%x: !relax.tensor<[n, 8, 3, 3], f32>) -> !relax.object {
+  %0 = relax.layout_transform %x source = "NCHW" target = "NCHW4c"
+  %1 = relax.layout_transform %x source = "NCHW" target = "NCHW3c"
+  %2 = relax.tuple (%0, %1)
+  relax.return %2
+}
