@@ -15,6 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from lowering.to_llvm.arith_ops import Lower, fast_math, result_element
 from lowering.to_llvm.builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.math_double import F64_EXPANSIONS
 from lowering.to_llvm.math_expansion import EXPANSIONS
 from lowering.to_llvm.math_inverse import INVERSES
 from lowering.to_llvm.math_power import power
@@ -78,11 +79,10 @@ def call_libm(b: LLVMBuilder, name: str, operands: Sequence[SSAValue]) -> SSAVal
 
 
 def _expanded(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue | None:
-    """Our own code for a function of f32, if there is some."""
-    expansion = F32_EXPANSIONS.get(op.name)
-    if expansion is None or element_type(operands[0].type) != f32:
-        return None
-    return expansion(Floats(b, operands[0].type), *operands)
+    """Our own code for a function, if there is some."""
+    known = F32_EXPANSIONS if element_type(operands[0].type) == f32 else F64_EXPANSIONS
+    expansion = known.get(op.name)
+    return None if expansion is None else expansion(Floats(b, operands[0].type), *operands)
 
 
 def _libm(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
