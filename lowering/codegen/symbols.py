@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from lowering.codegen.blocks import BLOCK_SYMBOLS, block_symbol
 from lowering.codegen.errors import CodegenError
 from lowering.codegen.scratch import SCRATCH_SYMBOLS, scratch_symbol
 from lowering.codegen.threads import THREAD_SYMBOLS, thread_symbol
@@ -39,6 +40,8 @@ def resolve_symbols(names: Iterable[str], extra: Mapping[str, int] | None = None
 @cache
 def library_symbol(name: str) -> int | None:
     """The address of a function of the run-time libraries, or None."""
+    if name in BLOCK_SYMBOLS:
+        return block_symbol(name)
     if name in THREAD_SYMBOLS:
         return thread_symbol(name)
     if name in SCRATCH_SYMBOLS:

@@ -15,6 +15,9 @@
 
 declare ptr @malloc(i64)
 declare void @free(ptr)
+; Not there in a shared library, which has nobody that provides them.
+declare extern_weak ptr @relax_block_take(i64)
+declare extern_weak void @relax_block_give(ptr)
 declare i32 @posix_memalign(ptr, i64, i64)
 declare i32 @madvise(ptr, i64, i32)
 declare i64 @strlen(ptr)

@@ -1,7 +1,9 @@
 ; Tensors with memory of their own, and views.
 
 ; Puts a new tensor of `rank` sizes into the slot `to`. One block holds the DLPack record, sizes, strides and the data,
-; which is 64-byte aligned; C's `free` releases it, so the tensor may outlive this code.
+; which is 64-byte aligned, or from 64 KiB on at the start of a page: data that begins some lines behind another's start
+; of a page is slow to write while the other is read. C's `free` releases the block, or from 1 MiB on what keeps it for
+; the next result (`lowering/codegen/blocks.ll`), so the tensor may outlive this code.
 ; `dtype` is a DLDataType. Returns the data, or null after an error.
 define ptr @vmrt_new_tensor(ptr %to, i64 %rank, ptr %sizes, i32 %dtype) {
 entry:
@@ -12,24 +14,46 @@ entry:
 
 allocate:
   %dims.bytes = shl i64 %rank, 4
-  %head.bytes = add i64 %dims.bytes, 143
+  %is.large = icmp uge i64 %bytes, 65536
+  %slack = select i1 %is.large, i64 4095, i64 63
+  %records.bytes = add i64 %dims.bytes, 80
+  %head.bytes = add i64 %records.bytes, %slack
   %total = add i64 %head.bytes, %bytes
-  %block = call ptr @malloc(i64 %total)
-  %no.memory = icmp eq ptr %block, null
-  br i1 %no.memory, label %exhausted, label %fill
+  %is.huge = icmp uge i64 %bytes, 1048576
+  %is.known = icmp ne ptr @relax_block_give, null
+  %is.lasting = and i1 %is.huge, %is.known
+  br i1 %is.lasting, label %look, label %get
+
+look:
+  %kept = call ptr @relax_block_take(i64 %total)
+  %is.new = icmp eq ptr %kept, null
+  br i1 %is.new, label %get, label %fill
+
+get:
+  %new = call ptr @malloc(i64 %total)
+  %no.memory = icmp eq ptr %new, null
+  br i1 %no.memory, label %exhausted, label %prepare
+
+prepare:
+  call void @vmrt_ask_for_large_pages(ptr %new, i64 %total)
+  %capacity.at = getelementptr inbounds %managed, ptr %new, i64 0, i32 1
+  store i64 %total, ptr %capacity.at
+  br label %fill
 
 fill:
-  call void @vmrt_ask_for_large_pages(ptr %block, i64 %total)
+  %block = phi ptr [ %kept, %look ], [ %new, %prepare ]
   %shape = getelementptr inbounds i8, ptr %block, i64 80
   %strides = getelementptr inbounds i64, ptr %shape, i64 %rank
   %base = ptrtoint ptr %block to i64
   %end = add i64 %base, %head.bytes
-  %aligned = and i64 %end, -64
+  %mask = xor i64 %slack, -1
+  %aligned = and i64 %end, %mask
   %data.offset = sub i64 %aligned, %base
   %data = getelementptr inbounds i8, ptr %block, i64 %data.offset
   store <2 x i32> <i32 1, i32 3>, ptr %block
   %deleter = getelementptr inbounds %managed, ptr %block, i64 0, i32 2
-  store ptr @free, ptr %deleter
+  %release = select i1 %is.lasting, ptr @relax_block_give, ptr @free
+  store ptr %release, ptr %deleter
   %flags = getelementptr inbounds %managed, ptr %block, i64 0, i32 3
   store i64 0, ptr %flags
   %tensor = getelementptr inbounds %managed, ptr %block, i64 0, i32 4
