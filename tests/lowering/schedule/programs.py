@@ -131,6 +131,24 @@ PROGRAMS = {
     "inner transposed": Program(X3, "relax.permute_dims %x axes = [0, 2, 1]", lambda x: x.transpose(0, 2, 1), ("mcn",)),
     "outer transposed": Program(X3, "relax.permute_dims %x axes = [1, 0, 2]", lambda x: x.transpose(1, 0, 2), ("mcn",)),
     "bytes transposed": Program("%x: !relax.tensor<[m, n], i8>", "relax.permute_dims %x", lambda x: x.T, ("imn",)),
+    "two between each other": Program(
+        "%x: !relax.tensor<[m, 2, n], f32>",
+        "relax.permute_dims %x axes = [0, 2, 1]",
+        lambda x: x.transpose(0, 2, 1),
+        ("m2n",),
+    ),
+    "three between each other": Program(
+        "%x: !relax.tensor<[3, n, m], f32>",
+        "relax.permute_dims %x axes = [1, 2, 0]",
+        lambda x: x.transpose(1, 2, 0),
+        ("3nm",),
+    ),
+    "bytes between each other": Program(
+        "%x: !relax.tensor<[m, 3, n], i8>",
+        "relax.permute_dims %x axes = [0, 2, 1]",
+        lambda x: x.transpose(0, 2, 1),
+        ("im3n",),
+    ),
     "concatenated": Program(
         f"{X}, %y: !relax.tensor<[4, n], f32>",
         "relax.concat %x, %y axis = 0",

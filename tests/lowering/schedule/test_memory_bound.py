@@ -114,7 +114,7 @@ def test_nothing_outside_is_touched(name: str, m: int, n: int) -> None:
             each.release()
 
 
-CONTIGUOUS = [name for name in PROGRAMS if name not in ("bytes", "bytes transposed", "transposed", "inner transposed")]
+CONTIGUOUS = [name for name in PROGRAMS if name != "transposed" and not name.startswith("bytes")]
 
 
 @pytest.mark.parametrize("name", CONTIGUOUS)
@@ -124,6 +124,13 @@ def test_loops_are_made_of_vectors(name: str) -> None:
     lowered = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions(512)))
     assert re.search(r"load <(8|16|64|128) x float>", lowered), "no contiguous vector is loaded"
     assert "llvm.masked.gather" not in lowered
+
+
+@pytest.mark.parametrize(("name", "shuffles"), [("two between each other", 2), ("three between each other", 6)])
+def test_a_few_lines_are_mixed_in_registers(name: str, shuffles: int) -> None:
+    func = kernel(name)
+    schedule(func, Target.parse("x86-64-v4 cores=1"))
+    assert str(func).count("vector.shuffle") == shuffles
 
 
 @cache

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
+from lowering.schedule.cpu.memory.interleaving import emit_interleaving, find_interleaving
 from lowering.schedule.cpu.memory.padding_code import emit_padding
 from lowering.schedule.cpu.memory.reduction import Reduction, find_reduction
 from lowering.schedule.cpu.memory.scan import emit_scan, find_scan
@@ -53,8 +54,11 @@ def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> Non
         return
     transposition = find_transposition(kernel, stage) if reduction is None else None
     padding = find_padding(stage) if reduction is None else None
+    interleaving = find_interleaving(kernel, stage) if reduction is None else None
     if padding is not None:
         emit_padding(kernel, padding)
+    elif interleaving is not None:
+        emit_interleaving(kernel, interleaving)
     elif transposition is not None:
         emit_transposition(kernel, transposition)
     elif reduction is None:
