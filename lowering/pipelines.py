@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
@@ -20,7 +19,6 @@ from lowering.registry import pass_factories
 from tir_dialect.target import Target
 
 
-@dataclass(frozen=True)
 class PipelinePass(ModulePass, ABC):
     """A pass that is a list of passes. `relax-opt` shows, times and verifies each of them."""
 
@@ -86,7 +84,6 @@ def expand(each: ModulePass) -> tuple[ModulePass, ...]:
     return each.passes() if isinstance(each, PipelinePass) else (each,)
 
 
-@dataclass(frozen=True)
 class OptimizeGraphPass(PipelinePass):
     """From graphs to graphs that compute the same with less.
 
@@ -162,7 +159,6 @@ _FROM_MEMORY = (
 )
 
 
-@dataclass(frozen=True)
 class RelaxToVMPass(PipelinePass):
     """From graphs to functions of the virtual machine; PrimFuncs stay.
 
@@ -192,7 +188,6 @@ class RelaxToVMPass(PipelinePass):
     )
 
 
-@dataclass(frozen=True)
 class RelaxToVMPlainPass(PipelinePass):
     """As `relax-to-vm`, but every operator is a kernel of its own and nothing is computed beforehand.
 
@@ -208,7 +203,6 @@ class RelaxToVMPlainPass(PipelinePass):
     steps = (*_TO_FUNCTIONS, *_TO_KERNELS, *_TO_MEMORY, *_FROM_MEMORY)
 
 
-@dataclass(frozen=True)
 class TIRToFlatPass(PipelinePass):
     """From PrimFuncs with blocks to PrimFuncs of loops, loads and stores.
 
@@ -228,7 +222,6 @@ class TIRToFlatPass(PipelinePass):
     )
 
 
-@dataclass(frozen=True)
 class TIRToLLVMPass(PipelinePass):
     """From PrimFuncs to LLVM functions of the native ABI; other functions stay.
 
@@ -249,7 +242,6 @@ class TIRToLLVMPass(PipelinePass):
     )
 
 
-@dataclass(frozen=True)
 class RelaxToLLVMPass(PipelinePass):
     """From graphs to one LLVM module: entries for tvm-ffi, functions of the machine, kernels.
 

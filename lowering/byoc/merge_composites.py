@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp
@@ -18,7 +17,6 @@ from relax_dialect.ops.control_flow import YieldOp
 from relax_dialect.ops.fused import FusedOp
 
 
-@dataclass(frozen=True)
 class MergeCompositesPass(ModulePass):
     """Merges a group into one that uses its results, where both are for one backend: a library is called less often.
 

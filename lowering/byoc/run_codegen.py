@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
@@ -22,7 +20,6 @@ from relax_dialect.ops.values import StringOp
 from relax_dialect.struct_info.types import TensorType
 
 
-@dataclass(frozen=True)
 class RunCodegenPass(ModulePass):
     """Asks the backend of each group how it is called, and calls it.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
@@ -15,7 +13,6 @@ from lowering.diagnostics import fail
 from relax_dialect.ops.structure import FuncOp
 
 
-@dataclass(frozen=True)
 class DeferUnknownTypesPass(ModulePass):
     """Makes a function of operators whose operands or results are of unknown rank or dtype, and calls it by its text.
 

@@ -18,7 +18,6 @@ from relax_dialect.scope import prover_at
 from tir_dialect.dims import Dim, constant, product
 
 
-@dataclass(frozen=True)
 class AdjustMatmulOrderPass(ModulePass):
     """Changes the order of two products if that provably takes fewer multiplications, whatever the symbols are.
 

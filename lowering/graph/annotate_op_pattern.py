@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
@@ -13,7 +11,6 @@ from tir_dialect.analysis.patterns import op_pattern
 from tir_dialect.ops.function import PrimFuncOp
 
 
-@dataclass(frozen=True)
 class AnnotateOpPatternPass(ModulePass):
     """Writes the pattern of each PrimFunc down, for people to see and to change before `fuse-ops`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerType, ModuleOp
@@ -27,7 +26,6 @@ from relax_dialect.ops.windows import spatial_letters
 from relax_dialect.struct_info.types import TensorType
 
 
-@dataclass(frozen=True)
 class ChannelsLastPass(ModulePass):
     """Changes the order of dimensions around convolutions of integers, so that what belongs to a place lies together.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Hashable, MutableMapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -24,7 +23,6 @@ _Known: TypeAlias = "MutableMapping[Hashable, Operation]"
 """The ops whose results may be used here, by what they compute."""
 
 
-@dataclass(frozen=True)
 class EliminateCommonSubexprPass(ModulePass):
     """Replaces an op by an equal one that comes before it.
 

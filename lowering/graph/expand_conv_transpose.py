@@ -22,7 +22,6 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
 
 
-@dataclass(frozen=True)
 class ExpandConvTransposePass(ModulePass):
     """Makes transposed convolutions of convolutions.
 

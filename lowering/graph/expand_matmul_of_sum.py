@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -15,7 +14,6 @@ from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.patterns import Match, is_op, rewrite, wildcard
 
 
-@dataclass(frozen=True)
 class ExpandMatmulOfSumPass(ModulePass):
     """Multiplies by each part of a sum of weights.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -12,7 +10,6 @@ from xdsl.rewriter import Rewriter
 from relax_dialect.ops.recurrent import RecurrentLayerOp
 
 
-@dataclass(frozen=True)
 class ExpandRecurrentLayersPass(ModulePass):
     """Makes of a recurrent layer a product for the data of all steps, and a recurrence with what the steps share.
 

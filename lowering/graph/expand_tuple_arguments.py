@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from xdsl.context import Context
@@ -26,7 +25,6 @@ _Fields: TypeAlias = "tuple[_Fields, ...] | None"
 """How far a parameter is taken apart: `None` not at all, else its fields, each as far."""
 
 
-@dataclass(frozen=True)
 class ExpandTupleArgumentsPass(ModulePass):
     """Gives private functions a parameter for each field of the tuples that they take, nested ones too.
 

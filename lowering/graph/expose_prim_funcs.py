@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
@@ -17,7 +16,6 @@ from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 
 
-@dataclass(frozen=True)
 class ExposePrimFuncsPass(ModulePass):
     """Gives every public PrimFunc of a module that has nothing else a function of its name, which calls it.
 

@@ -26,7 +26,6 @@ from tir_dialect.elements import tensor_attr
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
 class FoldBatchNormPass(ModulePass):
     """Replaces batch normalisation by the scale and shift of each channel that it is, if its parameters are constants.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, i64
@@ -32,7 +30,6 @@ from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.elements import tensor_attr
 
 
-@dataclass(frozen=True)
 class FoldShapeComputationsPass(ModulePass):
     """Replaces values that are known as dimensions by shapes, prims and constants, and infers what follows from them.
 

@@ -24,7 +24,6 @@ from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.analysis.patterns import OpPattern
 
 
-@dataclass(frozen=True)
 class FuseOpsPass(ModulePass):
     """Puts calls of PrimFuncs that one kernel can compute into a `relax.fused`, which `fuse-tir` makes that kernel.
 

@@ -21,7 +21,6 @@ from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 
 
-@dataclass(frozen=True)
 class FuseTIRPass(ModulePass):
     """Makes one PrimFunc of the PrimFuncs that a `relax.fused` calls; equal groups share it.
 

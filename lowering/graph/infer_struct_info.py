@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -16,7 +15,6 @@ from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import called_functions
 
 
-@dataclass(frozen=True)
 class InferStructInfoPass(ModulePass):
     """Infers the types of all values again, after a rewrite has changed those that they follow from.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -17,7 +16,6 @@ from relax_dialect.ops.structure import FuncOp
 from relax_dialect.symbols import called_functions
 
 
-@dataclass(frozen=True)
 class InlineFunctionsPass(ModulePass):
     """Replaces the calls of private functions by their bodies, and removes the functions that nothing uses then.
 

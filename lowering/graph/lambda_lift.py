@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -26,7 +25,6 @@ from tir_dialect.dims import symbol
 from tir_dialect.symbols import SymbolAttr
 
 
-@dataclass(frozen=True)
 class LambdaLiftPass(ModulePass):
     """Makes every `relax.closure` a private function whose first parameters are what the closure captures.
 

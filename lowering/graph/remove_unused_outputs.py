@@ -23,7 +23,6 @@ from relax_dialect.struct_info.functions import FuncType
 from relax_dialect.struct_info.types import TupleType
 
 
-@dataclass(frozen=True)
 class RemoveUnusedOutputsPass(ModulePass):
     """Removes from the tuples that private functions return the fields that no call reads.
 

@@ -24,7 +24,6 @@ from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from relax_dialect.struct_info.symbols import free_symbols
 
 
-@dataclass(frozen=True)
 class RemoveUnusedParametersPass(ModulePass):
     """Removes parameters of private functions that have no use, and symbols that nothing names then.
 

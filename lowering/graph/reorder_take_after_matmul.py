@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -16,7 +15,6 @@ from relax_dialect.patterns import Match, is_op, rewrite, wildcard
 from relax_dialect.struct_info.types import TensorType
 
 
-@dataclass(frozen=True)
 class ReorderTakeAfterMatmulPass(ModulePass):
     """Takes columns after the product.
 

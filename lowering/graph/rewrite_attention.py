@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, ModuleOp, StringAttr
@@ -22,7 +21,6 @@ from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import Dim
 
 
-@dataclass(frozen=True)
 class RewriteAttentionPass(ModulePass):
     """Recognises attention in the operators that exporters and frontends write for it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
@@ -18,7 +17,6 @@ from relax_dialect.patterns import Match, Pattern, is_const, is_op, rewrite, wil
 from relax_dialect.struct_info.types import TensorType
 
 
-@dataclass(frozen=True)
 class RewriteNormalizationPass(ModulePass):
     """Recognises layer and root-mean-square normalisation, and softmax, in the operators that exporters write for them.
 

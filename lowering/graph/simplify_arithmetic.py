@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -32,7 +31,6 @@ Simplified: TypeAlias = "SSAValue | list[Operation] | None"
 """A value that is there already, new ops of which the last has the value, or nothing."""
 
 
-@dataclass(frozen=True)
 class SimplifyArithmeticPass(ModulePass):
     """Replaces elementwise operators by cheaper ones with the same results.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -25,7 +24,6 @@ from relax_dialect.struct_info.subtype import Verdict, is_subtype
 from tir_dialect.dims import Dim
 
 
-@dataclass(frozen=True)
 class SimplifyMatchCastPass(ModulePass):
     """Removes every `relax.match_cast` that provably succeeds, and merges those that check one value twice.
 

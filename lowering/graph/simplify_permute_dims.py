@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from xdsl.context import Context
@@ -32,7 +31,6 @@ MOST_ELEMENTS = 1 << 16
 """Constants up to this size are permuted when the program is compiled."""
 
 
-@dataclass(frozen=True)
 class SimplifyPermuteDimsPass(ModulePass):
     """Merges permutations of dimensions, also across elementwise operators, and drops those that move nothing.
 

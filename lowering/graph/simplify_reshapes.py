@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -27,7 +25,6 @@ from tir_dialect.elements import tensor_attr
 View = ReshapeOp | FlattenOp | ExpandDimsOp | SqueezeOp
 
 
-@dataclass(frozen=True)
 class SimplifyReshapesPass(ModulePass):
     """Merges changes of shape, and puts elementwise operators in front of them.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -20,7 +19,6 @@ from relax_dialect.struct_info.symbols import fresh_name
 from tir_dialect.dims import symbol
 
 
-@dataclass(frozen=True)
 class ToNonDataflowPass(ModulePass):
     """Moves the ops of every dataflow region in front of it and removes the region.
 

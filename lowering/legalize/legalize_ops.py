@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -20,7 +18,6 @@ from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.structure import FuncOp
 
 
-@dataclass(frozen=True)
 class LegalizeOpsPass(ModulePass):
     """Replaces every operator by `relax.call_tir` of a PrimFunc that is made from its tensor expression.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import OpResult, Region, SSAValue
@@ -17,7 +15,6 @@ from relax_dialect.ops.memory import AllocTensorOp
 from relax_dialect.struct_info.base import as_struct_infos
 
 
-@dataclass(frozen=True)
 class HoistBranchResultsPass(ModulePass):
     """Makes the memory of a branch's result in front of the branch, so that `plan-memory` can place it.
 

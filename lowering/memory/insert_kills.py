@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -22,7 +20,6 @@ from relax_dialect.ops.structure import ClosureOp, FuncOp, ReturnOp
 from relax_dialect.struct_info.types import PrimType
 
 
-@dataclass(frozen=True)
 class InsertKillsPass(ModulePass):
     """Puts a `relax.kill` behind the last use of every value that holds memory.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
@@ -25,7 +24,6 @@ from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import Dim
 
 
-@dataclass(frozen=True)
 class LowerCallTIRPass(ModulePass):
     """Makes the memory of results explicit.
 

@@ -22,7 +22,6 @@ from tir_dialect.dims import Dim, Prover, product
 from tir_dialect.dtypes import byte_size
 
 
-@dataclass(frozen=True)
 class PlanMemoryPass(ModulePass):
     """Places every tensor that does not escape at an offset of a storage which several of them share.
 

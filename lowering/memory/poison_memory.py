@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import nan
 
 from xdsl.context import Context
@@ -25,7 +24,6 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.te.coerce import integer_range
 
 
-@dataclass(frozen=True)
 class PoisonMemoryPass(ModulePass):
     """Fills every planned tensor with NaN, or the least number of an integer dtype, as long as it has no value.
 

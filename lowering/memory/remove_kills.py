@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -12,7 +10,6 @@ from xdsl.rewriter import Rewriter
 from relax_dialect.ops.memory import KillOp
 
 
-@dataclass(frozen=True)
 class RemoveKillsPass(ModulePass):
     """Takes out where a program says that a value is not used any more.
 

@@ -26,7 +26,6 @@ IN_PLACE = "in_place"
 """The attribute of a call whose result has the memory of an operand."""
 
 
-@dataclass(frozen=True)
 class UseInplaceCallsPass(ModulePass):
     """Lets the result of a kernel have the memory of an operand that nothing reads afterwards.
 

@@ -21,7 +21,6 @@ from relax_dialect.ops.structure import FuncOp
 from tir_dialect.ops.function import PrimFuncOp
 
 
-@dataclass(frozen=True)
 class WritePartsInPlacePass(ModulePass):
     """Lets kernels write what is joined later, by copies, to its place in the joined tensor.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import llvm
@@ -25,7 +24,6 @@ from vm_dialect.ops.constants import ConstantSymbolOp
 from vm_dialect.ops.structure import FuncOp
 
 
-@dataclass(frozen=True)
 class ConvertVmToLLVMPass(ModulePass):
     """Lowers every `vm.func` to an LLVM function, and to an entry for tvm-ffi if it is public or a closure's target.
 

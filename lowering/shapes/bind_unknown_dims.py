@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -25,7 +23,6 @@ from relax_dialect.struct_info.types import ShapeType, TensorType
 from tir_dialect.dims import symbol
 
 
-@dataclass(frozen=True)
 class BindUnknownDimsPass(ModulePass):
     """Binds every unknown dimension of a tensor or shape of known rank to a new symbol where the value is used by an
     operator.

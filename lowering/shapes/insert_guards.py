@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -21,7 +20,6 @@ from relax_dialect.ops.guard import GuardOp
 from relax_dialect.struct_info.types import TensorType
 
 
-@dataclass(frozen=True)
 class InsertGuardsPass(ModulePass):
     """Puts a `relax.guard` on the first tensor operand of every op with an open question about its dimensions, or on
     what it makes if it has none.

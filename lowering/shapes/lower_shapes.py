@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.passes import ModulePass
@@ -23,7 +21,6 @@ from relax_dialect.struct_info.types import ObjectType
 from relax_dialect.symbols import find_function
 
 
-@dataclass(frozen=True)
 class LowerShapesPass(ModulePass):
     """Makes the checks at the start and end of functions explicit; signatures say nothing of shapes afterwards.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.context import Context
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from tir_dialect.analysis.size_conditions import SizeCondition
 
 
-@dataclass(frozen=True)
 class CheckAccessesPass(ModulePass):
     """Puts a `tir.assert` in front of the loops of a PrimFunc for every access that leaves its buffer for some sizes.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import arith
@@ -21,7 +20,6 @@ from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 
 
-@dataclass(frozen=True)
 class FlattenBuffersPass(ModulePass):
     """Gives buffers one dimension, without gaps, and computes places from strides.
 

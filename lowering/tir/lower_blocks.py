@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from xdsl.context import Context
@@ -22,7 +21,6 @@ from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.types import IteratorKind
 
 
-@dataclass(frozen=True)
 class LowerBlocksPass(ModulePass):
     """Inlines every `tir.block` where it stands.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 
 from xdsl.context import Context
@@ -20,7 +19,6 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.types import IteratorKind
 
 
-@dataclass(frozen=True)
 class LowerInitBlocksPass(ModulePass):
     """Moves every `tir.init` that can go into a block `<name>_init` before the loops of its reduction.
 

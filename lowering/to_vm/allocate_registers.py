@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -17,7 +16,6 @@ from vm_dialect.register_attributes import set_frame, set_op_registers
 from vm_dialect.registers import Block, Edge, Instruction, allocate_registers
 
 
-@dataclass(frozen=True)
 class AllocateRegistersPass(ModulePass):
     """Gives every value of a `vm.func` a register of the function's frame.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -31,7 +29,6 @@ RULES = (binding, calls, control_flow, effects, guards, manipulation, memory, pa
 """The files with the rules; importing them fills the table."""
 
 
-@dataclass(frozen=True)
 class ConvertRelaxToVMPass(ModulePass):
     """Converts every `relax.func`; PrimFuncs stay as they are and are what `vm.call_kernel` calls.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -12,7 +10,6 @@ from lowering.diagnostics import refuse
 from lowering.verify.dominance import dominance_findings
 
 
-@dataclass(frozen=True)
 class VerifyDominancePass(ModulePass):
     """Rejects a module in which a use is not dominated by its definition; changes nothing.
 
