@@ -175,7 +175,11 @@ def _write(path: str, text: str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script; 0 on success, 1 after a diagnostic on stderr."""
-    return run_tool("relax-opt", lambda: RelaxOptMain("the optimizer driver of xdsl-relax", args=argv).run())
+
+    def optimize() -> None:
+        RelaxOptMain("the optimizer driver of xdsl-relax", args=argv).run()
+
+    return run_tool("relax-opt", optimize, own_process=argv is None)
 
 
 if __name__ == "__main__":

@@ -197,7 +197,7 @@ def _timing(seconds: Sequence[float]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script; 0 on success, 1 after a diagnostic on stderr."""
-    return run_tool("relax-run", lambda: _run(argv))
+    return run_tool("relax-run", lambda: _run(argv), own_process=argv is None)
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ def _required_output(path: str | None, kind: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the console script; 0 on success, 1 after a diagnostic on stderr."""
-    return run_tool("relax-translate", lambda: _translate(argv))
+    return run_tool("relax-translate", lambda: _translate(argv), own_process=argv is None)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def source(tmp_path: Path) -> str:
 
 
 def _run(*argv: str) -> int:
-    return run_tool("relax-opt", lambda: _Main(args=argv).run())
+    return run_tool("relax-opt", lambda: _Main(args=argv).run(), own_process=False)
 
 
 def test_prints_the_module(source: str, capsys: pytest.CaptureFixture[str]):

@@ -1,0 +1,43 @@
+"""How the tools begin and end."""
+
+import gc
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULE = "relax.func @f[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {\n  relax.return %x\n}\n"
+
+END = """
+import atexit, gc, sys
+atexit.register(lambda: print(gc.get_freeze_count() > 0, gc.get_threshold() == before))
+before = gc.get_threshold()
+from tools.{tool} import main
+given, sys.argv = sys.argv[2:], ["tool", *sys.argv[2:]]
+status = main() if {own} else main(given)
+"""
+
+
+@pytest.mark.parametrize("tool", ["relax_opt", "relax_run", "relax_translate"])
+@pytest.mark.parametrize("own", [True, False])
+def test_only_a_process_of_its_own_ends_without_garbage_collection(tool: str, own: bool, tmp_path: Path):
+    (tmp_path / "m.mlir").write_text(MODULE)
+    rest = {
+        "relax_opt": [],
+        "relax_run": ["--entry", "f", "--random", "f32[3]", "--mode", "interpret"],
+        "relax_translate": ["--emit", "llvmir"],
+    }[tool]
+    command = [sys.executable, "-c", END.format(tool=tool, own=own), "-", str(tmp_path / "m.mlir"), *rest]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.splitlines()[-1] == f"{own} True"
+    assert len(done.stdout.splitlines()) > 3
+
+
+def test_collections_are_as_before_after_a_failure():
+    from tools.relax_opt import main
+
+    before = gc.get_threshold()
+    assert main(["no such file.mlir"]) == 1
+    assert gc.get_threshold() == before
