@@ -21,6 +21,7 @@ from lowering.codegen.loader import LoadedCode, load_objects
 from lowering.codegen.version import compiler_version
 from lowering.progress import ProgressBar
 from lowering.to_llvm.signature import KernelSignature, kernel_signature
+from lowering.tune.location import nothing_is_tuned
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -193,6 +194,8 @@ def _choices(target: Target, options: KernelOptions) -> Callable[[Sequence[PrimF
     """How each kernel is scheduled where that is not the default way."""
     if options.choice is not None or not options.schedule:
         return lambda group: options.choice
+    if nothing_is_tuned():
+        return lambda group: None
     from lowering.tune.database import default_database, kernel_key
 
     database = default_database()

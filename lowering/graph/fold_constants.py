@@ -19,9 +19,7 @@ from relax_dialect.canonicalization.reading import is_only_read
 from relax_dialect.interpreter.frame import RULES, Frame
 from relax_dialect.interpreter.machine import Interpreter
 from relax_dialect.interpreter.runtime_values import Shape, Value, is_tensor
-from relax_dialect.ops.convolution import ConvolutionOp
 from relax_dialect.ops.guard import GuardOp
-from relax_dialect.ops.linear_algebra import MatmulOp
 from relax_dialect.ops.manipulation import PermuteDimsOp
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.structure import FuncOp
@@ -145,6 +143,10 @@ class _Folder:
 
 def _is_weight(value: SSAValue) -> bool:
     """Whether a product or convolution has the value as its second operand, perhaps under another shape."""
+    # Not at the top: most programs have nothing that is so large.
+    from relax_dialect.ops.convolution import ConvolutionOp
+    from relax_dialect.ops.linear_algebra import MatmulOp
+
     for use in value.uses:
         op = use.operation
         if isinstance(op, MatmulOp | ConvolutionOp):

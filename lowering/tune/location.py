@@ -14,3 +14,9 @@ def default_path() -> Path | None:
         return Path(given)
     home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
     return Path(home) / "xdsl-relax" / "tuning.json"
+
+
+def nothing_is_tuned() -> bool:
+    """Whether there is a place for the user's database, and no file yet."""
+    path = default_path()
+    return path is not None and not path.exists()

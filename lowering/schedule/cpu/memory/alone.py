@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
 from lowering.schedule.cpu.memory.interleaving import emit_interleaving, find_interleaving
 from lowering.schedule.cpu.memory.padding_code import emit_padding
 from lowering.schedule.cpu.memory.reduction import Reduction, find_reduction
-from lowering.schedule.cpu.memory.scan import emit_scan, find_scan
 from lowering.schedule.cpu.memory.shared_reduction import emit_shared_reduction
 from lowering.schedule.cpu.memory.sweep import Sweep
 from lowering.schedule.cpu.memory.transposition import emit_transposition, find_transposition
 from lowering.schedule.cpu.structure.padding import find_padding
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.types import IteratorKind
+
+if TYPE_CHECKING:
+    from lowering.schedule.cpu.memory.scan import Scan
 
 
 def is_understood(stages: Sequence[Stage]) -> bool:
@@ -26,11 +29,20 @@ def is_understood(stages: Sequence[Stage]) -> bool:
         if stage.of_kind(IteratorKind.REDUCE):
             if stage.of_kind(IteratorKind.SCAN) or find_reduction(stage) is None:
                 return False
-        elif len(stages) == 1 and find_scan(stage) is not None:
+        elif len(stages) == 1 and _scan_of(stage) is not None:
             continue
         elif stage.init or not _maps_in_place(stage):
             return False
     return True
+
+
+def _scan_of(stage: Stage) -> Scan | None:
+    """The running sums that a stage is; few programs have some, or need the code for them."""
+    if not stage.of_kind(IteratorKind.SCAN):
+        return None
+    from lowering.schedule.cpu.memory.scan import find_scan
+
+    return find_scan(stage)
 
 
 def _maps_in_place(stage: Stage) -> bool:
@@ -48,8 +60,10 @@ def reduction_of(stage: Stage) -> Reduction | None:
 
 def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> None:
     """The code of a map, or of a reduction that is taken apart in this way."""
-    scan = find_scan(stage)
+    scan = _scan_of(stage)
     if scan is not None:
+        from lowering.schedule.cpu.memory.scan import emit_scan
+
         emit_scan(kernel, scan)
         return
     transposition = find_transposition(kernel, stage) if reduction is None else None
