@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -32,10 +33,12 @@ def collect_young() -> None:
 def importing() -> Generator[None]:
     """As `few_collections`, for imports: what is there afterwards is left to full collections.
 
-    The next one of young objects would look at all that was imported, which stays.
+    The next one of young objects would look at all that was imported, which stays. Where nothing was, nothing is done:
+    to ask for frozen objects is to count them.
     """
+    before = len(sys.modules)
     with few_collections():
         yield
-        if gc.isenabled() and not gc.get_freeze_count():
+        if len(sys.modules) != before and gc.isenabled() and not gc.get_freeze_count():
             gc.freeze()
             gc.unfreeze()  # into the oldest generation
