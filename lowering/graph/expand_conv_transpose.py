@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product as combinations
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,10 +13,11 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from lowering.graph.blocking import dims_of, reshaped
+from lowering.graph.blocking import dims_of, reshaped, shape_of
 from lowering.locations import inherit_location
 from relax_dialect.ops.convolution import Conv1dOp, Conv2dOp, Conv3dOp, TransposedConvolutionOp
 from relax_dialect.ops.indexing import StridedSliceOp
+from relax_dialect.ops.joining import ConcatOp
 from relax_dialect.ops.manipulation import FlipOp, PermuteDimsOp
 from relax_dialect.ops.padding import PadOp
 from relax_dialect.ops.windows import spatial_letters
@@ -43,8 +46,9 @@ class ExpandConvTransposePass(ModulePass):
 
     With a stride of `s` every place of the data gets `s` filters in the place of one, for the `s` places of the result
     that begin there; with a stride of 1 the kernel is turned around. A kernel that is no multiple of the stride gets
-    zeros at its end, so that an infinity in the data may give NaN beside it. Data without any place is refused, as by
-    other convolutions, where its result would be empty.
+    zeros at its end, so that an infinity in the data may give NaN beside it; where much would be multiplied by these
+    zeros, as with 3 x 3 and strides of 2, filters of each size have a convolution without them. Data without any place
+    is refused, as by other convolutions, where its result would be empty.
 
     Expanded are those in the default layouts with a kernel of known size and dimensions that have names, unless a
     dimension has both a stride and a dilation above 1, or as much padding as the kernel reaches. Idempotent.
@@ -61,6 +65,11 @@ class ExpandConvTransposePass(ModulePass):
                 made[-1].results[0].name_hint = each.result.name_hint
                 Rewriter.replace_op(each, made)
 
+
+LEAST_FILTERS = 16
+"""With fewer a convolution is bound by memory, and several of them read the data several times."""
+ZEROS = 1.4
+"""So many times the products that are needed are worth a convolution for each size of filter instead."""
 
 _FORWARD = {1: Conv1dOp, 2: Conv2dOp, 3: Conv3dOp}
 
@@ -82,6 +91,17 @@ class _Axis:
     """Of the convolution."""
     length: Dim
     """Of the result."""
+    start: int = 0
+    """The first of the filters that are meant."""
+
+    @property
+    def parts(self) -> Sequence[_Axis]:
+        """The filters without zeros, and those that end in one, without it; all of them if the data begins too late."""
+        if not self.zeros or self.taps == 1 or not self.before:
+            return [self]
+        whole = self.stride - self.zeros
+        shorter = replace(self, stride=self.zeros, start=whole, taps=self.taps - 1, before=self.before - 1)
+        return [replace(self, stride=whole), shorter]
 
     @property
     def is_cut(self) -> bool:
@@ -118,28 +138,71 @@ def _expanded(op: TransposedConvolutionOp) -> Sequence[Operation]:
     axes = [axis for axis in found if axis is not None]
     if len(axes) < len(found):
         return ()
-    made = _filters(op, sizes, axes)
+    made, channels = _split_kernel(op, sizes, axes), sizes[1] * op.groups.value.data
+    kernel_in_parts, groups = made[-1].results[0], op.groups.value.data
+    saved = product_of(constant(axis.stride * axis.taps) for axis in axes).constant_value or 0
+    pays = groups == 1 and channels >= LEAST_FILTERS and saved >= ZEROS * math.prod(sizes[2:])
+    if not pays:
+        made += _sums(op, kernel_in_parts, axes)
+    else:
+        made += _sums_in_parts(op, kernel_in_parts, [axis.parts for axis in axes], (*result[:2],))
+    return [*made, *_between(made[-1].results[0], result, axes)]
+
+
+def _sums_in_parts(
+    op: TransposedConvolutionOp, kernel: SSAValue, parts: Sequence[Sequence[_Axis]], result: Sequence[Dim]
+) -> list[Operation]:
+    """A convolution for each set of filters of one size; their results side by side."""
+    made, found = list[Operation](), list[SSAValue]()
+    for axes in combinations(*parts):
+        made += _sums(op, kernel, axes)
+        dims = [*result, *(constant(axis.stride) for axis in axes), *(axis.places for axis in axes)]
+        made += reshaped(made[-1].results[0], dims)
+        found.append(made[-1].results[0])
+    for number, choices in reversed(list(enumerate(parts))):
+        count = len(choices)
+        if count > 1:
+            joined = [ConcatOp(found[i : i + count], axis=number + 2) for i in range(0, len(found), count)]
+            made += joined
+            found = [each.result for each in joined]
+    return made
+
+
+def _sums(op: TransposedConvolutionOp, kernel: SSAValue, axes: Sequence[_Axis]) -> list[Operation]:
+    """The convolution with some of the filters."""
+    made = _filters(op, kernel, axes)
     padding = [*(axis.before for axis in axes), *(axis.after for axis in axes)]
     dilation, groups = [axis.dilation for axis in axes], op.groups.value.data
     forward = _FORWARD[op.RANK]
     made.append(forward(op.x, made[-1], padding=padding, dilation=dilation, groups=groups, out_dtype=op.out_dtype))
-    return [*made, *_between(made[-1].results[0], result, axes)]
+    return made
 
 
-def _filters(op: TransposedConvolutionOp, sizes: Sequence[int], axes: Sequence[_Axis]) -> list[Operation]:
-    """The kernel `[I, O / g, ...]` as `[O * strides, I / g, ...]`, turned around."""
-    groups, rank = op.groups.value.data, op.RANK
+def _split_kernel(op: TransposedConvolutionOp, sizes: Sequence[int], axes: Sequence[_Axis]) -> list[Operation]:
+    """The kernel `[I, O / g, ...]` as `[g, I / g, O / g, taps, stride, ...]`."""
+    groups = op.groups.value.data
     made: list[Operation] = []
     value: SSAValue = op.w
     if any(axis.zeros for axis in axes):
         made.append(PadOp(value, [0] * 4 + [width for axis in axes for width in (0, axis.zeros)]))
         value = made[-1].results[0]
     split = [groups, sizes[0] // groups, sizes[1], *(size for axis in axes for size in (axis.taps, axis.stride))]
+    return [*made, *reshaped(value, [*map(constant, split)])]
+
+
+def _filters(op: TransposedConvolutionOp, kernel: SSAValue, axes: Sequence[_Axis]) -> list[Operation]:
+    """Some filters of a kernel that is split, as `[O * strides, I / g, ...]`, turned around."""
+    rank, made = op.RANK, list[Operation]()
+    dims = shape_of(kernel)
+    begin = [number for axis in axes for number in (0, axis.start)]
+    end = [number for axis in axes for number in (axis.taps, axis.start + axis.stride)]
+    if [*map(constant, end)] != [*dims[3:]] or any(begin):
+        made.append(StridedSliceOp(kernel, [*range(3, 3 + 2 * rank)], begin, end))
+        kernel = made[-1].results[0]
     strides, taps = range(4, 4 + 2 * rank, 2), range(3, 3 + 2 * rank, 2)
-    made += reshaped(value, [*map(constant, split)])
-    made.append(PermuteDimsOp(made[-1], [0, 2, *strides, 1, *taps]))
-    filters = groups * sizes[1] * (product_of(constant(axis.stride) for axis in axes).constant_value or 1)
-    made += reshaped(made[-1].results[0], [*map(constant, [filters, split[1], *(axis.taps for axis in axes)])])
+    made.append(PermuteDimsOp(kernel, [0, 2, *strides, 1, *taps]))
+    filters = dims[0] * dims[2] * product_of(constant(axis.stride) for axis in axes)
+    made += reshaped(made[-1].results[0], [filters, dims[1], *(constant(axis.taps) for axis in axes)])
     made += _turned(made[-1].results[0], axes)
     return made
 

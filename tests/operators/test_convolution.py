@@ -21,6 +21,7 @@ class Case:
     groups: int = 1
     transposed: bool = False
     output_padding: tuple[int, ...] = ()
+    filters: int = 6
 
     @property
     def body(self) -> str:
@@ -34,7 +35,8 @@ class Case:
     @property
     def params(self) -> str:
         spatial = "pqr"[: self.rank]
-        kernel = (4 if self.transposed else 6, (6 if self.transposed else 4) // self.groups, *self.sizes)
+        first, second = (4, self.filters) if self.transposed else (self.filters, 4)
+        kernel = (first, second // self.groups, *self.sizes)
         shape = ", ".join(["n", "4", *spatial])
         return f"%x: !relax.tensor<[{shape}], f32>, %w: !relax.tensor<[{', '.join(map(str, kernel))}], f32>"
 
@@ -49,6 +51,9 @@ CASES: dict[str, Case] = {
     "line_back": Case(1, (3,), (2,), (1, 0), (1,), 1, True, (1,)),
     "plane_back": Case(2, (3, 2), (1, 1), (0, 0, 0, 0), (1, 1), 1, True),
     "plane_back_all": Case(2, (2, 3), (2, 3), (1, 0, 1, 2), (1, 2), 2, True, (1, 2)),
+    "plane_back_in_parts": Case(2, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1, True, (1, 1), filters=16),
+    "plane_back_by_three": Case(2, (4, 5), (3, 3), (0, 2, 1, 0), (1, 1), 1, True, (0, 2), filters=16),
+    "plane_back_cut": Case(2, (5, 3), (2, 2), (4, 2, 3, 0), (1, 1), 1, True, filters=16),
     "space_back": Case(3, (2, 1, 2), (1, 2, 1), (1, 0, 0, 0, 0, 1), (1, 1, 1), 1, True),
 }
 SHAPES = {1: ((0, 7), (1, 5), (2, 9)), 2: ((0, 5, 6), (1, 4, 5), (2, 7, 8)), 3: ((1, 3, 2, 4), (2, 2, 3, 3))}
@@ -88,7 +93,7 @@ NEAR = Tolerance(1e-5, 1e-4)
 
 def _convolution(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Every product is added where it belongs."""
-    lengths, inputs, outputs = x.shape[2:], 4 // case.groups, 6 // case.groups
+    lengths, inputs, outputs = x.shape[2:], 4 // case.groups, case.filters // case.groups
     before, after = case.padding[: case.rank], case.padding[case.rank :]
     steps = list(zip(lengths, case.sizes, case.strides, case.dilation, before, after, strict=True))
     if case.transposed:
@@ -96,7 +101,7 @@ def _convolution(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
         shape = [(n - 1) * s + d * (k - 1) + 1 - p - q + e for (n, k, s, d, p, q), e in zip(steps, extra, strict=True)]
     else:
         shape = [(n + p + q - d * (k - 1) - 1) // s + 1 for n, k, s, d, p, q in steps]
-    result = np.zeros((x.shape[0], 6, *shape))
+    result = np.zeros((x.shape[0], case.filters, *shape))
     source, target = (lengths, shape) if case.transposed else (shape, lengths)
     for at in np.ndindex(*source):
         for k in np.ndindex(*case.sizes):
@@ -116,7 +121,7 @@ def _convolution(case: Case, x: np.ndarray, w: np.ndarray) -> np.ndarray:
 def test_convolution(name: str, shape: tuple[int, ...]):
     case = CASES[name]
     x = random("f32", shape[0], 4, *shape[1:], low=-1, high=1)
-    kernel = (4, 6 // case.groups) if case.transposed else (6, 4 // case.groups)
+    kernel = (4, case.filters // case.groups) if case.transposed else (case.filters, 4 // case.groups)
     w = random("f32", *kernel, *case.sizes, seed=1, low=-1, high=1)
     PROGRAMS.check(name, [x, w], _convolution(case, wide(x), wide(w)).astype(np.float32), NEAR)
 

@@ -40,6 +40,24 @@ relax.func @cut[%n, %w](%x: !relax.tensor<[n, 4, w], f32>, %k: !relax.tensor<[4,
 
 // -----
 
+// Many filters of 3 x 3: those of 2 x 2, 2 x 1, 1 x 2 and 1 x 1 places by themselves, not filled up with zeros.
+// CHECK-LABEL: relax.func @parts
+// CHECK:         relax.strided_slice {{%.*}} axes = [3, 4, 5, 6] begin = [0, 0, 0, 0] end = [2, 1, 2, 1]
+// CHECK:         relax.nn.conv2d %x, {{%.*}} padding = [1, 1, 1, 1]
+// CHECK:         relax.strided_slice {{%.*}} axes = [3, 4, 5, 6] begin = [0, 0, 0, 1] end = [2, 1, 1, 2]
+// CHECK:         relax.nn.conv2d %x, {{%.*}} padding = [1, 0, 1, 1]
+// CHECK:         relax.nn.conv2d %x, {{%.*}} padding = [0, 1, 1, 1]
+// CHECK:         relax.nn.conv2d %x, {{%.*}} padding = [0, 0, 1, 1]
+// CHECK:         [[UP:%.*]] = relax.concat {{%.*}}, {{%.*}} axis = 3
+// CHECK-NEXT:    [[DOWN:%.*]] = relax.concat {{%.*}}, {{%.*}} axis = 3
+// CHECK-NEXT:    relax.concat [[UP]], [[DOWN]] axis = 2
+relax.func @parts[%n, %h, %w](%x: !relax.tensor<[n, 8, h, w], f32>, %k: !relax.tensor<[8, 16, 3, 3], f32>) -> !relax.object {
+  %y = relax.nn.conv2d_transpose %x, %k strides = [2, 2] padding = [1, 1, 1, 1] output_padding = [1, 1]
+  relax.return %y
+}
+
+// -----
+
 // Without a stride the kernel is turned around, and that is all.
 // CHECK-LABEL: relax.func @turned
 // CHECK:         [[FILTERS:%.*]] = relax.flip {{%.*}} axis = 2
