@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -133,11 +134,18 @@ def lookup(type: Attribute) -> DType:
     return found
 
 
+_NARROW = re.compile(r"float[468]_\w+|f[468]E\w+|u?int[1-7]|u?i[2-7]")
+"""Dtypes of other systems that are stored, and computed with in a wider one."""
+
+
 def parse_dtype(name: str) -> ElementType:
     """The element type spelled `name`, as here (`f32`) or as in NumPy (`float32`)."""
     found = _BY_NAME.get(name) or _BY_NUMPY_NAME.get(name)
     if found is None:
-        raise ValueError(f"unsupported dtype '{name}': expected one of {_EXPECTED}")
+        reason = ""
+        if _NARROW.fullmatch(name):
+            reason = "; machines do not compute with narrower ones: keep them as ui8, and convert in a PrimFunc"
+        raise ValueError(f"unsupported dtype '{name}': expected one of {_EXPECTED}{reason}")
     return found.type
 
 

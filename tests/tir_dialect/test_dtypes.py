@@ -90,6 +90,12 @@ def test_unsupported_spellings_are_named():
         dtypes.from_dlpack(2, 8)
 
 
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float6_e2m3fn", "float4_e2m1fn", "f8E5M2", "int4", "uint2", "i4"])
+def test_narrow_dtypes_are_refused_with_the_reason(name: str):
+    with pytest.raises(ValueError, match="machines do not compute with narrower ones: keep them as ui8"):
+        dtypes.parse_dtype(name)
+
+
 def test_import_is_light():
     code = "import sys, tir_dialect.dtypes; print('ml_dtypes' in sys.modules, 'numpy' in sys.modules)"
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -17,16 +17,22 @@ from tir_dialect.types import BufferType
 
 
 def read_result(reader: StaticReader, node: ast.FunctionDef, parameters: Sequence[Parameter]) -> BufferType | None:
-    """The type of the last parameter; `None` if the function returns nothing."""
+    """The type of the last parameter; `None` if the function returns nothing. An annotation is `None` or a dtype."""
+    declared = read_scalar_type(reader, node.returns)
+    if declared is None and not (node.returns is None or _says_nothing(node.returns)):
+        reader.fail(node.returns, "expected a dtype such as T.int32 as the result of a PrimFunc, or None")
     values = [returned_value(each) for each in ast.walk(node) if jump_of(reader.aliases, each) == RETURN]
     returned = [value for value in values if value is not None]
     if not returned:
         return None
-    declared = read_scalar_type(reader, node.returns)
     if declared is None:
         found = {each.buffer_name or each.name: each.dtype or _dtype_of(each.buffer) for each in parameters}
         declared = next((dtype for value in returned if (dtype := _dtype(reader, value, found)) is not None), None)
     return None if declared is None else BufferType([], declared)
+
+
+def _says_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _dtype_of(buffer: BufferType | None) -> Attribute | None:

@@ -149,6 +149,7 @@ TEXT_ERRORS = {
     "@R.function\ndef f(x):\n    return f(x)": "is called before its end, so its result needs a type",
     "@T.prim_func\ndef f(a: T.handle('f33')):\n    T.evaluate(a)": "unsupported dtype 'f33'",
     "@T.prim_func\ndef f(a: int):\n    pass": "expected T.Buffer",
+    "@T.prim_func\ndef f(a: T.int32) -> 'f33':\n    pass": "expected a dtype such as T.int32 as the result",
     "@T.prim_func\ndef f(A: T.Buffer((4,), 'float32', buffer_type='auto')):\n    pass": "buffers that broadcast",
     "@R.function\ndef f(x: R.DTensor((4,), 'float32')):\n    return x": "distributed tensors are not taken",
 }
