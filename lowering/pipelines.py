@@ -108,9 +108,8 @@ class OptimizeGraphPass(PipelinePass):
         "fold-constants",
         "fold-batch-norm",
         "simplify-arithmetic",
-        # In front of attention, which has a softmax in it.
-        "rewrite-normalization",
         "rewrite-attention",
+        "rewrite-normalization",
         # Fewer changes of order and shape, and what is elementwise next to what it can be fused with.
         "simplify-permute-dims",
         # Channels in blocks from one convolution to the next.

@@ -12,12 +12,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from lowering.codegen.background import Background, Compile
+from lowering.codegen.background import Background
 from lowering.codegen.binding import library_version
 from lowering.codegen.cache import CodeCache, cache_key, default_cache
 from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.llvm_text import llvm_text
 from lowering.codegen.loader import LoadedCode, load_objects
+from lowering.codegen.routines import CodeMaker, SharedRoutines, finished, is_routine
 from lowering.codegen.version import compiler_version
 from lowering.progress import ProgressBar
 from lowering.to_llvm.signature import KernelSignature, kernel_signature
@@ -133,6 +134,9 @@ class KernelPlan:
     cache: CodeCache
     kernels: Mapping[str, _Kernel]
     """What is compiled, by symbol."""
+    options: KernelOptions
+    salt: str
+    """What all code depends on."""
 
     def start(
         self, background: Background, *, extern: Mapping[str, int] | None = None, progress: TextIO | None = None
@@ -142,13 +146,16 @@ class KernelPlan:
         `progress`, a terminal, gets a bar if that takes long. Raises `PassFailedException` at an op that has no
         lowering.
         """
+        maker = CodeMaker(background, self.cache, self.target, CompileOptions(self.options.opt_level))
+        routines = SharedRoutines(maker, self.salt)
         pending: dict[str, Future[bytes]] = {}
         bar = ProgressBar(progress, "kernels")
         for number, (symbol, kernel) in enumerate(self.kernels.items()):
             bar.show(number, len(self.kernels), kernel.group[0].sym_name.data)
-            pending[symbol] = kernel.start(background)
+            pending[symbol] = kernel.start(maker, routines)
         bar.close()
-        return Kernels(self.symbols, pending, self.signatures, self.target, self.cache, extern or {})
+        objects = {**pending, **routines.objects}
+        return Kernels(self.symbols, objects, self.signatures, self.target, self.cache, extern or {})
 
 
 def compile_prim_funcs(
@@ -185,9 +192,9 @@ def plan_kernels(module: ModuleOp, target: Target, cache: CodeCache, options: Ke
         key = cache_key(parts if choice is None else [*parts, choice.text()])
         symbol = symbols[group[0].sym_name.data] = f"relax_{key[:32]}"
         if symbol not in kernels:
-            kernels[symbol] = _Kernel(cache, key, group, symbol, target, replace(options, choice=choice))
+            kernels[symbol] = _Kernel(key, group, symbol, replace(options, choice=choice))
     signatures = {group[0].sym_name.data: kernel_signature(group[0]) for group in groups}
-    return KernelPlan(symbols, signatures, target, cache, kernels)
+    return KernelPlan(symbols, signatures, target, cache, kernels, options, salt)
 
 
 def _choices(target: Target, options: KernelOptions) -> Callable[[Sequence[PrimFuncOp]], Choice | None]:
@@ -235,31 +242,23 @@ def _called_by(function: PrimFuncOp) -> Iterator[str]:
 class _Kernel:
     """A function that is to be compiled, with those that it calls."""
 
-    cache: CodeCache
     key: str
     group: Sequence[PrimFuncOp]
     symbol: str
-    target: Target
     options: KernelOptions
 
-    def start(self, background: Background) -> Future[bytes]:
+    def start(self, maker: CodeMaker, routines: SharedRoutines) -> Future[bytes]:
         """The object: from the cache, or LLVM makes it while other kernels are prepared."""
-        data = self.cache.get(self.key)
-        if data is None:
-            text = _compile(self.group, self.symbol, self.target, self.options)
-            return background.submit_code(lambda compile: self._finish(text, compile), len(text))
-        found: Future[bytes] = Future()
-        found.set_result(data)
-        return found
-
-    def _finish(self, text: str, compile: Compile) -> bytes:
-        data = compile(text, self.target, CompileOptions(self.options.opt_level))
-        self.cache.put(self.key, data)
-        return data
+        data = maker.cache.get(self.key)
+        if data is not None and routines.are_there_for(data):
+            return finished(data)
+        return maker.start(_compile(self.group, self.symbol, maker.target, self.options, routines), self.key)
 
 
-def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions) -> str:
-    """The LLVM text of a kernel."""
+def _compile(
+    group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions, shared: SharedRoutines
+) -> str:
+    """The LLVM text of a kernel; the routines that it calls are made as well."""
     from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.to_llvm.emitter import LoweringOptions
 
@@ -271,11 +270,11 @@ def _compile(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: 
     if options.schedule:
         _schedule(copies, target, options.choice)
     run_tir_passes(lowered_tir)
-    lowered = lower_prim_funcs(
-        [op for op in lowered_tir.ops if isinstance(op, PrimFuncOp)],
-        LoweringOptions(target.vector_bits, options.contract, target.extensions),
-    )
-    return llvm_text(lowered)
+    lowering = LoweringOptions(target.vector_bits, options.contract, target.extensions)
+    functions = [op for op in lowered_tir.ops if isinstance(op, PrimFuncOp)]
+    routines = [function for function in functions if is_routine(function)]
+    shared.add(routines, lowering)
+    return llvm_text(lower_prim_funcs([op for op in functions if op not in routines], lowering, routines))
 
 
 def _schedule(group: Sequence[PrimFuncOp], target: Target, choice: Choice | None) -> None:

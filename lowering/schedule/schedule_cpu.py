@@ -42,9 +42,8 @@ class ScheduleCPUPass(ModulePass):
 
 def schedule_module(module: ModuleOp, target: Target) -> None:
     """Rewrites all PrimFuncs of a module for a machine."""
-    for func in module.ops:
-        if isinstance(func, PrimFuncOp):
-            schedule(func, target)
+    for func in [op for op in module.ops if isinstance(op, PrimFuncOp)]:
+        schedule(func, target)
 
 
 def schedule(func: PrimFuncOp, target: Target) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -70,20 +70,25 @@ class ConvertTIRToLLVMPass(ModulePass):
             Rewriter.erase_op(function)
 
 
-def lower_prim_funcs(functions: Iterable[PrimFuncOp], options: LoweringOptions) -> ModuleOp:
+def lower_prim_funcs(
+    functions: Iterable[PrimFuncOp], options: LoweringOptions, outside: Iterable[PrimFuncOp] = ()
+) -> ModuleOp:
     """An llvm module with one function for each prim_func, and what they need; `functions` are left as they are.
+
+    Those that are `outside` are called, and defined by another module, which `lower_routine` makes.
 
     Raises `PassFailedException` at the op that has no lowering.
     """
-    by_name = {function.sym_name.data: function for function in functions}
-    context = ModuleContext(ModuleBuilder(options.vector_bits >= 512, options.extensions), options, by_name, LOWERINGS)
+    inside = {function.sym_name.data: function for function in functions}
+    others = {function.sym_name.data: function for function in outside}
+    context = _context({**inside, **others}, options, frozenset(others))
     called = {
         op.callee.root_reference.data
-        for function in context.functions.values()
+        for function in inside.values()
         for op in ops_in(function.body)
         if isinstance(op, CallOp)
     }
-    for name, function in context.functions.items():
+    for name, function in inside.items():
         if name in called:
             _lower_function(context, function, is_kernel=False)
         if not (function.is_private and name in called):
@@ -91,7 +96,21 @@ def lower_prim_funcs(functions: Iterable[PrimFuncOp], options: LoweringOptions) 
     return context.module.finish()
 
 
-def _lower_function(context: ModuleContext, function: PrimFuncOp, is_kernel: bool) -> None:
+def lower_routine(function: PrimFuncOp, options: LoweringOptions) -> ModuleOp:
+    """An llvm module that defines what other modules call; errors as `lower_prim_funcs`."""
+    context = _context({function.sym_name.data: function}, options)
+    _lower_function(context, function, is_kernel=False, is_outside=True)
+    return context.module.finish()
+
+
+def _context(
+    functions: Mapping[str, PrimFuncOp], options: LoweringOptions, outside: frozenset[str] = frozenset()
+) -> ModuleContext:
+    builder = ModuleBuilder(options.vector_bits >= 512, options.extensions)
+    return ModuleContext(builder, options, functions, LOWERINGS, outside)
+
+
+def _lower_function(context: ModuleContext, function: PrimFuncOp, is_kernel: bool, is_outside: bool = False) -> None:
     name = function.sym_name.data if is_kernel else inner_name(function.sym_name.data)
     arguments = function.body.block.args
     types: list[Attribute] = [_parameter_type(argument) for argument in arguments]
@@ -111,7 +130,7 @@ def _lower_function(context: ModuleContext, function: PrimFuncOp, is_kernel: boo
     properties = function_properties(context.options)
     properties["arg_attrs"] = ArrayAttr([_attributes(argument, not state.may_alias) for argument in arguments])
     result = i32 if is_kernel else POINTER
-    internal = not is_kernel or function.is_private
+    internal = not is_outside and (not is_kernel or function.is_private)
     body = emitter.b.finish()
     context.module.define(
         name, types, result, body, internal=internal, properties=properties, location=function.location

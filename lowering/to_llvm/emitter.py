@@ -58,6 +58,8 @@ class ModuleContext:
     functions: Mapping[str, PrimFuncOp]
     """The prim_funcs of the module by name, for calls between them."""
     lowerings: Lowerings
+    outside: frozenset[str] = frozenset()
+    """Those of the functions that another module defines."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,8 +34,14 @@ def lower_call(e: Emitter, op: Operation) -> None:
         fail(op, f"calls {call.callee}, which is not a prim_func of the module", "link the two modules first")
     sizes = [e.scalar(size) for size in call.sizes]
     arguments = [_argument(e, argument) for argument in call.arguments]
-    _check_sizes(e, call, callee, sizes)
-    e.fail_if_not_null(e.b.call(inner_name(callee.sym_name.data), [*sizes, *arguments], POINTER))
+    name, passed = inner_name(callee.sym_name.data), [*sizes, *arguments]
+    if callee.sym_name.data in e.context.outside:
+        e.context.module.declare(name, [argument.type for argument in passed], POINTER)
+    if call.unchecked is None:
+        _check_sizes(e, call, callee, sizes)
+    error = e.b.call(name, passed, POINTER)
+    if call.unchecked is None:
+        e.fail_if_not_null(error)
 
 
 def _argument(e: Emitter, argument: SSAValue) -> SSAValue:

@@ -154,11 +154,15 @@ class CallOp(IRDLOperation):
     C1: the callee is a `tir.prim_func`.
     C2: there is one `index` per symbol, and one argument per parameter.
     C3: the arguments have the types of the parameters, with the symbols replaced by what is passed for them.
+
+    What cannot be shown of C3 is checked in each call, and an error of the callee is one of the caller. In an
+    `unchecked` call nothing is: the caller knows that the sizes fit, and that the callee cannot fail.
     """
 
     name = "tir.call"
 
     callee = prop_def(FlatSymbolRefAttrConstr)
+    unchecked = opt_prop_def(UnitAttr)
     sizes = var_operand_def(IndexType)
     arguments = var_operand_def()
 
@@ -171,23 +175,27 @@ class CallOp(IRDLOperation):
         callee: str | SymbolRefAttr,
         sizes: Sequence[SSAValue | Operation],
         arguments: Sequence[SSAValue | Operation],
+        *,
+        unchecked: bool = False,
     ):
         symbol = SymbolRefAttr(callee) if isinstance(callee, str) else callee
-        super().__init__(operands=[sizes, arguments], properties={"callee": symbol})
+        properties = {"callee": symbol, "unchecked": UnitAttr() if unchecked else None}
+        super().__init__(operands=[sizes, arguments], properties=properties)
 
     @classmethod
     def parse(cls, parser: Parser) -> CallOp:
+        unchecked = parser.parse_optional_keyword("unchecked") is not None
         callee = parser.parse_symbol_name().data
         sizes: list[SSAValue] = []
         if parser.parse_optional_punctuation("[") is not None:
             sizes = parse_defined_operands(parser)
             parser.parse_punctuation("]")
-        op = cls(callee, sizes, _parse_arguments(parser))
+        op = cls(callee, sizes, _parse_arguments(parser), unchecked=unchecked)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
+        printer.print_string(" " if self.unchecked is None else " unchecked ")
         printer.print_symbol_name(self.callee.root_reference.data)
         if self.sizes:
             with printer.in_square_brackets():

@@ -12,6 +12,7 @@ from lowering.schedule.cpu.blocked.lines import BlockedLines, leave_out_borders,
 from lowering.schedule.cpu.blocked.product import BlockedProduct, is_blocked
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.routines import routines_for
 from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.memory.inlining import inline_operands
 from lowering.schedule.cpu.products.dot import DotProduct, can_dot
@@ -76,7 +77,7 @@ class _Emitter:
         for old, new in zip(func.body.block.args, self.body.args, strict=True):
             values[old] = new
             new.name_hint = old.name_hint
-        self.kernel = Kernel(Code(self.body, func.location), target, values)
+        self.kernel = Kernel(Code(self.body, func.location), target, values, routines_for(func))
 
     def emit(self) -> None:
         """Replaces the body of the function."""

@@ -21,7 +21,7 @@ from lowering.schedule.cpu.products.column_panels import ColumnPanel
 from lowering.schedule.cpu.products.packed_columns import PackedColumns
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.row_panels import RowPanels
-from lowering.schedule.cpu.products.tile import Element, emit_tile
+from lowering.schedule.cpu.products.tile import Element, emit_tile, grid
 from lowering.schedule.cpu.products.tiling import Tiling
 from lowering.schedule.cpu.structure.epilogue import Epilogue
 from lowering.schedule.cpu.structure.stages import Stage
@@ -306,9 +306,9 @@ class PackedAttention(AttentionCode):
         bounds = code.index(0), length
         tall, low, *_ = tiles.heights
         with code.when(code.compare("sgt", left, low)) as branch:
-            emit_tile(product, bounds, tall, element, panel.vector, tile)
+            emit_tile(grid(product), bounds, tall, element, panel.vector, tile)
         with code.otherwise(branch):
-            emit_tile(product, bounds, low, element, panel.vector, tile)
+            emit_tile(grid(product), bounds, low, element, panel.vector, tile)
         return tile
 
 

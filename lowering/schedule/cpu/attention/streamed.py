@@ -14,7 +14,7 @@ from lowering.schedule.cpu.products.dot import DotProduct, can_dot
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.streamed import MAX_ROWS, PRODUCTS_PER_TASK
-from lowering.schedule.cpu.products.tile import emit_tile
+from lowering.schedule.cpu.products.tile import emit_tile, grid
 from lowering.schedule.cpu.products.tiling import Tiling, tiling
 from lowering.schedule.cpu.structure.epilogue import Epilogue
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
@@ -86,7 +86,7 @@ class StreamedAttention(AttentionCode):
                     here = {**spot, what.reduced: r, what.column: places[v]}
                     return product.vector(what.columns, here, what.column, counts[v] if masked else None)
 
-                emit_tile(product, ends, height, element, vector, tile)
+                emit_tile(grid(product), ends, height, element, vector, tile)
 
             product.masked(counts[0], tiles.width, emit)
             for i, line in enumerate(lines):

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.routines import NO_ROUTINES, Routines
 from lowering.schedule.cpu.structure.padding import Padding
 from lowering.schedule.cpu.structure.places import Place, place
 from lowering.schedule.cpu.structure.stages import Stage
@@ -35,6 +36,8 @@ class Kernel:
     target: Target
     values: dict[SSAValue, SSAValue]
     """The values of the new function for those of the old one."""
+    routines: Routines = NO_ROUTINES
+    """Functions that its code may call."""
     divisors: frozenset[SSAValue] = frozenset()
     """Values that come of a reduction: a row may be multiplied by the reciprocal of one."""
     unread: frozenset[SSAValue] = frozenset()

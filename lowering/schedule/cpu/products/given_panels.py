@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.products.micro_kernel import Ask, Where, micro_kernel
+from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Product, Spot
-from lowering.schedule.cpu.products.tile import Element, emit_panel_tile
 from tir_dialect.dtypes import byte_size
 
 LINE_BYTES = 64
@@ -25,36 +28,35 @@ class GivenPanel:
         """The columns from `left` on, from `start` along the sums."""
         self.product = product
         self.code = product.code
-        self.spot, self.left, self.start = spot, left, start
         what = product.what
         (load,) = what.columns.loads
         self.buffer = product.kernel.flat[load.buffer]
         self.per_line = LINE_BYTES // byte_size(load.buffer_type.dtype)
         self.pitch = what.columns.panels or product.tiles.width
-        first = product.offset(what.columns.places[0], {**spot, what.reduced: start, what.column: left})
-        self.first = self.code.add(first, product.panel_jump(left))
-        self.next = self.code.add(self.first, self.code.dim(product.k * self.pitch))
+        place = {**spot, what.reduced: start, what.column: left}
+        self.columns = operand(product, what.columns, place, what.column)
+        first = product.offset(what.columns.places[0], place)
+        self.next = self.code.add(self.code.add(first, product.panel_jump(left)), self.code.dim(product.k * self.pitch))
 
-    def tile(self, length: SSAValue, height: int, element: Element, tile: SSAValue, strip: SSAValue) -> None:
+    def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue, strip: SSAValue) -> None:
         """Sums of `height` rows into the buffer `tile`."""
+        tiles, code = self.product.tiles, self.code
+        asks = tuple(Ask(NEAR, line, 1) for line in range(0, tiles.width, self.per_line))
+        place, ahead = self._ahead(length, height, strip)
+        kind = replace(micro_kernel(self.product, height), splits=True, asks=asks, ahead=ahead)
+        later = Matrix(self.buffer, place, 1, self.pitch, tiles.lanes) if ahead else None
+        where = Where(rows, self.columns, code.index(0), length, tile, ahead=later)
+        if height == 1:  # little code, which waits for memory: it is faster with what is known of places here
+            kind.emit(code, where)
+        else:
+            kind.call(self.product.kernel, where)
+
+    def _ahead(self, length: SSAValue, height: int, strip: SSAValue) -> tuple[SSAValue, tuple[tuple[int, int], ...]]:
+        """What the next panel has that is asked for meanwhile: as `MicroKernel.ahead`, from a place on."""
         code, half = self.code, self.pitch // 2
         if self.pitch != self.product.tiles.width:  # the next tile is in the same panel
-            ahead: list[tuple[SSAValue, int]] = []
-        elif height < self.product.tiles.rows:  # no other strip may follow
-            ahead = [(self.next, self.pitch), (code.add(self.next, half), self.pitch)]
-        else:
-            done = code.mul(code.mul(code.remainder(strip, 2), length), half)
-            ahead = [(code.add(self.next, done), half)]
-
-        def ask(r: SSAValue) -> None:
-            row = code.add(self.first, code.mul(r, self.pitch))
-            for line in range(0, self.product.tiles.width, self.per_line):
-                code.prefetch(self.buffer, [code.add(row, NEAR * self.pitch + line)], 1)
-            for place, step in ahead:
-                code.prefetch(self.buffer, [code.add(place, code.mul(r, step))], 2)
-
-        emit_panel_tile(self.product, length, height, element, self._vector, tile, ask)
-
-    def _vector(self, depth: SSAValue, number: int) -> SSAValue:
-        here = {**self.spot, self.product.what.reduced: self.code.add(self.start, depth)}
-        return self.product.panel_vector(here, self.left, number)
+            return self.next, ()
+        if height < self.product.tiles.rows:  # no other strip may follow
+            return self.next, ((0, self.pitch), (half, self.pitch))
+        done = code.mul(code.mul(code.remainder(strip, 2), length), half)
+        return code.add(self.next, done), ((0, half),)

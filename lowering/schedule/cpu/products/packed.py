@@ -156,18 +156,18 @@ class PackedProduct:
         spot, here, left = spots
         done = code.mul(strip, self.tiles.rows)
         top = code.add(part.top, done)
-        element = rows.reader(spot, strip, top, part.start)
+        operand = rows.operand(spot, strip, top, part.start)
         tile = code.alloc([self.tiles.rows, self.tiles.width], product.what.element, "tile")
 
         def emit(height: int) -> None:
-            panel.tile(part.length, height, element, tile, strip)
+            panel.tile(part.length, height, operand, tile, strip)
 
         def emit_all() -> None:
             self._smallest(code.sub(part.count, done), product.heights, emit)
 
         if isinstance(panel, PackedPanel) and panel.is_packed_by_tile:
             with code.when(begins) as branch:
-                panel.packing_tile(product.heights[0], element, tile)
+                panel.packing_tile(product.heights[0], operand, tile)
             with code.otherwise(branch):
                 emit_all()
         else:

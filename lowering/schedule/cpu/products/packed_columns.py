@@ -9,9 +9,11 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.products.column_panels import ColumnPanel, has_lines
+from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
+from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Product, Spot
-from lowering.schedule.cpu.products.tile import Element, emit_tile
 from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp
 
 
@@ -54,6 +56,12 @@ class PackedColumns:
             offset = self.product.offset(place, {what.reduced: code.add(start, r)})
             code.store(code.value(arith.IndexCastOp(offset, i64)), self.offsets, [r])
 
+    def operand(self, number: SSAValue) -> Matrix:
+        """One of the panels for a micro-kernel."""
+        code, width = self.code, self.tiles.width
+        first = code.mul(number, code.dim(self.depth * width))
+        return Matrix(code.value(FlattenOp(self.buffer)), first, 1, width, self.tiles.lanes)
+
     def panel(self, number: SSAValue) -> ColumnPanel:
         """One of the panels."""
         buffer = self.code.part(self.buffer, number, [self.depth, self.tiles.width])
@@ -73,10 +81,10 @@ class PackedPanel:
         self.code = columns.code
         self.tiles = columns.tiles
         self.spot, self.left, self.part = spot, left, part
-        self.panel = columns.panel(number)
+        self.packed = columns.operand(number)
         if not self.is_packed_by_tile:
             with self.code.when(self.code.compare("eq", part.block, 0)):
-                self.panel.pack(spot, left, part.start, part.length)
+                columns.panel(number).pack(spot, left, part.start, part.length)
 
     @property
     def is_packed_by_tile(self) -> bool:
@@ -86,17 +94,17 @@ class PackedPanel:
         is_plain = isinstance(load, LoadOp) and load.buffer in kernel.flat
         return is_plain and self.product.is_contiguous(columns, self.product.what.column)
 
-    def tile(self, length: SSAValue, height: int, element: Element, tile: SSAValue, strip: SSAValue) -> None:
+    def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue, strip: SSAValue) -> None:
         """Sums of `height` rows into the buffer `tile`: of one vector each if there are no more columns."""
         code, product = self.code, self.product
         if height < self.tiles.rows or not self._may_be_narrow:
-            self._tile(product, length, height, element, tile)
+            self._tile(product, length, height, rows, tile)
             return
         left = code.sub(code.dim(product.n), self.left)
         with code.when(code.compare("sle", left, self.tiles.lanes)) as branch:
-            self._tile(replace(product, tiles=replace(self.tiles, vectors=1)), length, height, element, tile)
+            self._tile(replace(product, tiles=replace(self.tiles, vectors=1)), length, height, rows, tile)
         with code.otherwise(branch):
-            self._tile(product, length, height, element, tile)
+            self._tile(product, length, height, rows, tile)
 
     @property
     def _may_be_narrow(self) -> bool:
@@ -104,42 +112,24 @@ class PackedPanel:
         known = self.product.n.constant_value
         return known is None or 0 < known % self.tiles.width <= self.tiles.lanes
 
-    def _tile(self, product: Product, length: SSAValue, height: int, element: Element, tile: SSAValue) -> None:
+    def _tile(self, product: Product, length: SSAValue, height: int, rows: Operand, tile: SSAValue) -> None:
         """Sums with as many vectors as the product's tiles have."""
-        code, tiles = self.code, product.tiles
+        asks = tuple(Ask(NEAR, v * product.tiles.lanes, 1) for v in range(product.tiles.vectors))
+        unroll = product.tiles.steps if height == product.tiles.rows else 1
+        kind = replace(micro_kernel(product, height), unroll=unroll, asks=asks)
+        kind.call(product.kernel, Where(rows, self.packed, self.code.index(0), length, tile))
 
-        def ask(r: SSAValue) -> None:
-            for v in range(tiles.vectors):
-                code.prefetch(self.panel.buffer, [code.add(r, NEAR), code.index(v * tiles.lanes)], 1)
-
-        steps = tiles.steps if height == tiles.rows else 1
-        emit_tile(product, (code.index(0), length), height, element, self.panel.vector, tile, ask, steps)
-
-    def packing_tile(self, height: int, element: Element, tile: SSAValue) -> None:
+    def packing_tile(self, height: int, rows: Operand, tile: SSAValue) -> None:
         """The same, from columns that are not packed yet, which this does."""
         code, product, what, tiles = self.code, self.product, self.product.what, self.tiles
-        places = [code.add(self.left, v * tiles.lanes) for v in range(tiles.vectors)]
-        counts = [code.sub(code.dim(product.n), place) for place in places]
-
-        def emit(masked: bool) -> None:
-            def vector(r: SSAValue, v: int) -> SSAValue:
-                place = {**self.spot, what.reduced: code.add(self.part.start, r), what.column: places[v]}
-                value = product.vector(what.columns, place, what.column, counts[v] if masked else None)
-                code.store(value, self.panel.buffer, [r, code.index(v * tiles.lanes)])
-                return value
-
-            emit_tile(product, (code.index(0), self.part.length), height, element, vector, tile, self._ask)
-
-        product.masked(counts[0], tiles.width, emit)
-
-    def _ask(self, r: SSAValue) -> None:
-        """Asks for the columns of a later step; the line of the first may be that of the last one before."""
-        code, product, what, tiles = self.code, self.product, self.product.what, self.tiles
-        (load,), (place,) = what.columns.loads, what.columns.places
-        later = {**self.spot, what.reduced: code.add(self.part.start, code.add(r, FAR))}
-        for v in range(tiles.vectors):
-            last = code.add(self.left, (v + 1) * tiles.lanes - 1)
-            code.prefetch(product.kernel.flat[load.buffer], [product.offset(place, {**later, what.column: last})], 2)
+        place = {**self.spot, what.reduced: self.part.start, what.column: self.left}
+        columns = operand(product, what.columns, place, what.column)
+        # The line of the first may be that of the last one before.
+        asks = tuple(Ask(FAR, (v + 1) * tiles.lanes - 1, 2) for v in range(tiles.vectors))
+        kind = replace(micro_kernel(product, height), asks=asks, masks=masks_of(product), packs=True)
+        count = code.sub(code.dim(product.n), self.left)
+        zero, length = code.index(0), self.part.length
+        kind.call(product.kernel, Where(rows, columns, zero, length, tile, count, self.packed))
 
 
 NEAR, FAR = 24, 32

@@ -168,9 +168,14 @@ class Product:
         kind = factor.element if lanes is None else VectorType(factor.element, [lanes])
         return self.code.value(arith.SIToFPOp.create(operands=[value], result_types=[kind]))
 
+    @property
+    def has_cheap_masks(self) -> bool:
+        """Whether masks cost next to nothing in all its accesses."""
+        return masks_are_cheap(self.kernel, [self.what.stage, *(step.stage for step in self.epilogue.steps)])
+
     def masked(self, on: SSAValue, lanes: int, emit: Callable[[bool], None]) -> None:
         """What is done with `lanes` lanes of which `on` are on: where masks take long, without them if all are on."""
-        if masks_are_cheap(self.kernel, [self.what.stage, *(step.stage for step in self.epilogue.steps)]):
+        if self.has_cheap_masks:
             emit(True)
             return
         with self.code.when(self.code.compare("sge", on, lanes)) as branch:

@@ -6,9 +6,12 @@ from collections.abc import Callable
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.emit.kernel import buffer_type
+from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Product, Spot
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.flatten import FlattenOp
 
 LINE_BYTES = 64
 WAY_BYTES = 4096
@@ -66,6 +69,18 @@ class RowPanels:
             return code.load(self.buffer, self._place(code.index(row), code.add(first, depth)))
 
         return direct if self.direct else packed
+
+    def operand(self, spot: Spot, strip: SSAValue, top: SSAValue, start: SSAValue) -> Operand:
+        """The same for a micro-kernel."""
+        what = self.product.what
+        if self.direct:
+            return operand(self.product, what.rows, {**spot, what.row: top, what.reduced: start}, what.row)
+        flat, first = self.code.value(FlattenOp(self.buffer)), self._first(strip)
+        pitch = buffer_type(self.buffer).strides[0].constant_value
+        assert pitch is not None  # the shape is of numbers
+        if self.transposed:
+            return Matrix(flat, self.code.mul(first, pitch), 1, pitch, self.tiles.lanes)
+        return Matrix(flat, first, pitch, 1, self.tiles.lanes)
 
     def _first(self, strip: SSAValue) -> SSAValue:
         """Where a strip begins."""

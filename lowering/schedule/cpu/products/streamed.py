@@ -6,15 +6,16 @@ go through the first-level cache.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
+from lowering.schedule.cpu.products.operands import Computed
 from lowering.schedule.cpu.products.product import Product, Spot
-from lowering.schedule.cpu.products.tile import Element, emit_tile, store_rows
+from lowering.schedule.cpu.products.tile import store_rows
 from tir_dialect.dims import ceildiv, constant, floordiv, maximum, minimum
 
 MAX_ROWS = 16
@@ -140,36 +141,19 @@ class StreamedProduct:
     ) -> None:
         code, product, what = self.code, self.product, self.product.what
         tile = code.alloc([height, self.tiles.width], what.element, "tile")
-        places = [code.add(left, v * self.tiles.lanes) for v in range(self.tiles.vectors)]
-        counts = [code.sub(code.dim(product.n), place) for place in places]
-
-        def vector(r: SSAValue, v: int, masked: bool) -> SSAValue:
-            here = {**spot, what.reduced: r, what.column: places[v]}
-            return product.vector(what.columns, here, what.column, counts[v] if masked else None)
-
-        # One row does little but read, which is as fast without.
-        ask = partial(self._ask, spot, places) if height > 1 else None
+        columns = Computed(product, what.columns, {**spot, what.column: left}, what.column)
+        kind = replace(micro_kernel(product, height), unroll=self.tiles.steps, masks=masks_of(product))
+        if height > 1:  # one row does little but read, which is as fast without
+            kind = replace(kind, asks=self._asks)
+        count = code.sub(code.dim(product.n), left)
         with code.loop(code.divide(code.sub(end, first), height), "group") as group:
             top = code.add(first, code.mul(group, height))
-            rows = [{**spot, what.row: code.add(top, i)} for i in range(height)]
-
-            def element(i: int, r: SSAValue) -> SSAValue:
-                return product.element(what.rows, {**rows[i], what.reduced: r})
-
-            def emit(masked: bool, element: Element = element) -> None:
-                emit_tile(
-                    product, bounds, height, element, lambda r, v: vector(r, v, masked), tile, ask, self.tiles.steps
-                )
-
-            product.masked(counts[0], self.tiles.width, emit)
+            rows = Computed(product, what.rows, {**spot, what.row: top}, what.row)
+            kind.emit(code, Where(rows, columns, *bounds, tile, count))
             store_rows(product, finish, tile, spot, (top, code.index(height)), left)
 
-    def _ask(self, spot: Spot, places: Sequence[SSAValue], r: SSAValue) -> None:
-        """Asks for a step of the next columns; the line of their first may be that of the last one here."""
-        code, product, what = self.code, self.product, self.product.what
-        for load, each in zip(what.columns.loads, what.columns.places, strict=True):
-            if load.buffer in product.kernel.flat:
-                for place in places:
-                    last = code.add(place, self.tiles.width + self.tiles.lanes - 1)
-                    index = product.offset(each, {**spot, what.reduced: r, what.column: last})
-                    code.prefetch(product.kernel.flat[load.buffer], [index], 1)
+    @property
+    def _asks(self) -> tuple[Ask, ...]:
+        """A step of the next columns; the line of their first may be that of the last one here."""
+        last = self.tiles.width + self.tiles.lanes - 1
+        return tuple(Ask(0, v * self.tiles.lanes + last, 1) for v in range(self.tiles.vectors))

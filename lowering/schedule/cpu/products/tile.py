@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.product import Product, Spot
 
@@ -20,8 +23,23 @@ CHAINS, MOST_PARTS = 16, 4
 """So many sums are under way where that is easily done: eight keep the multipliers busy, more hide where one waits."""
 
 
+@dataclass(frozen=True)
+class Grid:
+    """The columns of a tile: so many vectors of so many lanes, and where its code goes."""
+
+    code: Code
+    dtype: AnyFloat
+    lanes: int
+    vectors: int
+
+
+def grid(product: Product) -> Grid:
+    """That of the tiles of a product."""
+    return Grid(product.code, product.what.element, product.tiles.lanes, product.tiles.vectors)
+
+
 def emit_tile(
-    product: Product,
+    grid: Grid,
     bounds: tuple[SSAValue, SSAValue],
     height: int,
     element: Element,
@@ -36,8 +54,8 @@ def emit_tile(
     a buffer that LLVM keeps in registers: every access to it has constant indices. `ask(r)` asks in advance for what
     comes next; a turn of the loop has so many `steps`.
     """
-    sums = _Sums(product, height, 1)
-    with product.code.loop(bounds[1], "r", lower=bounds[0], unroll=steps) as r:
+    sums = _Sums(grid, height, 1)
+    with grid.code.loop(bounds[1], "r", lower=bounds[0], unroll=steps) as r:
         if ask is not None:
             ask(r)
         sums.add(0, r, element, vector)
@@ -45,7 +63,7 @@ def emit_tile(
 
 
 def emit_panel_tile(
-    product: Product,
+    grid: Grid,
     length: SSAValue,
     height: int,
     element: Element,
@@ -58,9 +76,9 @@ def emit_panel_tile(
     Low tiles are made in parts of the sums, side by side: so there are more sums under way, and memory is read at
     several places, which is faster.
     """
-    code = product.code
-    parts = min(MOST_PARTS, -(-CHAINS // (height * product.tiles.vectors)))
-    sums = _Sums(product, height, parts)
+    code = grid.code
+    parts = min(MOST_PARTS, -(-CHAINS // (height * grid.vectors)))
+    sums = _Sums(grid, height, parts)
     done = code.index(0)
     if parts > 1:
         steps = code.divide(length, parts)
@@ -79,11 +97,11 @@ def emit_panel_tile(
 class _Sums:
     """The sums of a tile, in registers."""
 
-    def __init__(self, product: Product, height: int, parts: int):
-        self._code, self._tiles, dtype = product.code, product.tiles, product.what.element
-        code, lanes = self._code, self._tiles.lanes
-        self._buffer = code.alloc([parts * height, self._tiles.width], dtype, "sums", scope="local")
-        columns = range(0, self._tiles.width, lanes)
+    def __init__(self, grid: Grid, height: int, parts: int):
+        self._grid = grid
+        code, dtype, lanes, width = grid.code, grid.dtype, grid.lanes, grid.lanes * grid.vectors
+        self._buffer = code.alloc([parts * height, width], dtype, "sums", scope="local")
+        columns = range(0, width, lanes)
         self._places = [
             [[[code.index(part * height + i), code.index(j)] for j in columns] for i in range(height)]
             for part in range(parts)
@@ -94,8 +112,8 @@ class _Sums:
 
     def add(self, part: int, r: SSAValue, element: Element, vector: Callable[[SSAValue, int], SSAValue]) -> None:
         """The products of one step along the sums."""
-        code, lanes = self._code, self._tiles.lanes
-        columns = [vector(r, v) for v in range(self._tiles.vectors)]
+        code, lanes = self._grid.code, self._grid.lanes
+        columns = [vector(r, v) for v in range(self._grid.vectors)]
         for i, line in enumerate(self._places[part]):
             factor = code.splat(element(i, r), lanes)
             for place, column in zip(line, columns, strict=True):
@@ -103,7 +121,7 @@ class _Sums:
 
     def store(self, tile: SSAValue) -> None:
         """The sums of all parts, into memory."""
-        code, lanes = self._code, self._tiles.lanes
+        code, lanes = self._grid.code, self._grid.lanes
         for i, line in enumerate(self._places[0]):
             for v, place in enumerate(line):
                 values = [code.load(self._buffer, part[i][v], lanes) for part in self._places]

@@ -122,3 +122,24 @@ tir.prim_func @memory[%n](%ok: i1) {
 tir.prim_func @hint[%n](%X: !tir.buffer<[n], f32>) {
   tir.prefetch %X[%n] level 2
 }
+
+// -----
+
+// A call checks the sizes that it passes, and whether the callee has failed; an unchecked one just calls.
+tir.prim_func private @fill[%n in [4, _]](%X: !tir.buffer<[n], f32>) {
+}
+// CHECK-LABEL: llvm.func @calls
+// CHECK: llvm.icmp "sge"
+// CHECK: llvm.call @fill.inner(
+// CHECK: llvm.cond_br
+// CHECK-LABEL: llvm.func @calls_unchecked
+// CHECK-NOT: llvm.cond_br
+// CHECK: llvm.call @fill.inner(
+// CHECK-NOT: llvm.cond_br
+// CHECK: llvm.return
+tir.prim_func @calls[%n](%X: !tir.buffer<[n], f32>) {
+  tir.call @fill[%n](%X)
+}
+tir.prim_func @calls_unchecked[%n](%X: !tir.buffer<[n], f32>) {
+  tir.call unchecked @fill[%n](%X)
+}

@@ -1,0 +1,87 @@
+"""Routines that kernels share: an object each, made once for all kernels of a build, and stored one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from lowering.codegen.background import Background, Compile
+from lowering.codegen.cache import CodeCache, cache_key
+from lowering.codegen.compiler import CompileOptions
+from lowering.codegen.elf import object_symbols
+from tir_dialect.target import Target
+
+if TYPE_CHECKING:
+    from lowering.to_llvm.emitter import LoweringOptions
+    from tir_dialect.ops.function import PrimFuncOp
+
+ROUTINE = "relax.routine."
+"""How the names of routines begin: one name stands for one function, whatever kernel calls it."""
+
+
+def is_routine(function: PrimFuncOp) -> bool:
+    """Whether a function is one that a schedule has made for all kernels."""
+    return function.is_private and function.sym_name.data.startswith(ROUTINE)
+
+
+@dataclass(frozen=True)
+class CodeMaker:
+    """Has objects made in the background, and stores them."""
+
+    background: Background
+    cache: CodeCache
+    target: Target
+    options: CompileOptions
+
+    def start(self, text: str, key: str) -> Future[bytes]:
+        """The object of LLVM text, which is stored under a key."""
+
+        def work(compile: Compile) -> bytes:
+            data = compile(text, self.target, self.options)
+            self.cache.put(key, data)
+            return data
+
+        return self.background.submit_code(work, len(text))
+
+
+def finished(data: bytes) -> Future[bytes]:
+    """An object that is there."""
+    found: Future[bytes] = Future()
+    found.set_result(data)
+    return found
+
+
+@dataclass(frozen=True)
+class SharedRoutines:
+    """The routines of the kernels of a build."""
+
+    maker: CodeMaker
+    salt: str
+    """What all code depends on; a routine has no other facts than its name."""
+    objects: dict[str, Future[bytes]] = field(default_factory=dict[str, "Future[bytes]"])
+    """Object file by the symbol that it defines."""
+
+    def are_there_for(self, kernel: bytes) -> bool:
+        """Whether all routines that a kernel's object calls are stored or being made."""
+        return all(self._is_there(name) for name in object_symbols(kernel).undefined if name.startswith(ROUTINE))
+
+    def add(self, functions: Iterable[PrimFuncOp], options: LoweringOptions) -> None:
+        """Sees to it that there are these; `PassFailedException` at an op that has no lowering."""
+        from lowering.codegen.llvm_text import llvm_text
+        from lowering.to_llvm.convert_tir_to_llvm import lower_routine
+        from lowering.to_llvm.tir_calls import inner_name
+
+        for function in functions:
+            symbol = inner_name(function.sym_name.data)
+            if not self._is_there(symbol):
+                self.objects[symbol] = self.maker.start(llvm_text(lower_routine(function, options)), self._key(symbol))
+
+    def _is_there(self, symbol: str) -> bool:
+        if symbol not in self.objects and (data := self.maker.cache.get(self._key(symbol))) is not None:
+            self.objects[symbol] = finished(data)
+        return symbol in self.objects
+
+    def _key(self, symbol: str) -> str:
+        return cache_key([self.salt, "routine", symbol])

@@ -1,0 +1,72 @@
+"""Functions of their own that kernels call: code that many kernels have in common is compiled once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp
+from xdsl.ir import Attribute, SSAValue
+from xdsl.traits import SymbolTable
+
+from lowering.codegen.routines import ROUTINE
+from lowering.schedule.cpu.emit.code import Code
+from tir_dialect.ops.calls import CallOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.types import BufferType
+
+
+class Routine(Protocol):
+    """What a routine does. Equal values are one function, which allocates no memory but `local` one."""
+
+    @property
+    def name(self) -> str:
+        """Says everything."""
+        ...
+
+    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+        """The code, for the values of its sizes and its buffers."""
+        ...
+
+    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
+        """The names of its sizes, and its buffers with types over them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Routines:
+    """The routines of a module."""
+
+    module: ModuleOp | None = None
+    """Where they go; without one, they are written where they are called."""
+
+    def call(self, code: Code, routine: Routine, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+        """Calls a routine, whose buffers have to be of the types that it says for these sizes."""
+        if self.module is None:
+            routine.write(code, sizes, buffers)
+            return
+        name = f"{ROUTINE}{routine.name}"
+        if SymbolTable.lookup_symbol(self.module, name) is None:
+            self.module.body.block.add_op(_function(routine).clone())
+        code.emit(CallOp(name, sizes, buffers, unchecked=True))
+
+
+NO_ROUTINES = Routines()
+
+
+def routines_for(function: PrimFuncOp) -> Routines:
+    """Those of the module that a function is in."""
+    module = function.parent_op()
+    return Routines(module if isinstance(module, ModuleOp) else None)
+
+
+@lru_cache(maxsize=256)
+def _function(routine: Routine) -> PrimFuncOp:
+    sizes, buffers = routine.signature()
+    parameters: list[tuple[str, Attribute]] = list(buffers)
+    function = PrimFuncOp(f"{ROUTINE}{routine.name}", sizes, parameters, visibility="private")
+    arguments = function.body.block.args
+    routine.write(Code(function.body.block, UNKNOWN_LOC), arguments[: len(sizes)], arguments[len(sizes) :])
+    return function

@@ -1,0 +1,182 @@
+"""The micro-kernel as a routine: sums of a tile from rows and columns that lie in memory.
+
+It is a function of its own where it can be, which all kernels share that have tiles of this kind, whatever their sizes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type
+from lowering.schedule.cpu.products.operands import Matrix, Operand
+from lowering.schedule.cpu.products.product import Product
+from lowering.schedule.cpu.products.tile import Grid, emit_panel_tile, emit_tile
+from tir_dialect.dims import symbol
+from tir_dialect.types import BufferType
+
+Masks: TypeAlias = Literal["never", "always", "if needed"]
+"""Whether columns may be missing, and if so whether vectors are masked always or only then."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """In each step, asks for column `column` of a step that is so many later, in the cache of this level."""
+
+    steps: int
+    column: int
+    level: int
+
+
+@dataclass(frozen=True)
+class MicroKernel:
+    """What kind of tile it is.
+
+    A call adds how its operands lie: spacings are numbers, or `None` if they are sizes.
+    """
+
+    dtype: AnyFloat
+    height: int
+    vectors: int
+    lanes: int
+    unroll: int = 1
+    splits: bool = False
+    """Whether low tiles are made in parts of the sums."""
+    masks: Masks = "never"
+    asks: tuple[Ask, ...] = ()
+    ahead: tuple[tuple[int, int], ...] = ()
+    """What else is asked for: how far from one place each is, and how far it moves on in a step."""
+    packs: bool = False
+    """Whether the columns are also stored, vector beside vector."""
+    rows: tuple[int | None, int | None] = (None, None)
+    columns: int | None = None
+    room: tuple[int, ...] = ()
+    """The shape of the memory that the sums go to."""
+
+    @property
+    def name(self) -> str:
+        """The shape of the tile, to be read by people, and a digest of everything."""
+        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+        return f"tile.{self.dtype}.{self.height}x{self.vectors * self.lanes}.{digest}"
+
+    def call(self, kernel: Kernel, where: Where) -> None:
+        """The sums, into memory; computed operands are known to one kernel only, which has the code itself."""
+        rows, columns = where.rows, where.columns
+        if not isinstance(rows, Matrix) or not isinstance(columns, Matrix):
+            self.emit(kernel.code, where)
+            return
+        if self.packs and isinstance(columns.step, int):  # any matrix may be packed by one function
+            columns = replace(columns, step=kernel.code.index(columns.step))
+        spacings = [each if isinstance(each, int) else None for each in (rows.each, rows.step, columns.step)]
+        room = tuple(dim.constant_value or 0 for dim in buffer_type(where.tile).shape)
+        routine = replace(self, rows=(spacings[0], spacings[1]), columns=spacings[2], room=room)
+        into = [] if where.into is None else [where.into]
+        places = [each for each in (where.ahead, where.into) if each is not None]
+        values = [where.lower, where.upper, *([] if where.count is None else [where.count]), rows.first, columns.first]
+        values += [each for each in (rows.each, rows.step, columns.step) if isinstance(each, SSAValue)]
+        values += [each.first for each in places]
+        buffers = [each.buffer for each in (rows, columns, *into)]
+        rooms = [kernel.code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
+        kernel.routines.call(kernel.code, routine, [*values, *rooms], [*buffers, where.tile])
+
+    # As a routine.
+
+    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
+        """The sizes and buffers in the order of a call."""
+        names = ("rows", "columns", "into")[: 2 + self.packs]
+        sizes = ["lower", "upper", *["count"] * (self.masks != "never"), "row", "column"]
+        spacings = zip(("row_each", "row_step", "column_step"), (*self.rows, self.columns), strict=True)
+        sizes += [name for name, known in spacings if known is None]
+        sizes += ["ahead"] * bool(self.ahead) + ["packed"] * self.packs
+        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in names]
+        tile = BufferType(self.room, self.dtype, align=64)
+        return [*sizes, *(f"{name}_room" for name in names)], [*buffers, ("tile", tile)]
+
+    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+        """The code of the function."""
+        more = iter(sizes)
+        lower, upper = next(more), next(more)
+        count = None if self.masks == "never" else next(more)
+        row, column = next(more), next(more)
+        each, step, line = (next(more) if known is None else known for known in (*self.rows, self.columns))
+        rows = Matrix(buffers[0], row, each, step, self.lanes)
+        columns = Matrix(buffers[1], column, 1, line, self.lanes)
+        ahead = Matrix(buffers[1], next(more), 1, 1, self.lanes) if self.ahead else None
+        into = Matrix(buffers[2], next(more), 1, self.vectors * self.lanes, self.lanes) if self.packs else None
+        self.emit(code, Where(rows, columns, lower, upper, buffers[-1], count, into, ahead))
+
+    def emit(self, code: Code, where: Where) -> None:
+        """The sums, into memory, by code at this place: for short sums, where a call would take long."""
+        if self.masks != "if needed" or where.count is None:
+            self._tile(code, where, self.masks == "always")
+            return
+        with code.when(code.compare("sge", where.count, self.vectors * self.lanes)) as branch:
+            self._tile(code, where, False)
+        with code.otherwise(branch):
+            self._tile(code, where, True)
+
+    def _tile(self, code: Code, where: Where, masked: bool) -> None:
+        places = range(0, self.vectors * self.lanes, self.lanes)
+        counts = [code.sub(where.count, j) if masked and where.count is not None else None for j in places]
+
+        def element(i: int, r: SSAValue) -> SSAValue:
+            return where.rows.element(code, i, r)
+
+        def vector(r: SSAValue, v: int) -> SSAValue:
+            value = where.columns.vector(code, r, places[v], counts[v])
+            if where.into is not None:
+                where.into.store(code, r, places[v], value)
+            return value
+
+        def ask(r: SSAValue) -> None:
+            self._ask(code, where, r)
+
+        grid = Grid(code, self.dtype, self.lanes, self.vectors)
+        if self.splits:
+            emit_panel_tile(grid, where.upper, self.height, element, vector, where.tile, ask)
+        else:
+            bounds = where.lower, where.upper
+            emit_tile(grid, bounds, self.height, element, vector, where.tile, ask, self.unroll)
+
+    def _ask(self, code: Code, where: Where, r: SSAValue) -> None:
+        for each in self.asks:
+            where.columns.ask(code, r, each.steps, each.column, each.level)
+        if where.ahead is not None:
+            for away, step in self.ahead:
+                place = code.add(code.add(where.ahead.first, code.mul(r, step)), away)
+                code.prefetch(where.ahead.buffer, [place], 2)
+
+
+@dataclass(frozen=True)
+class Where:
+    """The operands of a tile, and where its sums go."""
+
+    rows: Operand
+    columns: Operand
+    lower: SSAValue
+    upper: SSAValue
+    """The first step along the sums, and the one behind the last."""
+    tile: SSAValue
+    count: SSAValue | None = None
+    """How many columns there are, if some may be missing."""
+    into: Matrix | None = None
+    """Where the columns are stored."""
+    ahead: Matrix | None = None
+    """Begins at a place in the buffer of the columns that is asked for too."""
+
+
+def micro_kernel(product: Product, height: int) -> MicroKernel:
+    """A tile of a product with so many rows, all of whose columns are there."""
+    tiles = product.tiles
+    return MicroKernel(product.what.element, height, tiles.vectors, tiles.lanes)
+
+
+def masks_of(product: Product) -> Masks:
+    """How columns past the end are left out."""
+    return "always" if product.has_cheap_masks else "if needed"

@@ -1,0 +1,125 @@
+"""Where a micro-kernel finds its numbers: evenly spaced in memory, or computed from what is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.kernel import buffer_type
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.structure.contraction import Factor, is_chain
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.memory import LoadOp
+
+
+class Operand(Protocol):
+    """Some rows or columns of a factor; `r` is a step along the sums."""
+
+    def element(self, code: Code, i: int, r: SSAValue) -> SSAValue:
+        """The element of row `i`."""
+        ...
+
+    def vector(self, code: Code, r: SSAValue, j: int, on: SSAValue | None) -> SSAValue:
+        """The columns from `j` on: all lanes of a vector, or the first `on` of them."""
+        ...
+
+    def ask(self, code: Code, r: SSAValue, steps: int, j: int, level: int) -> None:
+        """Asks for column `j` of a step that is so many later, which need not exist."""
+        ...
+
+
+@dataclass
+class Matrix:
+    """Elements of a buffer of one dimension: row or column `i` at step `r` is number `first + i * each + r * step`."""
+
+    buffer: SSAValue
+    first: SSAValue
+    each: SSAValue | int
+    step: SSAValue | int
+    lanes: int
+    _line: tuple[SSAValue, SSAValue] | None = None
+
+    def element(self, code: Code, i: int, r: SSAValue) -> SSAValue:
+        """A load."""
+        away = code.mul(self.each, i) if isinstance(self.each, SSAValue) else i * self.each
+        return code.load(self.buffer, [code.add(self._at(code, r), away)])
+
+    def vector(self, code: Code, r: SSAValue, j: int, on: SSAValue | None) -> SSAValue:
+        """A load; columns lie side by side."""
+        mask = None if on is None else code.leading(on, self.lanes)
+        return code.load(self.buffer, [code.add(self._at(code, r), j)], self.lanes, mask)
+
+    def ask(self, code: Code, r: SSAValue, steps: int, j: int, level: int) -> None:
+        """A hint."""
+        away = code.mul(self.step, steps) if isinstance(self.step, SSAValue) else steps * self.step
+        code.prefetch(self.buffer, [code.add(code.add(self._at(code, r), away), j)], level)
+
+    def store(self, code: Code, r: SSAValue, j: int, value: SSAValue) -> None:
+        """Puts a vector at the columns from `j` on."""
+        code.store(value, self.buffer, [code.add(self._at(code, r), j)])
+
+    def _at(self, code: Code, r: SSAValue) -> SSAValue:
+        """Where the step is; made once for all accesses of a turn of the loop."""
+        if self._line is None or self._line[0] is not r:
+            self._line = r, code.add(self.first, code.mul(r, self.step))
+        return self._line[1]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Rows or columns of a factor from a place on, by the code that computes it."""
+
+    product: Product
+    factor: Factor
+    spot: Spot
+    """The place, of the first of them at step 0, which is where sums begin unless it says otherwise."""
+    along: tuple[int, ...]
+    """The axes that number them."""
+
+    def element(self, code: Code, i: int, r: SSAValue) -> SSAValue:
+        """At one place."""
+        return self.product.element(self.factor, self._place(code, r, i))
+
+    def vector(self, code: Code, r: SSAValue, j: int, on: SSAValue | None) -> SSAValue:
+        """At neighbouring places; in panels, `further` elements on."""
+        further = self.product.panel_jump(self.spot[self.along]) if self.factor.panels is not None else None
+        return self.product.vector(self.factor, self._place(code, r, j), self.along, on, further)
+
+    def ask(self, code: Code, r: SSAValue, steps: int, j: int, level: int) -> None:
+        """Asks for everything that is read there."""
+        place = self._place(code, code.add(r, steps), j)
+        further = self.product.panel_jump(self.spot[self.along]) if self.factor.panels is not None else None
+        for load, each in zip(self.factor.loads, self.factor.places, strict=True):
+            if load.buffer in self.product.kernel.flat:
+                index = self.product.offset(each, place)
+                index = index if further is None else code.add(index, further)
+                code.prefetch(self.product.kernel.flat[load.buffer], [index], level)
+
+    def _place(self, code: Code, r: SSAValue, i: int) -> Spot:
+        reduced = self.product.what.reduced
+        step = code.add(self.spot[reduced], r) if reduced in self.spot else r
+        return {**self.spot, self.along: code.add(self.spot[self.along], i), reduced: step}
+
+
+def operand(product: Product, factor: Factor, spot: Spot, along: tuple[int, ...]) -> Operand:
+    """Rows or columns of a factor from a place on, which says their first and where the sums begin."""
+    load, reduced = factor.value.owner, product.what.reduced
+    if not isinstance(load, LoadOp) or factor.value.type != factor.element or not factor.is_linear:
+        return Computed(product, factor, spot, along)
+    buffer, (place,) = product.kernel.flat.get(load.buffer), factor.places
+    even = all(is_chain([place], product.what.stage.extents, axes) for axes in (along, reduced))
+    if buffer is None or not even or buffer_type(buffer).scope != "global":
+        return Computed(product, factor, spot, along)
+    first = product.offset(place, spot)
+    if factor.panels is not None:
+        first = product.code.add(first, product.panel_jump(spot[along]))
+    each, step = (_spacing(product.code, place.strides[axes[-1]] if axes else constant(0)) for axes in (along, reduced))
+    return Matrix(buffer, first, each, step, product.tiles.lanes)
+
+
+def _spacing(code: Code, stride: Dim) -> SSAValue | int:
+    known = stride.constant_value
+    return code.dim(stride) if known is None else known

@@ -1,0 +1,123 @@
+"""Routines: kernels share them, the cache keeps them one by one, and they are made again if it has lost one."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tvm_ffi
+
+from lowering.codegen import routines as routines_module
+from lowering.codegen.cache import CodeCache
+from lowering.codegen.elf import object_symbols
+from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.routines import ROUTINE
+from lowering.parsing import parse_module
+from lowering.schedule.schedule_cpu import schedule, schedule_module
+from tir_dialect.interpreter.run import run_prim_func
+from tir_dialect.ops.calls import CallOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+
+PRODUCT = """
+tir.prim_func @NAME[%m, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[k, N], f32>, %C: !tir.buffer<[m, N], f32>) {
+  %n = arith.constant N : index
+  tir.for (%i, %j, %r) in (%m, %n, %k) {
+    tir.block "product" (%vi = spatial %i in %m, %vj = spatial %j in %n, %vr = reduce %r in %k) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %C[%vi, %vj]
+      }
+      %a = tir.load %A[%vi, %vr]
+      %b = tir.load %B[%vr, %vj]
+      %c = tir.load %C[%vi, %vj]
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      tir.store %s, %C[%vi, %vj]
+    }
+  }
+}"""
+MACHINES = ("x86-64-v4", "x86-64-v3", "neoverse-n1")
+
+
+def products(*widths: int) -> str:
+    return "\n".join(PRODUCT.replace("NAME", f"f{width}").replace("N", str(width)) for width in widths)
+
+
+def routines(kernels: Kernels) -> set[str]:
+    return {symbol for symbol in kernels.objects if symbol.startswith(ROUTINE)}
+
+
+def check(kernels: Kernels, width: int) -> None:
+    for m, k in ((1, 5), (33, 130), (70, 3)):
+        a, b = np.random.rand(m, k).astype("f4"), np.random.rand(k, width).astype("f4")
+        c = np.full((m, width), np.nan, "f4")
+        kernels.packed(f"f{width}")(*map(tvm_ffi.from_dlpack, (a, b, c)))
+        np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+
+
+@pytest.fixture
+def lowered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The keys of what has been compiled."""
+    made: list[str] = []
+    start: Callable[..., object] = routines_module.CodeMaker.start
+
+    def count(self: object, text: str, key: str) -> object:
+        made.append(key)
+        return start(self, text, key)
+
+    monkeypatch.setattr(routines_module.CodeMaker, "start", count)
+    return made
+
+
+def test_kernels_share_their_micro_kernels(tmp_path: Path):
+    cache = CodeCache(tmp_path)
+    one, two = (compile_prim_funcs(parse_module(products(width)), cache=cache) for width in (96, 160))
+    both = compile_prim_funcs(parse_module(products(96, 160)), cache=cache)
+    assert routines(one)
+    assert routines(both) == routines(one) == routines(two)
+    for kernels, width in ((one, 96), (two, 160), (both, 96), (both, 160)):
+        check(kernels, width)
+
+
+def test_all_that_an_object_calls_is_among_the_objects(tmp_path: Path):
+    for _ in range(2):  # made, and from the cache
+        objects = compile_prim_funcs(parse_module(products(96)), cache=CodeCache(tmp_path)).objects
+        called = {name for data in objects.values() for name in object_symbols(data).undefined}
+        assert {name for name in called if name.startswith(ROUTINE)} <= objects.keys()
+
+
+def test_a_routine_that_the_cache_has_lost_is_made_again(tmp_path: Path, lowered: list[str]):
+    cache = CodeCache(tmp_path)
+    compile_prim_funcs(parse_module(products(96)), cache=cache)
+    first, *others = lowered
+    lowered.clear()
+    compile_prim_funcs(parse_module(products(96)), cache=cache)
+    assert not lowered
+    cache.drop(first)
+    kernels = compile_prim_funcs(parse_module(products(96)), cache=cache)
+    assert first in lowered
+    assert not set(lowered[:-1]) & set(others), "of the routines, only what was lost is made"
+    check(kernels, 96)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_function_without_a_module_has_the_code_itself(machine: str):
+    target = Target.parse(machine)
+    module, alone = parse_module(products(96)), parse_module(products(96)).body.block.first_op
+    assert isinstance(alone, PrimFuncOp)
+    alone.detach()
+    schedule_module(module, target)
+    schedule(alone, target)
+    module.verify()
+    alone.verify()
+    assert not any(isinstance(op, CallOp) for op in alone.walk())
+    shared = module.body.block.first_op
+    assert isinstance(shared, PrimFuncOp)
+    assert any(isinstance(op, CallOp) for op in shared.walk())
+    a, b = np.random.rand(21, 9).astype("f4"), np.random.rand(9, 96).astype("f4")
+    results = [np.full((21, 96), np.nan, "f4") for _ in range(2)]
+    for function, result in zip((shared, alone), results, strict=True):
+        run_prim_func(function, [a, b, result])
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_allclose(results[0], a @ b, rtol=1e-5)
