@@ -1,4 +1,4 @@
-"""The systems that are compared: each makes a function of an ONNX model, dynamic dimensions left dynamic."""
+"""The systems that are compared: each makes a function of an ONNX file, dynamic dimensions left dynamic."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    import numpy as np
 
-Run = Callable[[Mapping[str, np.ndarray]], Callable[[], Sequence[Any]]]
+Run = Callable[["Mapping[str, np.ndarray]"], Callable[[], Sequence[Any]]]
 """Given inputs by name, a call of the compiled model on them; results are arrays or DLPack tensors."""
 
 
-def ours(model: ModelProto, threads: int) -> Run:
+def ours(path: str, threads: int) -> Run:
     """xdsl-relax, native mode."""
     # tvm-ffi imports PyTorch where it is installed, for symbols of which nothing is used here
     sys.modules.setdefault("torch", None)
@@ -25,13 +23,12 @@ def ours(model: ModelProto, threads: int) -> Run:
     from relax_dialect.frontend.onnx import import_model
     from vm_dialect import VirtualMachine
 
-    names = [each.name for each in model.graph.input]
-    main = VirtualMachine(build(import_model(model)))["main"]
+    main = VirtualMachine(build(import_model(path)))["main"]
 
     def run(inputs: Mapping[str, np.ndarray]) -> Callable[[], Sequence[Any]]:
         import tvm_ffi
 
-        arguments = [tvm_ffi.from_dlpack(inputs[name]) for name in names]
+        arguments = [tvm_ffi.from_dlpack(inputs[name]) for name in _input_names(path)]
 
         def call() -> Sequence[Any]:
             result = main(*arguments)
@@ -42,24 +39,23 @@ def ours(model: ModelProto, threads: int) -> Run:
     return run
 
 
-def onnxruntime(model: ModelProto, threads: int) -> Run:
+def onnxruntime(path: str, threads: int) -> Run:
     """ONNX Runtime on the CPU."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return lambda inputs: lambda: session.run(None, dict(inputs))
 
 
-def openvino(model: ModelProto, threads: int) -> Run:
+def openvino(path: str, threads: int) -> Run:
     """OpenVINO on the CPU, for latency."""
     import openvino as ov
 
     core = ov.Core()
-    parsed = core.read_model(model.SerializeToString())
     settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
-    request = core.compile_model(parsed, "CPU", settings).create_infer_request()
+    request = core.compile_model(core.read_model(path), "CPU", settings).create_infer_request()
 
     def run(inputs: Mapping[str, np.ndarray]) -> Callable[[], Sequence[Any]]:
         def call() -> Sequence[Any]:
@@ -70,19 +66,19 @@ def openvino(model: ModelProto, threads: int) -> Run:
     return run
 
 
-def tvm(model: ModelProto, threads: int) -> Run:
+def tvm(path: str, threads: int) -> Run:
     """TVM's default pipeline for the CPU."""
+    import onnx
     import tvm as peer
     from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
 
     os.environ["TVM_NUM_THREADS"] = str(threads)
-    names = [each.name for each in model.graph.input]
-    module = from_onnx(model, keep_params_in_input=False)
+    module = from_onnx(onnx.load(path), keep_params_in_input=False)
     machine = relax.VirtualMachine(relax.build(module, target="llvm"), peer.cpu())
 
     def run(inputs: Mapping[str, np.ndarray]) -> Callable[[], Sequence[Any]]:
-        arguments = [peer.runtime.tensor(inputs[name]) for name in names]
+        arguments = [peer.runtime.tensor(inputs[name]) for name in _input_names(path)]
 
         def call() -> Sequence[Any]:
             result = machine["main"](*arguments)
@@ -93,27 +89,24 @@ def tvm(model: ModelProto, threads: int) -> Run:
     return run
 
 
-def iree(model: ModelProto, threads: int) -> Run:
+def iree(path: str, threads: int) -> Run:
     """IREE for the CPU of this machine; one thread runs without its task system."""
-    import onnx
     from iree import compiler, runtime
     from iree.compiler.tools.import_onnx import __main__ as importer
 
     with tempfile.TemporaryDirectory() as folder:
-        source, text = f"{folder}/model.onnx", f"{folder}/model.mlir"
-        onnx.save(model, source)
-        importer.main(importer.parse_arguments([source, "-o", text]))
+        text = f"{folder}/model.mlir"
+        importer.main(importer.parse_arguments([path, "-o", text]))
         options = ["--iree-llvmcpu-target-cpu=host"]
         code = compiler.compile_file(text, target_backends=["llvm-cpu"], input_type="onnx", extra_args=options)
     if threads > 1:
         runtime.flags.parse_flags(f"--task_topology_group_count={threads}")
     context = runtime.SystemContext(config=runtime.Config("local-task" if threads > 1 else "local-sync"))
     context.add_vm_module(runtime.VmModule.copy_buffer(context.instance, code))
-    main = context.modules.module[model.graph.name]
-    names = [each.name for each in model.graph.input]
 
     def run(inputs: Mapping[str, np.ndarray]) -> Callable[[], Sequence[Any]]:
-        arguments = [runtime.asdevicearray(context.config.device, inputs[name]) for name in names]
+        main = context.modules.module[_graph(path).name]
+        arguments = [runtime.asdevicearray(context.config.device, inputs[name]) for name in _input_names(path)]
 
         def call() -> Sequence[Any]:
             result = main(*arguments)
@@ -124,7 +117,17 @@ def iree(model: ModelProto, threads: int) -> Run:
     return run
 
 
-SYSTEMS: Mapping[str, Callable[[ModelProto, int], Run]] = {
+def _graph(path: str) -> Any:
+    import onnx
+
+    return onnx.load(path).graph
+
+
+def _input_names(path: str) -> list[str]:
+    return [each.name for each in _graph(path).input]
+
+
+SYSTEMS: Mapping[str, Callable[[str, int], Run]] = {
     "ours": ours,
     "onnxruntime": onnxruntime,
     "openvino": openvino,
