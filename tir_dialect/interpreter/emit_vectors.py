@@ -66,7 +66,7 @@ def _emit_shuffle(emitter: Emitter, op: vector.ShuffleOp) -> None:
 
 def _emit_fma(emitter: Emitter, op: vector.FMAOp) -> None:
     operands = ", ".join(emitter.names((op.lhs, op.rhs, op.acc)))
-    emitter.assign(op.res, f"map_lanes(fused_multiply_add, {_dtype(emitter, op.res.type)}, [{operands}])")
+    emitter.assign(op.res, f"multiply_add_lanes({operands})")
 
 
 def _emit_create_mask(emitter: Emitter, op: vector.CreateMaskOp) -> None:

@@ -113,8 +113,20 @@ def fused_multiply_add(a: Any, b: Any, c: Any) -> Any:
     product = x * y
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         return kind(product + z)
+    if kind is not np.float64:
+        return kind(_add_to_odd(product, z))  # 53 bits hold the product
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     return _round(exact, kind) if exact else kind(product + z)  # the sign of zero
+
+
+def _add_to_odd(lhs: float, rhs: float) -> float:
+    """The sum, of two neighbours the odd one if it is not exact: to round it again to fewer bits is to round once."""
+    total = lhs + rhs
+    part = total - lhs
+    rest = (lhs - (total - part)) + (rhs - part)
+    if rest and not int(np.float64(total).view(np.int64)) & 1:
+        return math.nextafter(total, math.copysign(math.inf, rest))
+    return total
 
 
 def dot_words(lhs: Any, rhs: Any, total: Any, left: Any, right: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from xdsl.ir import Attribute
@@ -25,6 +25,12 @@ Order = Callable[[range], Iterable[int]]
 
 Argument: TypeAlias = np.ndarray | int | float | np.number[Any] | np.bool_
 """An array for a buffer (of the logical shape, with the buffer's dtype), or a number for a scalar."""
+
+
+class Run(Protocol):
+    """What runs a function; as `run_prim_func`."""
+
+    def __call__(self, args: Sequence[Argument], symbols: Mapping[str, int] | None = None, /) -> None: ...
 
 
 def run_prim_func(
@@ -51,7 +57,7 @@ def run_prim_func(
 
 def compile_prim_func(
     func: PrimFuncOp, *, externs: Mapping[str, Extern] | None = None, parallel_order: Order = iter
-) -> Callable[[Sequence[Argument], Mapping[str, int] | None], None]:
+) -> Run:
     """`run_prim_func` for several runs of one function, which must not change in between."""
     main = _Program(externs or {}, parallel_order).function(func)
 

@@ -1,9 +1,9 @@
-"""What generated code calls: checks, vectors and views."""
+"""What generated code calls: checks and views."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any, NoReturn
 
@@ -11,16 +11,8 @@ import numpy as np
 
 from tir_dialect import dtypes
 from tir_dialect.dims.traverse import broadcast_extents
-from tir_dialect.interpreter import numerics
-from tir_dialect.interpreter.errors import OutOfRangeError
-
-
-def fail_access(op: str, buffer: str, indices: Sequence[int], extents: Sequence[int]) -> NoReturn:
-    """Raises the error of an access outside its buffer."""
-    for axis, (index, extent) in enumerate(zip(indices, extents, strict=True)):
-        if not 0 <= index < extent:
-            raise OutOfRangeError(f"'{op}' of buffer {buffer}: index {axis} is {index}, expected 0 <= index < {extent}")
-    raise AssertionError("unreachable: the access is in range")
+from tir_dialect.interpreter import lanes, numerics
+from tir_dialect.interpreter.errors import OutOfRangeError, fail_access
 
 
 def fail_iterator(block: str, iterator: str, value: int, extent: int) -> NoReturn:
@@ -33,47 +25,6 @@ def fail_iterator(block: str, iterator: str, value: int, extent: int) -> NoRetur
 def fail_assertion(message: str) -> NoReturn:
     """Raises the error of a failed assertion."""
     raise ValueError(message)
-
-
-def _lanes(index: Any, count: int) -> list[int]:
-    return index.tolist() if isinstance(index, np.ndarray) else [index] * count
-
-
-def _points(indices: Sequence[Any], count: int, *, contiguous: bool) -> list[tuple[int, ...]]:
-    """The element that each lane accesses."""
-    columns = [_lanes(index, count) for index in indices]
-    if contiguous:
-        columns[-1] = [index + lane for lane, index in enumerate(columns[-1])]
-    return list(zip(*columns, strict=True))
-
-
-def _is_inside(point: Sequence[int], shape: Sequence[int]) -> bool:
-    return all(0 <= index < extent for index, extent in zip(point, shape, strict=True))
-
-
-def _active(op: str, name: str, array: np.ndarray, points: Sequence[tuple[int, ...]], mask: Any) -> list[int]:
-    """The lanes that the mask leaves on; all of their elements are inside."""
-    lanes = [lane for lane in range(len(points)) if mask is None or mask[lane]]
-    for lane in lanes:
-        if not _is_inside(points[lane], array.shape):
-            fail_access(op, name, points[lane], array.shape)
-    return lanes
-
-
-def load_vector(array: np.ndarray, name: str, indices: Sequence[Any], count: int, contiguous: bool, mask: Any) -> Any:
-    """The value of a vector `tir.load`."""
-    points = _points(indices, count, contiguous=contiguous)
-    result = np.zeros(count, array.dtype)
-    for lane in _active("tir.load", name, array, points, mask):
-        result[lane] = array[points[lane]]
-    return result
-
-
-def store_vector(value: Any, array: np.ndarray, name: str, indices: Sequence[Any], contiguous: bool, mask: Any) -> None:
-    """The effect of a vector `tir.store`."""
-    points = _points(indices, len(value), contiguous=contiguous)
-    for lane in _active("tir.store", name, array, points, mask):
-        array[points[lane]] = value[lane]
 
 
 def view_region(
@@ -127,19 +78,6 @@ def fresh_buffer(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
     return np.full(shape, np.nan, dtype)
 
 
-def map_lanes(function: Callable[..., Any], dtype: np.dtype[Any], operands: Sequence[Any]) -> np.ndarray:
-    """An op on vectors, lane by lane; scalars count for all lanes."""
-    count = max(np.size(operand) for operand in operands)
-    columns = [_elements(operand, count) for operand in operands]
-    return np.array([function(*lane) for lane in zip(*columns, strict=True)], dtype)
-
-
-def _elements(operand: Any, count: int) -> Sequence[Any]:
-    if np.ndim(operand) == 0:
-        return [operand] * count
-    return operand.tolist() if operand.dtype.kind in "ib" else list(operand)
-
-
 def bitcast(value: Any, source: Any, target: Any) -> Any:
     """The bits of `value` in another type of the same width."""
     result: Any = np.array([value], source).view(target)[0]
@@ -161,8 +99,9 @@ NAMESPACE: dict[str, Any] = {
     "fused_multiply_add": numerics.fused_multiply_add,
     "integer_power": numerics.integer_power,
     "integer_to_float": numerics.integer_to_float,
-    "load_vector": load_vector,
-    "map_lanes": map_lanes,
+    "load_vector": lanes.load_vector,
+    "map_lanes": lanes.map_lanes,
+    "multiply_add_lanes": lanes.multiply_add_lanes,
     "maximum": numerics.maximum,
     "maximum_number": numerics.maximum_number,
     "minimum": numerics.minimum,
@@ -173,7 +112,7 @@ NAMESPACE: dict[str, Any] = {
     "shift_left": numerics.shift_left,
     "shift_right": numerics.shift_right,
     "shift_right_unsigned": numerics.shift_right_unsigned,
-    "store_vector": store_vector,
+    "store_vector": lanes.store_vector,
     "to_integer": numerics.to_integer,
     "view_flat": view_flat,
     "view_memory": view_memory,

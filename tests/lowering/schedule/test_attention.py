@@ -28,7 +28,7 @@ from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tests.support.programs import run_pipeline, runner
 from tir_dialect.dims import symbol
-from tir_dialect.interpreter import run_prim_func
+from tir_dialect.interpreter import compile_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
@@ -138,11 +138,12 @@ def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     schedule(func, Target.parse(machine))
     func.verify()
     assert not any(isinstance(op, BlockOp) for op in func.walk())
+    run = compile_prim_func(func)
     for sizes in ((1, 2, 3), (1, 18, 5)):
         arrays = case.arrays(dict(zip(LETTERS, sizes, strict=True)))
         wanted = expected(case.text, arrays)
         result = np.full_like(wanted, np.nan)
-        run_prim_func(func, [*arrays, result])
+        run([*arrays, result])
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
 
 

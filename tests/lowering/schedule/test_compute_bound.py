@@ -29,7 +29,7 @@ from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
-from tir_dialect.interpreter import run_prim_func
+from tir_dialect.interpreter import compile_prim_func, run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -135,10 +135,11 @@ def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     schedule(func, Target.parse(machine))
     func.verify()
     assert not any(isinstance(op, BlockOp) for op in func.walk())
+    run = compile_prim_func(func)
     for sizes in ((1, 1, 1, 1), (2, 3, 5, 4), (1, 5, 17, 66), (1, 19, 18, 2)):
         arrays = case.arrays(dict(zip(LETTERS, sizes, strict=True)))
         result = np.full(case.expected(arrays).shape, np.nan, arrays[0].dtype)
-        run_prim_func(func, [*arrays, result])
+        run([*arrays, result])
         case.check(result, arrays)
 
 

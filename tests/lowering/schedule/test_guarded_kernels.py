@@ -22,7 +22,7 @@ from lowering.parsing import parse_module
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect.dtypes import numpy_dtype
-from tir_dialect.interpreter import run_prim_func
+from tir_dialect.interpreter import Run, compile_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
 
@@ -80,7 +80,8 @@ CASES = {
 
 
 @cache
-def kernels_of(name: str) -> tuple[tuple[PrimFuncOp, ...], Kernels]:
+def kernels_of(name: str) -> tuple[dict[PrimFuncOp, Run], Kernels]:
+    """The functions of an operator, each with what interprets it, and their code."""
     parameters, *before, op = CASES[name]
     body = "\n".join([*before, f"%y = {op}", "relax.return %y"])
     module = parse_module(f"relax.func @main[%m in [2, _], %n in [2, _]]({parameters}) {{\n{body}\n}}")
@@ -90,7 +91,8 @@ def kernels_of(name: str) -> tuple[tuple[PrimFuncOp, ...], Kernels]:
     for func in funcs:
         func.detach()
         func.sym_visibility = None
-    return funcs, compile_prim_funcs(ModuleOp([func.clone() for func in funcs]), cache=NO_CACHE)
+    kernels = compile_prim_funcs(ModuleOp([func.clone() for func in funcs]), cache=NO_CACHE)
+    return {func: compile_prim_func(func) for func in funcs}, kernels
 
 
 def random_arguments(func: PrimFuncOp, sizes: dict[str, int]) -> list[np.ndarray | float]:
@@ -112,11 +114,11 @@ def random_arguments(func: PrimFuncOp, sizes: dict[str, int]) -> list[np.ndarray
 @given(m=st.integers(2, 20), n=st.integers(2, 70))
 def test_nothing_outside_is_touched(name: str, m: int, n: int) -> None:
     funcs, kernels = kernels_of(name)
-    for func in funcs:
+    for func, run in funcs.items():
         sizes = {symbol: {"m": m, "n": n}[symbol] for symbol in func.symbol_names}
         given = random_arguments(func, sizes)
         expected = [np.copy(each) if isinstance(each, np.ndarray) else each for each in given]
-        run_prim_func(func, expected, sizes)
+        run(expected, sizes)
         for at_end in (True, False):
             guarded = [Guarded(each, at_end) if isinstance(each, np.ndarray) else each for each in given]
             passed = [each.array if isinstance(each, Guarded) else each for each in guarded]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -24,7 +23,7 @@ from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.schedule.programs import MAXIMUM_POOLING, PROGRAMS, arguments
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
-from tir_dialect.interpreter import run_prim_func
+from tir_dialect.interpreter import Run, compile_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -34,6 +33,11 @@ MACHINES = ("x86-64-v2", "x86-64-v3 cores=1", "x86-64-v4 cores=2", "neoverse-n1 
 
 
 def kernel(name: str) -> PrimFuncOp:
+    return _legalized(name).clone()
+
+
+@cache
+def _legalized(name: str) -> PrimFuncOp:
     module = parse_module(PROGRAMS[name].text)
     LegalizeOpsPass().apply(Context(), module)
     return next(op for op in module.ops if isinstance(op, PrimFuncOp))
@@ -44,8 +48,16 @@ def compiled(name: str):
     return VirtualMachine(build(parse_module(PROGRAMS[name].text)))["main"]
 
 
-def interpreted(func: PrimFuncOp, inputs: Sequence[np.ndarray], result: np.ndarray, symbols: dict[str, int]) -> None:
-    run_prim_func(func, [*inputs, result], symbols)
+def interpreted(run: Run, name: str, sizes: tuple[int, int]) -> np.ndarray:
+    inputs, expected = arguments(name, *sizes)
+    result = np.full(expected.shape, 77, expected.dtype)
+    run([*inputs, result])
+    return result
+
+
+@cache
+def unscheduled(name: str, sizes: tuple[int, int]) -> np.ndarray:
+    return interpreted(compile_prim_func(_legalized(name)), name, sizes)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -70,15 +82,12 @@ def test_the_schedule_changes_nothing_the_second_time(name: str, machine: str) -
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
-    before, after = kernel(name), kernel(name)
-    schedule(after, Target.parse(machine))
-    after.verify()
+    func = kernel(name)
+    schedule(func, Target.parse(machine))
+    func.verify()
+    run = compile_prim_func(func)
     for sizes in ((1, 1), (3, 5), (2, 37), (5, 19)):
-        inputs, expected = arguments(name, *sizes)
-        results = [np.full(expected.shape, 77, expected.dtype) for _ in range(2)]
-        interpreted(before, inputs, results[0], {})
-        interpreted(after, inputs, results[1], {})
-        np.testing.assert_allclose(results[1], results[0], rtol=2e-5, atol=1e-6)
+        np.testing.assert_allclose(interpreted(run, name, sizes), unscheduled(name, sizes), rtol=2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

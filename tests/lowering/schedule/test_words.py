@@ -16,7 +16,7 @@ from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
-from tir_dialect.interpreter import run_prim_func
+from tir_dialect.interpreter import compile_prim_func
 from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -97,8 +97,9 @@ def test_machines_agree(machine: str, words: bool) -> None:
     func = function(PRODUCT, "i8", "i8")
     schedule(func, Target.parse(machine))
     assert any(isinstance(op, DotOp) for op in func.walk()) is words
+    run = compile_prim_func(func)
     for m, k, n in ((1, 3, 2), (16, 9, 33)):
         x, y, expected = arrays("i8", "i8", (m, k, n))
         result = np.zeros_like(expected)
-        run_prim_func(func, [x, y, result])
+        run([x, y, result])
         np.testing.assert_array_equal(result, expected)

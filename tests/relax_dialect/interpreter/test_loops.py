@@ -102,9 +102,10 @@ relax.func @reversed[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[_], f32>
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_million_iterations(mode: str):
-    count = runner(parse_module(COUNT), "main", mode)
-    assert count(1_000_000, 1) == 1_999_999
+def test_many_iterations(mode: str):
+    """Many more than a stack holds; a million where that is quick."""
+    count, many = runner(parse_module(COUNT), "main", mode), 1_000_000 if mode == "native" else 20_000
+    assert count(many, 1) == 2 * many - 1
     assert [count(*each) for each in ((0, 1), (1, 1), (5, 1), (5, 2), (6, 4), (3, 9))] == [0, 1, 9, 9, 9, 1]
 
 

@@ -1,10 +1,17 @@
 """Vector loads, stores and arithmetic."""
 
+import math
+from fractions import Fraction
+
+import ml_dtypes
 import numpy as np
 import pytest
 
 from tests.support.tir import run_text
+from tir_dialect.dtypes import numpy_dtype, parse_dtype
 from tir_dialect.interpreter import OutOfRangeError
+from tir_dialect.interpreter.lanes import multiply_add_lanes
+from tir_dialect.interpreter.numerics import fused_multiply_add
 
 N = 11
 
@@ -138,3 +145,22 @@ def test_vector_out_of_range(start):
     """
     with pytest.raises(OutOfRangeError, match=r"'tir.load' of buffer %X: index 0 is -?\d+, expected 0 <= index < 11"):
         run_text(text, np.zeros(N, np.float32), start)
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "f32"])
+def test_multiply_add_rounds_once(name):
+    """Also where the product lies just beside the middle of two numbers: in another order that would be a tie."""
+    dtype = numpy_dtype(parse_dtype(name))
+    step = float(ml_dtypes.finfo(dtype).eps)
+    values = [1 + step, 1 - step / 2, 3.0, -1.0, 0.1, 0.0, step, step / 4, step * step / 2, np.inf, np.nan]
+    x, y, z = (np.ravel(each) for each in np.meshgrid(*[np.array(values, dtype)] * 3))
+    with np.errstate(all="ignore"):
+        together = multiply_add_lanes(x, y, z)
+    for a, b, c, got in zip(x, y, z, together, strict=True):
+        if not all(math.isfinite(v) for v in (a, b, c)):
+            assert not math.isfinite(got)
+            continue
+        exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+        near = [np.nextafter(got, dtype.type(end)) for end in (-np.inf, np.inf)]
+        assert all(abs(exact - Fraction(float(got))) <= abs(exact - Fraction(float(other))) for other in near)
+        assert float(fused_multiply_add(a, b, c)) == float(got)

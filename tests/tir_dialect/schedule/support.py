@@ -10,7 +10,7 @@ import numpy as np
 from lowering.verify.verify_dominance import VerifyDominancePass
 from tir_dialect import te
 from tir_dialect.dtypes import numpy_dtype
-from tir_dialect.interpreter import run_prim_func
+from tir_dialect.interpreter import compile_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
@@ -46,10 +46,19 @@ def arguments(func: PrimFuncOp, sizes: Mapping[str, int], seed: int = 0) -> list
 
 def run(func: PrimFuncOp, sizes: Mapping[str, int], **options) -> list[np.ndarray]:
     """The arguments after a run."""
-    arrays = arguments(func, sizes)
-    symbols = {name: sizes[name] for name in func.symbol_names}
-    run_prim_func(func, arrays, symbols, **options)
-    return arrays
+    return _compiled(func, **options)(sizes)
+
+
+def _compiled(func: PrimFuncOp, **options) -> Callable[[Mapping[str, int]], list[np.ndarray]]:
+    """`run` for many sizes."""
+    execute = compile_prim_func(func, **options)
+
+    def run(sizes: Mapping[str, int]) -> list[np.ndarray]:
+        arrays = arguments(func, sizes)
+        execute(arrays, {name: sizes[name] for name in func.symbol_names})
+        return arrays
+
+    return run
 
 
 def shuffled(iterations: range) -> list[int]:
@@ -75,11 +84,12 @@ def check_valid(func: PrimFuncOp) -> None:
 def check_same(before: PrimFuncOp, after: PrimFuncOp, sizes=SIZES) -> None:
     """Both functions leave the same values, whatever the order of parallel iterations."""
     check_valid(after)
+    wanted = _compiled(before)
+    found = [_compiled(after, parallel_order=order) for order in (iter, shuffled)]
     for values in sizes:
-        expected = run(before, values)
-        for order in (iter, shuffled):
-            got = run(after, values, parallel_order=order)
-            for want, have in zip(expected, got, strict=True):
+        expected = wanted(values)
+        for runs in found:
+            for want, have in zip(expected, runs(values), strict=True):
                 np.testing.assert_array_equal(have, want, str(values))
 
 
