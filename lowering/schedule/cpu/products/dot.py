@@ -12,10 +12,10 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, row_sums, shuffle
-from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.streamed import MAX_ROWS, PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.sums import Line, line_sums
+from lowering.schedule.cpu.products.whole_sums import WholeSums
 from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
 
@@ -29,14 +29,8 @@ def can_dot(product: Product) -> bool:
     )
 
 
-class DotProduct:
+class DotProduct(WholeSums):
     """Emits the code of one contraction at a place of its batch axes."""
-
-    def __init__(self, product: Product):
-        self.product = product
-        self.code = product.code
-        self.lanes = product.tiles.lanes
-        self.finish = Finish(product, None, None)
 
     @property
     def is_best(self) -> SSAValue | None:

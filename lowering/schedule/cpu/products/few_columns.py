@@ -13,10 +13,10 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, total_in_lanes
-from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.sums import Line, line_sums
+from lowering.schedule.cpu.products.whole_sums import WholeSums
 from tir_dialect.dims import ceildiv, constant, minimum
 
 MOST_COLUMNS = 8
@@ -36,14 +36,8 @@ def _along(product: Product) -> bool:
     return product.is_contiguous(product.what.rows, product.what.reduced)
 
 
-class FewColumnsProduct:
+class FewColumnsProduct(WholeSums):
     """Emits the code of one contraction at a place of its batch axes."""
-
-    def __init__(self, product: Product):
-        self.product = product
-        self.code = product.code
-        self.lanes = product.tiles.lanes
-        self.finish = Finish(product, None, None)
 
     @property
     def is_best(self) -> SSAValue | None:
