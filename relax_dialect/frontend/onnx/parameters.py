@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import index
 from typing import TypeAlias
 
 from onnx import GraphProto, TensorShapeProto, ValueInfoProto
@@ -103,7 +104,7 @@ class Parameters:
         return self._symbol(dim.dim_param if named else f"{name}_{at}")
 
     def _wanted(self, dim: int | str, name: str, at: int) -> Dim:
-        return self._symbol(dim) if isinstance(dim, str) else self._number(dim, name, at)
+        return self._symbol(dim) if isinstance(dim, str) else self._number(index(dim), name, at)
 
     def _number(self, value: int, name: str, at: int) -> Dim:
         if not 0 <= value < MAX_INPUT:

@@ -58,6 +58,8 @@ def test_what_is_given_says_more_than_the_model():
     [
         ({"z": [3]}, "a shape is given for z, but the inputs are x"),
         ({"x": [-3]}, "dimension 0 of the input x is -3"),
+        ({"x": [2.5]}, "'float' object cannot be interpreted as an integer"),
+        ({"x": 3}, "the model cannot be imported"),
     ],
 )
 def test_a_shape_that_cannot_be(shapes: object, message: str):
