@@ -239,6 +239,10 @@ relax.func @product(%x: !relax.tensor<*, _>, %y: !relax.tensor<[2, 3], f32>) -> 
   %0 = relax.matmul %x, %y
   relax.return %0
 }
+relax.func @unknown_sizes(%x: !relax.tensor<[_, 3], f32>, %y: !relax.tensor<[2, 3], f32>) -> !relax.object {
+  %0 = relax.add %x, %y
+  relax.return %0
+}
 relax.func @rank_of_values(%x: !relax.tensor<*, _>, %y: !relax.tensor<[2, 3], f32>) -> !relax.object {
   %0 = relax.squeeze %x
   %1 = relax.matmul %0, %y
@@ -247,6 +251,7 @@ relax.func @rank_of_values(%x: !relax.tensor<*, _>, %y: !relax.tensor<[2, 3], f3
 """
 UNFIT: dict[str, list[tuple[object, type[Exception]]]] = {
     "never": [(f32(3), ValueError)],
+    "unknown_sizes": [(f32(4, 3), ValueError)],
     "product": [(f32(2, 3), ValueError), (f32(), TypeError), (np.zeros((2, 2), np.int64), TypeError)],
     "rank_of_values": [(f32(1, 3), ValueError), (f32(1), TypeError), (np.zeros((1, 2), np.int64), TypeError)],
 }
