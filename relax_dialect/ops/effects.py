@@ -12,10 +12,10 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.control_flow import CONDITION_TYPES, is_condition
-from relax_dialect.ops.syntax import parse_arguments, print_arguments
+from relax_dialect.ops.syntax import print_arguments
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.traits import EffectsOfImpurity, MayBeImpure
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
 
 
 def _verify_format(op: Operation, format: str, count: int) -> None:
@@ -23,6 +23,15 @@ def _verify_format(op: Operation, format: str, count: int) -> None:
         raise VerifyException(
             f"'{op.name}' op expected {format.count('{}')} values for the marks in its format, got {count}"
         )
+
+
+def _parse_values(parser: Parser) -> list[SSAValue]:
+    """Parses `(%x, %y)`, which may be left out if there are none."""
+    if parser.parse_optional_punctuation("(") is None:
+        return []
+    values = parse_defined_operands(parser)
+    parser.parse_punctuation(")")
+    return values
 
 
 @irdl_op_definition
@@ -59,7 +68,7 @@ class AssertOp(IRDLOperation, MayBeImpure):
         condition = parse_defined_operand(parser)
         parser.parse_punctuation(",")
         format = parser.parse_str_literal(" as the message")
-        op = cls(condition, format, parse_arguments(parser))
+        op = cls(condition, format, _parse_values(parser))
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
@@ -108,7 +117,7 @@ class PrintOp(IRDLOperation, MayBeImpure):
 
     @classmethod
     def parse(cls, parser: Parser) -> PrintOp:
-        op = cls(parser.parse_str_literal(" as the format"), parse_arguments(parser))
+        op = cls(parser.parse_str_literal(" as the format"), _parse_values(parser))
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
