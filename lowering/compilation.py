@@ -19,7 +19,7 @@ from lowering.codegen.kernels import KernelOptions, KernelPlan, Kernels, plan_ke
 from lowering.deferred.options import set_options
 from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.locations import names, place
-from lowering.native.objects import Making, function_code, runtime_object, wrapper_code
+from lowering.native.objects import Making, common_runtime, function_code, wrapper_code
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.to_vm.allocate_registers import AllocateRegistersPass
 from lowering.verify.module import verify_program
@@ -65,7 +65,7 @@ def compile_program(
     """Compiles a module, which is left as it is; errors as `build`."""
     with Background() as background:
         # Ahead of time, while there is nothing else to do for LLVM: every program needs it.
-        background.submit(lambda: runtime_object(target, cache))
+        background.submit(lambda: common_runtime(target, cache))
         verify_program(module)
         lowered = module.clone()
         ExposePrimFuncsPass().apply(Context(), lowered)

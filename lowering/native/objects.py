@@ -15,7 +15,7 @@ from lowering.codegen.llvm_text import llvm_text
 from lowering.native.convert_vm_to_llvm import lower_functions
 from lowering.native.kernel_wrappers import kernel_wrappers
 from lowering.native.kernels import known_kernels
-from lowering.native.runtime_text import CORE, parts_for, runtime_text
+from lowering.native.runtime_text import ALWAYS, SELDOM, parts_for, runtime_text
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
@@ -24,6 +24,9 @@ FUNCTION_OPTIONS = CompileOptions(opt_level=2)
 
 RUNTIME_OPTIONS = CompileOptions(opt_level=2, as_written=True)
 """The run-time support is written in LLVM's language: its passes would take a third of the time, and find nothing."""
+
+SELDOM_OPTIONS = CompileOptions(opt_level=0)
+"""What runs once or not at all is compiled in a fifth of the time."""
 
 
 Making: TypeAlias = Callable[[], list[bytes]]
@@ -57,9 +60,16 @@ def wrapper_code(
     return lambda: _with_runtime(text, target, CompileOptions(opt_level=1), cache)
 
 
-def runtime_object(target: Target, cache: CodeCache | None = None, part: str = CORE) -> bytes:
-    """The object of a part of the run-time support; the core is in every program."""
-    return _compiled(runtime_text(part), target, RUNTIME_OPTIONS, cache, _compile_once)
+def common_runtime(target: Target, cache: CodeCache | None = None) -> None:
+    """Compiles what every program needs, or finds it in the cache."""
+    for part in ALWAYS:
+        runtime_object(target, cache, part)
+
+
+def runtime_object(target: Target, cache: CodeCache | None, part: str) -> bytes:
+    """The object of a part of the run-time support."""
+    options = SELDOM_OPTIONS if part == SELDOM else RUNTIME_OPTIONS
+    return _compiled(runtime_text(part), target, options, cache, _compile_once)
 
 
 def _with_runtime(text: str, target: Target, options: CompileOptions, cache: CodeCache | None) -> list[bytes]:

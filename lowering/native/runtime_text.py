@@ -14,15 +14,17 @@ from typing_extensions import override
 
 from vm_dialect import messages
 
-CORE = "core"
+CORE, SELDOM = ALWAYS = ("core", "seldom")
+"""The parts that every program has: what goes along with its calls, and what is for the start and for errors."""
 
 PARTS: dict[str, tuple[str, ...]] = {
-    CORE: ("errors", "numbers", "values", "checks", "sizes", "pages", "tensors", "packed", "module"),
+    CORE: ("numbers", "values", "checks", "sizes", "pages", "tensors"),
+    SELDOM: ("errors", "packed", "module"),
     "arenas": ("arenas",),
     "containers": ("containers",),
     "closures": ("functions", "deferred", "stack"),
 }
-"""The objects, and the files of `runtime/` in each. Every module has the core, on which alone the others depend."""
+"""The objects, and the files of `runtime/` in each. They depend on what every program has alone."""
 
 
 class _Mark(int):
@@ -102,19 +104,19 @@ def _kind_table() -> list[str]:
 
 @cache
 def runtime_text(part: str) -> str:
-    """The module of one of the `PARTS`: its files, declarations of what they use of the core, and texts."""
+    """The module of one of the `PARTS`: its files, declarations of what they use of other parts, and texts."""
     code = _code(part)
     used = set(_NAME.findall(code))
-    elsewhere = {} if part == CORE else _definitions(CORE)
-    declared = [declaration for name, declaration in elsewhere.items() if name in used]
+    elsewhere = [each for other in ALWAYS if other != part for each in _definitions(other).items()]
+    declared = [declaration for name, declaration in elsewhere if name in used]
     texts = [text for name, text in _texts().items() if name in used]
     return "\n".join([_file("abi"), *declared, code, *texts, ""])
 
 
 def parts_for(text: str) -> list[str]:
-    """The parts that generated code needs: the core, and those that define some of what is named in its text."""
+    """The parts that generated code needs: those of all programs, and those that define what its text names."""
     used = set(_NAME.findall(text))
-    return [part for part in PARTS if part == CORE or not used.isdisjoint(_definitions(part))]
+    return [part for part in PARTS if part in ALWAYS or not used.isdisjoint(_definitions(part))]
 
 
 @cache

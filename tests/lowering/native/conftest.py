@@ -69,7 +69,7 @@ Functions = dict[str, tvm_ffi.Function]
 @cache
 def _support() -> list[bytes]:
     target = Target.host()
-    return [*(runtime_object(target, part=part) for part in PARTS), compile_object(KERNELS, target)]
+    return [*(runtime_object(target, None, part) for part in PARTS), compile_object(KERNELS, target)]
 
 
 def compile_text(text: str, kernels: Sequence[str] = ()) -> LoadedCode:

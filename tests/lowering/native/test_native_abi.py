@@ -8,8 +8,8 @@ import tvm_ffi
 
 from lowering.codegen.compiler import compile_object
 from lowering.codegen.loader import load_objects
-from lowering.native.objects import RUNTIME_OPTIONS
-from lowering.native.runtime_text import PARTS, runtime_text
+from lowering.native.objects import runtime_object
+from lowering.native.runtime_text import PARTS
 from tir_dialect.target import Target
 from vm_dialect.builtins import BUILTINS
 
@@ -142,4 +142,4 @@ def test_byte_offsets_count(functions):
 @pytest.mark.parametrize("target", ["x86-64", "neoverse-n1"])
 @pytest.mark.parametrize("part", PARTS)
 def test_the_support_compiles_for_other_processors(target, part):
-    assert compile_object(runtime_text(part), Target.parse(target), RUNTIME_OPTIONS)[:4] == b"\x7fELF"
+    assert runtime_object(Target.parse(target), None, part)[:4] == b"\x7fELF"

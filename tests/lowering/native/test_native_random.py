@@ -65,7 +65,7 @@ def test_native_is_bytecode(seed: int):
     verify_module(module)
     target, options = Target.host(), CompileOptions(opt_level=0)
     objects = [llvm_text(ModuleOp(lower_functions(module))), KERNELS]
-    support = [runtime_object(target, part=part) for part in PARTS]
+    support = [runtime_object(target, None, part) for part in PARTS]
     code = load_objects([*(compile_object(each, target, options) for each in objects), *support])
     native = load_functions(code, {})["main"]
     for func in module.ops:
