@@ -21,7 +21,7 @@ CONCERNS: Mapping[str, str] = {
     "pack-weights": "relax.constant",
     "remove-kills": "relax.kill",
     "rewrite-attention": "relax.nn.softmax relax.nn.attention relax.nn.attention_bias",
-    "rewrite-normalization": "relax.mean",
+    "rewrite-normalization": "relax.mean relax.exp",
     "simplify-permute-dims": "relax.permute_dims",
     "simplify-reshapes": "relax.reshape relax.flatten relax.expand_dims relax.squeeze",
 }

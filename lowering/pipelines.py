@@ -108,8 +108,9 @@ class OptimizeGraphPass(PipelinePass):
         "fold-constants",
         "fold-batch-norm",
         "simplify-arithmetic",
-        "rewrite-attention",
+        # In front of attention, which has a softmax in it.
         "rewrite-normalization",
+        "rewrite-attention",
         # Fewer changes of order and shape, and what is elementwise next to what it can be fused with.
         "simplify-permute-dims",
         # Channels in blocks from one convolution to the next.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp, StringAttr
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, ModuleOp, StringAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -44,12 +44,13 @@ class RewriteAttentionPass(ModulePass):
     %y = relax.nn.attention_bias %q, %k, %v, %mask scale = 0.125
     ```
 
-    Operands may have rank 4 or 3. Constant scales may stand before or behind the first product, as factors or divisors;
-    a mask may be added or choose, with a constant, by `relax.where`; heads of keys and values may have been repeated.
-    Changed orders of dimensions become layouts, also those around the operator where it is used. What is written out is
-    rewritten in `f32` and `f64`; scales are multiplied with each other first, and the quotient of the softmax is taken
-    last, so that results may differ in their last bits. Nothing is rewritten if another op uses a value on the way, or
-    if sizes might be broadcast. Idempotent.
+    Operands may have rank 4, 3 or 2. Constant scales may stand before or behind the first product, as factors or
+    divisors; a mask may be added or choose, with a constant, by `relax.where`; heads of keys and values may have been
+    repeated. Changed orders of dimensions become layouts, also those around the operator where it is used. What is
+    written out is rewritten in `f32` and `f64`, and in 16 bits if the softmax is in `f32`: scores are not rounded then.
+    Scales are multiplied with each other first, and the quotient of the softmax is taken last, so that results may
+    differ in their last bits. Nothing is rewritten if another op uses a value on the way, or if sizes might be
+    broadcast. Idempotent.
     """
 
     name = "rewrite-attention"
@@ -108,6 +109,10 @@ def _erase_dead(value: SSAValue) -> None:
             _erase_dead(operand)
 
 
+_LETTERS = {2: "SD", 3: "BSD", 4: "BHSD"}
+"""The dimensions of what is multiplied, by rank."""
+
+
 class _Written:
     """The pattern, and what takes its place."""
 
@@ -120,9 +125,13 @@ class _Written:
         chosen = is_op("relax.where")(self.seen, scores, self.fill)
         refused = is_op("relax.where")(self.hidden, self.fill, scores)
         moved = is_op("relax.add")(scores, self.bias).in_any_order()
-        self.softmax = is_op("relax.nn.softmax")(moved | chosen | refused | scores)
-        self.ordered = is_op("relax.permute_dims")(self.softmax @ self.v)
-        self.whole = self.ordered | self.softmax @ self.v
+        masked = moved | chosen | refused | scores
+        self.softmax = is_op("relax.nn.softmax")(is_op("relax.astype")(masked) | masked)
+        self.narrowed = is_op("relax.astype")(self.softmax)
+        shares = self.narrowed | self.softmax
+        result = (is_op("relax.nn.dropout")(shares) | shares) @ self.v
+        self.ordered = is_op("relax.permute_dims")(result)
+        self.whole = self.ordered | result
         self.passed: list[SSAValue] = []
         """What operands were before they were looked through."""
 
@@ -131,11 +140,12 @@ class _Written:
         rank, scale = len(dims_of(found[self.products])), self._scale(found)
         bias = next((found[each] for each in (self.bias, self.seen, self.hidden) if each in found), None)
         fill = scalar(found[self.fill]) if self.fill in found else None
-        if rank not in (3, 4) or scale is None or (fill is None) is not (self.fill not in found):
+        if rank not in _LETTERS or scale is None or (fill is None) is not (self.fill not in found):
             return None
-        if not _is_plain(found[self.softmax]) or not _keeps_shape(bias, found[self.products], found[self.softmax]):
+        if not self._is_plain(found) or not _keeps_shape(bias, found[self.products], found[self.softmax]):
             return None
-        rows, columns = ("BHSD", "BHDS") if rank == 4 else ("BSD", "BDS")
+        rows = _LETTERS[rank]
+        columns = f"{rows[:-2]}DS"
         operands = queries(found[self.q], rows), keys(found[self.k], columns), values(found[self.v], rows)
         if not _fit(*operands):
             return None
@@ -145,6 +155,22 @@ class _Written:
             bias = made.bias(bias, rank, negated=self.hidden in found)
         out = "".join(rows[axis] for axis in self._order(found, rank))
         return made.attention(operands, bias, out, scale, fill)
+
+    def _is_plain(self, found: Match) -> bool:
+        """Whether the softmax is along the last dimension, all dimensions are known, and it is in `f32` or `f64`: that
+        of the products, or `f32` where these have 16 bits and its result has them again.
+        """
+        softmax = found[self.softmax]
+        op, info, scores = softmax.owner, softmax.type, found[self.products].type
+        if not isinstance(op, SoftmaxOp) or not isinstance(info, TensorType) or not isinstance(scores, TensorType):
+            return False
+        dims = dims_of(softmax)
+        along_last = op.axis.value.data in (-1, len(dims) - 1)
+        result = found[self.narrowed if self.narrowed in found else self.softmax].type
+        is_wide = isinstance(info.dtype, Float32Type | Float64Type)
+        is_half = isinstance(scores.dtype, Float16Type | BFloat16Type) and isinstance(info.dtype, Float32Type)
+        same = isinstance(result, TensorType) and result.dtype == scores.dtype
+        return along_last and None not in dims and is_wide and same and (is_half or info.dtype == scores.dtype)
 
     def _scale(self, found: Match) -> float | None:
         if self.factor in found:
@@ -194,11 +220,13 @@ class _Made:
             )
         result = self._add(op)
         if "H" not in out:
-            self._add(SqueezeOp(result, [1]))
+            self._add(SqueezeOp(result, [1] if "B" in out else [0, 1]))
         return self.ops
 
     def _with_heads(self, operand: Operand) -> SSAValue:
-        return operand.value if "H" in operand.letters else self._add(ExpandDimsOp(operand.value, [1]))
+        if "H" in operand.letters:
+            return operand.value
+        return self._add(ExpandDimsOp(operand.value, [1] if "B" in operand.letters else [0, 1]))
 
     def _add(self, op: Operation) -> SSAValue:
         self.ops.append(op)
@@ -206,25 +234,20 @@ class _Made:
 
 
 def _layout(letters: str) -> str | None:
-    """The name of a layout; `None` for the default one. Without heads, these are put behind the first dimension."""
-    whole = letters if "H" in letters else f"{letters[0]}H{letters[1:]}"
+    """The name of a layout; `None` for the default one. Heads that are not there stand behind the batch, which is the
+    first.
+    """
+    with_batch = letters if "B" in letters else f"B{letters}"
+    whole = letters if "H" in letters else f"{with_batch[0]}H{with_batch[1:]}"
     return None if whole == LAYOUT else whole
-
-
-def _is_plain(softmax: SSAValue) -> bool:
-    """Whether it is along the last dimension, all dimensions are known, and numbers are not widened."""
-    op, info = softmax.owner, softmax.type
-    if not isinstance(op, SoftmaxOp) or not isinstance(info, TensorType):
-        return False
-    dims = dims_of(softmax)
-    along_last = op.axis.value.data in (-1, len(dims) - 1)
-    return along_last and None not in dims and isinstance(info.dtype, Float32Type | Float64Type)
 
 
 def _fit(q: Operand, k: Operand, v: Operand) -> bool:
     """Whether sizes are equal where attention wants them to be: `relax.matmul` would broadcast some."""
     equal = {"B": (q, k, v), "S": (k, v), "D": (q, k)} | ({"H": (k, v)} if "H" in q.letters else {})
     for letter, operands in equal.items():
+        if letter not in q.letters:
+            continue
         dims = {operand.dim(letter) for operand in operands}
         if len(dims) > 1 or None in dims:
             return False

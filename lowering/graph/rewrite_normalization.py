@@ -9,15 +9,16 @@ from xdsl.dialects.builtin import Float32Type, Float64Type, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from relax_dialect.ops.activation import SoftmaxOp
 from relax_dialect.ops.normalization import LayerNormOp, RMSNormOp
-from relax_dialect.ops.reduction import MeanOp
+from relax_dialect.ops.reduction import MeanOp, ReductionOp, SumOp
 from relax_dialect.ops.values import ConstantOp
 from relax_dialect.patterns import Match, Pattern, is_const, is_op, rewrite, wildcard
 from relax_dialect.struct_info.types import TensorType
 
 
 class RewriteNormalizationPass(ModulePass):
-    """Recognises layer and root-mean-square normalisation in the operators that exporters write for them.
+    """Recognises layer and root-mean-square normalisation, and softmax, in the operators that exporters write for them.
 
     Before:
 
@@ -41,7 +42,9 @@ class RewriteNormalizationPass(ModulePass):
 
     The square may be a product, a power or `relax.square`; the quotient may be a product with `relax.rsqrt`,
     `relax.reciprocal` or `1 / sqrt`; operands of products and sums may stand in any order. Means have to be of `f32` or
-    `f64`, over the same axes, and weights of the shape of these axes. Results may differ in their last bits. Nothing is
+    `f64`, over the same axes, and weights of the shape of these axes. A softmax is `exp(x - max(x))`, or `exp(x)`, over
+    its sum along one axis; the operator has no overflow where that of `exp(x)` does. Results may differ in their last
+    bits. Nothing is
     rewritten if another op uses a value on the way. Idempotent.
     """
 
@@ -49,9 +52,8 @@ class RewriteNormalizationPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Layer normalisation first: what is left of it would look like the other."""
-        if not any(isinstance(inner, MeanOp) for inner in op.walk()):
-            return
-        for make in (_layer_norm, _rms_norm):
+        means, sums = (any(isinstance(inner, kind) for inner in op.walk()) for kind in (MeanOp, SumOp))
+        for make in (*((_layer_norm, _rms_norm) if means else ()), *((_softmax,) if sums else ())):
             pattern, replace = make()
             rewrite(op, pattern, replace)
 
@@ -109,12 +111,33 @@ def _rms_norm() -> Rule:
     return pattern, replace
 
 
-def _axes(*means: SSAValue) -> list[int] | None:
-    """The axes over which all the means are, with the dimensions kept."""
+def _softmax() -> Rule:
+    x = wildcard()
+    greatest = is_op("relax.max")(x)
+    grown = is_op("relax.exp")(x - greatest) | is_op("relax.exp")(x)
+    total = is_op("relax.sum")(grown)
+
+    def replace(found: Match) -> Sequence[Operation] | None:
+        reductions = [found[total], *([found[greatest]] if greatest in found else [])]
+        axes, info = _axes(*reductions), found[x].type
+        if axes is None or len(axes) != 1 or not isinstance(info, TensorType):
+            return None
+        return [SoftmaxOp(found[x], axes[0])] if isinstance(info.dtype, Float32Type | Float64Type) else None
+
+    return _over(grown, total), replace
+
+
+def _over(x: Pattern, total: Pattern) -> Pattern:
+    """`x / total`, or the product with the reciprocal."""
+    return x / total | _product(x, is_op("relax.reciprocal")(total))
+
+
+def _axes(*reductions: SSAValue) -> list[int] | None:
+    """The axes over which all the reductions are, with the dimensions kept."""
     found: set[tuple[int, ...]] = set()
-    for mean in means:
-        op, info = mean.owner, mean.type
-        if not isinstance(op, MeanOp) or op.keepdims is None or op.axes is None:
+    for value in reductions:
+        op, info = value.owner, value.type
+        if not isinstance(op, ReductionOp) or op.keepdims is None or op.axes is None:
             return None
         if not isinstance(info, TensorType) or info.rank is None:
             return None

@@ -77,3 +77,54 @@ def test_rows_that_see_nothing():
     with np.errstate(invalid="ignore"):
         module = check_pass(program, "rewrite-attention", [[q, k, v, m]], tolerance=Tolerance(1e-5, 1e-6))
     assert "relax.nn.attention_bias" in str(module)
+
+
+@pytest.mark.parametrize("mask", ["", "%a = relax.add %0, %m"], ids=["plain", "mask"])
+def test_one_head_of_one_sequence(mask: str):
+    """Neither batch nor heads; and a dropout that drops nothing."""
+    program = f"""
+    relax.func @main[%s, %t](%q: !relax.tensor<[s, 4], f32>, %k: !relax.tensor<[t, 4], f32>,
+        %v: !relax.tensor<[t, 3], f32>, %m: !relax.tensor<[s, t], f32>) -> !relax.tensor<[3, s], f32> {{
+      %1 = relax.permute_dims %k
+      %0 = relax.matmul %q, %1
+      {mask}
+      %2 = relax.nn.softmax {"%a" if mask else "%0"}
+      %3 = relax.nn.dropout %2
+      %4 = relax.matmul %3, %v
+      %5 = relax.permute_dims %4
+      relax.return %5
+    }}
+    """
+    rng = np.random.default_rng(1)
+    cases = [
+        [rng.standard_normal(shape, np.float32) for shape in ((s, 4), (t, 4), (t, 3), (s, t))]
+        for s, t in ((3, 5), (1, 1), (0, 2), (2, 0))
+    ]
+    module = check_pass(program, "rewrite-attention", cases, tolerance=Tolerance(1e-5, 1e-6))
+    assert "relax.nn.attention" in str(module)
+    assert "relax.matmul" not in str(module)
+
+
+def half(softmax: str) -> str:
+    """Attention in `f16`, with these ops between the products."""
+    return f"""
+    relax.func @main[%s, %t](%q: !relax.tensor<[2, s, 4], f16>, %k: !relax.tensor<[2, 4, t], f16>,
+        %v: !relax.tensor<[2, t, 4], f16>, %m: !relax.tensor<[s, t], f16>) -> !relax.tensor<[2, s, 4], f16> {{
+      %0 = relax.matmul %q, %k
+      %1 = relax.add %0, %m
+      {softmax}
+      %5 = relax.matmul %4, %v
+      relax.return %5
+    }}
+    """
+
+
+def test_numbers_of_16_bits():
+    """Rewritten where the softmax is written in `f32`, as Llama's is; one in `f16` rounds what attention does not."""
+    wide = "%2 = relax.astype %1 dtype = f32 %3 = relax.nn.softmax %2 %4 = relax.astype %3 dtype = f16"
+    rng = np.random.default_rng(1)
+    inputs = [rng.standard_normal(shape).astype(np.float16) for shape in ((2, 3, 4), (2, 4, 5), (2, 5, 4), (3, 5))]
+    module = check_pass(half(wide), "rewrite-attention", [inputs], tolerance=Tolerance(4e-3, 2e-3))
+    assert "relax.nn.attention_bias" in str(module)
+    module = check_pass(half("%4 = relax.nn.softmax %1"), "rewrite-attention", [inputs])
+    assert "relax.nn.attention" not in str(module)

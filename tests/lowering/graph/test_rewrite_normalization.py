@@ -46,3 +46,50 @@ def test_values_stay(kind: str, quotient: str, square: str):
     module = check_pass(program, "rewrite-normalization", inputs, tolerance=Tolerance(1e-5, 1e-6))
     assert f"relax.nn.{kind}" in str(module)
     assert "relax.mean" not in str(module)
+
+
+SOFTMAX = {
+    "from the greatest": "%m = relax.max %x axes = [1] keepdims %d = relax.subtract %x, %m %e = relax.exp %d",
+    "plain": "%e = relax.exp %x",
+}
+SHARES = {"quotient": "%y = relax.divide %e, %s", "reciprocal": "%r = relax.reciprocal %s %y = relax.multiply %r, %e"}
+
+
+@pytest.mark.parametrize("share", SHARES.values(), ids=SHARES)
+@pytest.mark.parametrize("exponential", SOFTMAX.values(), ids=SOFTMAX)
+def test_softmax(exponential: str, share: str):
+    program = f"""
+    relax.func @main[%n](%x: !relax.tensor<[n, 8, 3], f32>) -> !relax.tensor<[n, 8, 3], f32> {{
+      {exponential}
+      %s = relax.sum %e axes = [-2] keepdims
+      {share}
+      relax.return %y
+    }}
+    """
+    rng = np.random.default_rng(0)
+    inputs = [[rng.random((n, 8, 3), np.float32)] for n in (0, 1, 5)]
+    module = check_pass(program, "rewrite-normalization", inputs, tolerance=Tolerance(1e-5, 1e-6))
+    assert "relax.nn.softmax" in str(module)
+    assert "relax.exp" not in str(module)
+
+
+NO_SOFTMAX = {
+    "another axis": "%m = relax.max %x axes = [0] keepdims %d = relax.subtract %x, %m %e = relax.exp %d",
+    "another sum": "%e = relax.exp %x",
+}
+
+
+@pytest.mark.parametrize("name", NO_SOFTMAX)
+def test_no_softmax(name: str):
+    """The greatest elements are those of another axis: the sums still are those of `exp(d)`; or sums are over both."""
+    axes = "[0, 1]" if name == "another sum" else "[1]"
+    program = f"""
+    relax.func @main[%n](%x: !relax.tensor<[n, 8], f32>) -> !relax.tensor<[n, 8], f32> {{
+      {NO_SOFTMAX[name]}
+      %s = relax.sum %e axes = {axes} keepdims
+      %y = relax.divide %e, %s
+      relax.return %y
+    }}
+    """
+    x = np.random.default_rng(0).random((5, 8), np.float32)
+    check_pass(program, "rewrite-normalization", [[x]], tolerance=Tolerance(1e-5, 1e-6))

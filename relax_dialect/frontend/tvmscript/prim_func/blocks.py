@@ -10,12 +10,14 @@ from typing import Any, TypeAlias, cast
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Attribute, SSAValue
 
+from relax_dialect.frontend.tvmscript.prim_func.elsewhere import Elsewhere, walk_here
 from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.prim_func.loops import loop_names
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS
 from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Place, Region
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
+from relax_dialect.frontend.tvmscript.text.scope import Scope
 from relax_dialect.frontend.tvmscript.text.signature import as_attributes, read_dictionary
 from tir_dialect.analysis.blocks import misused_iterators
 from tir_dialect.dims import Dim, constant
@@ -50,6 +52,12 @@ class Iterator:
     lower: Place
     extent: Place
     binding: Place
+    scope: Scope
+    """Where its name is visible."""
+
+
+Declaration: TypeAlias = "tuple[Scope, ast.expr]"
+"""A region of a buffer, with the scope of its names."""
 
 
 @dataclass
@@ -58,14 +66,22 @@ class Head:
 
     iterators: list[Iterator] = field(default_factory=list[Iterator])
     where: SSAValue | None = None
-    reads: list[ast.expr] = field(default_factory=list[ast.expr])
-    writes: list[ast.expr] = field(default_factory=list[ast.expr])
+    reads: list[Declaration] = field(default_factory=list[Declaration])
+    writes: list[Declaration] = field(default_factory=list[Declaration])
     annotations: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
 
     @property
     def is_plain(self) -> bool:
         """Whether the block says nothing at all, as the block around a function's body."""
         return not (self.iterators or self.where or self.annotations)
+
+    def add(self, other: Head) -> None:
+        """Says what another head says, too."""
+        self.iterators += other.iterators
+        self.where = self.where or other.where
+        self.reads += other.reads
+        self.writes += other.writes
+        self.annotations |= other.annotations
 
 
 def read_head(
@@ -74,15 +90,29 @@ def read_head(
     """The head of a block, and the statements that are left; `extents` are the domains of loop variables."""
     head, rest = Head(), list[ast.stmt]()
     for statement in statements:
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            found = _axes(reader, statement.targets[0], statement.value, extents)
-            if found is not None:
-                head.iterators += found
-                continue
+        if isinstance(statement, Elsewhere):
+            with reader.reading_in(statement.scope):
+                more, left = read_head(reader, statement.body, extents)
+            head.add(more)
+            rest.append(statement.of(left))
+            continue
+        target = _target(statement)
+        if target is not None and (found := _axes(reader, *target, extents)) is not None:
+            head.iterators += found
+            continue
         call = statement.value if isinstance(statement, ast.Expr) else None
         if not (isinstance(call, ast.Call) and _directive(reader, head, call)):
             rest.append(statement)
     return head, rest
+
+
+def _target(statement: ast.stmt) -> tuple[ast.expr, ast.expr] | None:
+    """What a statement assigns to, and the value; what it says of the type of an iterator does not matter."""
+    match statement:
+        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.Call() as value):
+            return target, value
+        case _:
+            return None
 
 
 def _directive(reader: TirExpressionReader, head: Head, call: ast.Call) -> bool:
@@ -91,9 +121,9 @@ def _directive(reader: TirExpressionReader, head: Head, call: ast.Call) -> bool:
         case "where":
             head.where = reader.condition(Arguments(reader.source, call, "T.where", "predicate").require("predicate"))
         case "reads":
-            head.reads += _flattened(call.args)
+            head.reads += ((reader.scope, each) for each in _flattened(call.args))
         case "writes":
-            head.writes += _flattened(call.args)
+            head.writes += ((reader.scope, each) for each in _flattened(call.args))
         case "sblock_attr" | "block_attr":
             values = _plain(read_dictionary(reader, call, "T.sblock_attr", "attrs"))
             head.annotations |= as_attributes(reader.source, call, values)
@@ -142,7 +172,7 @@ def _axes(reader: TirExpressionReader, target: ast.expr, value: ast.expr, extent
     binding: Place = lower
     if binding_node is not None:
         binding = reader.index(binding_node, reader.value(binding_node))
-    return [Iterator(target.id, _AXES[kind], lower, extent, binding)]
+    return [Iterator(target.id, _AXES[kind], lower, extent, binding, reader.scope)]
 
 
 def _domain(reader: TirExpressionReader, node: ast.expr) -> tuple[Place, Place]:
@@ -168,21 +198,32 @@ def _remap(reader: TirExpressionReader, target: ast.expr, call: ast.Call, extent
         if not isinstance(loop, ast.Name) or loop.id not in extents:
             reader.fail(loop, "T.axis.remap expected the variables of loops around the block")
         lower, extent = extents[loop.id]
-        found.append(Iterator(name.id, _REMAP[letter], lower, extent, reader.index(loop, reader.value(loop))))
+        binding = reader.index(loop, reader.value(loop))
+        found.append(Iterator(name.id, _REMAP[letter], lower, extent, binding, reader.scope))
     return found
 
 
 def loops_used(reader: TirExpressionReader, head: Head, rest: Sequence[ast.stmt], extents: Extents) -> list[Iterator]:
     """Opaque iterators for the loop variables that a block uses without one of its own."""
-    places = [each for node in (*rest, *head.reads, *head.writes) for each in ast.walk(node)]
-    names = [each for each in places if isinstance(each, ast.Name)]
-    own = {each.name for each in head.iterators} | {each.id for each in names if isinstance(each.ctx, ast.Store)}
-    used = {each.id for each in names} - own
+    own = {each.name for each in head.iterators}
     found: list[Iterator] = []
-    for name, (lower, extent) in extents.items():
-        variable = reader.scope.find(name)
-        if name in used and isinstance(variable, Scalar):
-            found.append(Iterator(name, IteratorKind.OPAQUE, lower, extent, variable))
+    regions = ((scope, [region]) for scope, region in (*head.reads, *head.writes))
+    for scope, places in (*_by_scope(reader.scope, rest), *regions):
+        names = [each for place in places for each in walk_here(place) if isinstance(each, ast.Name)]
+        used = {each.id for each in names} - own - {each.id for each in names if isinstance(each.ctx, ast.Store)}
+        for name, (lower, extent) in extents.items():
+            variable = scope.find(name)
+            if name in used and isinstance(variable, Scalar):
+                found.append(Iterator(name, IteratorKind.OPAQUE, lower, extent, variable, scope))
+    return list({(each.name, each.scope): each for each in found}.values())
+
+
+def _by_scope(scope: Scope, statements: Sequence[ast.stmt]) -> list[tuple[Scope, Sequence[ast.AST]]]:
+    """Statements by the scope of their names."""
+    found: list[tuple[Scope, Sequence[ast.AST]]] = [(scope, statements)]
+    for each in statements:
+        if isinstance(each, Elsewhere):
+            found += _by_scope(each.scope, each.body)
     return found
 
 
@@ -200,7 +241,7 @@ def open_block(reader: TirExpressionReader, node: ast.AST, name: str, head: Head
     for each, argument in zip(head.iterators, op.body.block.args, strict=True):
         variable = _variable(reader, each, argument)
         shifted = variable if _is_zero(each.lower) else FUNCTIONS["Add"](variable, each.lower)
-        reader.scope.bind(each.name, shifted)
+        each.scope.bind(each.name, shifted)
     return op
 
 

@@ -20,9 +20,10 @@ from tir_dialect.ops.regions import DeclarationOp, ReadsOp, WritesOp
 def declare_regions(reader: TirExpressionReader, head: Head) -> None:
     """Writes down what the block declares to read and write."""
     for kind, regions in ((ReadsOp, head.reads), (WritesOp, head.writes)):
-        for node in regions:
-            region = _declared(reader, node)
-            axes = [_declared_axis(reader, node, axis) for axis in region.axes]
+        for scope, node in regions:
+            with reader.reading_in(scope):
+                region = _declared(reader, node)
+                axes = [_declared_axis(reader, node, axis) for axis in region.axes]
             reader.block.add_op(kind(region.buffer.value, axes))
 
 

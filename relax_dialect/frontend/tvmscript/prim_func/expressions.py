@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from xdsl.dialects import arith
@@ -65,6 +66,15 @@ class TirExpressionReader(StaticReader):
         """The lanes for which memory is read, in the side of a choice that only some lanes take."""
         self.wide: set[str] = set()
         """The names of indices that have 64 bits in TVM."""
+
+    @contextmanager
+    def reading_in(self, scope: Scope) -> Generator[None]:
+        """Looks names up in another scope for a while."""
+        before, self.scope = self.scope, scope
+        try:
+            yield
+        finally:
+            self.scope = before
 
     def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
         """The result of building something, with errors at the place of `node`."""

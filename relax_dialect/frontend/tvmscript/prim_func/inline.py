@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from relax_dialect.frontend.tvmscript.prim_func.elsewhere import Elsewhere
 from relax_dialect.frontend.tvmscript.prim_func.jumps import jumps_of
 from relax_dialect.frontend.tvmscript.prim_func.loops import place_of
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
@@ -86,7 +87,7 @@ def standing_for(reader: TirStatementReader, node: ast.Call, inline: Inline) -> 
 def block_body(reader: TirStatementReader, statements: Sequence[ast.stmt]) -> Generator[Sequence[ast.stmt]]:
     """What a block consists of: if that is one call of a function that begins with the head of a block, its body.
 
-    The function may also call another one that does.
+    The function may also call another one that does, and other statements may stand beside the call.
     """
     match statements:
         case [ast.Expr(value=ast.Call() as call)] if (inline := reader.inline_of(call.func)) is not None:
@@ -96,7 +97,23 @@ def block_body(reader: TirStatementReader, statements: Sequence[ast.stmt]) -> Ge
                 return
         case _:
             pass
-    yield statements
+    with ExitStack() as stack:
+        yield [_opened(reader, each, stack) for each in statements]
+
+
+def _opened(reader: TirStatementReader, statement: ast.stmt, stack: ExitStack) -> ast.stmt:
+    """The body of a function that begins with the head of a block, for its call among other statements of the block."""
+    match statement:
+        case ast.Expr(value=ast.Call() as call) if (inline := reader.inline_of(call.func)) is not None:
+            if not _stands_for_head(reader, inline, ()):
+                return statement
+            around = reader.scope
+            body = stack.enter_context(standing_for(reader, call, inline))
+            inner = [_opened(reader, each, stack) for each in body]
+            there, reader.scope = reader.scope, around
+            return Elsewhere(there, inner, statement)
+        case _:
+            return statement
 
 
 def _stands_for_head(reader: TirStatementReader, inline: Inline, callers: tuple[Inline, ...]) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from relax_dialect.frontend.tvmscript.prim_func import blocks as tir_blocks
 from relax_dialect.frontend.tvmscript.prim_func.control import nest
 from relax_dialect.frontend.tvmscript.prim_func.declared_regions import declare_regions
+from relax_dialect.frontend.tvmscript.prim_func.elsewhere import Elsewhere
 from relax_dialect.frontend.tvmscript.prim_func.inline import block_body
 from relax_dialect.frontend.tvmscript.prim_func.intrinsics import refuse
 from relax_dialect.frontend.tvmscript.prim_func.loops import Loop, open_loop, read_loops
@@ -93,6 +94,13 @@ def _split_at_init(
     reader: TirStatementReader, statements: Sequence[ast.stmt]
 ) -> tuple[ast.With | None, Sequence[ast.stmt], Sequence[ast.stmt]]:
     """The init of a block, which runs first wherever it stands, the bindings that it uses, and all other statements."""
+    for at, each in enumerate(statements):
+        if not isinstance(each, Elsewhere):
+            continue
+        there, used, others = _split_at_init(reader, each.body)
+        if there is not None:
+            init = ast.copy_location(ast.With(there.items, [each.of(there.body)]), there)
+            return init, [each.of(used)], [*statements[:at], each.of(others), *statements[at + 1 :]]
     place = next(
         (at for at, each in enumerate(statements) if isinstance(each, ast.With) and _is_init(reader, each)), -1
     )
@@ -133,7 +141,7 @@ def _sketched_block(reader: TirStatementReader, node: ast.With, call: ast.Call, 
             upper = loop.upper
             if not isinstance(upper, Dim):
                 reader.fail(call, "expected dimensions as the extents of a block")
-            head.iterators.append(tir_blocks.Iterator(label, kind, constant(0), upper, variable))
+            head.iterators.append(tir_blocks.Iterator(label, kind, constant(0), upper, variable, reader.scope))
         more, rest = tir_blocks.read_head(reader, node.body, {})
         head.where, head.reads, head.writes = more.where, more.reads, more.writes
         _fill_block(reader, node, names[0] if names else "block", head, rest)

@@ -10,10 +10,12 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringA
 from xdsl.ir import Block
 
 from relax_dialect.frontend.tvmscript.prim_func import blocks as tir_blocks
+from relax_dialect.frontend.tvmscript.prim_func.annotations import annotated_value
 from relax_dialect.frontend.tvmscript.prim_func.buffers import DECLARATIONS, allocate, allocate_pointer
 from relax_dialect.frontend.tvmscript.prim_func.cells import assign, declare_name, new_cell, whole_of
 from relax_dialect.frontend.tvmscript.prim_func.control import CONTROL
 from relax_dialect.frontend.tvmscript.prim_func.effects import read_effect
+from relax_dialect.frontend.tvmscript.prim_func.elsewhere import Elsewhere
 from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.prim_func.inline import Inline, read_inline, standing_for
 from relax_dialect.frontend.tvmscript.prim_func.jumps import Jumps, jump_of
@@ -32,9 +34,7 @@ from relax_dialect.frontend.tvmscript.text.names import Aliases, dotted
 from relax_dialect.frontend.tvmscript.text.plain_functions import call_helper
 from relax_dialect.frontend.tvmscript.text.program import Program
 from relax_dialect.frontend.tvmscript.text.scope import Scope, Unbound
-from relax_dialect.frontend.tvmscript.text.static import is_dtype_name
 from tir_dialect.dims import Dim
-from tir_dialect.dtypes import lookup
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import StoreOp
@@ -95,15 +95,6 @@ class TirStatementReader(TirExpressionReader):
         finally:
             self.block, self.axes, self.extents, self.threads = saved
 
-    @contextmanager
-    def reading_in(self, scope: Scope) -> Generator[None]:
-        """Looks names up in another scope for a while."""
-        before, self.scope = self.scope, scope
-        try:
-            yield
-        finally:
-            self.scope = before
-
     def _statement(self, node: ast.stmt) -> None:
         if (kind := jump_of(self.aliases, node)) is not None:
             self.jumps.jump(node, kind)
@@ -124,6 +115,9 @@ class TirStatementReader(TirExpressionReader):
                 read_effect(self, node.value)
             case ast.FunctionDef() if (inline := read_inline(self, node)) is not None:
                 self.scope.bind(node.name, inline)
+            case Elsewhere():
+                with self.reading_in(node.scope):
+                    self.body(node.body)
             case ast.Pass():
                 pass
             case _:
@@ -222,16 +216,9 @@ class TirStatementReader(TirExpressionReader):
         if declarations(self.aliases, node.target, node.value):
             self._assign(node, node.target, node.value)
             return
-        name = self.aliases.name_in("tir", node.annotation) or ""
-        found = self.named(node.target.id, node.value)
-        if is_dtype_name(name) and isinstance(found, bool | int | float | Scalar):
-            dtype = self.dtype(node.annotation)
-            operand: Scalar | Dim | float = found
-            scalar = self.emit(node, lambda: converted(operand, lookup(dtype).type))
-            found = self._kept(node, scalar, node.target.id)
-            self.bind(node, node.target.id, found)
-        else:
-            self.scope.bind(node.target.id, found)
+        name = node.target.id
+        found = annotated_value(self, node, node.value, self.named(name, node.value))
+        self.bind(node, name, self._kept(node, found, name))
 
     def _augmented(self, node: ast.AugAssign) -> None:
         target = node.target

@@ -15,7 +15,7 @@ from relax_dialect.frontend.tvmscript.text.declarations import declarations
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.scope import ModuleRef, Unbound
 from relax_dialect.struct_info.base import StructInfo
-from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType, TupleType
+from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import constant
 from tir_dialect.name_hints import as_name_hint
 
@@ -144,6 +144,8 @@ class BindingReader(ExpressionReader):
                 value = self.emit(node, lambda: self.builder.const(number, declared.dtype))
             else:
                 value = self.emit(node, lambda: self.builder.prim(number, declared.dtype))
+        if isinstance(value, str) and not isinstance(declared, ObjectType):
+            self.fail(node.value or node, f'expected a value of type {declared}, got "{value}"')
         expr = self.expr(node, value)
         if isinstance(declared, PrimType) and expr.type == TensorType((), declared.dtype):
             return expr  # what a PrimFunc returns is an element

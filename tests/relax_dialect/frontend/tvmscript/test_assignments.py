@@ -66,3 +66,61 @@ REFUSED = {
 def test_refused(body: str):
     with pytest.raises(TVMScriptError, match=REFUSED[body]):
         parse(f"@T.prim_func\ndef f(A: T.Buffer((8,), 'float32')):\n    {body}")
+
+
+ANNOTATED = """@T.prim_func
+def f(A: T.Buffer((8,), "float32"), P: T.Buffer((8,), "int32")):
+    x: {} = {}
+    A[0] = T.cast(x, "float32")
+"""
+WRONG_ANNOTATIONS = {
+    ("T.int32", '"a"'): ('expected a value of i32, got "a"', 18),
+    ("T.int32", "1.5"): ("expected a value of i32, got 1.5; T.cast converts it", 18),
+    ("T.int32", "A[0]"): ("expected a value of i32, got one of f32; T.cast converts it", 18),
+    ("T.let[T.int32]", "A[0]"): ("expected a value of i32, got one of f32", 25),
+    ("T.float32", "None"): ("expected a value of f32, got None", 20),
+    ("T.float32", "(1, 2)"): ("expected a value of f32, got a tuple", 20),
+    ("T.float32", "A"): ("expected a value of f32, got !tir.buffer<[8], f32>", 20),
+    ("T.float32x4", "A[0]"): ("expected a value of 4 lanes of f32, got one of f32", 22),
+    ("T.float32", "A[0:4]"): ("expected a value of f32, got 4 lanes of f32", 20),
+    ("T.bool", "2"): ("expected a value of i1, got 2", 17),
+    ("T.int8", "1000"): ("1000 does not fit dtype i8", 17),
+    ('T.Buffer((8,), "float32")', "A[0]"): ("expected !tir.buffer<[8], f32>, got one of f32", 36),
+    ('T.Buffer((4,), "float32")', "A"): ("expected !tir.buffer<[4], f32>, got !tir.buffer<[8], f32>", 36),
+    ("T.handle", "A[0]"): ("expected a handle, got one of f32", 19),
+    ("int", "1"): ("expected a dtype such as T.int32, T.let, T.Buffer", 8),
+    ("something", "1"): ("expected a dtype such as T.int32, T.let, T.Buffer", 8),
+    ('"int33"', "1"): ("int33", 8),
+}
+
+
+@pytest.mark.parametrize("pair", WRONG_ANNOTATIONS)
+def test_wrong_annotations(pair: tuple[str, str]):
+    message, column = WRONG_ANNOTATIONS[pair]
+    with pytest.raises(TVMScriptError) as caught:
+        parse(ANNOTATED.format(*pair))
+    assert message in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (3, column)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        ("T.int64", "P[0]"),
+        ("T.float64", "A[0]"),
+        ("T.float32", "1"),
+        ("T.bool", "P[0] < 1"),
+        ("T.let", "A[0]"),
+        ('"int8"', "3"),
+    ],
+)
+def test_annotations_that_hold(annotation: str, value: str):
+    parse(ANNOTATED.format(annotation, value))
+
+
+@pytest.mark.parametrize("kind", ['R.Prim("int64")', 'R.Tensor((), "int64")', "T.int64", "R.Shape"])
+def test_a_string_is_no_number(kind: str):
+    text = f"@R.function\ndef f(x: R.Tensor((2,), 'float32')):\n    y: {kind} = \"a\"\n    return x\n"
+    with pytest.raises(TVMScriptError, match=r'expected a value of type .*, got "a"') as caught:
+        parse(text)
+    assert (caught.value.line, caught.value.column) == (3, 11 + len(kind))

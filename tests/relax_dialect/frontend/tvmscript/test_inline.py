@@ -185,3 +185,43 @@ def test_the_head_of_a_block_in_a_macro():
     module = parse(dedent(text))
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     np.testing.assert_array_equal(run_everywhere(module, "main", [x]), x @ x.T * 3)
+
+
+BESIDE_A_HEAD = """
+@T.macro
+def axes(i, j, k, target, source):
+    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+    T.reads(source[vi, vk])
+    with T.init():
+        target[vi, vj] = T.float32(0)
+    target[vi, vj] = target[vi, vj] + source[vi, vk] * source[vj, vk]
+
+@T.macro(hygienic=False)
+def row(i):
+    vi = T.axis.spatial(2, i)
+
+@T.prim_func
+def kernel(A: T.Buffer((2, 4), "float32"), C: T.Buffer((2, 2), "float32"), N: T.Buffer((2,), "float32")):
+    for i, j, k in T.grid(2, 2, 4):
+        with T.sblock("product"):
+            T.writes(C[0:2, 0:2])
+            axes(i, j, k, C, A)
+            T.evaluate(0)
+    for i in range(2):
+        with T.sblock("rows"):
+            row(i)
+            v: T.int32 = T.axis.spatial(2, 1 - i)
+            N[v] = T.float32(7) + T.cast(v, "float32")
+
+@R.function
+def main(x: R.Tensor((2, 4), "float32")):
+    return R.call_tir(kernel, (x,), out_ty=[R.Tensor((2, 2), "float32"), R.Tensor((2,), "float32")])
+"""
+
+
+def test_statements_beside_the_head_in_a_macro():
+    """They have the names of the caller; a block has the iterators of both."""
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    product, rows = run_everywhere(parse(BESIDE_A_HEAD), "main", [x])
+    np.testing.assert_array_equal(product, x @ x.T)
+    np.testing.assert_array_equal(rows, [7, 8])
