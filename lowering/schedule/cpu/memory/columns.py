@@ -24,8 +24,8 @@ from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import StoreOp
 
 VECTORS_AT_ONCE = 8
-BAND = 8
-"""Rows that are read side by side: the machine follows so many streams."""
+BAND, VECTORS_OF_BAND = 8, 4
+"""Rows that are read side by side, as many streams as the machine follows, and how many vectors of each at a time."""
 
 
 @dataclass(frozen=True)
@@ -49,24 +49,28 @@ class Columns:
 
     def emit(self, at: Mapping[int, SSAValue], low: SSAValue | None, length: SSAValue) -> None:
         """The results from `low` on, for given values of the other axes that stay."""
-        known, alone = constant_of(length), len(self.reduced) == 1 and self.border is None
-        if alone and self.unroll > 1 and (known is None or known > self.lanes * self.unroll):
-            self._bands(at, low, length)
+        code, known = self.kernel.code, constant_of(length)
+        cuts = no_cuts() if self.border is None else self.border.ranges(code, self.stage, at)
+        whole = _Part(self, at, low, length, cuts, None)
+        if len(self.reduced) > 1 or self.border is not None or self.unroll == 1:
+            whole.emit()
+        elif known is not None:
+            self._bands(at, low, length) if known > self.lanes * self.unroll else whole.emit()
         else:
-            cuts = no_cuts() if self.border is None else self.border.ranges(self.kernel.code, self.stage, at)
-            _Part(self, at, low, length, cuts, None).emit()
+            with code.when(code.compare("sgt", length, self.lanes * self.unroll)) as is_wide:
+                self._bands(at, low, length)
+            with code.otherwise(is_wide):
+                whole.emit()
 
     def _bands(self, at: Mapping[int, SSAValue], low: SSAValue | None, length: SSAValue) -> None:
-        """Some whole rows at a time, or all of them at once if all their results are in registers."""
+        """Some whole rows at a time."""
         code, axis = self.kernel.code, self.reduced[0].last
         rows = code.dim(self.reduced[0].extent)
-        narrow = code.compare("sle", length, self.lanes * self.unroll)
-        height = code.select(narrow, code.maximum(rows, 1), code.index(BAND))
         # Without rows there is still a band, which writes the first values.
-        bands = code.maximum(code.divide(code.add(rows, code.sub(height, 1)), height), 1)
+        bands = code.maximum(code.divide(code.add(rows, BAND - 1), BAND), 1)
         with code.loop(bands, "band") as band:
-            first = code.mul(band, height)
-            rows_of_band = {axis: (first, code.minimum(code.add(first, height), rows))}
+            first = code.mul(band, BAND)
+            rows_of_band = {axis: (first, code.minimum(code.add(first, BAND), rows))}
             _Part(self, at, low, length, rows_of_band, code.compare("eq", band, 0)).emit()
 
 
@@ -89,7 +93,8 @@ class _Part:
 
     def emit(self) -> None:
         """As many vectors at once as there are; then single ones, then what is left."""
-        code, done, most = self.code, self.code.index(0), self.columns.unroll
+        code, done = self.code, self.code.index(0)
+        most = self.columns.unroll if self.is_first is None else VECTORS_OF_BAND
         for unroll in (most, 1) if most > 1 else (1,):
             done = self._blocks(done, unroll)
         known = constant_of(self.length)

@@ -80,23 +80,26 @@ tir.prim_func @rows[%m, %n](%X: !tir.buffer<[m, n], f32>, %S: !tir.buffer<[m], f
 }
 
 // Columns are added up for eight vectors at once; the order of the additions of a column stays. What is wider is read in
-// bands of eight rows, between which the sums are where the results will be.
+// bands of eight rows, four vectors of each at a time, between which the sums are where the results will be.
 // CHECK-LABEL: tir.prim_func @columns
-// CHECK:         %[[BAND:.*]] = arith.constant 8
-// CHECK-NEXT:    %[[HEIGHT:.*]] = arith.select {{.*}}, %[[BAND]] : index
-// CHECK:         tir.for (%band)
-// CHECK:           %[[FIRST:.*]] = arith.muli %band, %[[HEIGHT]]
-// CHECK:           %[[IS_FIRST:.*]] = arith.cmpi eq, %band
-// CHECK:           tir.for (%block)
-// CHECK:             %sums = tir.alloc_buffer : !tir.buffer<[64], f32, scope = "local", align = 64>
-// CHECK:             tir.if %[[IS_FIRST]]
-// CHECK:             } else {
-// CHECK:               tir.load %S_1
-// CHECK:             tir.for (%vr) in (%[[FIRST]] to
-// CHECK:               tir.for vectorized
+// CHECK:         arith.cmpi sgt
+// CHECK-NEXT:    tir.if
+// CHECK:           tir.for (%band)
+// CHECK:             %[[FIRST:.*]] = arith.muli %band
+// CHECK:             %[[IS_FIRST:.*]] = arith.cmpi eq, %band
+// CHECK:             tir.for (%block)
+// CHECK:               %sums = tir.alloc_buffer : !tir.buffer<[32], f32, scope = "local", align = 64>
+// CHECK:               tir.if %[[IS_FIRST]]
+// CHECK:               } else {
+// CHECK:                 tir.load %S_1
+// CHECK:               tir.for (%vr) in (%[[FIRST]] to
 // CHECK:                 arith.addf
-// CHECK:             tir.for vectorized
 // CHECK:               tir.store {{.*}}, %S_1
+// CHECK:         } else {
+// CHECK:           tir.alloc_buffer : !tir.buffer<[64], f32, scope = "local", align = 64>
+// CHECK:           tir.for (%vr
+// CHECK:             arith.addf
+// CHECK:           tir.store {{.*}}, %S_1
 tir.prim_func @columns[%m, %n](%X: !tir.buffer<[m, n], f32>, %S: !tir.buffer<[n], f32>) {
   tir.for (%j, %r) in (%n, %m) {
     tir.block "b" (%vj = spatial %j in %n, %vr = reduce %r in %m) {
