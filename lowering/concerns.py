@@ -15,6 +15,7 @@ CONCERNS: Mapping[str, str] = {
     "channels-last": "relax.nn.conv1d relax.nn.conv2d relax.nn.conv3d",
     "convert-layout": "relax.nn.conv2d",
     "expand-conv-transpose": "relax.nn.conv1d_transpose relax.nn.conv2d_transpose relax.nn.conv3d_transpose",
+    "lines-as-pictures": "relax.nn.conv1d",
     "expand-recurrent-layers": "relax.nn.rnn relax.nn.gru relax.nn.lstm relax.nn.recurrence",
     "fold-batch-norm": "relax.nn.batch_norm relax.matmul relax.nn.conv1d relax.nn.conv2d relax.nn.conv3d",
     "hoist-branch-results": "relax.if",

@@ -107,6 +107,7 @@ class OptimizeGraphPass(PipelinePass):
         "channels-last",
         "fold-constants",
         "fold-batch-norm",
+        "lines-as-pictures",
         "simplify-arithmetic",
         # In front of attention, which has a softmax in it.
         "rewrite-normalization",
