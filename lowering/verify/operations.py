@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
@@ -43,9 +44,19 @@ def _collect(module: ModuleOp) -> Iterator[Finding]:
             yield from (Finding(violation.op, violation.message) for violation in error.violations)
         except (VerifyException, ValueError) as error:
             if unknown.isdisjoint(operand.owner for operand in op.operands):
-                yield Finding.at(op, str(error))
+                yield Finding.at(op, _reworded(op, str(error)))
             if _says_nothing(op):
                 unknown.add(op)
+
+
+_OPERAND = re.compile(r"operand '(\w+)' at position (\d+) does not verify:\n(.+) should be of base attribute (\S+)")
+
+
+def _reworded(op: Operation, message: str) -> str:
+    """What xDSL says of an operand of a wrong kind, in the words of the other errors."""
+    return _OPERAND.sub(
+        lambda found: f"'{op.name}' op operand #{found[2]} ({found[1]}) expected !{found[4]}, got {found[3]}", message
+    )
 
 
 def _says_nothing(op: Operation) -> bool:

@@ -88,6 +88,21 @@ def test_wrong_captures_are_errors_among_others():
     assert all(part in message for (_, message), (_, part) in zip(found, expected, strict=True))
 
 
+def test_operands_of_a_wrong_kind_are_named():
+    text = """
+    relax.func @f(%x: !relax.tensor<[4], f32>) -> !relax.object {
+      relax.for %i = %x to %x () {
+        relax.yield
+      }
+      relax.return %x
+    }
+    """
+    with pytest.raises(
+        InvalidModule, match=r"'relax.for' op operand #0 \(lower\) expected !relax.prim, got !relax.tensor"
+    ):
+        verify_module(parse_module(text))
+
+
 def line_of(headline: str) -> int:
     """The line in `<text>:line:column: error: ...`."""
     return int(headline.split(":")[1])
