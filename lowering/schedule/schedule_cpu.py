@@ -26,6 +26,8 @@ class ScheduleCPUPass(ModulePass):
     // becomes packed panels and a tile of sums in registers
     ```
 
+    Tiles of sums become private functions, which are equal in all kernels and are compiled once.
+
     Sums may be made in another order, as with any matrix library, and products fused with sums; nothing else changes a
     result.
     """
