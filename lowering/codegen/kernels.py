@@ -272,7 +272,9 @@ def _compile(
     run_tir_passes(lowered_tir)
     lowering = LoweringOptions(target.vector_bits, options.contract, target.extensions)
     functions = [op for op in lowered_tir.ops if isinstance(op, PrimFuncOp)]
-    routines = [function for function in functions if is_routine(function)]
+    # One that was given, by text that had been scheduled before, may have been changed since: it stays in the kernel.
+    given = {function.sym_name.data for function in group}
+    routines = [function for function in functions if is_routine(function) and function.sym_name.data not in given]
     shared.add(routines, lowering)
     return llvm_text(lower_prim_funcs([op for op in functions if op not in routines], lowering, routines))
 

@@ -11,14 +11,12 @@ from lowering.codegen.background import Background, Compile
 from lowering.codegen.cache import CodeCache, cache_key
 from lowering.codegen.compiler import CompileOptions
 from lowering.codegen.elf import object_symbols
+from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.target import Target
 
 if TYPE_CHECKING:
     from lowering.to_llvm.emitter import LoweringOptions
     from tir_dialect.ops.function import PrimFuncOp
-
-ROUTINE = "relax.routine."
-"""How the names of routines begin: one name stands for one function, whatever kernel calls it."""
 
 
 def is_routine(function: PrimFuncOp) -> bool:

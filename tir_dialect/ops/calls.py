@@ -29,6 +29,9 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.syntax import parse_defined_operands
 from tir_dialect.types import BufferType
 
+ROUTINE = "relax.routine."
+"""How the names of functions begin that schedules have made: one name stands for one function in every module."""
+
 
 def _is_scalar(type: Attribute) -> bool:
     return is_dtype(type) and scalar_type(type) == type
@@ -154,6 +157,7 @@ class CallOp(IRDLOperation):
     C1: the callee is a `tir.prim_func`.
     C2: there is one `index` per symbol, and one argument per parameter.
     C3: the arguments have the types of the parameters, with the symbols replaced by what is passed for them.
+    C4: an `unchecked` call is one of a routine, a function that a schedule has made (`relax.routine.` and its kind).
 
     What cannot be shown of C3 is checked in each call, and an error of the callee is one of the caller. In an
     `unchecked` call nothing is: the caller knows that the sizes fit, and that the callee cannot fail.
@@ -209,6 +213,10 @@ def _verify_call(op: CallOp) -> None:
     callee = SymbolTable.lookup_symbol(op, op.callee)
     if not isinstance(callee, PrimFuncOp):
         raise VerifyException(f"'tir.call' op {op.callee} is not a 'tir.prim_func'")  # C1
+    if op.unchecked is not None and not callee.sym_name.data.startswith(ROUTINE):
+        raise VerifyException(
+            f"'tir.call' op unchecked calls are for routines, whose names begin with {ROUTINE}, got {op.callee}"
+        )  # C4
     symbols, params = callee.symbols, callee.params
     if len(op.sizes) != len(symbols) or len(op.arguments) != len(params):
         raise VerifyException(

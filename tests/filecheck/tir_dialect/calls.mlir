@@ -18,16 +18,18 @@ tir.prim_func @foreign[%n](%X: !tir.buffer<[n], f32>, %s: f32) {
 tir.prim_func @caller[%a](%X: !tir.buffer<[2 * a, 4], f32>, %Y: !tir.buffer<[8], f32>) {
   // CHECK: tir.call @callee[%rows, %c4](%X)
   // CHECK-NEXT: tir.call @fixed(%Y) {note}
-  // CHECK-NEXT: tir.call unchecked @fixed(%Y)
+  // CHECK-NEXT: tir.call unchecked @relax.routine.fixed(%Y)
   %rows = tir.dim 2 * a
   %c4 = arith.constant 4 : index
   tir.call @callee[%rows, %c4](%X)
   tir.call @fixed(%Y) {note}
-  tir.call unchecked @fixed(%Y)
+  tir.call unchecked @relax.routine.fixed(%Y)
 }
 tir.prim_func private @callee[%n, %m](%Z: !tir.buffer<[n, m], f32>) {
 }
 tir.prim_func private @fixed(%Z: !tir.buffer<[8], f32>) {
+}
+tir.prim_func private @relax.routine.fixed(%Z: !tir.buffer<[8], f32>) {
 }
 
 // Sizes that are only known at run time may fit.

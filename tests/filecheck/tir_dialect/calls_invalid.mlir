@@ -43,6 +43,15 @@ tir.prim_func @f[%n](%X: !tir.buffer<[n], f32, align = 64>) {
 
 // -----
 
+// CHECK: 'tir.call' op unchecked calls are for routines, whose names begin with relax.routine., got @f
+tir.prim_func @call_c4(%X: !tir.buffer<[2], f32>) {
+  tir.call unchecked @f(%X)
+}
+tir.prim_func private @f(%X: !tir.buffer<[2], f32>) {
+}
+
+// -----
+
 // CHECK: 'tir.call_extern' op argument #0 expected a buffer or a scalar, got vector<2xf32>
 tir.prim_func @call_extern_c1[%n](%X: !tir.buffer<[2], f32>) {
   %c0 = arith.constant 0 : index

@@ -121,3 +121,23 @@ def test_a_function_without_a_module_has_the_code_itself(machine: str):
         run_prim_func(function, [a, b, result])
     np.testing.assert_array_equal(*results)
     np.testing.assert_allclose(results[0], a @ b, rtol=1e-5)
+
+
+def test_a_routine_that_has_been_changed_in_text_is_not_taken_from_the_cache(tmp_path: Path):
+    cache = CodeCache(tmp_path)
+    compile_prim_funcs(parse_module(products(96)), cache=cache)
+    scheduled = parse_module(products(96))
+    schedule_module(scheduled, Target.host())
+    kernel, found, routine = str(scheduled).partition(f"tir.prim_func private @{ROUTINE}")
+    assert found
+    zero, one = "dense<0.000000e+00>", "dense<1.000000e+00>"
+    assert zero in routine
+    changed = parse_module(kernel + found + routine.replace(zero, one))
+    a, b = np.random.rand(33, 130).astype("f4"), np.random.rand(130, 96).astype("f4")
+    expected, got = np.empty((33, 96), "f4"), np.empty((33, 96), "f4")
+    function = changed.body.block.first_op
+    assert isinstance(function, PrimFuncOp)
+    run_prim_func(function, [a, b, expected])
+    assert not np.allclose(expected, a @ b, rtol=1e-5)
+    compile_prim_funcs(changed, cache=cache).packed("f96")(*map(tvm_ffi.from_dlpack, (a, b, got)))
+    np.testing.assert_allclose(got, expected, rtol=1e-5)

@@ -11,9 +11,8 @@ from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.traits import SymbolTable
 
-from lowering.codegen.routines import ROUTINE
 from lowering.schedule.cpu.emit.code import Code
-from tir_dialect.ops.calls import CallOp
+from tir_dialect.ops.calls import ROUTINE, CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
 

@@ -126,20 +126,20 @@ tir.prim_func @hint[%n](%X: !tir.buffer<[n], f32>) {
 // -----
 
 // A call checks the sizes that it passes, and whether the callee has failed; an unchecked one just calls.
-tir.prim_func private @fill[%n in [4, _]](%X: !tir.buffer<[n], f32>) {
+tir.prim_func private @relax.routine.fill[%n in [4, _]](%X: !tir.buffer<[n], f32>) {
 }
 // CHECK-LABEL: llvm.func @calls
 // CHECK: llvm.icmp "sge"
-// CHECK: llvm.call @fill.inner(
+// CHECK: llvm.call @relax.routine.fill.inner(
 // CHECK: llvm.cond_br
 // CHECK-LABEL: llvm.func @calls_unchecked
 // CHECK-NOT: llvm.cond_br
-// CHECK: llvm.call @fill.inner(
+// CHECK: llvm.call @relax.routine.fill.inner(
 // CHECK-NOT: llvm.cond_br
 // CHECK: llvm.return
 tir.prim_func @calls[%n](%X: !tir.buffer<[n], f32>) {
-  tir.call @fill[%n](%X)
+  tir.call @relax.routine.fill[%n](%X)
 }
 tir.prim_func @calls_unchecked[%n](%X: !tir.buffer<[n], f32>) {
-  tir.call unchecked @fill[%n](%X)
+  tir.call unchecked @relax.routine.fill[%n](%X)
 }
