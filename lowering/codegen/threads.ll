@@ -1,26 +1,30 @@
 ; Threads for parallel loops: `relax_parallel` shares a range of numbers among the threads of the process.
 ;
-; Threads take chunks of the range from a counter, large ones first and single numbers at the end, so that one that is
+; Each thread has a part of the range and takes chunks of it, large ones first and single numbers at the end; then it
+; takes chunks of the others' parts. So a thread meets the memory again that it used in the loop before, and one that is
 ; late, because other programs run on its processor, leaves its part to the others, and all end at about the same time;
-; the loop ends when the range is done and those that took part have finished, whether the others have woken or not. One loop runs at a time: a loop inside a loop, or a second one that
-; starts meanwhile, runs on the thread that calls it. A child process after `fork` starts with no threads of its own.
+; the loop ends when the range is done and those that took part have finished, whether the others have woken or not. One
+; loop runs at a time: a loop inside a loop, or a second one that starts meanwhile, runs on the thread that calls it. A
+; child process after `fork` starts with no threads of its own.
 
 @limit = internal global i32 0                  ; how many threads there may be, 0: not asked yet
 @own_variable = internal constant [18 x i8] c"RELAX_NUM_THREADS\00"
 @variable = internal constant [16 x i8] c"OMP_NUM_THREADS\00"
 
-@busy = internal global i32 0                   ; whether a loop runs
+; What is written at different times lies in different lines of the cache.
+@busy = internal global i32 0, align 128        ; whether a loop runs
 @process = internal global i32 0                ; whose threads the workers are
 @workers = internal global i32 0                ; how many there are
-@sleeping = internal global i32 0               ; how many of them wait in the kernel
-@loops = internal global i32 0                  ; counts the loops; workers wait for it to change
-@team = internal global i32 0                   ; bit 30: open; from bit 16: free places; below: workers taking part
+@loops = internal global i32 0, align 128       ; counts the loops; workers wait for it to change
+@sleeping = internal global i32 0, align 128    ; how many of them wait in the kernel
 
-@body = internal global ptr null                ; void body(ptr context, i64 first, i64 last)
-@context = internal global ptr null
-@next = internal global i64 0, align 64         ; the first number that nobody has taken
-@end = internal global i64 0, align 64
-@pieces = internal global i64 1                 ; a chunk is this part of what is left
+; What workers need to know: void body(ptr context, i64 first, i64 last), the context, how many parts there are; and the
+; team. Of the team, bit 30: it is open; from bit 16: free places; below: workers taking part.
+%job = type { ptr, ptr, i64, i32 }
+@job = internal global %job zeroinitializer, align 128
+
+%part = type { i64, i64, [112 x i8] }           ; the first number that nobody has taken, and the end
+@parts = internal global [256 x %part] zeroinitializer, align 128
 
 declare ptr @getenv(ptr)
 declare i32 @atoi(ptr)
@@ -31,6 +35,7 @@ declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(i64)
 declare i64 @llvm.ctpop.i64(i64)
 declare i32 @llvm.smax.i32(i32, i32)
+declare i32 @llvm.smin.i32(i32, i32)
 declare i64 @llvm.smax.i64(i64, i64)
 
 ; How many threads a loop may have: RELAX_NUM_THREADS, or OMP_NUM_THREADS, or as many as there are processors.
@@ -115,18 +120,17 @@ serial:
   call void %f(ptr %data, i64 %lower, i64 %upper)
   ret void
 shared:
-  %others = sub i32 %threads, 1
+  %most = call i32 @llvm.smin.i32(i32 %threads, i32 256)
+  %others = sub i32 %most, 1
   call void @hire(i32 %others)
-  %wide = sext i32 %threads to i64
-  %parts = mul i64 %wide, 2
-  store ptr %f, ptr @body
-  store ptr %data, ptr @context
-  store i64 %parts, ptr @pieces
-  store i64 %upper, ptr @end
-  store atomic i64 %lower, ptr @next seq_cst, align 8
+  %count = zext i32 %most to i64
+  call void @divide(i64 %lower, i64 %upper, i64 %count)
+  store ptr %f, ptr @job
+  store ptr %data, ptr getelementptr (%job, ptr @job, i64 0, i32 1)
+  store i64 %count, ptr getelementptr (%job, ptr @job, i64 0, i32 2)
   %places = shl i32 %others, 16
   %open = or i32 %places, 1073741824
-  store atomic i32 %open, ptr @team seq_cst, align 4
+  store atomic i32 %open, ptr getelementptr (%job, ptr @job, i64 0, i32 3) seq_cst, align 4
   %old = atomicrmw add ptr @loops, i32 1 seq_cst
   %asleep = load atomic i32, ptr @sleeping seq_cst, align 4
   %must_wake = icmp sgt i32 %asleep, 0
@@ -135,30 +139,75 @@ wake:
   %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @loops, i32 129, i32 %others, ptr null, ptr null, i32 0)
   br label %work
 work:
-  call void @take_chunks()
-  %closed = atomicrmw and ptr @team, i32 65535 seq_cst
+  call void @take_chunks(i64 0)
+  %closed = atomicrmw and ptr getelementptr (%job, ptr @job, i64 0, i32 3), i32 65535 seq_cst
   call void @wait_for_team()
   store atomic i32 0, ptr @busy seq_cst, align 4
   ret void
 }
 
-; Runs chunks until none is left.
-define internal void @take_chunks() {
-  %f = load ptr, ptr @body
-  %data = load ptr, ptr @context
-  %parts = load i64, ptr @pieces
-  %last = load i64, ptr @end
+; Makes so many parts of the range, about as large.
+define internal void @divide(i64 %lower, i64 %upper, i64 %count) {
+entry:
+  %size = sub i64 %upper, %lower
+  %all = call i64 @llvm.smax.i64(i64 %size, i64 0)
+  %each = udiv i64 %all, %count
+  %rest = urem i64 %all, %count
   br label %loop
 loop:
-  %first = load atomic i64, ptr @next seq_cst, align 8
-  %left = sub i64 %last, %first
+  %i = phi i64 [ 0, %entry ], [ %after, %loop ]
+  %first = phi i64 [ %lower, %entry ], [ %end, %loop ]
+  %is_longer = icmp ult i64 %i, %rest
+  %more = zext i1 %is_longer to i64
+  %length = add i64 %each, %more
+  %end = add i64 %first, %length
+  %part = getelementptr [256 x %part], ptr @parts, i64 0, i64 %i
+  store atomic i64 %first, ptr %part monotonic, align 8
+  %end_at = getelementptr %part, ptr %part, i64 0, i32 1
+  store i64 %end, ptr %end_at
+  %after = add i64 %i, 1
+  %again = icmp ult i64 %after, %count
+  br i1 %again, label %loop, label %done
+done:
+  ret void
+}
+
+; Runs chunks of all parts, from one on, until none is left.
+define internal void @take_chunks(i64 %own) {
+entry:
+  %count = load i64, ptr getelementptr (%job, ptr @job, i64 0, i32 2)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %after, %loop ]
+  %sum = add i64 %own, %i
+  %number = urem i64 %sum, %count
+  call void @take_chunks_of(i64 %number)
+  %after = add i64 %i, 1
+  %again = icmp ult i64 %after, %count
+  br i1 %again, label %loop, label %done
+done:
+  ret void
+}
+
+; Runs chunks of a part, each half of what is left of it.
+define internal void @take_chunks_of(i64 %number) {
+entry:
+  %f = load ptr, ptr @job
+  %data = load ptr, ptr getelementptr (%job, ptr @job, i64 0, i32 1)
+  %part = getelementptr [256 x %part], ptr @parts, i64 0, i64 %number
+  %end_at = getelementptr %part, ptr %part, i64 0, i32 1
+  %end = load i64, ptr %end_at
+  br label %loop
+loop:
+  %first = load atomic i64, ptr %part seq_cst, align 8
+  %left = sub i64 %end, %first
   %some = icmp sgt i64 %left, 0
   br i1 %some, label %take, label %done
 take:
-  %share = sdiv i64 %left, %parts
-  %size = call i64 @llvm.smax.i64(i64 %share, i64 1)
+  %half = lshr i64 %left, 1
+  %size = call i64 @llvm.smax.i64(i64 %half, i64 1)
   %until = add i64 %first, %size
-  %taken = cmpxchg ptr @next, i64 %first, i64 %until seq_cst seq_cst
+  %taken = cmpxchg ptr %part, i64 %first, i64 %until seq_cst seq_cst
   %mine = extractvalue { i64, i1 } %taken, 1
   br i1 %mine, label %run, label %loop
 run:
@@ -173,7 +222,7 @@ define internal void @wait_for_team() {
   br label %spin
 spin:
   %turn = phi i32 [ 0, %0 ], [ %more, %pause ]
-  %team = load atomic i32, ptr @team seq_cst, align 4
+  %team = load atomic i32, ptr getelementptr (%job, ptr @job, i64 0, i32 3) seq_cst, align 4
   %none = icmp eq i32 %team, 0
   br i1 %none, label %done, label %some
 some:
@@ -184,7 +233,7 @@ pause:
   %more = add i32 %turn, 1
   br label %spin
 sleep:
-  %code = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @team, i32 128, i32 %team, ptr null, ptr null, i32 0)
+  %code = call i64 (i64, ...) @syscall(i64 FUTEX, ptr getelementptr (%job, ptr @job, i64 0, i32 3), i32 128, i32 %team, ptr null, ptr null, i32 0)
   br label %pause
 done:
   ret void
@@ -199,13 +248,15 @@ loop:
   %enough = icmp sge i32 %count, %wanted
   br i1 %enough, label %done, label %start
 start:
-  %code = call i32 @pthread_create(ptr %id, ptr null, ptr @work_forever, ptr null)
+  %more = add i32 %count, 1
+  %number = zext i32 %more to i64
+  %own = inttoptr i64 %number to ptr
+  %code = call i32 @pthread_create(ptr %id, ptr null, ptr @work_forever, ptr %own)
   %failed = icmp ne i32 %code, 0
   br i1 %failed, label %done, label %started
 started:
   %thread = load i64, ptr %id
   %detached = call i32 @pthread_detach(i64 %thread)
-  %more = add i32 %count, 1
   store i32 %more, ptr @workers
   br label %loop
 done:
@@ -225,15 +276,17 @@ new:
 reset:
   store i32 0, ptr @workers
   store atomic i32 0, ptr @sleeping seq_cst, align 4
-  store atomic i32 0, ptr @team seq_cst, align 4
+  store atomic i32 0, ptr getelementptr (%job, ptr @job, i64 0, i32 3) seq_cst, align 4
   store atomic i32 0, ptr @busy seq_cst, align 4
   br label %done
 done:
   ret void
 }
 
-; A worker: waits for a loop, some tens of microseconds awake, then asleep; takes a place in its team if there is one.
-define internal ptr @work_forever(ptr %unused) {
+; A worker: waits for a loop, some tens of microseconds awake, then asleep; takes a place in its team if there is one,
+; and begins with the part that has its number.
+define internal ptr @work_forever(ptr %own) {
+  %number = ptrtoint ptr %own to i64
   br label %wait
 wait:
   %seen = phi i32 [ 0, %0 ], [ %now, %leave ], [ %now, %join ]
@@ -256,21 +309,21 @@ pause:
   %more = add i32 %turn, 1
   br label %spin
 join:
-  %team = load atomic i32, ptr @team seq_cst, align 4
+  %team = load atomic i32, ptr getelementptr (%job, ptr @job, i64 0, i32 3) seq_cst, align 4
   %full = icmp slt i32 %team, 1073807360
   br i1 %full, label %wait, label %enter
 enter:
   %place = sub i32 %team, 65535
-  %entered = cmpxchg ptr @team, i32 %team, i32 %place seq_cst seq_cst
+  %entered = cmpxchg ptr getelementptr (%job, ptr @job, i64 0, i32 3), i32 %team, i32 %place seq_cst seq_cst
   %mine = extractvalue { i32, i1 } %entered, 1
   br i1 %mine, label %work, label %join
 work:
-  call void @take_chunks()
-  %left = atomicrmw sub ptr @team, i32 1 seq_cst
+  call void @take_chunks(i64 %number)
+  %left = atomicrmw sub ptr getelementptr (%job, ptr @job, i64 0, i32 3), i32 1 seq_cst
   %last = icmp eq i32 %left, 1
   br i1 %last, label %report, label %leave
 report:
-  %told = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @team, i32 129, i32 1, ptr null, ptr null, i32 0)
+  %told = call i64 (i64, ...) @syscall(i64 FUTEX, ptr getelementptr (%job, ptr @job, i64 0, i32 3), i32 129, i32 1, ptr null, ptr null, i32 0)
   br label %leave
 leave:
   br label %wait

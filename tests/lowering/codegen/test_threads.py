@@ -6,6 +6,7 @@ import ctypes
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from functools import cache
 
@@ -46,12 +47,28 @@ def test_every_number_once(code: LoadedCode, bounds: tuple[int, int], threads: i
 
 
 def test_chunks_become_smaller() -> None:
-    """Large ones first, which keep neighbours together; single numbers last, so that no thread waits for long."""
+    """In the part of each thread large ones first, which keep neighbours together; single numbers last, so that no
+    thread waits for long."""
     chunks: list[tuple[int, int]] = []
     run(loaded(False), lambda first, last: chunks.append((first, last)), 0, 64, 2)
-    sizes = [last - first for first, last in sorted(chunks)]
-    assert sizes == sorted(sizes, reverse=True)
-    assert (sizes[0], sizes[-1], sum(sizes)) == (16, 1, 64)
+    for lower in (0, 32):
+        sizes = [last - first for first, last in sorted(chunks) if lower <= first < lower + 32]
+        assert sizes == sorted(sizes, reverse=True)
+        assert (sizes[0], sizes[-1], sum(sizes)) == (16, 1, 32)
+
+
+def test_each_thread_begins_with_its_part() -> None:
+    """So what one has in its cache is used by the same one in the next loop; and nobody waits for who is late."""
+    halves: dict[int, set[bool]] = {}
+
+    def body(first: int, last: int) -> None:
+        halves.setdefault(threading.get_ident(), set()).add(first >= 32)
+        both.wait(timeout=60)
+
+    both = threading.Barrier(2)
+    run(loaded(False), body, 31, 33, 2)
+    assert halves.pop(threading.get_ident()) == {False}
+    assert list(halves.values()) == [{True}]
 
 
 def numbers(code: LoadedCode, bounds: tuple[int, int], threads: int) -> list[int]:

@@ -21,7 +21,6 @@ from tir_dialect.ops.memory import LoadOp
 class Part:
     """What is done at once: a block of rows times a section of the columns, in one turn along the sums."""
 
-    section: SSAValue
     block: SSAValue
     top: SSAValue
     """The first row."""

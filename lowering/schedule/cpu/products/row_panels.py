@@ -27,8 +27,8 @@ class RowPanels:
     is the last one again.
     """
 
-    def __init__(self, product: Product, room: int, step: Dim):
-        """Room for so many elements of each row of the tile, of which a strip takes `step`."""
+    def __init__(self, product: Product, room: int, step: Dim, tasks: Dim | None = None):
+        """Room for so many elements of each row of the tile, of which a strip takes `step`; for each of some tasks."""
         self.product = product
         self.code = product.code
         self.tiles = product.tiles
@@ -42,8 +42,15 @@ class RowPanels:
         pitch = (-(-room * size // LINE_BYTES) | 1) * LINE_BYTES // size
         wide = -(-self.tiles.rows // self.tiles.lanes) * self.tiles.lanes
         shape = [room, wide] if self.transposed else [self.tiles.rows, pitch]
+        self._shape = shape
         if not self.direct:
-            self.buffer = self.code.alloc(shape, what.element, "packed_rows")
+            before = [] if tasks is None or tasks.constant_value == 1 else [tasks]
+            self.buffer = self.code.alloc([*before, *shape], what.element, "packed_rows")
+
+    def take(self, task: SSAValue) -> None:
+        """Uses the memory of a task from here on."""
+        if not self.direct and len(buffer_type(self.buffer).shape) > len(self._shape):
+            self.buffer = self.code.part(self.buffer, task, self._shape)
 
     @property
     def _is_well_spaced(self) -> bool:

@@ -1,0 +1,54 @@
+"""How a product is shared among threads: as a grid of parts of its rows and parts of its columns.
+
+Each task packs what it needs for itself, where it needed it in the call before, so that threads neither wait for each
+other nor take packed lines out of each other's caches: where these do not share the last level, that took longer than
+to pack twice.
+"""
+
+from __future__ import annotations
+
+from lowering.schedule.cpu.products.product import Product
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
+
+PRODUCTS_PER_TASK = 3 << 17
+"""So few take some four microseconds; to wake a thread for less does not pay."""
+WEIGHTS_PER_TASK = 1 << 17
+"""Half a megabyte, which takes some thirty microseconds to come."""
+UNITS_PER_TASK = 16
+"""With fewer strips or panels in a task, what it packs takes more than two per cent of its time."""
+TASKS_PER_THREAD = 4
+"""More tasks than threads, where they are long, so that a thread that is late leaves work to the others."""
+STRIPS_PER_PANEL = 2
+"""With more strips than that for each panel, rows are shared out: else they are packed for each part of the columns."""
+
+
+def threads_for(product: Product) -> Dim:
+    """How many threads have enough to do at one place of the batch axes."""
+    threads = product.threads(PRODUCTS_PER_TASK)
+    if product.what.columns.panels is not None:  # few rows wait for memory, which threads do side by side
+        least = product.threads(WEIGHTS_PER_TASK, product.n * product.rounds * product.k)
+        threads = maximum(threads, least)
+    batches = maximum(product.size(product.what.batch), constant(1))
+    return ceildiv(threads, batches)
+
+
+def shares(threads: Dim, strips: Dim, panels: Dim, given: bool) -> tuple[Dim, Dim]:
+    """In how many parts the strips of rows and the panels of columns are shared out.
+
+    Panels that are given are read once by a single thread, if they suffice.
+    """
+    one = constant(1)
+    strips, panels = maximum(strips, one), maximum(panels, one)
+    by_rows = constant(0) if given else minimum(floordiv(strips, STRIPS_PER_PANEL * panels), one)
+    of_columns = minimum(_tasks(threads, panels), panels)
+    columns = by_rows + (1 - by_rows) * of_columns
+    of_rows = minimum(_tasks(threads, strips), strips)
+    rows = by_rows * of_rows + (1 - by_rows) * minimum(ceildiv(threads, columns), strips)
+    return rows, columns
+
+
+def _tasks(threads: Dim, units: Dim) -> Dim:
+    """So many tasks that each thread has equally many."""
+    one = constant(1)
+    several = 1 + (TASKS_PER_THREAD - 1) * minimum(threads - 1, one)
+    return threads * maximum(minimum(floordiv(units, UNITS_PER_TASK * threads), several), one)

@@ -1,0 +1,51 @@
+"""How packed products are shared among threads."""
+
+from __future__ import annotations
+
+import pytest
+
+from lowering.schedule.cpu.products.shares import shares
+from lowering.schedule.schedule_cpu import schedule
+from tests.lowering.schedule.test_compute_bound import SUMS, kernel
+from tir_dialect.dims import constant
+from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.target import Target
+
+
+def grid(threads: int, strips: int, panels: int, given: bool = False) -> tuple[int | None, int | None]:
+    rows, columns = shares(constant(threads), constant(strips), constant(panels), given)
+    return rows.constant_value, columns.constant_value
+
+
+@pytest.mark.parametrize(
+    ("threads", "strips", "panels", "expected"),
+    [
+        (1, 1000, 1000, (1, 1)),  # one thread packs everything once
+        (2, 10, 4, (2, 1)),  # as many strips as panels take as much to pack
+        (2, 10, 24, (1, 2)),
+        (2, 300, 1, (8, 1)),  # long tasks: more of them, equally many for each thread
+        (2, 10, 200, (1, 8)),
+        (4, 1, 1, (1, 1)),  # no more than there is
+        (4, 3, 2, (2, 2)),
+        (4, 0, 0, (1, 1)),
+    ],
+)
+def test_a_grid(threads: int, strips: int, panels: int, expected: tuple[int, int]) -> None:
+    assert grid(threads, strips, panels) == expected
+
+
+def test_given_panels_are_read_by_one_thread() -> None:
+    assert grid(2, 100, 8, given=True) == (1, 2)
+    assert grid(2, 100, 1, given=True) == (2, 1)
+
+
+def test_threads_meet_once() -> None:
+    """Rows are packed by the tasks that use them, in the one loop that threads share."""
+    func = kernel(SUMS["product"].text)
+    schedule(func, Target.parse("x86-64-v4 cores=4"))
+    loops = [op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL]
+    assert len([loop for loop in loops if _packs(loop)]) == 1
+
+
+def _packs(loop: ForOp) -> bool:
+    return any(op.name == "tir.match_buffer" for op in loop.walk())
