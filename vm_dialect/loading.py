@@ -5,7 +5,7 @@ This package does not know how to link machine code. A loader does; the package 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -32,7 +32,7 @@ Loader: TypeAlias = Callable[[Executable, Mapping[str, tvm_ffi.Function]], Loade
 """
 
 _PROVIDER = "lowering.native.loading"
-"""The module whose function `load_executable` is the default loader, if it is installed."""
+"""The module with `load_executable`, the default loader, and `support_objects`, if it is installed."""
 
 
 def default_loader() -> Loader:
@@ -42,4 +42,17 @@ def default_loader() -> Loader:
     except ImportError as error:
         raise RuntimeError(
             "the executable holds compiled code, which needs a loader: install the package 'lowering' or pass loader="
+        ) from error
+
+
+def support_objects(executable: Executable) -> Sequence[bytes]:
+    """Machine code of what an executable's own calls in the process of the compiler: threads, and memory that is kept.
+
+    `RuntimeError` if the package `lowering` is not installed.
+    """
+    try:
+        return import_module(_PROVIDER).support_objects(executable)
+    except ImportError as error:
+        raise RuntimeError(
+            "compiled code needs a run-time support to be linked: install the package 'lowering'"
         ) from error

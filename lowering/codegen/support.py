@@ -13,11 +13,17 @@ if TYPE_CHECKING:
 
 @cache
 def load_support(text: str) -> LoadedCode:
+    """The functions of a text, in this process."""
+    from lowering.codegen.loader import load_objects
+
+    return load_objects([support_object(text)])
+
+
+def support_object(text: str) -> bytes:
     """The machine code of a text, from the cache of compiled code if it is there."""
     from lowering.codegen.binding import library_version
     from lowering.codegen.cache import cache_key, default_cache
     from lowering.codegen.compiler import CompileOptions, compile_object
-    from lowering.codegen.loader import load_objects
 
     target, known, options = Target.host(), default_cache(), CompileOptions(as_written=True)
     key = cache_key(["support", library_version(), target.code_key(), options.key(), text])
@@ -25,4 +31,4 @@ def load_support(text: str) -> LoadedCode:
     if data is None:
         data = compile_object(text, target, options)
         known.put(key, data)
-    return load_objects([data])
+    return data

@@ -8,7 +8,11 @@ from typing import Any
 
 import tvm_ffi
 
+from lowering.codegen.elf import object_symbols
 from lowering.codegen.loader import LoadedCode, load_objects
+from lowering.codegen.scratch import SCRATCH_SYMBOLS, scratch_text
+from lowering.codegen.support import support_object
+from lowering.codegen.threads import THREAD_SYMBOLS, threads_text
 from lowering.native.compatibility import runs_on
 from lowering.native.symbols import ENTRY_PREFIX, INFO, INIT
 from tir_dialect.target import Target
@@ -40,6 +44,17 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
         functions={name: function for name, function in functions.items() if name not in kernels},
         kernels={name: function for name, function in functions.items() if name in kernels},
     )
+
+
+def support_objects(executable: Executable) -> list[bytes]:
+    """Machine code of what the native objects of an executable call beside the C library and tvm-ffi."""
+    called = {name for item in executable.native for name in object_symbols(item.code).undefined}
+    texts: list[str] = []
+    if not called.isdisjoint(THREAD_SYMBOLS):
+        texts.append(threads_text(Target.host()))
+    if not called.isdisjoint(SCRATCH_SYMBOLS):
+        texts.append(scratch_text())
+    return [support_object(text) for text in texts]
 
 
 def load_functions(

@@ -28,18 +28,21 @@ def export_library(executable: Executable, path: str | PathLike[str]) -> None:
 
     `ValueError` if the executable is not whole in native code; `RuntimeError` if no linker is found or it fails.
     """
+    from vm_dialect.loading import support_objects
+
     _check_native(executable)
     command = linker()
+    code = [*(native.code for native in executable.native), *support_objects(executable)]
     with tempfile.TemporaryDirectory() as folder:
         objects: list[str] = []
-        for index, native in enumerate(executable.native):
+        for index, data in enumerate(code):
             place = Path(folder, f"{index}.o")
-            place.write_bytes(native.code)
+            place.write_bytes(data)
             objects.append(str(place))
         if constants := write_constants(executable.constants, Path(folder)):
             objects.append(str(constants))
         libraries = [f"-l{name}" for name in executable.metadata.notes.get(LIBRARIES_NOTE, "").split()]
-        _run([*command, "-shared", "-o", os.fspath(path), *objects, *libraries])
+        _run([*command, "-shared", "-o", os.fspath(path), *objects, *libraries, "-lm", "-pthread"])
 
 
 def linker() -> list[str]:
