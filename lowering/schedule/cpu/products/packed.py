@@ -17,7 +17,7 @@ from lowering.schedule.cpu.products.given_panels import GivenPanel
 from lowering.schedule.cpu.products.packed_columns import PackedColumns, PackedPanel, Part
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.row_panels import RowPanels
-from lowering.schedule.cpu.products.shares import shares, threads_for
+from lowering.schedule.cpu.products.shares import MOST, shares, threads_for
 from lowering.schedule.cpu.products.tile import store_tile
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
@@ -82,7 +82,7 @@ class PackedProduct:
     @property
     def _kept(self) -> Dim:
         """How many panels a task keeps: one block of rows needs none again, so that all are at the same place."""
-        return 1 + (self.panels - 1) * minimum(self.blocks - 1, constant(1))
+        return maximum(minimum(self.panels, MOST * (self.blocks - 1)), constant(1))
 
     def _share(self, number: SSAValue, count: Dim, units: Dim) -> Range:
         """The strips or panels of one of so many parts."""

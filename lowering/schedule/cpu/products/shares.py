@@ -18,6 +18,8 @@ UNITS_PER_TASK = 16
 """With fewer strips or panels in a task, what it packs takes more than two per cent of its time."""
 TASKS_PER_THREAD = 4
 """More tasks than threads, where they are long, so that a thread that is late leaves work to the others."""
+MOST = 1 << 20
+"""More parts than there are."""
 STRIPS_PER_PANEL = 2
 """With more strips than that for each panel, rows are shared out: else they are packed for each part of the columns."""
 
@@ -39,12 +41,15 @@ def shares(threads: Dim, strips: Dim, panels: Dim, given: bool) -> tuple[Dim, Di
     """
     one = constant(1)
     strips, panels = maximum(strips, one), maximum(panels, one)
-    by_rows = constant(0) if given else minimum(floordiv(strips, STRIPS_PER_PANEL * panels), one)
-    of_columns = minimum(_tasks(threads, panels), panels)
-    columns = by_rows + (1 - by_rows) * of_columns
-    of_rows = minimum(_tasks(threads, strips), strips)
-    rows = by_rows * of_rows + (1 - by_rows) * minimum(ceildiv(threads, columns), strips)
-    return rows, columns
+    spare = constant(-1) if given else strips - STRIPS_PER_PANEL * panels
+    columns = _unless_above(spare, minimum(_tasks(threads, panels), panels))
+    of_rows = _unless_above(-1 - spare, minimum(_tasks(threads, strips), strips))
+    return minimum(maximum(of_rows, ceildiv(threads, columns)), strips), columns
+
+
+def _unless_above(number: Dim, many: Dim) -> Dim:
+    """`many`, which is at least 1, unless a number is not negative: then 1. Short where a sum of products is not."""
+    return maximum(minimum(many, -MOST * number), constant(1))
 
 
 def _tasks(threads: Dim, units: Dim) -> Dim:

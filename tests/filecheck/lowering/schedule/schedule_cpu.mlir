@@ -1,7 +1,7 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"},schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// One row reads whole lines of the matrix; very few columns are copied, and whole rows multiplied with each. With few rows or columns, both are used from where they are. Otherwise strips of rows are packed in parallel; then the first tile of sums, of constant size, packs a panel of columns.
+// One row reads whole lines of the matrix; very few columns are copied, and whole rows multiplied with each. With few rows or columns, both are used from where they are. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns.
 // CHECK-LABEL: tir.prim_func @anything
 // CHECK:         arith.cmpi eq
 // CHECK:         tir.if
@@ -19,16 +19,14 @@
 // CHECK:             tir.load %B_1[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:         %packed_rows = tir.alloc_buffer
 // CHECK:         %packed_columns_{{[0-9]+}} = tir.alloc_buffer
-// CHECK:         tir.for parallel (%strip)
-// CHECK:           tir.load %A_1[{{.*}}] mask {{.*}} : vector<8xf32>
-// CHECK:           tir.store {{.*}}, %packed_rows
 // CHECK:         tir.for parallel (%task
-// CHECK:           %sums{{.*}} = tir.alloc_buffer : !tir.buffer<[6, 16], f32, scope = "local", align = 64>
-// CHECK:           tir.load %B_1[{{.*}}] mask {{.*}} : vector<8xf32>
-// CHECK:           tir.store {{.*}}[%r
-// CHECK:           tir.load %packed_rows
-// CHECK:           math.fma
-// CHECK:           tir.store {{.*}}, %C_1[{{.*}}] mask
+// CHECK:           tir.for (%strip)
+// CHECK:             tir.load %A_1[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:             tir.store
+// CHECK:           tir.for (%panel)
+// CHECK:             %tile{{.*}} = tir.alloc_buffer : !tir.buffer<[6, 16], f32, align = 64>
+// CHECK:             tir.call unchecked @relax.routine.tile.f32.6x16
+// CHECK:             tir.store {{.*}}, %C_1[{{.*}}] mask
 tir.prim_func @anything[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[k, n], f32>, %C: !tir.buffer<[m, n], f32>) {
   tir.for (%i, %j, %r) in (%m, %n, %k) {
     tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %n, %vr = reduce %r in %k) {
@@ -134,14 +132,15 @@ tir.prim_func @other[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[
 }
 
 // Columns that lie in panels as wide as a tile are read where they are, whole vectors also past the last column; what is
-// read soon is asked for. Low tiles are made in parts of the sums.
+// read soon is asked for. Tiles are made by functions that kernels share, the lowest in parts of the sums here.
 // CHECK-LABEL: tir.prim_func @panels
 // CHECK-NOT:     packed_columns
+// CHECK:         tir.call unchecked @relax.routine.tile.f32.6x16
+// CHECK:         tir.for (%step{{.*}}) in
 // CHECK:         tir.prefetch %B_1[%{{.*}}] level 1
 // CHECK:         tir.prefetch %B_1[%{{.*}}] level 2
 // CHECK-NOT:     tir.load %B_1{{.*}} mask
 // CHECK:         tir.load %B_1[%{{.*}}] : vector<8xf32>
-// CHECK:         tir.for (%step{{.*}}) in
 // CHECK:         tir.store {{.*}}, %C_1[{{.*}}] mask
 tir.prim_func @panels[%m](%A: !tir.buffer<[m, 40], f32>, %B: !tir.buffer<[2, 40, 16], f32>, %C: !tir.buffer<[m, 20], f32>) {
   %c16 = arith.constant 16 : index
