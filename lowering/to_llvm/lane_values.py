@@ -37,9 +37,6 @@ class Lanes:
     count: int
     mask: SSAValue | None = None
 
-    is_first: bool = False
-    """Whether the mask is known to have the first lane on, and no other."""
-
     def restricted(self, b: LLVMBuilder, condition: SSAValue) -> Lanes:
         """Those lanes in which the condition, a vector, holds too."""
         if self.mask is None:

@@ -12,7 +12,6 @@ from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i1, i32
-from xdsl.dialects.vector import CreateMaskOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm import lane_values, llvm_ext_memory
@@ -23,6 +22,7 @@ from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp
 from lowering.to_llvm.scalars import from_memory, to_memory
 from lowering.to_llvm.strided import load_strided, suits_strided
 from lowering.to_llvm.vector_types import lane_count, lanes_of
+from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import i32_array, vector_of
 from tir_dialect.ops.prefetch import PrefetchOp
@@ -105,16 +105,10 @@ def _place(
     if count is None:
         lanes = e.lanes
     else:
-        lanes = Lanes(count) if len(operands) <= rank else _masked(e, count, operands[rank])
+        lanes = Lanes(count, e.scalar(operands[rank]) if len(operands) > rank else None)
         if not any(map(lane_values.is_varying, indices)):
             indices[-1] = Ramp(cast(SSAValue, indices[-1]), e.b.integer(1))
     return element_offset(e, buffer, indices, 1 if lanes is None else lanes.count), lanes
-
-
-def _masked(e: Emitter, count: int, mask: SSAValue) -> Lanes:
-    made = mask.owner
-    is_first = isinstance(made, CreateMaskOp) and e.b.known_integer(e.scalar(made.mask_dim_sizes[0])) == 1
-    return Lanes(count, e.scalar(mask), is_first)
 
 
 def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> SSAValue:
@@ -146,15 +140,24 @@ def _store_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes, va
         stored = value if step == 1 else _reversed(b, value)
         if lanes.mask is None:
             b.store(stored, address, alignment)
-        elif lanes.is_first and step == 1:
-            # LLVM 22 writes all four bytes of an element that was made shorter for a store of one lane.
-            b.store(b.extract(stored, 0), address, alignment)
         else:
             mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
+            if byte_size(buffer.type.dtype) < 4:
+                mask = _unknown(b, mask)
             b.insert(llvm_ext_memory.MaskedStoreOp(stored, address, mask, alignment))
         return
     offsets = lane_values.as_vector(b, offset, lanes.count)
     b.insert(llvm_ext_memory.ScatterOp(value, buffer.pointer, offsets, _mask(b, lanes), alignment))
+
+
+def _unknown(b: LLVMBuilder, mask: SSAValue) -> SSAValue:
+    """The same mask, of which LLVM cannot know which lanes are on.
+
+    LLVM 22 writes four bytes for an element that was made shorter, if it knows that a store is of one lane.
+    """
+    on = b.insert(llvm.InlineAsmOp("", "=r,0", [b.integer(1, i32)], [i32])).results[0]
+    every = b.splat(b.make(llvm.TruncOp, (on,), i1), lanes_of(mask.type))
+    return b.make(llvm.AndOp, (mask, every), mask.type)
 
 
 def _mask(b: LLVMBuilder, lanes: Lanes) -> SSAValue:
