@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.traits import SymbolTable
 
+from lowering.locations import named_location
 from lowering.schedule.cpu.emit.code import Code
 from tir_dialect.ops.calls import ROUTINE, CallOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -67,5 +68,7 @@ def _function(routine: Routine) -> PrimFuncOp:
     parameters: list[tuple[str, Attribute]] = list(buffers)
     function = PrimFuncOp(f"{ROUTINE}{routine.name}", sizes, parameters, visibility="private")
     arguments = function.body.block.args
-    routine.write(Code(function.body.block, UNKNOWN_LOC), arguments[: len(sizes)], arguments[len(sizes) :])
+    function.location = named_location(function.sym_name.data)
+    code = Code(function.body.block, function.location)
+    routine.write(code, arguments[: len(sizes)], arguments[len(sizes) :])
     return function
