@@ -284,9 +284,10 @@ done:
 }
 
 ; A worker: waits for a loop, some tens of microseconds awake, then asleep; takes a place in its team if there is one,
-; and begins with the part that has its number.
+; and begins with the part that has its number, or, when there are fewer parts, with another one that is not the caller's.
 define internal ptr @work_forever(ptr %own) {
   %number = ptrtoint ptr %own to i64
+  %index_of_worker = sub i64 %number, 1
   br label %wait
 wait:
   %seen = phi i32 [ 0, %0 ], [ %now, %leave ], [ %now, %join ]
@@ -318,7 +319,11 @@ enter:
   %mine = extractvalue { i32, i1 } %entered, 1
   br i1 %mine, label %work, label %join
 work:
-  call void @take_chunks(i64 %number)
+  %parts = load i64, ptr getelementptr (%job, ptr @job, i64 0, i32 2)
+  %others = sub i64 %parts, 1
+  %index = urem i64 %index_of_worker, %others
+  %own_part = add i64 %index, 1
+  call void @take_chunks(i64 %own_part)
   %left = atomicrmw sub ptr getelementptr (%job, ptr @job, i64 0, i32 3), i32 1 seq_cst
   %last = icmp eq i32 %left, 1
   br i1 %last, label %report, label %leave

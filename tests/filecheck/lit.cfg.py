@@ -2,7 +2,8 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+ROOT = str(Path(__file__).parents[2])
+sys.path.insert(0, ROOT)
 
 from tests.support.forked_tools import ForkedTools
 
@@ -11,6 +12,8 @@ config.test_format = ForkedTools("relax-opt", "relax-translate", "filecheck")
 config.suffixes = [".mlir", ".py.test"]
 config.test_source_root = os.path.dirname(__file__)
 config.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+# The tools are those of this checkout, in the shell too, wherever the installed ones come from.
+config.environment["PYTHONPATH"] = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
 # Tests neither use nor fill the user's cache of compiled code.
 config.environment["RELAX_CACHE"] = "off"
 
