@@ -9,7 +9,8 @@ _SAME = """
 abs acos acosh add arange argmax argmin argsort asin asinh astype atan atan2 atanh bitwise_and bitwise_not bitwise_or
 bitwise_xor broadcast_to bucketize call_dps_packed call_pure_packed call_tir call_tir_inplace ceil clip concat cos cosh
 cumprod cumsum dequantize divide dynamic_strided_slice einsum equal erf ewise_fma exp expand_dims eye eye_like flatten
-flip floor floor_divide floor_mod full full_like gather_elements gather_nd greater greater_equal image.affine_grid
+flip floor floor_divide floor_mod full full_like gather_elements gather_nd grad.avg_pool2d_backward
+grad.max_pool2d_backward greater greater_equal image.affine_grid
 image.grid_sample image.resize2d index_put index_tensor isfinite isinf isnan left_shift less less_equal log log_add_exp
 logical_and logical_not logical_or logical_xor make_closure matmul max maximum mean median min minimum mod multiply
 negative nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d nn.attention nn.attention_bias
@@ -49,9 +50,7 @@ OTHERS = {
     "dist.call_tir_local_view": _DISTRIBUTED,
     "dist.redistribute": _DISTRIBUTED,
     "dist.redistribute_replica_to_shard": _DISTRIBUTED,
-    "grad.avg_pool2d_backward": _TRAINING,
     "grad.end_checkpoint": _TRAINING,
-    "grad.max_pool2d_backward": _TRAINING,
     "grad.nll_loss_backward": _TRAINING,
     "grad.no_grad": _TRAINING,
     "grad.start_checkpoint": _TRAINING,

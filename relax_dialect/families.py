@@ -26,6 +26,7 @@ OPERATORS: Mapping[str, str] = {
     "deformable": "nn.deform_conv2d nn.col2im",
     "detection": "vision.get_valid_counts vision.box_nms",
     "gather": "gather_elements gather_nd scatter_elements scatter_nd one_hot",
+    "gradients": "grad.max_pool2d_backward grad.avg_pool2d_backward",
     "image": "image.resize2d",
     "index_maps": "map_indices",
     "indexing": "take strided_slice dynamic_strided_slice",

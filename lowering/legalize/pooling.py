@@ -30,7 +30,7 @@ from tir_dialect import te
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv
 
 
-class _Pool:
+class Pool:
     """The data of a pooling op, and the places of its windows."""
 
     def __init__(self, kernel: Kernel, op: WindowPoolOp):
@@ -67,7 +67,7 @@ def _letters(op: PoolBase) -> str:
 
 def max_pool(kernel: Kernel, op: MaxPoolOp) -> te.Tensor:
     """The greatest element of each window; the least number there is for a window in the padding."""
-    pool, out = _Pool(kernel, op), op.layouts[1]
+    pool, out = Pool(kernel, op), op.layouts[1]
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
         batch, channel, window = taken_apart(i, out)
@@ -80,12 +80,12 @@ def max_pool(kernel: Kernel, op: MaxPoolOp) -> te.Tensor:
 
 def avg_pool(kernel: Kernel, op: AvgPoolOp) -> te.Tensor:
     """The sum of each window, divided by how many elements count."""
-    pool, out = _Pool(kernel, op), op.layouts[1]
+    pool, out = Pool(kernel, op), op.layouts[1]
 
     def total(i: tuple[te.Expr, ...]) -> te.Expr:
         batch, channel, window = taken_apart(i, out)
         sources = pool.sources(window)
-        value = _wide(pool.value(batch, channel, sources))
+        value = wide(pool.value(batch, channel, sources))
         return te.sum(value, pool.axes, where=within(sources, pool.lengths) if pool.reaches_out(op) else None)
 
     shape, letters = kernel.shape(op.result), _letters(op)
@@ -93,21 +93,23 @@ def avg_pool(kernel: Kernel, op: AvgPoolOp) -> te.Tensor:
 
     def element(i: tuple[te.Expr, ...]) -> te.Expr:
         _, _, window = taken_apart(i, out)
-        return narrow(_mean(sums.at(letters, i), _counted(pool, op, window)), pool.x.tensor)
+        return narrow(mean(sums.at(letters, i), counted(pool, op, window)), pool.x.tensor)
 
     return laid_out(shape, out, letters, element, "avg_pool")
 
 
-def _wide(x: te.Expr) -> te.Expr:
+def wide(x: te.Expr) -> te.Expr:
+    """What sums are made in."""
     return widen(x) if is_float_expr(x) else te.cast(x, "i64")
 
 
-def _mean(total: te.Expr, count: te.Expr) -> te.Expr:
+def mean(total: te.Expr, count: te.Expr) -> te.Expr:
+    """A sum divided by how many elements it has; of integers, rounded toward zero."""
     divisor = te.cast(te.maximum(count, 1), total.dtype)
     return total / divisor if is_float_expr(total) else te.truncdiv(total, divisor)
 
 
-def _counted(pool: _Pool, op: AvgPoolOp, window: Sequence[te.Expr]) -> te.Expr:
+def counted(pool: Pool, op: WindowPoolOp, window: Sequence[te.Expr]) -> te.Expr:
     """How many places of a window count."""
     rank, padding = op.RANK, pool.windows.padding
     counts: list[te.Expr] = []
@@ -138,9 +140,9 @@ def adaptive_avg_pool(kernel: Kernel, op: AdaptiveAvgPoolOp) -> te.Tensor:
         sizes = [end - start for start, end in zip(starts, ends, strict=True)]
         inside = [k < size for k, size, each in zip(axes, sizes, even, strict=True) if not each]
         sources = [start + k for start, k in zip(starts, axes, strict=True)]
-        value = _wide(x.at("NC" + spatial, (batch, channel, *sources)))
+        value = wide(x.at("NC" + spatial, (batch, channel, *sources)))
         total = te.sum(value, axes, where=te.logical_and(*inside) if inside else None)
-        return narrow(_mean(total, reduce(lambda a, b: a * b, sizes)), x.tensor)
+        return narrow(mean(total, reduce(lambda a, b: a * b, sizes)), x.tensor)
 
     return laid_out(kernel.shape(op.result), out, _letters(op), element, "adaptive_avg_pool")
 

@@ -50,14 +50,16 @@ def _first(better: Callable[[te.Expr, te.Expr], te.Expr], worst: Callable[[DType
     return te.comm_reducer(combine, identity, name=name)
 
 
-_ARGMAX = _first(lambda a, b: a > b, te.min_value, "argmax")
+FIRST_GREATEST = _first(lambda a, b: a > b, te.min_value, "argmax")
+"""The greatest value and the place where it is first."""
+
 _ARGMIN = _first(lambda a, b: a < b, te.max_value, "argmin")
 
 
 @legalizes(ArgmaxOp)
 def argmax(kernel: Kernel, op: ArgmaxOp) -> te.Tensor:
     """The first place of the greatest element."""
-    return _arg_reduction(kernel, op, _ARGMAX)
+    return _arg_reduction(kernel, op, FIRST_GREATEST)
 
 
 @legalizes(ArgminOp)

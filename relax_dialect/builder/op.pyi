@@ -190,6 +190,36 @@ def where(condition: Operand, x: Operand, y: Operand) -> Expr: ...
 def zeros(shape: Value | Sequence[DimLike], dtype: DTypeLike) -> Expr: ...
 def zeros_like(x: Operand, dtype: DTypeLike | None = ...) -> Expr: ...
 
+class grad:
+    @staticmethod
+    def avg_pool2d_backward(
+        x: Operand,
+        gradient: Operand,
+        pool_size: Sequence[DimLike],
+        *,
+        strides: Sequence[int] | None = ...,
+        padding: Sequence[int] | None = ...,
+        dilation: Sequence[int] | None = ...,
+        ceil_mode: bool = ...,
+        count_include_pad: bool = ...,
+        layout: str | None = ...,
+        out_layout: str | None = ...,
+    ) -> Expr: ...
+    @staticmethod
+    def max_pool2d_backward(
+        x: Operand,
+        gradient: Operand,
+        pool_size: Sequence[DimLike],
+        *,
+        strides: Sequence[int] | None = ...,
+        padding: Sequence[int] | None = ...,
+        dilation: Sequence[int] | None = ...,
+        ceil_mode: bool = ...,
+        count_include_pad: bool = ...,
+        layout: str | None = ...,
+        out_layout: str | None = ...,
+    ) -> Expr: ...
+
 class image:
     @staticmethod
     def affine_grid(theta: Operand, size: Value | Sequence[DimLike], *, align_corners: bool = ...) -> Expr: ...

@@ -43,7 +43,9 @@ def _pooled(
     return arranged(result, Layout(letters), op.layouts[1].text)
 
 
-def _windows(op: WindowPoolOp, sizes: Sequence[int], lengths: Sequence[int]) -> tuple[list[int], list[list[Array]]]:
+def window_places(
+    op: WindowPoolOp, sizes: Sequence[int], lengths: Sequence[int]
+) -> tuple[list[int], list[list[Array]]]:
     """How many windows of these sizes there are along each axis, and the places of each, also outside of the data."""
     windows = op.windows
     counts: list[int] = []
@@ -56,11 +58,12 @@ def _windows(op: WindowPoolOp, sizes: Sequence[int], lengths: Sequence[int]) -> 
     return counts, places
 
 
-def _lengths(op: PoolBase, x: Array) -> list[int]:
+def spatial_lengths(op: PoolBase, x: Array) -> list[int]:
+    """The spatial dimensions of the data."""
     return [x.shape[op.layouts[0].place(letter)] for letter in spatial_letters(op.RANK)]
 
 
-def _inside(places: Sequence[Sequence[Array]], lengths: Sequence[int]) -> list[list[Array]]:
+def within(places: Sequence[Sequence[Array]], lengths: Sequence[int]) -> list[list[Array]]:
     """The places within the data."""
     pairs = zip(places, lengths, strict=True)
     return [[each[(each >= 0) & (each < length)] for each in axis] for axis, length in pairs]
@@ -69,14 +72,14 @@ def _inside(places: Sequence[Sequence[Array]], lengths: Sequence[int]) -> list[l
 @computes_in(MaxPool1dOp, MaxPool2dOp, MaxPool3dOp)
 def max_pool(dims: DimValues, op: MaxPoolOp, x: Array) -> Sequence[Array]:
     """The greatest element of each window; the least number there is for a window in the padding."""
-    lengths = _lengths(op, x)
-    counts, places = _windows(op, [dims(size) for size in op.pool_size], lengths)
+    lengths = spatial_lengths(op, x)
+    counts, places = window_places(op, [dims(size) for size in op.pool_size], lengths)
     least = -np.inf if np.issubdtype(wide(x).dtype, np.floating) else np.iinfo(x.dtype.type).min
 
     def combine(part: Array, window: Sequence[int]) -> Array:
         return np.max(wide(part), axis=tuple(range(2, 2 + op.RANK)), initial=least)
 
-    return (_pooled(op, x, counts, _inside(places, lengths), combine),)
+    return (_pooled(op, x, counts, within(places, lengths), combine),)
 
 
 def _mean(total: Array, count: int) -> Array:
@@ -94,19 +97,26 @@ def _sum(part: Array, rank: int) -> Array:
 @computes_in(AvgPool1dOp, AvgPool2dOp, AvgPool3dOp)
 def avg_pool(dims: DimValues, op: AvgPoolOp, x: Array) -> Sequence[Array]:
     """The mean of each window."""
-    lengths = _lengths(op, x)
-    counts, places = _windows(op, [dims(size) for size in op.pool_size], lengths)
-    inside = _inside(places, lengths)
-    counted = inside
+    lengths = spatial_lengths(op, x)
+    counts, places = window_places(op, [dims(size) for size in op.pool_size], lengths)
+    counted = elements_counted(op, places, lengths)
+
+    def combine(part: Array, window: Sequence[int]) -> Array:
+        return _mean(_sum(part, op.RANK), counted(window))
+
+    return (_pooled(op, x, counts, within(places, lengths), combine),)
+
+
+def elements_counted(
+    op: WindowPoolOp, places: Sequence[Sequence[Array]], lengths: Sequence[int]
+) -> Callable[[Sequence[int]], int]:
+    """How many elements a window's sum is divided by: those in the data, or in the padding too."""
+    counted = within(places, lengths)
     if op.count_include_pad is not None:
         ends = [length + after for length, after in zip(lengths, op.windows.padding[op.RANK :], strict=True)]
         counted = [[each[each < end] for each in axis] for axis, end in zip(places, ends, strict=True)]
-
-    def combine(part: Array, window: Sequence[int]) -> Array:
-        sizes = [counted[axis][at].size for axis, at in enumerate(window)]
-        return _mean(_sum(part, op.RANK), int(np.prod(sizes, dtype=np.int64)))
-
-    return (_pooled(op, x, counts, inside, combine),)
+    sizes = [[each.size for each in axis] for axis in counted]
+    return lambda window: int(np.prod([sizes[axis][at] for axis, at in enumerate(window)], dtype=np.int64))
 
 
 @computes_in(AdaptiveAvgPool1dOp, AdaptiveAvgPool2dOp, AdaptiveAvgPool3dOp)
@@ -115,7 +125,7 @@ def adaptive_avg_pool(dims: DimValues, op: AdaptiveAvgPoolOp, x: Array) -> Seque
     counts = [dims(size) for size in op.output_size]
     places = [
         [np.arange(at * length // count, -(-(at + 1) * length // count)) for at in range(count)]
-        for length, count in zip(_lengths(op, x), counts, strict=True)
+        for length, count in zip(spatial_lengths(op, x), counts, strict=True)
     ]
 
     def combine(part: Array, window: Sequence[int]) -> Array:

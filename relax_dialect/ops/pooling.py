@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, StringAttr, UnitAttr, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
 from relax_dialect.inference import ONE, Inference
@@ -114,14 +114,31 @@ class WindowPoolOp(PoolBase, ABC):
         out_layout: str | None = None,
     ):
         """One size, stride, padding or dilation counts for all dimensions."""
-        properties = window_properties(self.RANK, strides, padding, dilation) | {
-            "pool_size": dims(spread(pool_size, self.RANK)),
+        properties = self.window_fields(
+            pool_size, strides, padding, dilation, ceil_mode, count_include_pad, layout, out_layout
+        )
+        super().__init__([x], properties)
+
+    @classmethod
+    def window_fields(
+        cls,
+        pool_size: Sequence[DimLike],
+        strides: Sequence[int] | None,
+        padding: Sequence[int] | None,
+        dilation: Sequence[int] | None,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        layout: str | None,
+        out_layout: str | None,
+    ) -> dict[str, Attribute | None]:
+        """The properties for the arguments of a constructor."""
+        return window_properties(cls.RANK, strides, padding, dilation) | {
+            "pool_size": dims(spread(pool_size, cls.RANK)),
             "ceil_mode": flag(ceil_mode),
             "count_include_pad": flag(count_include_pad),
             "layout": None if layout is None else StringAttr(layout),
             "out_layout": None if out_layout is None else StringAttr(out_layout),
         }
-        super().__init__([x], properties)
 
     @property
     def windows(self) -> Windows:

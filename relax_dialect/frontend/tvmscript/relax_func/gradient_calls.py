@@ -1,4 +1,4 @@
-"""`R.grad.*`: what gradients of losses, lookups and pooling are made of. Marks for checkpoints are their operand."""
+"""`R.grad.*`: what gradients of losses and lookups are made of. Marks for checkpoints are their operand."""
 
 from __future__ import annotations
 
@@ -78,13 +78,8 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _pool_backward(reader: ExpressionReader, node: ast.Call) -> object:
-    reader.fail(node.func, "gradients of pooling are not taken: write them as a function of R.emit_te or a PrimFunc")
-
-
 GRADIENT_FORMS: Mapping[str, Callable[[ExpressionReader, ast.Call], object]] = {
     **{f"grad.{name}": same for name in ("no_grad", "start_checkpoint", "end_checkpoint")},
     "grad.nll_loss_backward": _nll_loss_backward,
     "grad.take_backward": _take_backward,
-    **{f"grad.{kind}_pool2d_backward": _pool_backward for kind in ("avg", "max")},
 }

@@ -57,6 +57,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "prob": ("probabilities",),
         "query": ("q",),
         "rhs": ("y",),
+        "output_grad": ("gradient",),
         "rounding_method": ("rounding",),
         "sample_indices": ("rows",),
         "seq_lengths": ("lengths",),
@@ -81,6 +82,7 @@ SIGNATURES: Mapping[str, str] = MappingProxyType(
         "argsort": "x axis descending dtype=i32",
         "dequantize": "x scale zero_point axis dtype=f32",
         "eye": "rows columns k dtype=f32",
+        **{f"grad.{kind}_pool2d_backward": f"gradient {_POOL}" for kind in ("avg", "max")},
         "image.resize2d": "x size roi layout method coordinates rounding cubic_alpha=-0.75 cubic_exclude "
         "extrapolation_value out_dtype",
         "index_put": "x indices values accumulate",

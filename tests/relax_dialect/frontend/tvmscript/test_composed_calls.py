@@ -110,6 +110,19 @@ def test_gradients():
     np.testing.assert_array_equal(both, (t > 0) & (t < 3))
 
 
+def test_gradients_of_pooling():
+    """With TVM's order of arguments: the gradient comes first."""
+    x, g = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4), RNG.normal(size=(1, 1, 2, 2)).astype(np.float32)
+    head = 'g: R.Tensor((1, 1, 2, 2), "float32"), x: R.Tensor((1, 1, "n", "n"), "float32")'
+    body = """(R.grad.max_pool2d_backward(g, x, (2, 2), (2, 2), (0, 0, 0, 0), (1, 1), False, False, "NCHW"),
+        R.grad.avg_pool2d_backward(output_grad=g, data=x, pool_size=(2, 2), strides=(2, 2), layout="NCHW"))"""
+    greatest, mean = result_of(head, body, g, x)
+    expected = np.zeros_like(x)
+    expected[:, :, 1::2, 1::2] = g
+    np.testing.assert_array_equal(greatest, expected)
+    np.testing.assert_array_equal(mean, g.repeat(2, 2).repeat(2, 3) / 4)
+
+
 def test_cross_entropy_and_open_lengths():
     x, y = (RNG.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
     head = 'x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n", 4), "float32")'
