@@ -8,6 +8,7 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,17 +146,21 @@ def _translate(argv: Sequence[str] | None) -> None:
 
 def _importer(args: argparse.Namespace) -> Callable[[str, GivenShapes], ModuleOp] | None:
     """What reads the file, if it is of another system."""
-    importers = {"import_onnx": read_onnx, "import_torch": read_torch, "import_tvmscript": _read_tvmscript}
+    importers = {
+        "import_onnx": read_onnx,
+        "import_torch": read_torch,
+        "import_tvmscript": partial(_read_tvmscript, target=args.target),
+    }
     return next((read for name, read in importers.items() if getattr(args, name)), None)
 
 
-def _read_tvmscript(path: str, shapes: GivenShapes) -> ModuleOp:
-    """The module that a TVMScript file describes, which says all shapes."""
+def _read_tvmscript(path: str, shapes: GivenShapes, target: str | None) -> ModuleOp:
+    """The module that a TVMScript file describes, which says all shapes; the target says how long its vectors are."""
     if shapes:
         raise ToolError(f"{path}: --shape is for ONNX models; a TVMScript file says its shapes")
     from relax_dialect.frontend.tvmscript import parse
 
-    return parse(Path(path).read_text(encoding="utf-8"), filename=path)
+    return parse(Path(path).read_text(encoding="utf-8"), filename=path, target=target)
 
 
 def _write_text(contents: str, path: str | None) -> None:

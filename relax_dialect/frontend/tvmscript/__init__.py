@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from xdsl.dialects.builtin import ModuleOp
 
+    from tir_dialect.target import Target
+
 __all__ = ["TVMScriptError", "parse"]
 
 
@@ -30,17 +32,19 @@ def parse(
     extra_vars: Mapping[str, object] | None = None,
     *,
     filename: str | None = None,
+    target: Target | str | None = None,
 ) -> ModuleOp:
     """The verified module that a text describes: a class with `@I.ir_module`, or functions alone.
 
     `source` is text, or a Python function or class, whose source is read. `extra_vars` are names that the text uses
     beside those around a function or class, with their values: numbers, strings, dtypes, NumPy arrays, tuples and
     dictionaries of those, expressions of `I`, `R`, `T`, and functions, whose source is read where `R.emit_te` applies
-    them. Nothing is executed. Raises `TVMScriptError`, which points at the place, for a text that is no program.
+    them. Nothing is executed. `target`, as `Target.parse` reads it, says what `T.vscale()` is: how often a register has
+    128 bits, 1 without a target. Raises `TVMScriptError`, which points at the place, for a text that is no program.
     """
     from relax_dialect.frontend.tvmscript.reader import read
 
-    return read(source, filename, extra_vars)
+    return read(source, filename, extra_vars, target)
 
 
 def __getattr__(name: str) -> object:

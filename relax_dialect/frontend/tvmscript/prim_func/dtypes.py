@@ -13,11 +13,12 @@ _LANES = re.compile(r"([a-z]+\d*(?:_\w+)?)x(\d+)")
 def split_dtype(name: str) -> tuple[str, int | None]:
     """`float32x4` as the dtype of an element and the number of lanes, which `float32` has none of."""
     found = _LANES.fullmatch(name)
-    return (name, None) if found is None else (found[1], int(found[2]))
+    return (name, None) if found is None else (_SHORT.get(found[1], found[1]), int(found[2]))
 
 
 _SHORT = {
     "boolean": "bool",
+    "uint1": "bool",
     **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
 

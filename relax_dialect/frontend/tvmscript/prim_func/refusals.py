@@ -76,7 +76,6 @@ _MACHINE = (
     "llvm_lookup",
     "dma_copy",
 )
-_SCALABLE = ("vscale",)
 _HOOKS = ("start_profile", "end_profile")
 _PRINTS = ("print_buffer",)
 _LOWERED = (
@@ -121,7 +120,6 @@ _REASONS: Mapping[tuple[str, ...], str] = MappingProxyType(
     {
         _GPU: "is for GPUs, which are not a target",
         _MACHINE: "names an instruction of one machine; use a function of T, or T.call_extern",
-        _SCALABLE: "is for vectors whose length the machine has; write a number of lanes",
         _HOOKS: "is a hook of TVM's profiler; time the kernel from outside",
         _PRINTS: "prints from kernels, which have no output; use R.print",
         _LOWERED: "belongs to TVM's calling convention, which a text does not write out; use T.call_packed",

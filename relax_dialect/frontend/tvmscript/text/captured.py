@@ -17,6 +17,7 @@ from relax_dialect.frontend.tvmscript.text.declarations import declares_dimensio
 from relax_dialect.frontend.tvmscript.text.evaluator import DIM_FUNCTIONS
 from relax_dialect.frontend.tvmscript.text.names import Aliases
 from relax_dialect.frontend.tvmscript.text.placeholder import Placeholder, values_of
+from relax_dialect.frontend.tvmscript.text.scalable import fixed_value
 from relax_dialect.frontend.tvmscript.text.scope import Deferred, Scope, symbol_of
 from relax_dialect.frontend.tvmscript.text.source import Tree, parse_expression, read_object
 from tir_dialect.dims import Dim
@@ -91,7 +92,7 @@ def captured_names(tree: Tree, aliases: Aliases) -> dict[str, object]:
             found[name] = plain(name, value)
             if isinstance(value, Placeholder):
                 found |= _parts(tree, value)
-    return found
+    return {name: fixed_value(value, tree.vscale) for name, value in found.items()}
 
 
 def _parts(tree: Tree, placeholder: Placeholder) -> dict[str, object]:

@@ -32,6 +32,8 @@ class Tree:
     """What stands in brackets after the name of a function, by the line of its `def`."""
     visible: Mapping[str, object] = field(default_factory=dict[str, object])
     """The names of the Python program around a text, with what they stand for."""
+    vscale: int = 1
+    """What `T.vscale()` is."""
 
 
 def read_text(text: str, filename: str = "<tvmscript>", visible: Mapping[str, object] | None = None) -> Tree:

@@ -81,7 +81,6 @@ REFUSED = {
     "T.evaluate(T.dp4a(A[0:4], A[4:8], 0))": "GPU",
     "p = T.handle('float32')": "memory that nothing owns",
     "T.print_buffer(A.data, 'float32', 0, 0, 1, 8)": "prints from kernels",
-    "T.evaluate(T.vscale())": "vectors whose length",
 }
 
 
