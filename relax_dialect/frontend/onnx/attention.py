@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from xdsl.dialects.builtin import Float32Type, Float64Type
+from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType
 
 from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
@@ -76,8 +76,13 @@ def _attention(node: Node, q: Expr, k: Expr, v: Expr) -> Expr:
     lengths = [node.shape(index)[-2] for index in (1, PAST_KEY) if node.has(index)]
     if node.shape(MASK)[-1] is not sum(lengths[1:], lengths[0]):
         raise UseFunction  # a short mask is filled up
-    result = op.nn.attention_bias(q, k, v, node[MASK], scale=given, causal_mask=causal, **order)
+    bias = op.astype(node[MASK], node.dtype()) if _is_integer(node) else node[MASK]
+    result = op.nn.attention_bias(q, k, v, bias, scale=given, causal_mask=causal, **order)
     return result if is_bool(node.dtype(MASK)) else _with_zeros(node, result, causal)
+
+
+def _is_integer(node: Node) -> bool:
+    return isinstance(node.dtype(MASK), IntegerType) and not is_bool(node.dtype(MASK))
 
 
 def _causal(node: Node) -> str | None:
@@ -94,7 +99,7 @@ def _causal(node: Node) -> str | None:
 def _with_zeros(node: Node, result: Expr, causal: str | None) -> Expr:
     """Zeros for queries whose biases are all minus infinity."""
     known = node.known(MASK)
-    if known is not None and bool(np.all(known > -math.inf)):
+    if _is_integer(node) or (known is not None and bool(np.all(known > -math.inf))):
         return result
     if causal is not None:
         raise UseFunction

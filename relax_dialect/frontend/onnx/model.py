@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +18,10 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 from relax_dialect.frontend.onnx.domains import DEFAULT_DOMAINS, IMPLIED
 from relax_dialect.frontend.onnx.dtypes import element_type, to_numpy
 from relax_dialect.frontend.onnx.errors import OnnxImportError, Refusal
+from relax_dialect.frontend.onnx.ordering import sorted_model
+
+INITIALIZERS_ALONE = 4
+"""From this version of the format on an initializer needs no input of its name; older models have such ones too."""
 
 OLDEST_OPSET = 1
 """Of the nodes of versions before 7, `legacy.py` says which are imported."""
@@ -97,7 +101,7 @@ def load_model(source: str | os.PathLike[str] | bytes | ModelProto) -> Model:
     """A model from a file, its bytes, or parsed; raises `OnnxImportError` if it is no model, or too new or old."""
     model = _read(source)
     _check_versions(model)
-    return model
+    return replace(model, proto=sorted_model(model.proto))
 
 
 def check_model(model: Model) -> None:
@@ -116,17 +120,19 @@ def check_model(model: Model) -> None:
 
 def _without_elements(model: ModelProto) -> ModelProto:
     """The model as the checker takes it: large and external data are looked at when they are read, inputs and outputs
-    need no shape, and operators that it does not know are of another domain. What is large is never copied.
+    need no shape, initializers no inputs, and operators that it does not know are of another domain. What is large is
+    never copied.
     """
     shaped = all(map(_has_shape, (*model.graph.input, *model.graph.output)))
     named = {each.domain for each in model.opset_import}
     has_domains = all(node.domain in named or node.domain not in IMPLIED for node in _nodes(model.graph))
     is_plain = shaped and has_domains and not any(map(_stays_outside, model.graph.initializer))
-    if is_plain and not any(map(_is_unchecked, _nodes(model.graph))):
+    if is_plain and model.ir_version >= INITIALIZERS_ALONE and not any(map(_is_unchecked, _nodes(model.graph))):
         return model
     bare = ModelProto()
     _copy_fields(model, bare, "graph")
     _copy_fields(model.graph, bare.graph, "initializer")
+    bare.ir_version = max(bare.ir_version, INITIALIZERS_ALONE)
     for info in (*bare.graph.input, *bare.graph.output):
         if not _has_shape(info):
             info.type.tensor_type.shape.SetInParent()

@@ -27,6 +27,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any], bool]] = {
     "fewer heads": ([HEADS, FEW, FEW], {"scale": 0.5}, True),
     "causal": ([HEADS, HEADS, HEADS, SEEN], {"is_causal": 1}, True),
     "rows that see nothing": ([HEADS, HEADS, HEADS, FAR], {}, True),
+    "integers": ([HEADS, HEADS, HEADS, np.int32([[0, 1, -2], [3, 0, 0], [-9, 2, 0]])], {}, True),
     "without heads": ([FLAT, FLAT, FLAT], {"q_num_heads": 4, "kv_num_heads": 4}, True),
     "caches": ([HEADS, HEADS, HEADS, None, HEADS, HEADS], {"is_causal": 1}, True),
     "limited": ([HEADS, HEADS, HEADS], {"softcap": 2.0}, False),

@@ -51,6 +51,38 @@ def test_outputs_need_no_shape():
     assert np.array_equal(run(proto, X)[0], 2 * X + 1)
 
 
+def test_nodes_may_come_in_any_order():
+    """ONNX Runtime sorts them too. The model that was given stays as it is."""
+    inner = helper.make_graph(
+        [helper.make_node("Neg", ["q"], ["r"]), helper.make_node("Add", ["p", "p"], ["q"])],
+        "inner",
+        [],
+        [helper.make_tensor_value_info("r", F, [3, 4])],
+    )
+    other = helper.make_graph(
+        [helper.make_node("Relu", ["p"], ["s"])], "other", [], [helper.make_tensor_value_info("s", F, [3, 4])]
+    )
+    branch = helper.make_node("If", ["c"], ["z"], name="branch", then_branch=inner, else_branch=other)
+    nodes = [helper.make_node("Abs", ["z"], ["y"]), branch, helper.make_node("Exp", ["x"], ["p"])]
+    proto = model(nodes, [("x", F, [3, 4]), ("c", TensorProto.BOOL, [])], [("y", F, [3, 4])])
+    before = proto.SerializeToString()
+    for taken, expected in ((True, 2 * np.exp(X)), (False, np.exp(X))):
+        assert np.allclose(run(proto, X, np.array(taken))[0], expected)
+    assert proto.SerializeToString() == before
+
+
+def test_nodes_in_a_circle_are_malformed():
+    nodes = [helper.make_node("Add", ["x", "z"], ["y"]), helper.make_node("Neg", ["y"], ["z"])]
+    with pytest.raises(OnnxImportError, match=r"malformed.*topologically sorted"):
+        import_model(model(nodes, [("x", F, [3, 4])], [("y", F, [3, 4])]))
+
+
+def test_initializers_of_old_formats_need_no_input():
+    proto = model(SCALED, [("x", F, [3, 4])], [("y", F, [3, 4])], WEIGHTS)
+    proto.ir_version = 3
+    assert np.array_equal(run(proto, X)[0], 2 * X + 1)
+
+
 def test_named_dimensions_are_symbols():
     proto = model(SCALED, [("x", F, ["batch", 4])], [("y", F, ["batch", 4])], WEIGHTS)
     assert "[batch, 4]" in str(import_model(proto))
