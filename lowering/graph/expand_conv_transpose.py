@@ -230,5 +230,5 @@ def _between(value: SSAValue, result: Sequence[Dim], axes: Sequence[_Axis]) -> l
     if cut:
         begin = [constant(axis.first) for _, axis in cut]
         end = [axis.length + axis.first for _, axis in cut]
-        made.append(StridedSliceOp(value, [number for number, _ in cut], begin, end))
+        made.append(StridedSliceOp(value, [number for number, _ in cut], begin, end, assume_inbound=True))
     return made

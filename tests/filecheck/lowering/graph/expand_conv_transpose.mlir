@@ -40,6 +40,17 @@ relax.func @cut[%n, %w](%x: !relax.tensor<[n, 4, w], f32>, %k: !relax.tensor<[4,
 
 // -----
 
+// Where without any place there would be no result, the result is cut without regard to that.
+// CHECK-LABEL: relax.func @ends
+// CHECK:         [[Y:%.*]] = relax.strided_slice {{%.*}} axes = [2] begin = [1] end = [2 * w] assume_inbound
+// CHECK-NEXT:    relax.return [[Y]]
+relax.func @ends[%n, %w](%x: !relax.tensor<[n, 4, w], f32>, %k: !relax.tensor<[4, 3, 3], f32>) -> !relax.tensor<[n, 3, 2 * w - 1], f32> {
+  %y = relax.nn.conv1d_transpose %x, %k strides = [2] padding = [1, 1]
+  relax.return %y
+}
+
+// -----
+
 // Many filters of 3 x 3: those of 2 x 2, 2 x 1, 1 x 2 and 1 x 1 places by themselves, not filled up with zeros.
 // CHECK-LABEL: relax.func @parts
 // CHECK:         relax.strided_slice {{%.*}} axes = [3, 4, 5, 6] begin = [0, 0, 0, 0] end = [2, 1, 2, 1]
