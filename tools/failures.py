@@ -20,6 +20,7 @@ from xdsl.utils.lexer import Span
 from lowering.codegen.errors import CodegenError
 from lowering.debug import Debug, debug_level
 from lowering.diagnostics import Finding, InvalidModule, render
+from tir_dialect.dataclass_methods import methods_on_demand
 from tir_dialect.garbage import few_collections
 
 _EMIT_ERROR: CodeType = Operation.emit_error.__code__
@@ -39,7 +40,7 @@ def run_tool(name: str, action: Callable[[], object], *, own_process: bool) -> i
     if own_process:
         atexit.register(gc.freeze)
     try:
-        with few_collections():
+        with few_collections(), methods_on_demand():
             action()
         sys.stdout.flush()
     except BrokenPipeError:

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from relax_dialect.frontend.onnx.errors import OnnxImportError, UnsupportedNode
+from tir_dialect.dataclass_methods import methods_on_demand
 from tir_dialect.garbage import few_collections, importing
 
 if TYPE_CHECKING:
@@ -45,5 +46,5 @@ def import_model(
         from relax_dialect.frontend.onnx.importer import Importer
         from relax_dialect.frontend.onnx.model import load_model
 
-    with few_collections():
+    with few_collections(), methods_on_demand():  # converters are imported when they are needed
         return Importer(load_model(model), dynamic=dynamic, shapes=shapes).module(entry)
