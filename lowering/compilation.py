@@ -16,6 +16,7 @@ from lowering.codegen.background import Background
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import KernelOptions, KernelPlan, Kernels, plan_kernels
+from lowering.codegen.symbols import prepare_libraries
 from lowering.deferred.options import set_options
 from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.locations import names, place
@@ -64,8 +65,10 @@ def compile_program(
 ) -> Program:
     """Compiles a module, which is left as it is; errors as `build`."""
     with Background() as background:
-        # Ahead of time, while there is nothing else to do for LLVM: every program needs it.
+        # Ahead of time, while there is nothing else to do for LLVM: every program needs it, or most do.
         background.submit(lambda: common_runtime(target, cache))
+        if target.code_key() == Target.host().code_key():
+            background.submit(prepare_libraries)
         verify_program(module)
         lowered = module.clone()
         ExposePrimFuncsPass().apply(Context(), lowered)

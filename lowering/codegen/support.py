@@ -19,8 +19,9 @@ def load_support(text: str) -> LoadedCode:
     return load_objects([support_object(text)])
 
 
+@cache
 def support_object(text: str) -> bytes:
-    """The machine code of a text, from the cache of compiled code if it is there."""
+    """The machine code of a text for this process, from the cache of compiled code if it is there."""
     from lowering.codegen.binding import library_version
     from lowering.codegen.cache import cache_key, default_cache
     from lowering.codegen.compiler import CompileOptions, compile_object

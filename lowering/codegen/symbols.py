@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from lowering.codegen.blocks import BLOCK_SYMBOLS, block_symbol
+from lowering.codegen.blocks import BLOCK_SYMBOLS, block_symbol, blocks_text
 from lowering.codegen.errors import CodegenError
-from lowering.codegen.scratch import SCRATCH_SYMBOLS, scratch_symbol
-from lowering.codegen.threads import THREAD_SYMBOLS, thread_symbol
+from lowering.codegen.scratch import SCRATCH_SYMBOLS, scratch_symbol, scratch_text
+from lowering.codegen.support import support_object
+from lowering.codegen.threads import THREAD_SYMBOLS, host_text, thread_symbol
 
 
 def resolve_symbols(names: Iterable[str], extra: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -35,6 +36,12 @@ def resolve_symbols(names: Iterable[str], extra: Mapping[str, int] | None = None
         where = "not in libc, libm, tvm-ffi or OpenMP, pass their addresses"
         raise CodegenError(f"undefined symbols {', '.join(sorted(missing))}: {where}")
     return found
+
+
+def prepare_libraries() -> None:
+    """Compiles what most programs call, or finds it in the cache: blocks of memory, threads, scratch memory."""
+    for text in (blocks_text(), host_text(), scratch_text()):
+        support_object(text)
 
 
 @cache

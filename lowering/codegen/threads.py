@@ -23,8 +23,12 @@ _MACHINES = {"x86_64": (202, "@llvm.x86.sse2.pause", "", ""), "aarch64": (98, "@
 
 def thread_symbol(name: str) -> int | None:
     """The address of one of `THREAD_SYMBOLS`."""
-    openmp = os.environ.get("RELAX_THREADS") == "openmp"
-    return load_support(threads_text(Target.host(), openmp)).symbols.get(name)
+    return load_support(host_text()).symbols.get(name)
+
+
+def host_text() -> str:
+    """The LLVM text of the functions for this process."""
+    return threads_text(Target.host(), os.environ.get("RELAX_THREADS") == "openmp")
 
 
 def threads_text(target: Target, openmp: bool = False) -> str:
