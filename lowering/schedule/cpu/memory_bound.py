@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 
 from xdsl.ir import Block, Region, SSAValue
 
 from lowering.schedule.cpu.emit.ahead import Ahead, accesses_ahead
 from lowering.schedule.cpu.emit.code import Code
-from lowering.schedule.cpu.emit.groups import group_axes
+from lowering.schedule.cpu.emit.groups import Group, group_axes
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.memory.chains import Row, find_row
@@ -16,9 +17,9 @@ from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
 from lowering.schedule.cpu.memory.inlining import inline_producers
 from lowering.schedule.cpu.memory.quotients import split_quotients
 from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.row_blocks import RowBlocks, find_row_blocks
 from lowering.schedule.cpu.memory.sweep import Sweep
 from lowering.schedule.cpu.structure.stages import Program, Stage, find_program, find_stages
-from tir_dialect.dims import Dim
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.target import Target
@@ -91,12 +92,30 @@ class _Emitter:
         groups = group_axes(kernel, self.stages, range(row.depth))
         work = work_of(max(self.stages, key=lambda stage: len(stage.axes)))
         with kernel.shared(groups[0].extent, work) as part:
-            for buffer in row.buffers:
-                if buffer not in row.unread:
-                    kernel.allocate_row(buffer, row.depth)
-            self._prepare_columns(row)
-            self.ahead = accesses_ahead(kernel, row.sweeps, row.depth)
-            self._row_loops(row, [group.last for group in groups], [group.extent for group in groups], {}, part)
+            blocks = find_row_blocks(kernel, row, groups[-1], self.reductions)
+            suits = False if blocks is None else blocks.suits()
+            if blocks is not None and suits is not False:
+                with ExitStack() as scope:
+                    branch = scope.enter_context(kernel.code.when(suits)) if isinstance(suits, SSAValue) else None
+                    self._allocate_rows(row, blocks.size)
+                    self._row_loops(row, groups, {}, part, blocks)
+                if branch is not None:
+                    with kernel.code.otherwise(branch):
+                        self._rows_alone(row, groups, part)
+                return
+            self._rows_alone(row, groups, part)
+
+    def _rows_alone(self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None) -> None:
+        """One row after the other."""
+        self._allocate_rows(row, 1)
+        self._prepare_columns(row)
+        self.ahead = accesses_ahead(self.kernel, row.sweeps, row.depth)
+        self._row_loops(row, groups, {}, part, None)
+
+    def _allocate_rows(self, row: Row, count: int) -> None:
+        for buffer in row.buffers:
+            if buffer not in row.unread:
+                self.kernel.allocate_row(buffer, row.depth, count)
 
     def _prepare_columns(self, row: Row) -> None:
         for first, *_ in row.sweeps:
@@ -108,18 +127,21 @@ class _Emitter:
     def _row_loops(
         self,
         row: Row,
-        axes: Sequence[int],
-        extents: Sequence[Dim],
+        groups: Sequence[Group],
         at: Mapping[int, SSAValue],
         part: tuple[SSAValue, SSAValue] | None,
+        blocks: RowBlocks | None,
     ) -> None:
-        if not axes:
+        if not groups:
             for items in row.sweeps:
                 self._row_part(items, row.depth, at)
             return
-        low, high = (None, self.kernel.code.dim(extents[0])) if part is None else part
+        low, high = (None, self.kernel.code.dim(groups[0].extent)) if part is None else part
+        if blocks is not None and len(groups) == 1:
+            blocks.emit(at, low, high)
+            return
         with self.kernel.code.loop(high, "row", lower=low) as index:
-            self._row_loops(row, axes[1:], extents[1:], {**at, axes[0]: index}, None)
+            self._row_loops(row, groups[1:], {**at, groups[0].last: index}, None, blocks)
 
     def _row_part(self, stages: Sequence[Stage], depth: int, at: Mapping[int, SSAValue]) -> None:
         first = stages[0]

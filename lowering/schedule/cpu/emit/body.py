@@ -9,6 +9,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float32Type, Float64Type, FloatAttr, f32, f64
 from xdsl.ir import Operation, SSAValue
 
+from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.guards import unneeded
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.structure.places import Place
@@ -36,7 +37,8 @@ class Body:
         self._skipped: frozenset[Operation] = frozenset()
         self._staying: set[Operation] = set()
         self._before: dict[Operation, SSAValue | None] = {}
-        self._reciprocals: dict[SSAValue, SSAValue] = {}
+        self.reciprocals: dict[SSAValue, SSAValue] = {}
+        """Of divisors of the whole row."""
 
     def take(self, branches: frozenset[Operation]) -> None:
         """From here on some branches are known to be taken."""
@@ -50,10 +52,10 @@ class Body:
             if self._stays(op, written):
                 self._staying.add(op)
         for op in ops:
-            if op not in self._staying and op not in self._skipped:
+            if op not in self._staying and op not in self._skipped and not self._is_known(op):
                 self._emit(op)
         for op in self._accesses(ops):
-            self._before[op] = self._offset(self.kernel.place(self.stage, op))
+            self._before[op] = self._offset(op, self.kernel.place(self.stage, op))
         for op in ops:
             if op in self._staying and isinstance(op, arith.DivfOp) and self._is_row_divisor(op):
                 self._invert(op.rhs)
@@ -84,19 +86,21 @@ class Body:
 
     def _is_row_divisor(self, op: arith.DivfOp) -> bool:
         value = self.values.get(op.rhs)
-        known = value is not None and isinstance(value.type, Float32Type | Float64Type)
-        return known and op.rhs in self.kernel.divisors and op.lhs.owner in self._staying
+        return (
+            value is not None
+            and has_reciprocal(value)
+            and op.rhs in self.kernel.divisors
+            and op.lhs.owner in self._staying
+        )
 
     def _invert(self, divisor: SSAValue) -> None:
-        if divisor not in self._reciprocals:
-            value = self.values[divisor]
-            one = self.code.value(arith.ConstantOp(number_like(1.0, value)))
-            self._reciprocals[divisor] = self.code.value(arith.DivfOp(one, value))
+        if divisor not in self.reciprocals:
+            self.reciprocals[divisor] = reciprocal(self.code, self.values[divisor])
 
     @property
     def unsafe_divisors(self) -> list[SSAValue]:
         """Divisors whose reciprocals might not be normal numbers. A square root's always is, or it is 0 or infinite."""
-        return [self.values[old] for old in self._reciprocals if not _is_root(old)]
+        return [self.values[old] for old in self.reciprocals if not _is_root(old)]
 
     # Emission.
 
@@ -107,14 +111,17 @@ class Body:
         copy.values = dict(self.values)
         copy.multiply = self.multiply
         copy._taken, copy._skipped = self._taken, self._skipped
-        copy._staying, copy._before, copy._reciprocals = self._staying, self._before, self._reciprocals
+        copy._staying, copy._before, copy.reciprocals = self._staying, self._before, self.reciprocals
         return copy
 
     def run(self, ops: Iterable[Operation]) -> None:
         """Emits ops that have not been emitted before the loop."""
         for op in ops:
-            if op not in self._skipped and (not op.results or op.results[0] not in self.values):
+            if op not in self._skipped and not self._is_known(op):
                 self._emit(op)
+
+    def _is_known(self, op: Operation) -> bool:
+        return bool(op.results) and op.results[0] in self.values
 
     def value(self, old: SSAValue) -> SSAValue:
         """The value here of a value of the old function."""
@@ -141,8 +148,8 @@ class Body:
                     self.code.store(self.value(op.value), self.kernel.memory(op), [self._index(op, place)])
             case IfOp():
                 self._branch(op)
-            case arith.DivfOp() if self.multiply and op.rhs in self._reciprocals and op in self._staying:
-                product = arith.MulfOp(self.value(op.lhs), self._reciprocals[op.rhs])
+            case arith.DivfOp() if self.multiply and op.rhs in self.reciprocals and op in self._staying:
+                product = arith.MulfOp(self.value(op.lhs), self.reciprocals[op.rhs])
                 self.values[op.result] = self.code.value(product)
             case _:
                 self.values[op.results[0]] = repeat(self.kernel, op, [self.value(each) for each in op.operands])
@@ -154,16 +161,19 @@ class Body:
     def _index(self, op: LoadOp | StoreOp, place: Place) -> SSAValue:
         """The index of an access in its flat buffer."""
         code = self.code
-        total = self._before[op] if op in self._before else self._offset(place)
+        total = self._before[op] if op in self._before else self._offset(op, place)
         if self.axis is not None and place.strides[self.axis].terms and self.axis in self.at:
             total = self._plus(total, self.at[self.axis], place.strides[self.axis])
         for value, step in place.computed:
             total = self._plus(total, self.value(value), step)
         return code.index(0) if total is None else total
 
-    def _offset(self, place: Place) -> SSAValue | None:
+    def _offset(self, op: LoadOp | StoreOp, place: Place) -> SSAValue | None:
         """The linear part of a place without the innermost axis; `None` for 0."""
         total = self.code.dim(place.base) if place.base.terms else None
+        block = self.kernel.block
+        if block is not None and op.buffer in self.kernel.rows and place.strides[block.axis].terms:
+            total = self._plus(total, block.back, place.strides[block.axis])
         for number, stride in enumerate(place.strides):
             if stride.terms and number != self.axis and number in self.at:
                 total = self._plus(total, self.at[number], stride)
@@ -200,6 +210,16 @@ def repeat(kernel: Kernel, op: Operation, operands: Sequence[SSAValue]) -> SSAVa
     """A pure op with one result on other operands."""
     copy = type(op).create(operands=operands, result_types=op.result_types, properties=dict(op.properties))
     return kernel.code.value(copy, op.results[0].name_hint)
+
+
+def has_reciprocal(value: SSAValue) -> bool:
+    """Whether products with its reciprocal may stand for quotients by a value."""
+    return isinstance(value.type, Float32Type | Float64Type)
+
+
+def reciprocal(code: Code, value: SSAValue) -> SSAValue:
+    """1 divided by a value."""
+    return code.value(arith.DivfOp(code.value(arith.ConstantOp(number_like(1.0, value))), value))
 
 
 def number_like(number: float, value: SSAValue) -> FloatAttr:

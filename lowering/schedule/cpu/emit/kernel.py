@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
@@ -26,6 +27,16 @@ ELEMENTS_PER_TASK = 32768
 def buffer_type(value: SSAValue) -> BufferType:
     """The type of a buffer."""
     return SSAValue.get(value, type=BufferType).type
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Rows side by side, of which memory for a row holds all."""
+
+    axis: int
+    """That of the rows."""
+    back: SSAValue
+    """What leads from the number of a row to its place in the block: the first row's, negative."""
 
 
 @dataclass
@@ -49,6 +60,8 @@ class Kernel:
     flat: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     rows: dict[SSAValue, tuple[SSAValue, int]] = field(default_factory=dict[SSAValue, tuple[SSAValue, int]])
     """Memory for one row of a buffer, and how many leading dimensions it leaves out."""
+    block: RowBlock | None = None
+    """The rows that are computed side by side."""
 
     def make_flat(self, buffer: SSAValue) -> None:
         """Makes the view through which a buffer is accessed, before all loops."""
@@ -59,10 +72,10 @@ class Kernel:
         self.values[alloc.buffer] = self.code.value(AllocBufferOp(alloc.buffer_type), alloc.buffer.name_hint)
         self.make_flat(alloc.buffer)
 
-    def allocate_row(self, buffer: SSAValue, left_out: int) -> None:
-        """Makes memory for the part of a buffer that one row uses."""
-        kind = buffer_type(buffer)
-        size = product(kind.shape[left_out:])
+    def allocate_row(self, buffer: SSAValue, depth: int, rows: int = 1) -> None:
+        """Makes memory for the part of a buffer that one row uses, or several side by side, chosen by `depth` axes."""
+        kind, left_out = buffer_type(buffer), depth if rows == 1 else depth - 1
+        size = product((*kind.shape[depth:], constant(rows)))
         scope = "local" if size.constant_value is not None else kind.scope
         alloc = AllocBufferOp(BufferType([size], kind.dtype, scope=scope, align=64))
         self.rows[buffer] = self.code.value(alloc, buffer.name_hint), left_out
@@ -82,6 +95,19 @@ class Kernel:
         if row is not None:
             steps = (*(constant(0),) * row[1], *row_major_strides(kind.shape[row[1] :]))
         return place(stage.places[op], steps, len(stage.axes))
+
+    def is_of_rows(self, stage: Stage, ops: Iterable[LoadOp | StoreOp]) -> bool:
+        """Whether accesses that move with the rows of a block are to its own memory, which has all its rows.
+
+        What a row that is not there leaves in it is read by nobody; and a mask would cost more than it saves, for what
+        is stored under one has to reach the cache before it is loaded. Floats only: no number of these traps.
+        """
+        axis = -1 if self.block is None else self.block.axis
+        return all(
+            (op.buffer in self.rows and isinstance(op.buffer_type.dtype, AnyFloat))
+            or not self.place(stage, op).strides[axis].terms
+            for op in ops
+        )
 
     def tasks(self, work: Dim) -> Dim:
         """How many threads have enough to do, of so many elements: at least one, at most all."""

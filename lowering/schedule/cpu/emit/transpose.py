@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
@@ -28,14 +28,19 @@ def transposed(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
 
 
 def row_sums(code: Code, rows: Sequence[SSAValue]) -> SSAValue:
-    """The sums of as many vectors as they have lanes, a power of two: halves of pairs are added, then quarters."""
+    """The sums of as many vectors as they have lanes, a power of two."""
+    return folded_rows(code, rows, lambda a, b: code.value(arith.AddfOp(a, b)))
+
+
+def folded_rows(code: Code, rows: Sequence[SSAValue], combine: Callable[[SSAValue, SSAValue], SSAValue]) -> SSAValue:
+    """One value of each of as many vectors as they have lanes: halves of pairs are combined, then quarters."""
     lanes, rows = len(rows), list(rows)
     step = lanes // 2
     while step:
         low = [lane if lane % (2 * step) < step else lane + lanes - step for lane in range(lanes)]
         high = [lane + step if lane % (2 * step) < step else lane + lanes for lane in range(lanes)]
         pairs = [(rows[i], rows[i + step]) for i in range(step)]
-        rows = [code.value(arith.AddfOp(shuffle(code, pair, low), shuffle(code, pair, high))) for pair in pairs]
+        rows = [combine(shuffle(code, pair, low), shuffle(code, pair, high)) for pair in pairs]
         step //= 2
     return rows[0]
 

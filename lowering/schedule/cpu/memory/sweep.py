@@ -7,7 +7,7 @@ of a vector each, so that additions need not wait for each other; these are comb
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -47,6 +47,10 @@ class Sweep:
     """By the number of the stage."""
     ahead: Sequence[Ahead] = ()
     """What is asked for on the way."""
+    unrolls: bool = True
+    """Whether a row has several vectors of sums, as one by itself needs in order not to wait for them."""
+    given: Callable[[Body], None] | None = None
+    """Tells a stage at a row what is known of the row."""
 
     def __post_init__(self) -> None:
         self._asked: list[tuple[SSAValue, SSAValue]] = []
@@ -57,7 +61,7 @@ class Sweep:
         lanes = lane_count(self.kernel, self.stages, self.lane) if self.lane is not None and splits else 1
         self.lanes = lanes if lanes > 1 else 1
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
-        self.unroll = 4 if self.reductions and light and self.lanes > 1 else 1
+        self.unroll = 4 if self.unrolls and self.reductions and light and self.lanes > 1 else 1
 
     @property
     def outermost(self) -> Group | None:
@@ -106,6 +110,8 @@ class Sweep:
         written = {store.buffer for stage in self.stages for store in stage.stores}
         bodies = [Body(self.kernel, stage, at, axis) for stage in self.stages]
         for body in bodies:
+            if self.given is not None:
+                self.given(body)
             body.hoist(body.stage.body, written)
         with self._reciprocals(bodies) as variants:
             for _ in variants:

@@ -117,14 +117,36 @@ tir.prim_func @columns[%m, %n](%X: !tir.buffer<[m, n], f32>, %S: !tir.buffer<[n]
 
 // A chain goes row by row: powers and their sum in one loop, into memory for one row, which the quotients are made of.
 // The row is multiplied by the reciprocal of its sum if that is a normal number.
+// Of short rows, as many as a vector has lanes are side by side: each leaves a vector of sums, of which a tree makes one
+// vector with a lane for each row, and so there is one division for all their reciprocals.
 // CHECK-LABEL: tir.prim_func @shares
 // CHECK-NOT:     tir.alloc_buffer : !tir.buffer<[m, n], f32>
-// CHECK:         %E = tir.alloc_buffer : !tir.buffer<[n], f32, align = 64>
-// CHECK:         tir.for (%row)
-// CHECK:           tir.for (%v)
+// CHECK:         %[[IS_SHORT:.*]] = arith.cmpi sle
+// CHECK:         %[[ARE_SOME:.*]] = arith.cmpi sge
+// CHECK:         %[[SUITS:.*]] = arith.andi %[[IS_SHORT]], %[[ARE_SOME]]
+// CHECK:         tir.if %[[SUITS]]
+// CHECK:           tir.alloc_buffer : !tir.buffer<[8 * n], f32, align = 64>
+// CHECK:           tir.for (%block)
+// CHECK:             %[[PARTS:.*]] = tir.alloc_buffer : !tir.buffer<[64], f32, scope = "local", align = 64>
+// CHECK:             tir.for (%row)
+// CHECK:               math.exp
+// CHECK:               tir.store {{.*}}, %[[PARTS]]
+// CHECK:             tir.load %[[PARTS]]
+// CHECK:             vector.shuffle
+// CHECK:             arith.addf {{.*}} : vector<8xf32>
+// CHECK:             %[[RECIPROCALS:.*]] = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local", align = 64>
+// CHECK:             tir.for vectorized
+// CHECK:               arith.divf
+// CHECK:               tir.store {{.*}}, %[[RECIPROCALS]]
+// CHECK:             tir.for (%row
+// CHECK:               tir.load %[[RECIPROCALS]]
+// CHECK:         } else {
+// CHECK:         %[[E:E.*]] = tir.alloc_buffer : !tir.buffer<[n], f32, align = 64>
+// CHECK:         tir.for (%row
+// CHECK:           tir.for (%v
 // CHECK:             tir.for vectorized
 // CHECK:               %[[POWER:.*]] = math.exp
-// CHECK:               tir.store %[[POWER]], %E[
+// CHECK:               tir.store %[[POWER]], %[[E]][
 // CHECK:               arith.addf {{.*}}, %[[POWER]] : f32
 // CHECK:           arith.cmpf oge
 // CHECK:           tir.if
