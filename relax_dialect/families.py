@@ -41,6 +41,7 @@ OPERATORS: Mapping[str, str] = {
         nn.adaptive_avg_pool1d nn.adaptive_avg_pool2d nn.adaptive_avg_pool3d
     """,
     "quantization": "quantize dequantize",
+    "random": "random.uniform random.normal",
     "rearranging": "reverse_sequence meshgrid layout_transform multinomial_from_uniform",
     "recurrent": "nn.rnn nn.gru nn.lstm nn.recurrence",
     "reduction": "sum prod max min mean variance std median cumsum cumprod",

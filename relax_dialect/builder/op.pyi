@@ -629,6 +629,28 @@ class nn:
     @staticmethod
     def softplus(x: Operand, beta: float = ..., threshold: float = ...) -> Expr: ...
 
+class random:
+    @staticmethod
+    def normal(
+        seed: Value | DimLike | float,
+        shape: Value | Sequence[DimLike],
+        *,
+        mean: float = ...,
+        scale: float = ...,
+        dtype: DTypeLike = ...,
+        stream: int = ...,
+    ) -> Expr: ...
+    @staticmethod
+    def uniform(
+        seed: Value | DimLike | float,
+        shape: Value | Sequence[DimLike],
+        *,
+        low: float = ...,
+        high: float = ...,
+        dtype: DTypeLike = ...,
+        stream: int = ...,
+    ) -> Expr: ...
+
 class vision:
     @staticmethod
     def box_nms(

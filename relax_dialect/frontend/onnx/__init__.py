@@ -26,6 +26,7 @@ def import_model(
     *,
     dynamic: bool = False,
     shapes: GivenShapes = (),
+    seed: str | None = None,
     entry: str = "main",
 ) -> ModuleOp:
     """A module whose function `entry` computes the graph of an ONNX model.
@@ -39,6 +40,9 @@ def import_model(
     of symbols, and `None` for what the model says. It is needed for inputs whose rank neither the model nor the
     operators say that use them.
 
+    Random numbers are the same with every call, unless `seed` names a parameter for theirs, a scalar `i64` behind the
+    others: then they are a function of it, but for those of nodes that say a seed of their own.
+
     Raises `OnnxImportError` for a model that is malformed, or that has nodes which are not supported: all of them, by
     name.
     """
@@ -47,4 +51,4 @@ def import_model(
         from relax_dialect.frontend.onnx.model import load_model
 
     with few_collections(), methods_on_demand():  # converters are imported when they are needed
-        return Importer(load_model(model), dynamic=dynamic, shapes=shapes).module(entry)
+        return Importer(load_model(model), dynamic=dynamic, shapes=shapes, seed=seed).module(entry)

@@ -32,6 +32,7 @@ STANDARD: Mapping[str, str] = {
     "padding": "Pad",
     "pooling": "MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool GlobalLpPool MaxUnpool",
     "quantization": "QuantizeLinear DequantizeLinear MatMulInteger ConvInteger QLinearMatMul QLinearConv",
+    "random": "Bernoulli RandomUniform RandomUniformLike RandomNormal RandomNormalLike Multinomial",
     "recurrent": "RNN GRU LSTM",
     "reduction": """
         ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum

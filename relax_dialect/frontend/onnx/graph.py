@@ -86,6 +86,10 @@ class GraphImporter:
     """What names of nodes begin with: the names of the nodes whose functions these are."""
     is_inner: bool = False
     """Whether this is no graph of its own, but the body of a node."""
+    is_repeated: bool = False
+    """Whether these nodes are in the body of a loop."""
+    seed: Expr | None = None
+    """The parameter that random numbers depend on, if the program has one: an `i64`."""
 
     def within(
         self,
@@ -94,6 +98,7 @@ class GraphImporter:
         hints: Mapping[str, TensorType] | None = None,
         opsets: Mapping[str, int] | None = None,
         prefix: str | None = None,
+        is_repeated: bool = False,
     ) -> GraphImporter:
         """An importer of another graph at the same place."""
         return GraphImporter(
@@ -106,6 +111,8 @@ class GraphImporter:
             self.in_dataflow,
             self.prefix if prefix is None else prefix,
             is_inner=True,
+            is_repeated=self.is_repeated or is_repeated,
+            seed=self.seed,
         )
 
     def run(self, nodes: Iterable[NodeProto]) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, i64
 
 from relax_dialect.builder import BlockBuilder, op
 from relax_dialect.builder.expr import Expr
-from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError
+from relax_dialect.frontend.onnx.errors import NeedsControlFlow, OnnxImportError, Refusal
 from relax_dialect.frontend.onnx.graph import MALFORMED, Environment, GraphImporter, Problems
 from relax_dialect.frontend.onnx.model import Model, check_model
 from relax_dialect.frontend.onnx.parameters import GivenShapes, Parameters, identifiers
 from relax_dialect.frontend.onnx.survey import check_size, find_unsupported
 from relax_dialect.frontend.onnx.tensor_lists import TensorList
 from relax_dialect.frontend.onnx.values import Value
-from relax_dialect.struct_info.types import TensorType
+from relax_dialect.struct_info.types import PrimType, TensorType
 from tir_dialect.dims import constant
 
 
@@ -26,6 +26,7 @@ class Importer:
     model: Model
     dynamic: bool = False
     shapes: GivenShapes = ()
+    seed: str | None = None
 
     def module(self, entry: str) -> ModuleOp:
         """The module; raises `OnnxImportError`."""
@@ -48,21 +49,32 @@ class Importer:
 
     def _build(self, entry: str, *, in_dataflow: bool) -> ModuleOp:
         bb, graph, problems = BlockBuilder(), self.model.proto.graph, Problems()
-        params = Parameters(graph, self.dynamic, self.shapes).types()
+        params = self._with_seed(Parameters(graph, self.dynamic, self.shapes).types())
         names = identifiers(params)
         function = bb.function(entry, {names[name]: info for name, info in params.items()})
         try:
-            with function as values:
+            with function as parameters:
+                values = list(parameters)
                 environment: Environment = dict(zip(params, map(Value, values), strict=True))
                 importer = GraphImporter(
                     self.model, bb, self.model.opsets, self._hints(), problems, environment, in_dataflow
                 )
+                if self.seed is not None:
+                    importer.seed = values[-1]
                 importer.initialize(graph, named=True)
                 results = self._in_dataflow(importer) if in_dataflow else self._results(importer)
                 bb.emit_func_output(results[0] if len(results) == 1 else results)
         except _Unsupported:
             raise OnnxImportError.unsupported(problems.nodes) from None
         return bb.finalize()
+
+    def _with_seed(self, params: dict[str, TensorType]) -> dict[str, TensorType | PrimType]:
+        """The parameters, and behind them the seed of random numbers if there is to be one."""
+        if self.seed is None:
+            return {**params}
+        if self.seed in params:
+            raise Refusal(f"the model has an input {self.seed}; give the seed another name")
+        return {**params, self.seed: PrimType(i64)}
 
     def _in_dataflow(self, importer: GraphImporter) -> list[Expr]:
         bb = importer.bb

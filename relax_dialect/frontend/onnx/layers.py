@@ -5,19 +5,30 @@ from __future__ import annotations
 from relax_dialect.builder import op
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
+from relax_dialect.frontend.onnx.random import seed_of
 from relax_dialect.frontend.onnx.registry import Result, converts
 
 
 @converts("Dropout")
 def dropout(node: Node) -> Result:
-    """The data as they are; the mask is true everywhere."""
+    """The data as they are, unless in training; the mask is true everywhere."""
     training = node.known(2)
-    if node.has(2) and (training is None or training.any()):
-        raise Refusal("dropout in training is not supported")
+    if node.has(2) and training is None:
+        raise Refusal("whether dropout is in training is not known while importing")
+    if training is not None and training.any():
+        return _training_dropout(node)
     if len(node.outputs) < 2 or not node.outputs[1]:
         return node.value(0)
     one = node.bb.const(True) if node.version >= 10 else node.like(1)
     return node.value(0), op.full(list(node.shape()), one)
+
+
+def _training_dropout(node: Node) -> Result:
+    """Zeros at random places, as many as the ratio says; the others are scaled, so that the mean stays."""
+    ratio = op.astype(node[1], node.dtype()) if node.has(1) else node.like(0.5)
+    random = op.random.uniform(shape=list(node.shape()), dtype=node.dtype(), **seed_of(node))
+    mask, scaled = op.greater_equal(random, ratio), op.divide(node[0], op.subtract(node.like(1), ratio))
+    return op.where(mask, scaled, node.like(0)), mask
 
 
 @converts("DepthToSpace")

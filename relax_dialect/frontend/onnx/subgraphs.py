@@ -30,7 +30,8 @@ def run_body(node: Node, body: GraphProto, arguments: Sequence[Value]) -> list[V
     environment = dict(graph.environment)
     for formal, actual in zip(body.input, arguments, strict=True):
         environment[formal.name] = actual
-    inner = graph.within(environment, hints={**graph.hints, **declared_hints(body)})
+    hints = {**graph.hints, **declared_hints(body)}
+    inner = graph.within(environment, hints=hints, is_repeated=bool(arguments))
     inner.initialize(body)
     before = len(graph.problems.nodes)
     inner.run(body.node)

@@ -1,0 +1,130 @@
+"""Random numbers as functions of a seed."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC
+
+from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, f32, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from relax_dialect.inference import Inference
+from relax_dialect.ops.fields import integer, number
+from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.scalars import Domain
+from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+
+
+class RandomOp(Operator, ABC):
+    """A tensor of independent random numbers: `%0 = relax.random.uniform %seed, %shape dtype = f32`.
+
+    A pure function: the same seed gives the same numbers, on any machine, with any number of threads, in every mode but
+    for rounding. Whoever wants others gives another seed, for instance one that is a parameter. The streams of a seed
+    are independent of each other. An element comes of the seed, the stream and its place in row-major order by Philox
+    4x32-10 (`philox.py`), with 24 or 32 random bits, those of `f64` with 53.
+
+    C1: the seed is an `i64`.
+    C2: no size is negative.
+    C3: the dtype is floating-point.
+    C4: the stream is not negative.
+    """
+
+    dtype = prop_def(Attribute, default_value=f32)
+    stream = prop_def(IntegerAttr[I64], default_value=integer(0))
+    seed = operand_def(PrimType)
+    shape = operand_def(ShapeType)
+    result = result_def(TensorType)
+
+    @classmethod
+    def infer(cls, inference: Inference) -> tuple[TensorType]:
+        seed = inference.prim(0)
+        if seed.dtype not in (i64, None):
+            inference.fail(f"operand #0 expected the dtype i64, got {seed}")  # C1
+        if inference.integer("stream") < 0:
+            inference.fail(f"stream expected a number that is not negative, got {inference.integer('stream')}")  # C4
+        dtype = inference.dtype("dtype")
+        if not Domain.FLOAT.admits(dtype):
+            inference.fail(f"dtype expected {Domain.FLOAT.value}, got {dtype}")  # C3
+        cls.check_parameters(inference)
+        return (TensorType(inference.sizes(1).dims, dtype),)  # C2
+
+    @classmethod
+    def check_parameters(cls, inference: Inference) -> None:
+        """Fails for numbers that describe no distribution."""
+
+
+@irdl_op_definition
+class RandomUniformOp(RandomOp):
+    """Numbers from `low` to `high`, all equally likely.
+
+    ```mlir
+    %0 = relax.random.uniform %seed, %shape low = -1.0 high = 1.0 dtype = f32
+    ```
+
+    `low` can come up; `high` cannot, but for rounding.
+
+    C1: `low` and `high` are finite, and `high` is not below `low`.
+    """
+
+    name = "relax.random.uniform"
+
+    low = prop_def(FloatAttr[Float64Type], default_value=number(0.0))
+    high = prop_def(FloatAttr[Float64Type], default_value=number(1.0))
+
+    def __init__(
+        self,
+        seed: SSAValue | Operation,
+        shape: SSAValue | Operation,
+        *,
+        low: float = 0.0,
+        high: float = 1.0,
+        dtype: Attribute = f32,
+        stream: int = 0,
+    ):
+        properties = {"low": number(low), "high": number(high), "dtype": dtype, "stream": integer(stream)}
+        super().__init__([seed, shape], properties)
+
+    @classmethod
+    def check_parameters(cls, inference: Inference) -> None:
+        low, high = inference.number("low"), inference.number("high")
+        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            inference.fail(f"expected a finite low that is not above a finite high, got {low} and {high}")  # C1
+
+
+@irdl_op_definition
+class RandomNormalOp(RandomOp):
+    """Normally distributed numbers.
+
+    ```mlir
+    %0 = relax.random.normal %seed, %shape mean = 0.0 scale = 2.0 dtype = f64
+    ```
+
+    `scale` is the standard deviation. By the formula of Box and Muller.
+
+    C1: mean and scale are finite, and the scale is not negative.
+    """
+
+    name = "relax.random.normal"
+
+    mean = prop_def(FloatAttr[Float64Type], default_value=number(0.0))
+    scale = prop_def(FloatAttr[Float64Type], default_value=number(1.0))
+
+    def __init__(
+        self,
+        seed: SSAValue | Operation,
+        shape: SSAValue | Operation,
+        *,
+        mean: float = 0.0,
+        scale: float = 1.0,
+        dtype: Attribute = f32,
+        stream: int = 0,
+    ):
+        properties = {"mean": number(mean), "scale": number(scale), "dtype": dtype, "stream": integer(stream)}
+        super().__init__([seed, shape], properties)
+
+    @classmethod
+    def check_parameters(cls, inference: Inference) -> None:
+        mean, scale = inference.number("mean"), inference.number("scale")
+        if not (math.isfinite(mean) and math.isfinite(scale) and scale >= 0):
+            inference.fail(f"expected a finite mean and a finite scale of at least 0, got {mean} and {scale}")  # C1
