@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import pytest
 
+from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.products.shares import shares
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.test_compute_bound import SUMS, kernel
 from tir_dialect.dims import constant
 from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.target import Target
 
 
@@ -23,8 +27,9 @@ def grid(threads: int, strips: int, panels: int, given: bool = False) -> tuple[i
         (1, 1000, 1000, (1, 1)),  # one thread packs everything once
         (2, 10, 4, (2, 1)),  # as many strips as panels take as much to pack
         (2, 10, 24, (1, 2)),
-        (2, 300, 1, (8, 1)),  # long tasks: more of them, equally many for each thread
-        (2, 10, 200, (1, 8)),
+        (2, 147, 64, (2, 1)),  # 2048 x 2048
+        (2, 300, 1, (4, 1)),  # long tasks: more of them, equally many for each thread
+        (2, 10, 600, (1, 8)),
         (4, 1, 1, (1, 1)),  # no more than there is
         (4, 3, 2, (2, 2)),
         (4, 0, 0, (1, 1)),
@@ -45,6 +50,19 @@ def test_threads_meet_once() -> None:
     schedule(func, Target.parse("x86-64-v4 cores=4"))
     loops = [op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL]
     assert len([loop for loop in loops if _packs(loop)]) == 1
+
+
+@pytest.mark.parametrize("sizes", [(512, 512, 512), (2048, 2048, 2048), (16384, 512, 16384), (40, 4096, 1 << 20)])
+def test_memory_for_packed_columns_is_kept_between_calls(sizes: tuple[int, int, int]) -> None:
+    """The run-time support gives blocks above 16 MiB back, whose pages are then made anew in each call."""
+    func = kernel(SUMS["product"].text)
+    schedule(func, Target.parse("x86-64-v4 cores=2 l2-bytes=1048576 l3-bytes=33554432"))
+    values = dict(zip(("m", "k", "n"), sizes, strict=True))
+    buffers = [buffer_type(op.buffer) for op in func.walk() if isinstance(op, AllocBufferOp)]
+    packed = [buffer for buffer in buffers if len(buffer.shape) == 3 and buffer.shape[-1].constant_value == 32]
+    assert packed
+    for buffer in packed:
+        assert 4 * prod(dim.evaluate(values) for dim in buffer.shape) <= 1 << 24
 
 
 def _packs(loop: ForOp) -> bool:

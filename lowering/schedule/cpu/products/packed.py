@@ -24,7 +24,8 @@ from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.loops import LoopKind
 
 PACKED_BYTES = 1 << 24
-"""Most memory for packed columns, which all blocks of rows use; less where half of the last cache is less."""
+"""Most memory for the packed columns of all tasks; less where half of the last cache is less. More would not be kept
+for the next call, in which the system would fill every page with zeros first."""
 
 Range = tuple[SSAValue, SSAValue]
 """The numbers from the first value to before the second."""
@@ -47,16 +48,16 @@ class PackedProduct:
         self.all_panels = ceildiv(self.n, constant(tiles.width)) * product.rounds
         self.rows, self.columns = shares(threads_for(product), self.all_strips, self.all_panels, self.given)
         self.tasks = self.rows * self.columns
-        self.blocks, self.strips = self._split(ceildiv(self.all_strips, self.rows), self.room)
+        self.blocks, self.strips = self._split(ceildiv(self.all_strips, self.rows), constant(self.room))
         self.sections, self.panels = constant(1), ceildiv(self.all_panels, self.columns)
         if not self.given:
-            room = min(PACKED_BYTES, product.kernel.target.l3_bytes // 2) // product.kernel.target.cores
+            room = min(PACKED_BYTES, product.kernel.target.l3_bytes // 2)
             step_bytes = tiles.width * byte_size(product.what.element)
-            self.sections, self.panels = self._split(self.panels, room // step_bytes)
+            self.sections, self.panels = self._split(self.panels, floordiv(constant(room // step_bytes), self.tasks))
 
-    def _split(self, count: Dim, room: int) -> tuple[Dim, Dim]:
+    def _split(self, count: Dim, room: Dim) -> tuple[Dim, Dim]:
         """In how many parts so many strips or panels are packed, and the size of a part; `room` steps have room."""
-        fitting = maximum(floordiv(constant(room), maximum(self.step, constant(1))), constant(1))
+        fitting = maximum(floordiv(room, maximum(self.step, constant(1))), constant(1))
         parts = maximum(ceildiv(count, fitting), constant(1))
         return parts, ceildiv(count, parts)
 

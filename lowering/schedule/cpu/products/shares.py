@@ -14,8 +14,8 @@ PRODUCTS_PER_TASK = 3 << 17
 """So few take some four microseconds; to wake a thread for less does not pay."""
 WEIGHTS_PER_TASK = 1 << 17
 """Half a megabyte, which takes some thirty microseconds to come."""
-UNITS_PER_TASK = 16
-"""With fewer strips or panels in a task, what it packs takes more than two per cent of its time."""
+UNITS_PER_TASK = 64
+"""With fewer strips or panels in a task, what it packs takes more than half a per cent of its time."""
 TASKS_PER_THREAD = 4
 """More tasks than threads, where they are long, so that a thread that is late leaves work to the others."""
 MOST = 1 << 20
