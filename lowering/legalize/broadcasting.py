@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tir_dialect import te
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, maximum, minimum
 
 
 def broadcast_load(tensor: te.Tensor, shape: Sequence[Dim], index: Sequence[te.Expr]) -> te.Expr:
@@ -25,4 +25,9 @@ def _along(own: Dim, full: Dim, index: te.Expr) -> te.Expr | int:
     if own.constant_value == 1:
         return 0
     # Only known at run time: either both extents are the same, or this one is 1 and the only index is 0.
-    return te.minimum(index, own - 1)
+    return index * whether_equal(own, full)
+
+
+def whether_equal(own: Dim, full: Dim) -> Dim:
+    """1 if an extent is the one that it is broadcast to, 0 if it is less."""
+    return minimum(maximum(own - full + 1, 0), 1)

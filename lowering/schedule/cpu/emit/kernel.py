@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
@@ -62,6 +62,8 @@ class Kernel:
     """Memory for one row of a buffer, and how many leading dimensions it leaves out."""
     block: RowBlock | None = None
     """The rows that are computed side by side."""
+    settled: Mapping[Dim, Dim] = field(default_factory=dict[Dim, Dim])
+    """Values of strides that are known where code is being written."""
 
     def make_flat(self, buffer: SSAValue) -> None:
         """Makes the view through which a buffer is accessed, before all loops."""
@@ -87,6 +89,12 @@ class Kernel:
 
     def place(self, stage: Stage, op: LoadOp | StoreOp) -> Place:
         """Where in `memory` an access is."""
+        found = self._place(stage, op)
+        if not self.settled:
+            return found
+        return replace(found, strides=tuple(self.settled.get(stride, stride) for stride in found.strides))
+
+    def _place(self, stage: Stage, op: LoadOp | StoreOp) -> Place:
         row = self.rows.get(op.buffer)
         if row is None and op in stage.wholes:
             return stage.wholes[op]

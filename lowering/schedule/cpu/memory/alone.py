@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
+from lowering.schedule.cpu.memory.broadcasting import emit_broadcasts, find_broadcasts
 from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
 from lowering.schedule.cpu.memory.interleaving import emit_interleaving, find_interleaving
 from lowering.schedule.cpu.memory.padding_code import emit_padding
@@ -69,7 +70,10 @@ def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> Non
     transposition = find_transposition(kernel, stage) if reduction is None else None
     padding = find_padding(stage) if reduction is None else None
     interleaving = find_interleaving(kernel, stage) if reduction is None else None
-    if padding is not None:
+    broadcasts = find_broadcasts(kernel, stage) if reduction is None else None
+    if broadcasts is not None:
+        emit_broadcasts(kernel, broadcasts)
+    elif padding is not None:
         emit_padding(kernel, padding)
     elif interleaving is not None:
         emit_interleaving(kernel, interleaving)

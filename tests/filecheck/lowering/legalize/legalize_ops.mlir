@@ -26,9 +26,10 @@ relax.func @compound[%n, %m](%s: !relax.shape<[n, m]>, %x: !relax.tensor<[n * m]
 
 // -----
 
-// Extents of which one may be 1: the index stays within both.
+// Extents of which one may be 1: the index is multiplied by 1 or 0, which the call decides.
 // CHECK:       tir.prim_func @add[%n, %m](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[m], f32>, %add: !tir.buffer<[broadcast(m, n)], f32>) {
-// CHECK:           arith.minsi
+// CHECK:           %[[STEP:.*]] = tir.dim min(max(0, n + 1 - broadcast(m, n)), 1)
+// CHECK-NEXT:      arith.muli %{{.*}}, %[[STEP]]
 relax.func @broadcast[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m], f32>) -> !relax.tensor<[_], f32> {
   %0 = relax.add %x, %y
   relax.return %0
