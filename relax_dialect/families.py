@@ -20,11 +20,15 @@ OPERATORS: Mapping[str, str] = {
         left_shift less less_equal log_add_exp logical_and logical_or logical_xor maximum minimum mod multiply
         not_equal power right_shift subtract ewise_fma
     """,
+    "collective": "ccl.allreduce ccl.allgather ccl.broadcast_from_worker0 ccl.scatter_from_worker0",
     "convolution": "nn.conv1d nn.conv2d nn.conv3d nn.conv1d_transpose nn.conv2d_transpose nn.conv3d_transpose",
     "creation": "full full_like zeros ones zeros_like ones_like arange tril triu eye eye_like",
     "datatype": "astype reinterpret",
     "deformable": "nn.deform_conv2d nn.col2im",
     "detection": "vision.get_valid_counts vision.box_nms",
+    "distributed": """
+        dist.annotate_sharding dist.redistribute dist.redistribute_replica_to_shard dist.local_view dist.global_view
+    """,
     "gather": "gather_elements gather_nd scatter_elements scatter_nd one_hot",
     "gradients": "grad.max_pool2d_backward grad.avg_pool2d_backward",
     "image": "image.resize2d",

@@ -78,6 +78,7 @@ def test_operator_infers_and_says_what_it_demands(op: type[Operator]):
 
 
 WITHOUT_CONSTRAINTS = {
+    "relax.ccl.broadcast_from_worker0",
     "relax.eye",
     "relax.flatten",
     "relax.nonzero",

@@ -16,7 +16,9 @@ from relax_dialect.frontend.tvmscript.relax_func.function import RelaxFunctionRe
 from relax_dialect.frontend.tvmscript.relax_func.purity import effects
 from relax_dialect.frontend.tvmscript.text.captured import captured_names
 from relax_dialect.frontend.tvmscript.text.declarations import declarations
+from relax_dialect.frontend.tvmscript.text.devices import DEVICES
 from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
+from relax_dialect.frontend.tvmscript.text.meshes import Mesh, as_attribute, read_global_infos
 from relax_dialect.frontend.tvmscript.text.names import Aliases
 from relax_dialect.frontend.tvmscript.text.program import Program
 from relax_dialect.frontend.tvmscript.text.recovery import BUILD_ERRORS, at_ops, build_error, mentions
@@ -61,6 +63,7 @@ class Contents:
     modules: list[ast.ClassDef] = field(default_factory=list[ast.ClassDef])
     attributes: dict[str, object] = field(default_factory=dict[str, object])
     inlined: dict[str, ast.FunctionDef] = field(default_factory=dict[str, ast.FunctionDef])
+    meshes: dict[str, list[Mesh]] = field(default_factory=dict[str, list[Mesh]])
     plain: dict[str, ast.FunctionDef | ast.Lambda] = field(default_factory=dict[str, ast.FunctionDef | ast.Lambda])
 
 
@@ -87,6 +90,7 @@ class ModuleReader:
         program = Program(builder, names)
         program.type_params = self._tree.type_params
         program.plain = self._contents.plain
+        program.meshes = self._contents.meshes
         self._read_prim_funcs(program, builder)
         self._read_functions(program, builder)
         program.findings.raise_all()
@@ -166,8 +170,14 @@ class ModuleReader:
                     self._constants.bind(target.id, Deferred(value))
 
     def _directive(self, call: ast.Call) -> None:
-        if self._aliases.name_in("ir", call.func) == "module_attrs":
+        name = self._aliases.name_in("ir", call.func)
+        if name == "module_attrs":
             self._contents.attributes |= read_dictionary(self._static, call, "I.module_attrs", "attrs")
+        elif name == "module_global_infos":
+            meshes, devices = read_global_infos(self._static, call)
+            self._contents.meshes |= meshes
+            self._contents.attributes |= {"device_meshes": as_attribute(meshes)} if meshes else {}
+            self._constants.bind(DEVICES, devices)
 
     # Building
 

@@ -11,6 +11,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.builder.operator_functions import function_of, operator_classes
 from relax_dialect.frontend.tvmscript.relax_func.calls import call_match_shape
 from relax_dialect.frontend.tvmscript.relax_func.expressions import ExpressionReader, ShapeDims
+from relax_dialect.frontend.tvmscript.relax_func.placements import placed, sharding_in
 from relax_dialect.frontend.tvmscript.text.declarations import declarations
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.scope import ModuleRef, Unbound
@@ -127,7 +128,8 @@ class BindingReader(ExpressionReader):
         finally:
             self.expected = None
         declared = self.types.read(node.annotation)
-        self._bind(node.target, self._conformed(node, value, declared))
+        found = self._conformed(node, value, declared)
+        self._bind(node.target, placed(self, node, found, sharding_in(self, node.annotation)))
 
     def _conformed(self, node: ast.AnnAssign, value: object, declared: StructInfo) -> object:
         """The value, checked to be what the annotation says."""

@@ -10,6 +10,8 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.relax_func.box_calls import BOX_FORMS
+from relax_dialect.frontend.tvmscript.relax_func.device_calls import DEVICE_FORMS
+from relax_dialect.frontend.tvmscript.relax_func.dist_calls import DIST_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.gradient_calls import GRADIENT_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.image_calls import IMAGE_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.layout_calls import LAYOUT_FORMS
@@ -249,6 +251,8 @@ def _emit_te(reader: ExpressionReader, node: ast.Call) -> object:
 
 FORMS: Mapping[str, Form] = {
     **BOX_FORMS,
+    **DEVICE_FORMS,
+    **DIST_FORMS,
     **IMAGE_FORMS,
     **LAYOUT_FORMS,
     **LOSS_FORMS,

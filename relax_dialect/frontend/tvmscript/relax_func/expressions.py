@@ -143,12 +143,15 @@ class ExpressionReader(StaticReader):
         if isinstance(owner, Expr) and isinstance(owner.type, ObjectType) and node.attr in ("shape", "dtype", "ndim"):
             owner = self.refine(node, owner, TensorType(None, None))
         if isinstance(owner, ModuleRef):
-            if node.attr not in self.program:
-                self.fail(node, f"the module has no function {node.attr}{self.program.suggestion(node.attr)}")
-            return FunctionRef(node.attr)
+            return self._function(node, node.attr)
         if isinstance(owner, Expr):
             return self._property(node, owner)
         self.fail(node, f"{describe(owner)} has no {node.attr}")
+
+    def _function(self, node: ast.AST, name: str) -> FunctionRef:
+        if name not in self.program:
+            self.fail(node, f"the module has no function {name}{self.program.suggestion(name)}")
+        return FunctionRef(name)
 
     def _property(self, node: ast.Attribute, owner: Expr) -> object:
         match node.attr:
@@ -190,6 +193,8 @@ class ExpressionReader(StaticReader):
         name = self.aliases.name_in("relax", node.func)
         if name is None and (self.aliases.resolve(node.func) or is_python(self.aliases, self.scope, node.func)):
             return super().call(node)
+        if name is None and isinstance(node.func, ast.Attribute) and node.func.attr == "get_global_var" and node.args:
+            return self._function(node.args[0], self.text(node.args[0]))
         if name is None:
             with self.implicit(False):
                 return call_function(self, node)

@@ -80,6 +80,8 @@ _ADAPTIVE = "x output_size=None layout out_layout"
 SIGNATURES: Mapping[str, str] = MappingProxyType(
     {
         "argsort": "x axis descending dtype=i32",
+        "ccl.allgather": "x num_workers in_group",
+        "ccl.allreduce": "x op_type in_group",
         "dequantize": "x scale zero_point axis dtype=f32",
         "eye": "rows columns k dtype=f32",
         **{f"grad.{kind}_pool2d_backward": f"gradient {_POOL}" for kind in ("avg", "max")},

@@ -105,6 +105,8 @@ def _other(reader: ExpressionReader, node: ast.expr, name: str, argument: str) -
     match name, argument:
         case "split", "indices_or_sections":
             return {"indices": value} if isinstance(value, tuple) else {"sections": value}
+        case "ccl.allgather" | "ccl.allreduce", "in_group":
+            return {"all_groups": not value}
         case "topk", "largest":
             return {"smallest": not value}
         case "nn.attention", "bias":

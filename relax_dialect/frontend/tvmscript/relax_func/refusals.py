@@ -22,11 +22,7 @@ STATEMENTS: Mapping[type[ast.stmt], str] = MappingProxyType(
 
 OPERATORS: Mapping[str, str] = MappingProxyType(
     {
-        "ccl": "collective operators are not taken: there is one device",
-        "dist": "distributed operators are not taken: there is one device",
         "grad": "this operator of gradients is not known: differentiate before, or write it as operators",
-        "to_vdevice": "there is one device; leave R.to_vdevice out",
-        "hint_on_device": "there is one device; leave R.hint_on_device out",
         "nn.attention_var_len": "rows of unlike length are a kernel for GPUs in TVM; cut them apart, or use a mask",
         "macro": "R.macro stands above a function, which is read where it is called",
         "rewriter": "R.rewriter describes a pass, not a program",

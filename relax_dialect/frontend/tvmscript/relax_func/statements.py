@@ -12,11 +12,17 @@ from xdsl.ir import Operation
 
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.relax_func.bindings import BindingReader
+from relax_dialect.frontend.tvmscript.relax_func.placements import placed, sharding_in
 from relax_dialect.frontend.tvmscript.relax_func.purity import Writes, impure_calls
 from relax_dialect.frontend.tvmscript.relax_func.refusals import STATEMENTS
 from relax_dialect.frontend.tvmscript.text.names import spelled
 from relax_dialect.frontend.tvmscript.text.scope import Unbound
-from relax_dialect.frontend.tvmscript.text.signature import decorator_options, read_signature, type_param_names
+from relax_dialect.frontend.tvmscript.text.signature import (
+    decorator_options,
+    parameters,
+    read_signature,
+    type_param_names,
+)
 from relax_dialect.frontend.tvmscript.text.usage import bound_names, name_counts, returned_behind, returns
 from relax_dialect.struct_info.base import StructInfo
 from relax_dialect.struct_info.refine import refine
@@ -285,9 +291,10 @@ class StatementReader(BindingReader):
         self, node: ast.FunctionDef, names: Sequence[str], params: Sequence[Expr], ret: StructInfo | None
     ) -> None:
         """Reads the body of a function whose scope is open, with its parameters, up to its result."""
+        annotations = {each.arg: each.annotation for each in parameters(self.source, node)}
         for name, param in zip(names, params, strict=True):
             if not (isinstance(param.type, PrimType) and param.type.symbol == name):
-                self.scope.bind(name, param)
+                self.scope.bind(name, placed(self, node, param, sharding_in(self, annotations[name])))
         before = len(self.program.findings)
         value = self.body(node.body, node.body)
         if value is None:

@@ -100,7 +100,7 @@ class DestinationCall:
         if isinstance(first, ast.Attribute) and first.attr in TYPE_OF:
             return True
         head = first.func if isinstance(first, ast.Call) else first.value if isinstance(first, ast.Subscript) else first
-        return self.reader.types.kind(head) in ("Tensor", "DTensor", "DynTensor")
+        return self.reader.types.kind(head) in ("Tensor", "DTensor", "dist.DTensor", "DynTensor")
 
     def _tensor(self, node: ast.expr, info: StructInfo) -> TensorType:
         if not isinstance(info, TensorType):
@@ -157,15 +157,16 @@ class DestinationCall:
 
 def call_tir(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.call_tir(f, args, out_ty=...)`; with a string, a packed function in the place of `f`."""
-    return _kernel(DestinationCall(reader, node, "R.call_tir"))
+    return call_kernel_into(DestinationCall(reader, node, "R.call_tir"))
 
 
 def call_tir_with_grad(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.call_tir_with_grad(f, args, out_ty, te_grad_name, te_grad_kwargs)`; nothing here asks for the gradient."""
-    return _kernel(DestinationCall(reader, node, "R.call_tir_with_grad", _WITH_GRADIENT))
+    return call_kernel_into(DestinationCall(reader, node, "R.call_tir_with_grad", _WITH_GRADIENT))
 
 
-def _kernel(call: DestinationCall) -> object:
+def call_kernel_into(call: DestinationCall) -> object:
+    """The results of a PrimFunc, or of a packed function in the place of one."""
     reader, node = call.reader, call.node
     if isinstance(call.callee, str):
         return _packed(call, call.callee)

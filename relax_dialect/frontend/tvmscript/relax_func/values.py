@@ -28,11 +28,17 @@ Form: TypeAlias = "Callable[[ExpressionReader, ast.Call], object]"
 def _const(reader: ExpressionReader, node: ast.Call) -> object:
     """`R.const(1.0, "float32")`, or nested lists of numbers."""
     given = Arguments(reader.source, node, "R.const", "value dtype")
-    value, dtype_node = reader.value(given.require("value")), given.get("dtype")
+    dtype_node = given.get("dtype")
+    dtype = None if dtype_node is None or _is_none(dtype_node) else reader.dtype(dtype_node)
+    return constant(reader, given.require("value"), dtype)
+
+
+def constant(reader: ExpressionReader, node: ast.expr, dtype: Attribute | None) -> Expr:
+    """The tensor of numbers in a text, of the dtype that these have if none is said."""
+    value = reader.value(node)
     if not _is_data(value):
         reader.fail(node, f"R.const expected numbers, got {describe(value)}")
-    dtype = _default_dtype(value) if dtype_node is None or _is_none(dtype_node) else reader.dtype(dtype_node)
-    return reader.emit(node, lambda: reader.builder.const(_as_lists(value), dtype))
+    return reader.emit(node, lambda: reader.builder.const(_as_lists(value), dtype or _default_dtype(value)))
 
 
 def _is_none(node: ast.expr) -> bool:

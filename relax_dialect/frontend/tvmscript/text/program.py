@@ -8,6 +8,7 @@ from typing import NoReturn, Protocol, TypeVar
 
 from relax_dialect.builder.block_builder import BlockBuilder
 from relax_dialect.builder.expr import Expr
+from relax_dialect.frontend.tvmscript.text.meshes import Mesh
 from relax_dialect.frontend.tvmscript.text.names import suggestion
 from relax_dialect.frontend.tvmscript.text.recovery import Findings
 from relax_dialect.ops.memory import CallKernelOp
@@ -119,6 +120,8 @@ class Program:
         self.findings = Findings()
         """What is wrong in the text."""
         self._rotations: dict[tuple[str, int], str] = {}
+        self.meshes: Mapping[str, Sequence[Mesh]] = {}
+        """The meshes of workers that the module has, by name."""
         self.plain: Mapping[str, ast.FunctionDef | ast.Lambda] = {}
         """Functions without a decorator, which are read where they are applied: index maps, tensor expressions."""
 

@@ -11,7 +11,9 @@ from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
+from relax_dialect.frontend.tvmscript.text.devices import read_device
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
+from relax_dialect.frontend.tvmscript.text.meshes import DTENSOR
 from relax_dialect.frontend.tvmscript.text.source import parse_expression
 from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe, is_dtype_name
 from relax_dialect.struct_info.base import Shape, StructInfo
@@ -37,6 +39,8 @@ class TypeReader:
         self._kinds: Mapping[str, Callable[[ast.Call], StructInfo]] = {
             "Tensor": self._tensor,
             "DynTensor": self._tensor,
+            "DTensor": self._distributed,
+            "dist.DTensor": self._distributed,
             "Shape": self._shape,
             "Tuple": self._tuple,
             "Callable": self._callable,
@@ -132,8 +136,6 @@ class TypeReader:
         kind = self.kind(node.func)
         if kind in ("Object", "Any"):
             return ObjectType()
-        if kind is not None and (kind == "DTensor" or kind.startswith("dist.")):
-            self._reader.fail(node, "distributed tensors are not taken: there is one device; write R.Tensor")
         found = self._kinds.get(kind or "")
         return self._unknown(node.func) if found is None else found(node)
 
@@ -178,13 +180,20 @@ class TypeReader:
     def _tensor(self, node: ast.Call) -> StructInfo:
         names = "shape dtype vdevice ndim"
         given = Arguments(self._reader.source, node, "R.Tensor", names, {"device": "vdevice"})
+        device = None if (where := given.get("vdevice")) is None else self._device(where)
+        return self._shaped(given, device)
+
+    def _distributed(self, node: ast.Call) -> StructInfo:
+        """The tensor as a whole; `placements` has how workers share it."""
+        return self._shaped(Arguments(self._reader.source, node, "R.DTensor", DTENSOR))
+
+    def _shaped(self, given: Arguments, device: str | None = None) -> TensorType:
         shape_node, dtype_node = given.get("shape"), given.get("dtype")
         if dtype_node is None and isinstance(shape_node, ast.Constant) and isinstance(shape_node.value, str):
             shape_node, dtype_node = None, shape_node
         shape = None if shape_node is None else self._shape_of(shape_node)
         if shape is None and (ndim := given.get("ndim")) is not None:
             shape = self._unknown_dims(ndim)
-        device = None if (where := given.get("vdevice")) is None else self._device(where)
         return TensorType(shape, self._optional_dtype(dtype_node), device)
 
     def _optional_dtype(self, node: ast.expr | None) -> Attribute | None:
@@ -196,12 +205,7 @@ class TypeReader:
 
     def _device(self, node: ast.expr) -> str:
         with self._reader.implicit(False):
-            if isinstance(node, ast.Call):
-                given = Arguments(self._reader.source, node, "I.vdevice", "target index memory_scope")
-                index = given.get("index")
-                number = 0 if index is None else self._reader.integer(index)
-                return f"{self._reader.text(given.require('target'))}:{number}"
-            return self._reader.text(node)
+            return read_device(self._reader, node)
 
     def _unknown_dims(self, node: ast.expr) -> Shape:
         rank = self._reader.integer(node)

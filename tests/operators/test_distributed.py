@@ -1,0 +1,48 @@
+"""Tensors that workers share, where one worker has all, in every mode; parts of others are refused, with the reason."""
+
+import numpy as np
+import pytest
+
+from lowering import build
+from lowering.diagnostics import InvalidModule
+from lowering.parsing import parse_module
+from relax_dialect.interpreter import run
+from tests.operators.support import MODES, Programs, function, random
+
+BODIES = {
+    "annotated": 'relax.dist.annotate_sharding %x mesh = [2, 3] placement = "S[1], R"',
+    "redistributed": 'relax.dist.redistribute %x mesh = [4] placement = "S[0]"',
+    "part": "relax.dist.redistribute_replica_to_shard %x num_workers = 1 axis = 1",
+    "local": 'relax.dist.local_view %x mesh = [1, 2] placement = "S[0], R"',
+    "whole": 'relax.dist.global_view %x mesh = [1] placement = "S[1]"',
+}
+PARAMETERS = "%x: !relax.tensor<[n, m], f32>"
+PROGRAMS = Programs({name: (PARAMETERS, f"%y = {body}; relax.exp %y") for name, body in BODIES.items()})
+
+
+@pytest.mark.parametrize("name", BODIES)
+@pytest.mark.parametrize("shape", [(0, 2), (2, 3)])
+def test_one_worker(name: str, shape: tuple[int, int]):
+    x = random("f32", *shape)
+    PROGRAMS.check(name, [x], np.exp(x))
+
+
+SEVERAL = {
+    "relax.dist.redistribute_replica_to_shard": ("num_workers = 2 axis = 1", "exchanges between 2 workers"),
+    "relax.dist.local_view": ('mesh = [2, 2] placement = "S[0], R"', "has dimension 0 in 2 parts"),
+    "relax.dist.global_view": ('mesh = [3, 2] placement = "S[1], S[0]"', "has dimension 1 in 3 parts and dimension 0"),
+}
+
+
+@pytest.mark.parametrize("op", SEVERAL)
+def test_several_workers(op: str):
+    """Such a program is verified and printed; an error says why it does not run."""
+    properties, reason = SEVERAL[op]
+    module = parse_module(function("main", PARAMETERS, f"{op} %x {properties}"))
+    assert f"{op} %x {properties}" in str(module)
+    for mode in MODES:
+        if mode != "interpret":
+            with pytest.raises(InvalidModule, match=f"'{op}' op {reason}.*but a program runs as one"):
+                build(module.clone(), mode=mode)
+    with pytest.raises(ValueError, match=f"'{op}' op {reason}.*but a program runs as one"):
+        run(module, "main", [random("f32", 6, 6)])
