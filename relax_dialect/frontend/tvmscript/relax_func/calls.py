@@ -14,6 +14,7 @@ from relax_dialect.frontend.tvmscript.relax_func.device_calls import DEVICE_FORM
 from relax_dialect.frontend.tvmscript.relax_func.dist_calls import DIST_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.gradient_calls import GRADIENT_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.image_calls import IMAGE_FORMS
+from relax_dialect.frontend.tvmscript.relax_func.inspect_calls import INSPECT_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.layout_calls import LAYOUT_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.loss_calls import LOSS_FORMS
 from relax_dialect.frontend.tvmscript.relax_func.memory_calls import MEMORY_FORMS
@@ -254,6 +255,7 @@ FORMS: Mapping[str, Form] = {
     **DEVICE_FORMS,
     **DIST_FORMS,
     **IMAGE_FORMS,
+    **INSPECT_FORMS,
     **LAYOUT_FORMS,
     **LOSS_FORMS,
     **GRADIENT_FORMS,

@@ -87,8 +87,9 @@ def _shardings(reader: ExpressionReader, call: DestinationCall) -> Sequence[Shar
 
 
 def _local(reader: ExpressionReader, node: ast.AST, value: object) -> object:
-    sharding = sharding_of_value(value) if isinstance(value, Expr) else None
-    return value if sharding is None else sharding.emit(reader, node, "local_view", value)
+    if not isinstance(value, Expr) or (sharding := sharding_of_value(value)) is None:
+        return value
+    return sharding.emit(reader, node, "local_view", value)
 
 
 def _local_type(reader: ExpressionReader, node: ast.AST, info: TensorType, sharding: Sharding | None) -> TensorType:

@@ -131,7 +131,7 @@ def _implied(name: str, values: Mapping[str, object]) -> dict[str, object]:
         return {"columns": values["rows"]}
     if name == "arange":
         stop, start = values.get("stop"), values.get("start")
-        bounds = {"start": 0, "stop": start} if stop is None else {}
+        bounds = {"start": 0, "stop": start} if stop is None and start is not None else {}
         return {**bounds, "step": values.get("step", 1)}
     return {}
 

@@ -123,6 +123,15 @@ def test_gradients_of_pooling():
     np.testing.assert_array_equal(mean, g.repeat(2, 2).repeat(2, 3) / 4)
 
 
+def test_what_the_head_of_a_tensor_says():
+    """Its type, or the tensor where that leaves a size open."""
+    x, y = np.zeros((3, 4), np.uint8), np.zeros(5, np.float32)
+    head = 'x: R.Tensor(("n", 4), "uint8"), y: R.Tensor'
+    facts = "ndim(x) dtype_code(x) dtype_bits(x) dtype_lanes(x) stride_i(x,0) shape_i(x,0) shape_i(x,1) shape_i(y,0)"
+    names = [f"R.inspect.tensor_{each}" for each in (facts + " byte_offset(x) elem_offset(x)").split()]
+    assert [int(each) for each in result_of(head, f"({', '.join(names)})", x, y)] == [2, 1, 8, 1, 4, 3, 4, 5, 0, 0]
+
+
 def test_cross_entropy_and_open_lengths():
     x, y = (RNG.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
     head = 'x: R.Tensor(("n", 4), "float32"), y: R.Tensor(("n", 4), "float32")'
@@ -135,6 +144,7 @@ def test_cross_entropy_and_open_lengths():
 
 
 ERRORS = {
+    "R.inspect.tensor_shape_i(x, 7)": ("axis 7 is out of range", 40),
     "R.nn.nll_loss(x, x, reduction='all')": ("expected mean, sum or none, got all", 42),
     "R.vision.roi_pool(x, x, (1, 2, 3), 1.0)": ("expected 2 lengths", 36),
     "R.vision.roi_pool(x, x, 2, 1.0, 'CHW')": ("expected the layout NCHW or NHWC", 44),
