@@ -18,15 +18,41 @@ def pad(kernel: Kernel, op: PadOp) -> te.Tensor:
     """The element that each place comes from, or the value."""
     x, mode = kernel.tensor(op.x), op.mode.data
     before = op.pad_width.get_values()[::2]
+    if mode != "constant":
+        return _copied(x, kernel.shape(op.result), before, mode)
 
     def element(*i: te.Expr) -> te.Expr:
         places = [each - width for each, width in zip(i, before, strict=True)]
-        if mode != "constant":
-            return x[tuple(_mapped(mode, *pair) for pair in zip(places, x.shape, strict=True))]
         value = te.cast(number(op.pad_value.value.data, te.const(0.0, "f64")), x.dtype)
         return te.if_then_else(inside(places, x.shape), x[tuple(places)], value)
 
     return te.compute(kernel.shape(op.result), element, name="pad")
+
+
+def _copied(x: te.Tensor, shape: Sequence[Dim], before: Sequence[int], mode: str) -> te.Tensor:
+    """Elements of the data around it: what a place stands for is in a table for each dimension.
+
+    Along the last one that is longer, places inside of the data need no table, so that code can do without there.
+    """
+    longer = [axis for axis, (extent, own) in enumerate(zip(shape, x.shape, strict=True)) if extent is not own]
+    tables = {axis: _table(mode, shape[axis], x.shape[axis], before[axis]) for axis in longer}
+
+    def element(*i: te.Expr) -> te.Expr:
+        places = [te.cast(tables[axis][each], "index") if axis in tables else each for axis, each in enumerate(i)]
+        found = x[tuple(places)]
+        if not longer:
+            return found
+        last = longer[-1]
+        place = i[last] - before[last]
+        straight = x[(*places[:last], place, *places[last + 1 :])]
+        return te.if_then_else(inside([place], x.shape[last : last + 1]), straight, found)
+
+    return te.compute(shape, element, name="pad")
+
+
+def _table(mode: str, extent: Dim, own: Dim, before: int) -> te.Tensor:
+    """The places in the data that those of an axis stand for."""
+    return te.compute((extent,), lambda *i: te.cast(_mapped(mode, i[0] - before, own), "i64"), name="places")
 
 
 def inside(places: Sequence[te.Expr], shape: Sequence[Dim]) -> te.Expr:

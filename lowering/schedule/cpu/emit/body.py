@@ -48,6 +48,7 @@ class Body:
 
     def hoist(self, ops: Sequence[Operation], written: AbstractSet[SSAValue]) -> None:
         """Emits what of `ops` depends neither on the innermost axis nor on buffers that are written meanwhile."""
+        ops = self._with_taken(ops)
         for op in ops:
             if self._stays(op, written):
                 self._staying.add(op)
@@ -59,6 +60,15 @@ class Body:
         for op in ops:
             if op in self._staying and isinstance(op, arith.DivfOp) and self._is_row_divisor(op):
                 self._invert(op.rhs)
+
+    def _with_taken(self, ops: Sequence[Operation]) -> list[Operation]:
+        """The ops, and before each branch that is known to be taken what is in it."""
+        found: list[Operation] = []
+        for op in ops:
+            if isinstance(op, IfOp) and op in self._taken:
+                found += [inner for inner in op.then_body.block.ops if inner in self.stage.needed]
+            found.append(op)
+        return found
 
     def _stays(self, op: Operation, written: AbstractSet[SSAValue]) -> bool:
         return isinstance(op, StoreOp) or any(self._varies(inner, written) for inner in op.walk())
@@ -200,7 +210,7 @@ class Body:
         for op in ops:
             if isinstance(op, YieldOp):
                 values = [self.value(value) for value in op.values]
-            elif op in self.stage.needed:
+            elif op in self.stage.needed and op.results[0] not in self.values:
                 self._emit(op)
         self.values = outer
         return values

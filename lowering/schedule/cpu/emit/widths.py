@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, IndexType
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from lowering.schedule.cpu.emit.groups import Group
 from lowering.schedule.cpu.emit.kernel import Kernel
@@ -14,14 +15,16 @@ from tir_dialect.dtypes import byte_size, is_dtype
 from tir_dialect.ops.memory import LoadOp, StoreOp
 
 
-def lane_count(kernel: Kernel, stages: Sequence[Stage], group: Group) -> int:
-    """Lanes such that the widest values along a group fill one register."""
-    widest = max((bits for stage in stages for bits in _widths(stage, group)), default=32)
+def lane_count(
+    kernel: Kernel, stages: Sequence[Stage], group: Group, left_out: AbstractSet[Operation] = frozenset()
+) -> int:
+    """Lanes such that the widest values along a group, without those of some ops, fill one register."""
+    widest = max((bits for stage in stages for bits in _widths(stage, group, left_out)), default=32)
     return kernel.target.lanes(widest)
 
 
-def _widths(stage: Stage, group: Group) -> Iterator[int]:
-    for op in stage.needed:
+def _widths(stage: Stage, group: Group, left_out: AbstractSet[Operation]) -> Iterator[int]:
+    for op in stage.needed - left_out:
         if isinstance(op, LoadOp | StoreOp):
             yield 8 * byte_size(op.buffer_type.dtype)
         for result in op.results:

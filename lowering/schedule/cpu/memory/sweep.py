@@ -14,7 +14,7 @@ from functools import partial
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.emit.ahead import Ahead
 from lowering.schedule.cpu.emit.body import Body, number_like
@@ -23,6 +23,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
 from lowering.schedule.cpu.emit.vectors import vector_turn
 from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap
 from lowering.schedule.cpu.memory.accumulators import Accumulators
+from lowering.schedule.cpu.memory.middles import Middle, find_middle
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
@@ -58,7 +59,11 @@ class Sweep:
         self.groups = group_axes(self.kernel, self.stages, self.axes)
         self.lane = lane_group(self.kernel, self.stages, self.groups) if self.groups else None
         splits = all(reduction.combine for reduction in self.reductions.values())
-        lanes = lane_count(self.kernel, self.stages, self.lane) if self.lane is not None and splits else 1
+        self.middle: Middle | None = None
+        if self.lane is not None and not self.reductions:
+            self.middle = find_middle(self.kernel, self.stages, self.lane.last)
+        left_out = frozenset[Operation]() if self.middle is None else self.middle.left_out(self.kernel)
+        lanes = lane_count(self.kernel, self.stages, self.lane, left_out) if self.lane is not None and splits else 1
         self.lanes = lanes if lanes > 1 else 1
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
         self.unroll = 4 if self.unrolls and self.reductions and light and self.lanes > 1 else 1
@@ -108,6 +113,9 @@ class Sweep:
         row = max(at, default=0)
         self._asked = [each.start(self.kernel, at, row) for each in self.ahead]
         written = {store.buffer for stage in self.stages for store in stage.stores}
+        if self.middle is not None:
+            self._ends_and_middle(self.middle, at, part)
+            return
         bodies = [Body(self.kernel, stage, at, axis) for stage in self.stages]
         for body in bodies:
             if self.given is not None:
@@ -116,6 +124,23 @@ class Sweep:
         with self._reciprocals(bodies) as variants:
             for _ in variants:
                 self._along(bodies, part, accumulators)
+
+    def _ends_and_middle(
+        self, middle: Middle, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+    ) -> None:
+        """Vectors where branches are taken, elements one by one elsewhere."""
+        code, stage = self.code, middle.stage
+        written = {store.buffer for store in stage.stores}
+        first, end = middle.range(self.kernel, at, part)
+        low, high = (code.index(0), code.dim(stage.axes[middle.axis].extent)) if part is None else part
+        inner, outer = (Body(self.kernel, stage, at, middle.axis) for _ in range(2))
+        inner.take(middle.branches)
+        inner.hoist(stage.body, written)
+        self._along([inner], (first, end), None)
+        outer.hoist(stage.body, written)
+        for begin, stop in ((low, first), (end, high)):
+            with code.loop(stop, "e", lower=begin, vectorize=False) as index:
+                outer.at_index(index).run(stage.body)
 
     @contextmanager
     def _reciprocals(self, bodies: Sequence[Body]) -> Generator[Generator[None]]:

@@ -1,0 +1,66 @@
+"""The middle of a row, where a branch is taken in all lanes, such as the data between copies of its ends.
+
+Elsewhere elements come from computed places: there are few of them, and they are taken one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from lowering.schedule.cpu.emit.guards import Bound, find_guards, range_of
+from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.memory import LoadOp
+
+
+@dataclass(frozen=True)
+class Middle:
+    """A part of an axis on which branches are taken."""
+
+    stage: Stage
+    axis: int
+    branches: frozenset[Operation]
+    bounds: tuple[Bound, ...]
+
+    def left_out(self, kernel: Kernel) -> frozenset[Operation]:
+        """The ops that no vector of the middle is made by: those of other branches, and loads that all lanes share."""
+        elsewhere = {op for branch in self.branches if isinstance(branch, IfOp) for op in branch.else_body.walk()}
+        places = {op: kernel.place(self.stage, op) for op in self.stage.loads if op not in elsewhere}
+        return frozenset(elsewhere.union(op for op, place in places.items() if not place.strides[self.axis].terms))
+
+    def range(
+        self, kernel: Kernel, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+    ) -> tuple[SSAValue, SSAValue]:
+        """Where the part begins and ends, within a part of the axis."""
+        code = kernel.code
+        first, end = range_of(code, self.bounds, self.axis, self.stage.axes[self.axis].extent, at)
+        if part is None:
+            return first, end
+        low, high = part
+        first = code.minimum(code.maximum(first, low), high)
+        return first, code.maximum(code.minimum(end, high), first)
+
+
+def find_middle(kernel: Kernel, stages: Sequence[Stage], axis: int) -> Middle | None:
+    """The middle of an axis of one map; `None` if its branches are chosen otherwise, or both go along the axis."""
+    if len(stages) != 1:
+        return None
+    (stage,) = stages
+    guards = [guard for guard in find_guards(stage) if _is_scattered(kernel, stage, guard.op)]
+    bounds = tuple(bound for guard in guards for bound in guard.bounds)
+    if not guards or not all(bound.step(axis) in (1, -1) for bound in bounds):
+        return None
+    return Middle(stage, axis, frozenset(guard.op for guard in guards), bounds)
+
+
+def _is_scattered(kernel: Kernel, stage: Stage, branch: IfOp) -> bool:
+    """Whether only what is taken elsewhere comes from computed places along the axes."""
+    inside, outside = (
+        [kernel.place(stage, op) for op in block.walk() if isinstance(op, LoadOp) and op in stage.places]
+        for block in (branch.then_body.block, branch.else_body.block)
+    )
+    return sum(len(place.computed) for place in outside) > sum(len(place.computed) for place in inside)
