@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -9,6 +10,7 @@ from enum import Enum
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation
+from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.properties import Properties
@@ -49,10 +51,29 @@ class DimCheck:
 
     @property
     def facts(self) -> tuple[str, tuple[Dim, ...]]:
-        """What an error says of both dimensions, `3, n + 1 = {}`, and the dimensions that the marks stand for."""
+        """What an error says of both dimensions, `3, n + 1 = {}`, and the dimensions that the marks stand for.
+
+        Of dimensions that the program does not name, only numbers are said.
+        """
         dims = (self.left, self.right)
-        text = ", ".join(f"{dim}" if dim.is_constant else f"{dim} = {{}}" for dim in dims)
+        text = ", ".join(f"{dim}" if dim.is_constant else f"{_named(dim)}{{}}" for dim in dims)
         return text, tuple(dim for dim in dims if not dim.is_constant)
+
+
+class Refuted(VerifyException):
+    """A condition on dimensions that does not hold."""
+
+    def __init__(self, message: str, check: DimCheck):
+        super().__init__(message)
+        self.check = check
+
+
+_MADE = re.compile(r"s\d+(_\d+)?")
+"""The symbols that passes make for what is not known (`lowering.shapes.fresh`)."""
+
+
+def _named(dim: Dim) -> str:
+    return "" if all(map(_MADE.fullmatch, dim.symbols)) else f"{dim} = "
 
 
 class Inference(Properties):
@@ -165,15 +186,19 @@ class Inference(Properties):
 
     # Dimensions
 
+    def _note(self, answer: bool | None, check: DimCheck, otherwise: str) -> None:
+        """Fails with `otherwise` if a condition is known not to hold, leaves it for run time if nothing is known."""
+        if answer is False:
+            raise Refuted(f"'{self.op.name}' op {otherwise}", check)
+        if answer is None:
+            self.checks.append(check)
+
     def require_equal(self, left: Dim | None, right: Dim | None, what: str) -> Dim | None:
         """The dimension that both have to be; fails with `what` if they are not, or leaves a check for run time."""
         if left is None or right is None or left is right:
             return left if right is None else right
         answer = self.prover.equal(left, right)
-        if answer is False:
-            self.fail(f"expected {what}, got {left} and {right}")
-        if answer is None:
-            self.checks.append(DimCheck(DimRelation.EQUAL, left, right, what))
+        self._note(answer, DimCheck(DimRelation.EQUAL, left, right, what), f"expected {what}, got {left} and {right}")
         return left if right.constant_value is None else right
 
     def require_divisible(self, dim: Dim | None, divisor: int, what: str) -> None:
@@ -181,10 +206,7 @@ class Inference(Properties):
         if dim is None:
             return
         answer = self.prover.divisible(dim, divisor)
-        if answer is False:
-            self.fail(f"expected {what}, got {dim}")
-        if answer is None:
-            self.checks.append(DimCheck(DimRelation.EQUAL, dim % divisor, ZERO, what))
+        self._note(answer, DimCheck(DimRelation.EQUAL, dim % divisor, ZERO, what), f"expected {what}, got {dim}")
 
     def common_dim(self, dims: Iterable[Dim | None], what: str) -> Dim | None:
         """The dimension that all have to be; fails with `what` if they are not, or leaves checks for run time."""
@@ -208,10 +230,7 @@ class Inference(Properties):
         if left is None or right is None:
             return
         answer = self.prover.less_equal(left, right)
-        if answer is False:
-            self.fail(f"expected {what}, got {left} and {right}")
-        if answer is None:
-            self.checks.append(DimCheck(DimRelation.AT_MOST, left, right, what))
+        self._note(answer, DimCheck(DimRelation.AT_MOST, left, right, what), f"expected {what}, got {left} and {right}")
 
     def require_same_rank(self, indices: Iterable[int]) -> int | None:
         """The rank of these tensor operands; fails if two differ, `None` if none is known."""
@@ -229,10 +248,9 @@ class Inference(Properties):
             return right if left is ONE else left
         if self.prover.equal(left, right) is not True:
             possible = (self.prover.equal(left, right), self.prover.equal(left, ONE), self.prover.equal(right, ONE))
-            if possible == (False, False, False):
-                self.fail(f"dimensions {left} and {right} do not broadcast")
-            if True not in possible:
-                self.checks.append(DimCheck(DimRelation.BROADCAST, left, right, "dimensions that broadcast"))
+            answer = False if possible == (False, False, False) else True if True in possible else None
+            check = DimCheck(DimRelation.BROADCAST, left, right, "dimensions that broadcast")
+            self._note(answer, check, f"dimensions {left} and {right} do not broadcast")
         return broadcast(left, right)
 
     def broadcast_shapes(self, left: Shape, right: Shape) -> Shape:

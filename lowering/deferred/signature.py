@@ -70,7 +70,7 @@ class TypesOfValues:
 
     def _fresh(self) -> str:
         number = len(self.symbols)
-        while (name := f"d{number}") in self._taken:
+        while (name := f"s{number}") in self._taken:
             number += 1
         self._taken.add(name)
         self.symbols.append(name)

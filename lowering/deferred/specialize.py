@@ -16,6 +16,7 @@ from lowering.graph.result_types import ResultTypes
 from lowering.graph.specialization import bind_symbols
 from lowering.graph.substitution import all_symbols
 from lowering.locations import place
+from relax_dialect.inference import Refuted
 from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.misfit import kind_of_misfit
 from relax_dialect.ops.structure import FuncOp
@@ -92,5 +93,8 @@ def _infer(func: FuncOp) -> None:
     for op in func.body.block.ops:
         try:
             types.infer(op)
+        except Refuted as error:
+            facts, dims = error.check.facts
+            raise _kind(op)(f"{_at(op, error.check.message)}: {facts.format(*dims)}") from error
         except (VerifyException, ValueError) as error:
             raise _kind(op)(_at(op, str(error))) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relax_dialect.interpreter.frame import Frame, runs
-from relax_dialect.interpreter.operators import make_checks
+from relax_dialect.interpreter.operand_checks import make_checks
 from relax_dialect.ops.collective import (
     AllGatherOp,
     AllReduceOp,

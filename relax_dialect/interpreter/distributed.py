@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from relax_dialect.interpreter.collective import own_tensor
 from relax_dialect.interpreter.frame import Frame, runs
-from relax_dialect.interpreter.operators import make_checks
+from relax_dialect.interpreter.operand_checks import make_checks
 from relax_dialect.ops.distributed import (
     AnnotateShardingOp,
     GlobalViewOp,

@@ -7,20 +7,17 @@ from math import prod
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from xdsl.ir import Attribute
-from xdsl.utils.exceptions import VerifyException
 
-from relax_dialect.inference import DimCheck, DimRelation, Inference
 from relax_dialect.interfaces import InfersResultTypes
-from relax_dialect.interpreter.frame import Frame, runs, where
-from relax_dialect.interpreter.runtime_values import Array, Shape, Value, is_tensor
+from relax_dialect.interpreter.frame import Frame, runs
+from relax_dialect.interpreter.operand_checks import make_checks
+from relax_dialect.interpreter.runtime_values import Array, Value, is_tensor
 from relax_dialect.interpreter.sizes import evaluate
-from relax_dialect.misfit import kind_of_misfit
 from relax_dialect.struct_info.base import as_struct_infos
-from relax_dialect.struct_info.types import ShapeType, TensorType
+from relax_dialect.struct_info.types import TensorType
 from relax_dialect.traits import AliasesOperand
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dtypes import from_numpy, numpy_dtype
+from tir_dialect.dtypes import numpy_dtype
 
 MAX_BYTES = 2**62
 """More than any machine can hold."""
@@ -109,58 +106,6 @@ def _own(value: Array | np.generic[Any], operands: Sequence[Value]) -> Array:
     if is_tensor(value) and value.base is None and value.flags.c_contiguous:
         return value.copy() if any(value is operand for operand in operands) else value
     return np.array(value, order="C")
-
-
-def make_checks(frame: Frame, op: InfersResultTypes) -> None:
-    """Raises `ValueError` if a condition does not hold that inference left open, because of symbols or because nothing
-    was known; then `TypeError` if the ranks or dtypes are wrong.
-    """
-    known = frame.interpreter.remember(op, lambda: all(map(_is_known, op.operand_types)), "known")
-    checks = frame.interpreter.remember(op, op.runtime_checks) if known else _checks_of_values(frame, op)
-    for check in checks:
-        left, right = evaluate(check.left, frame.symbols), evaluate(check.right, frame.symbols)
-        if not _holds(check, left, right):
-            text, dims = check.facts
-            facts = text.format(*(evaluate(dim, frame.symbols) for dim in dims))
-            raise ValueError(f"{frame.function}: {check.message}{where(op)}: {facts}")
-
-
-def _is_known(info: Attribute) -> bool:
-    if isinstance(info, TensorType):
-        return info.known_dims is not None and info.dtype is not None
-    return not isinstance(info, ShapeType) or info.known_dims is not None
-
-
-def _checks_of_values(frame: Frame, op: InfersResultTypes) -> Sequence[DimCheck]:
-    """What inference leaves open for the types that the values have."""
-    inference = Inference(
-        type(op), [type_of_value(frame.get(value), value.type) for value in op.operands], op.properties
-    )
-    try:
-        op.infer(inference)
-    except VerifyException as error:
-        kind = kind_of_misfit(type(op), inference.operand_types, op.properties)
-        raise kind(f"{frame.function}: {error}{where(op)}") from error
-    return inference.checks
-
-
-def type_of_value(value: Value, declared: Attribute) -> Attribute:
-    """The type of a tensor or shape that is there; of others what is declared."""
-    if is_tensor(value) and isinstance(declared, TensorType):
-        return TensorType(value.shape, from_numpy(value.dtype), declared.device)
-    if isinstance(value, Shape) and isinstance(declared, ShapeType):
-        return ShapeType(value)
-    return declared
-
-
-def _holds(check: DimCheck, left: int, right: int) -> bool:
-    match check.relation:
-        case DimRelation.EQUAL:
-            return left == right
-        case DimRelation.BROADCAST:
-            return left == right or 1 in (left, right)
-        case DimRelation.AT_MOST:
-            return left <= right
 
 
 def result_dtype(op: InfersResultTypes, otherwise: Array, index: int = 0) -> np.dtype[np.generic]:
