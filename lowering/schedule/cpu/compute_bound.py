@@ -17,6 +17,7 @@ from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduct
 from lowering.schedule.cpu.memory.inlining import inline_operands
 from lowering.schedule.cpu.products.dot import DotProduct, can_dot
 from lowering.schedule.cpu.products.few_columns import FewColumnsProduct, can_have_few_columns
+from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_last
 from lowering.schedule.cpu.products.line import LineProduct, is_line_product
 from lowering.schedule.cpu.products.packed import PackedProduct
 from lowering.schedule.cpu.products.product import Product, Spot
@@ -199,6 +200,11 @@ def _emit_best(product: Product, ways: Sequence[SmallWay], spot: Spot) -> None:
         PackedProduct(product).emit(spot)
         return
     way, *others = ways
+    if isinstance(way, FewColumnsProduct) and leaves_last(product):
+        way.emit_last(spot)
+        with product.code.when(product.code.compare("sgt", product.code.dim(product.n, "n"), MOST_COLUMNS)):
+            _emit_best(product, others, spot)
+        return
     is_best = way.is_best
     if is_best is None:
         way.emit(spot)

@@ -2,7 +2,7 @@
 
 Every element of the matrix is used for each column alone, so that its memory is the bound. The columns are copied, each
 in one piece; then rows are multiplied with a column element by element, as many as a vector has lanes for a vector of
-results.
+results. The last columns of a product with more of them may be as few.
 """
 
 from __future__ import annotations
@@ -13,62 +13,78 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, total_in_lanes
+from lowering.schedule.cpu.products.last_columns import LAST_COLUMNS, MOST_COLUMNS, leaves_last, lies_in_rows
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.sums import Line, line_sums
 from lowering.schedule.cpu.products.whole_sums import WholeSums
-from tir_dialect.dims import ceildiv, constant, minimum
-
-MOST_COLUMNS = 8
-"""With more columns it pays to use an element of the matrix for several at once."""
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
 
 
 def can_have_few_columns(product: Product) -> bool:
-    """Whether there may be very few columns, and rows lie along the sums."""
-    what, columns = product.what, product.n.constant_value
-    few = columns is None or columns <= MOST_COLUMNS
-    plain = what.longest is None and not what.outer and what.columns.panels is None
-    several = bool(what.row) and product.m.constant_value != 1
-    return few and plain and several and _along(product) and is_power_of_two(product.tiles.lanes)
-
-
-def _along(product: Product) -> bool:
-    return product.is_contiguous(product.what.rows, product.what.reduced)
+    """Whether there may be very few columns, in all or behind whole panels, and rows lie along the sums."""
+    columns = product.n.constant_value
+    few = columns is None or columns <= MOST_COLUMNS or leaves_last(product)
+    return few and lies_in_rows(product) and is_power_of_two(product.tiles.lanes)
 
 
 class FewColumnsProduct(WholeSums):
-    """Emits the code of one contraction at a place of its batch axes."""
+    """Emits the code of one contraction at a place of its batch axes: for all columns if they are few, or the last."""
 
     @property
     def is_best(self) -> SSAValue | None:
-        """Whether there are so few columns; `None` if that is known."""
+        """Whether there are so few columns in all; `None` if that is known."""
         n = self.product.n
         known = n.constant_value is not None
         return None if known else self.code.compare("sle", self.code.dim(n, "n"), MOST_COLUMNS)
 
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
+        self._columns(spot, self.code.index(0))
+
+    def emit_last(self, spot: Spot) -> None:
+        """The columns behind whole panels, if these are few; all columns if they are."""
         code, product = self.code, self.product
-        packed = self._packed(spot)
+        n = code.dim(product.n, "n")
+        rest = code.remainder(n, product.tiles.width)
+        before = code.select(code.compare("sle", rest, LAST_COLUMNS), code.sub(n, rest), n)
+        first = code.select(code.compare("sle", n, MOST_COLUMNS), code.index(0), before)
+        with code.when(code.compare("slt", first, n)):
+            self._columns(spot, first)
+
+    def _columns(self, spot: Spot, first: SSAValue) -> None:
+        """The columns from one on, so few as it says."""
+        code, product = self.code, self.product
+        packed = self._packed(spot, first)
         units = ceildiv(product.m, constant(self.lanes))
-        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
+        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, self._work))
         with (
             shared_units(code, units, tasks, whole=True) as (lower, upper),
             code.loop(upper, "unit", lower=lower) as unit,
-            code.loop(code.dim(product.n, "n"), "j") as j,
+            code.loop(code.dim(product.n, "n"), "j", lower=first) as j,
         ):
-            self._rows({**spot, product.what.column: j}, code.mul(unit, self.lanes), packed, j)
+            column = code.sub(j, first)
+            self._rows({**spot, product.what.column: j}, code.mul(unit, self.lanes), packed, column)
 
-    def _packed(self, spot: Spot) -> SSAValue:
+    @property
+    def _work(self) -> Dim:
+        """How many products there are."""
+        product, width = self.product, self.product.tiles.width
+        count = product.n
+        if leaves_last(product) and width > MOST_COLUMNS:  # all are behind whole panels if they are few
+            count = count - width * floordiv(count, constant(width))
+        return product.m * count * product.k
+
+    def _packed(self, spot: Spot, first: SSAValue) -> SSAValue:
         """The columns, one after another."""
         code, product, what = self.code, self.product, self.product.what
         buffer = code.alloc([MOST_COLUMNS, product.k], what.element, "packed_columns")
         with (
-            code.loop(code.dim(product.n, "n"), "j") as j,
+            code.loop(code.dim(product.n, "n"), "j", lower=first) as j,
             code.loop(code.dim(product.k, "k"), "r", vectorize=False) as r,
         ):
             value = product.element(what.columns, {**spot, what.column: j, what.reduced: r})
-            code.store(value, buffer, [j, r])
+            code.store(value, buffer, [code.sub(j, first), r])
         return buffer
 
     def _rows(self, spot: Spot, top: SSAValue, packed: SSAValue, column: SSAValue) -> None:

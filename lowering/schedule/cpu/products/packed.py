@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.given_panels import GivenPanel
+from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.packed_columns import PackedColumns, PackedPanel, Part
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.row_panels import RowPanels
@@ -45,7 +46,7 @@ class PackedProduct:
         self.step = tiles.lanes * ceildiv(ceildiv(self.k, self.turns), constant(tiles.lanes))
         self.room = tiles.depth * tiles.height // tiles.rows
         self.all_strips = ceildiv(self.m, constant(tiles.rows))
-        self.all_panels = ceildiv(self.n, constant(tiles.width)) * product.rounds
+        self.all_panels = panels_of(product)
         self.rows, self.columns = shares(threads_for(product), self.all_strips, self.all_panels, self.given)
         self.tasks = self.rows * self.columns
         self.blocks, self.strips = self._split(ceildiv(self.all_strips, self.rows), constant(self.room))

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.products.column_panels import ColumnPanel, has_lines
+from lowering.schedule.cpu.products.last_columns import leaves_last
 from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Product, Spot
@@ -109,6 +110,8 @@ class PackedPanel:
     def _may_be_narrow(self) -> bool:
         """Whether one vector may hold the columns of the last panel."""
         known = self.product.n.constant_value
+        if known is not None and leaves_last(self.product):
+            return False
         return known is None or 0 < known % self.tiles.width <= self.tiles.lanes
 
     def _tile(self, product: Product, length: SSAValue, height: int, rows: Operand, tile: SSAValue) -> None:

@@ -12,11 +12,12 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Computed
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.tile import store_rows
-from tir_dialect.dims import ceildiv, constant, floordiv, maximum, minimum
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 
 MAX_ROWS = 16
 """With more rows the packed columns are used often enough."""
@@ -27,7 +28,7 @@ DEPTH = 32
 TURN = 8192
 """Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them."""
 BLOCK = 256
-"""Rows of a block, which a thread takes; a multiple of all groups."""
+"""Most rows of a block, which a thread takes."""
 GROUPS = (8, 4, 1)
 """Rows that share a vector of columns once it is loaded, if half of the registers hold their sums."""
 PRODUCTS_PER_TASK = 1 << 17
@@ -55,6 +56,13 @@ def is_small(product: Product) -> bool | None:
 def partial_sums(product: Product) -> bool:
     """Whether sums may be made in several turns."""
     return product.k.constant_value is None or product.k.constant_value > DEPTH
+
+
+def block_rows(m: Dim, threads: Dim, panels: Dim, group: int) -> Dim:
+    """Rows of a block, of which each panel has some: whole groups, about as many in all, and blocks for all threads."""
+    one = constant(1)
+    blocks = maximum(maximum(ceildiv(m, constant(BLOCK)), ceildiv(threads, maximum(panels, one))), one)
+    return group * maximum(ceildiv(ceildiv(m, blocks), constant(group)), one)
 
 
 class StreamedProduct:
@@ -85,9 +93,11 @@ class StreamedProduct:
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
         code, product = self.code, self.product
-        panels = ceildiv(product.n, constant(self.tiles.width)) * product.rounds
-        blocks = maximum(ceildiv(product.m, constant(BLOCK)), constant(1))
-        tasks = minimum(blocks * panels, product.threads(PRODUCTS_PER_TASK))
+        panels = panels_of(product)
+        threads = product.threads(PRODUCTS_PER_TASK)
+        rows = block_rows(product.m, threads, panels, self.groups[0])
+        blocks = maximum(ceildiv(product.m, rows), constant(1))
+        tasks = minimum(blocks * panels, threads)
         with (
             shared_units(code, blocks * panels, tasks, whole=True) as (lower, upper),
             code.loop(code.dim(self.turns), "turn") as turn,
@@ -98,7 +108,9 @@ class StreamedProduct:
             with code.loop(upper, "unit", lower=lower) as unit:
                 block, panel = code.divide(unit, code.dim(panels)), code.remainder(unit, code.dim(panels))
                 here, left = product.panel_place(spot, panel)
-                self._groups(finish, here, left, (start, end), code.mul(block, BLOCK))
+                top = code.mul(block, code.dim(rows))
+                bottom = code.minimum(code.add(top, code.dim(rows)), code.dim(product.m))
+                self._groups(finish, here, left, (start, end), (top, bottom))
 
     def _finish(self, turn: SSAValue) -> Finish:
         code = self.code
@@ -108,11 +120,16 @@ class StreamedProduct:
         return Finish(self.product, code.compare("eq", turn, 0), last)
 
     def _groups(
-        self, finish: Finish, spot: Spot, left: SSAValue, bounds: tuple[SSAValue, SSAValue], top: SSAValue
+        self,
+        finish: Finish,
+        spot: Spot,
+        left: SSAValue,
+        bounds: tuple[SSAValue, SSAValue],
+        rows: tuple[SSAValue, SSAValue],
     ) -> None:
         """The rows of a block, in groups that share the columns once they are loaded."""
         code = self.code
-        end = code.minimum(code.add(top, BLOCK), code.dim(self.product.m))
+        top, end = rows
         for height in self._heights():
             after = code.add(top, code.mul(code.divide(code.sub(end, top), height), height))
             self._group(finish, spot, left, bounds, height, top, after)

@@ -1,0 +1,78 @@
+"""Products with very few columns behind whole panels, and blocks of rows of products with few columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tvm_ffi import from_dlpack
+
+from lowering.schedule.cpu.products.streamed import block_rows
+from lowering.schedule.schedule_cpu import schedule
+from tests.lowering.schedule.test_compute_bound import Sum, check_guarded, compiled, kernel, run_guarded
+from tir_dialect.dims import constant
+from tir_dialect.target import Target
+
+PRODUCT = Sum("mk,kn->mn")
+FOLLOWED = """
+relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], f32>, %y: !relax.tensor<[k, n], f32>,
+                             %z: !relax.tensor<[m, n], f32>) -> !relax.object {
+  %0 = relax.matmul %x, %y
+  %1 = relax.add %0, %z
+  %2 = relax.nn.relu %1
+  relax.return %2
+}"""
+
+
+@pytest.mark.parametrize("n", [8, 9, 32, 33, 36, 37, 65, 97, 100])
+def test_any_number_of_columns(n: int) -> None:
+    for m, k in ((0, 3), (1, 70), (2, 5), (17, 0), (31, 1), (40, 600)):
+        check_guarded(PRODUCT, {"m": m, "n": n, "k": k})
+
+
+def test_what_follows_is_computed_for_the_last_columns_too() -> None:
+    rng = np.random.default_rng(0)
+    for m, k, n in ((1, 3, 2), (20, 40, 34), (30, 700, 36), (30, 5, 8)):
+        x, y, z = (rng.standard_normal(shape, np.float32) for shape in ((m, k), (k, n), (m, n)))
+        result = np.from_dlpack(compiled(FOLLOWED)(*map(from_dlpack, (x, y, z))))
+        np.testing.assert_allclose(result, np.maximum(x.astype("f8") @ y + z, 0), rtol=1e-4, atol=1e-4)
+
+
+def known(m: int, n: int) -> str:
+    """A product of which all is known but how long sums are."""
+    return f"""
+relax.func @main[%k](%x: !relax.tensor<[{m}, k], f32>, %y: !relax.tensor<[k, {n}], f32>) -> !relax.object {{
+  %0 = relax.matmul %x, %y
+  relax.return %0
+}}"""
+
+
+@pytest.mark.parametrize(("m", "n"), [(3, 33), (20, 65), (29, 36), (29, 37), (18, 4)])
+def test_known_numbers_of_columns(m: int, n: int) -> None:
+    rng = np.random.default_rng(n)
+    for k in (0, 1, 130):
+        x, y = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+        result = run_guarded(known(m, n), [x, y, np.full((m, n), 7, np.float32)], {"k": k})
+        np.testing.assert_allclose(result, x.astype("f8") @ y, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("n", "is_narrow"), [(96, False), (97, False), (100, False), (101, True), (113, False)])
+def test_no_panel_is_made_for_very_few_columns(n: int, is_narrow: bool) -> None:
+    func = kernel(known(40, n))
+    schedule(func, Target.parse("x86-64-v4 cores=2"))
+    assert ("tile.f32.14x16" in str(func)) is is_narrow
+
+
+@pytest.mark.parametrize(
+    ("m", "threads", "panels", "expected"),
+    [
+        (257, 1, 2, 136),  # two blocks that are about as high
+        (257, 2, 2, 136),
+        (4096, 2, 1, 256),
+        (100, 2, 1, 56),  # one for each thread
+        (100, 1, 1, 104),
+        (8, 2, 96, 8),
+        (0, 1, 0, 8),
+    ],
+)
+def test_rows_of_a_block(m: int, threads: int, panels: int, expected: int) -> None:
+    assert block_rows(constant(m), constant(threads), constant(panels), 8).constant_value == expected
