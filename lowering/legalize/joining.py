@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axes, axis_of, unravel
 from lowering.legalize.kernel import Kernel
+from lowering.legalize.repeating import repeated
 from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant, minimum
@@ -70,8 +71,7 @@ def repeat(kernel: Kernel, op: RepeatOp) -> te.Tensor:
     x, shape, times = kernel.tensor(op.x), kernel.shape(op.result), op.repeats.value.data
     if op.axis is None:
         return te.compute(shape, lambda *i: x[unravel(i[0] // times, x.shape)], name="repeat")
-    axis = axis_of(op.axis, x.ndim)
-    return te.compute(shape, lambda *i: x[(*i[:axis], i[axis] // times, *i[axis + 1 :])], name="repeat")
+    return repeated(x, shape, axis_of(op.axis, x.ndim), times, "repeat")
 
 
 @legalizes(TileOp)

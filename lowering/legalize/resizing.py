@@ -9,6 +9,7 @@ from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axis_of, clamped
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.reduction import Element
+from lowering.legalize.repeating import repeated
 from lowering.legalize.scalars import is_float_expr, widen
 from relax_dialect.interpolation import ROUND, Axis, double, falls_off, single
 from relax_dialect.ops.resizing import Resize1dOp
@@ -22,6 +23,9 @@ def resize1d(kernel: Kernel, op: Resize1dOp) -> te.Tensor:
     x, shape = kernel.tensor(op.x), kernel.shape(op.result)
     axis = axis_of(op.axis, x.ndim)
     length, count = x.shape[axis], shape[axis]
+    times = _times(op, length, count)
+    if times is not None:
+        return repeated(x, shape, axis, times, "resize1d")
     row = _axis(op, length, count)
     places = te.compute((count,), lambda *i: row.source(op.coordinates.data, i[0]), name="places")
     if op.method.data == "nearest_neighbor":
@@ -38,6 +42,23 @@ def resize1d(kernel: Kernel, op: Resize1dOp) -> te.Tensor:
         return te.cast(found, x.dtype)
 
     return te.compute(shape, element, name="resize1d")
+
+
+MOST_TIMES = 64
+"""Of a greater number of copies the rounding of places in f32 is not known to lead to the same elements."""
+
+
+def _times(op: Resize1dOp, length: Dim, count: Dim) -> int | None:
+    """How often each element stands in the result, if the nearest one is the quotient of place and scale.
+
+    From middles of elements the distance to the nearest is at most `1/2 - 1/(2 * times)`: no rounding has a choice.
+    """
+    middles = op.coordinates.data in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric")
+    plain = middles if op.rounding.data.startswith("round") else op.coordinates.data == "asymmetric"
+    if op.method.data != "nearest_neighbor" or not plain or op.rounding.data == "ceil":
+        return None
+    times = next((number for number in range(2, MOST_TIMES + 1) if count is length * number), None)
+    return times if op.scale is None or op.scale.value.data == times else None
 
 
 def _axis(op: Resize1dOp, length: Dim, count: Dim) -> Axis:

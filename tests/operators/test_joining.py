@@ -24,6 +24,8 @@ PROGRAMS = Programs(
         "split_at": (f"{X}, %at: !relax.prim<i64, i>", "%a, %b = relax.split %x indices = [i] axis = 0"),
         "split_fixed": (X, "%a, %b, %c = relax.split %x indices = [1, 3] axis = 1"),
         "repeat": (X, "relax.repeat %x repeats = 3 axis = 0"),
+        "repeat_twice": (X, "relax.repeat %x repeats = 2 axis = 1"),
+        "repeat_often": (X, "relax.repeat %x repeats = 7 axis = -1"),
         "repeat_flat": (X, "relax.repeat %x repeats = 2"),
         "repeat_never": (X, "relax.repeat %x repeats = 0 axis = 1"),
         "tile": (X, "relax.tile %x repeats = [2, 3]"),
@@ -75,6 +77,8 @@ def test_split_beyond_the_end(mode: str):
 def test_repeat(shape: tuple[int, int]):
     x = random("f32", *shape)
     PROGRAMS.check("repeat", [x], np.repeat(x, 3, 0))
+    PROGRAMS.check("repeat_twice", [x], np.repeat(x, 2, 1))
+    PROGRAMS.check("repeat_often", [x], np.repeat(x, 7, 1))
     PROGRAMS.check("repeat_flat", [x], np.repeat(x, 2))
     PROGRAMS.check("repeat_never", [x], np.repeat(x, 0, 1))
     PROGRAMS.check("tile", [x], np.tile(x, (2, 3)))

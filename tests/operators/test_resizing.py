@@ -18,6 +18,7 @@ COORDINATES = (
 )
 ROUNDINGS = ("round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil")
 PARAMS = "%x: !relax.tensor<[n, m], f32>, %at: !relax.prim<i64, k>"
+WHOLE = (("half_pixel", "round"), ("pytorch_half_pixel", "round_prefer_floor"), ("asymmetric", "floor"))
 CROP = "roi = [-0.25, 0.9] extrapolation_value = 7.0"
 
 
@@ -40,6 +41,15 @@ PROGRAMS = Programs(
             f"scaled_{m}_{c}": (PARAMS, _body(m, c, f"scale = 0.625 {'antialias' if m == 'cubic' else ''}"))
             for m in ("linear", "cubic")
             for c in COORDINATES
+        },
+        **{
+            f"whole_{axis}_{times}_{c}": (
+                PARAMS,
+                _body("nearest_neighbor", c, f'rounding = "{r}"', f"{times} * {'nm'[axis]}", axis),
+            )
+            for axis in (0, 1)
+            for times in (2, 3, 5)
+            for c, r in (*WHOLE, ("half_pixel_symmetric", "round_prefer_ceil"))
         },
         "doubled": ("%x: !relax.tensor<[n, m], f16>", _body("linear", "half_pixel", length="2 * n", axis=0)),
         "bytes": ("%x: !relax.tensor<[n, m], ui8>", _body("linear", "asymmetric", length="2 * n", axis=0)),
@@ -150,6 +160,15 @@ def test_nearest(length: int, count: int):
     for how in ROUNDINGS:
         places = [min(max(_rounded(how, at * length / count), 0), length - 1) for at in range(count)]
         PROGRAMS.check(f"nearest_{how}", [x, count], x[places])
+
+
+@pytest.mark.parametrize("length", [1, 7, 40])
+def test_every_element_several_times(length: int):
+    x = random("f32", length, length)
+    for times in (2, 3, 5):
+        for how in ("half_pixel", "pytorch_half_pixel", "asymmetric", "half_pixel_symmetric"):
+            for axis in (0, 1):
+                PROGRAMS.check(f"whole_{axis}_{times}_{how}", [x, 1], np.repeat(x, times, axis))
 
 
 def test_other_dtypes():

@@ -38,10 +38,10 @@ class Interleaving:
 def find_interleaving(kernel: Kernel, stage: Stage) -> Interleaving | None:
     """The interleaving that a map is; `None` if it computes anything, or has other steps."""
     value = stage.stores[0].value.owner
-    if len(stage.stores) != 1 or not isinstance(value, LoadOp) or stage.pinned:
+    if len(stage.stores) != 1 or not isinstance(value, LoadOp):
         return None
     store, load = kernel.place(stage, stage.stores[0]), kernel.place(stage, value)
-    if store.computed or load.computed:
+    if store.computed:
         return None
     groups = group_axes(kernel, [stage], range(len(stage.axes)))
     line = next((group for group in groups if store.strides[group.last].constant_value == 1), None)
@@ -52,10 +52,16 @@ def find_interleaving(kernel: Kernel, stage: Stage) -> Interleaving | None:
     found = (each for each in groups if _steps(store, load, each) == steps)
     along = next(found, None)
     lanes = min(kernel.target.lanes(8 * byte_size(value.buffer_type.dtype)), MOST_LANES)
-    if along is None or lanes < MOST_LINES:
+    if along is None or lanes < MOST_LINES or not _is_uniform(kernel, stage, value, (along.last, line.last)):
         return None
     others = tuple(group for group in groups if group not in (line, along))
     return Interleaving(stage, others, along, line, count, lanes, value)
+
+
+def _is_uniform(kernel: Kernel, stage: Stage, load: LoadOp, axes: Sequence[int]) -> bool:
+    """Whether what the code computes is the same along some axes, such as the place of a row."""
+    others = [kernel.place(stage, op) for op in stage.loads if op is not load]
+    return stage.pinned.isdisjoint(axes) and not any(place.strides[axis].terms for place in others for axis in axes)
 
 
 def _steps(store: Place, load: Place, group: Group) -> tuple[int | None, int | None]:
@@ -99,8 +105,10 @@ def _vectors(kernel: Kernel, what: Interleaving, at: Mapping[int, SSAValue]) -> 
     lines: list[SSAValue] = []
     for number in range(what.count):
         here = {**at, what.line.last: code.index(number)}
-        lines.append(code.load(kernel.memory(what.load), [_index(kernel, what, what.load, here)], lanes))
-    first = _index(kernel, what, store, {**at, what.line.last: code.index(0)})
+        body = Body(kernel, what.stage, here)
+        body.run([op for op in what.stage.body if op is not what.load and not isinstance(op, StoreOp)])
+        lines.append(code.load(kernel.memory(what.load), [body.index(what.load)], lanes))
+    first = Body(kernel, what.stage, {**at, what.line.last: code.index(0)}).index(store)
     for number in range(what.count):
         code.store(_mixed(kernel, what, lines, number), kernel.memory(store), [code.add(first, number * lanes)])
 
@@ -115,8 +123,3 @@ def _mixed(kernel: Kernel, what: Interleaving, lines: Sequence[SSAValue], number
         order = [lanes + place if line == more else lane for lane, (place, line) in enumerate(places)]
         value = shuffle(kernel.code, (value, lines[more]), order)
     return value
-
-
-def _index(kernel: Kernel, what: Interleaving, op: LoadOp | StoreOp, at: Mapping[int, SSAValue]) -> SSAValue:
-    place = kernel.place(what.stage, op)
-    return kernel.code.linear(place.base, [(number, place.strides[axis]) for axis, number in at.items()])
