@@ -22,6 +22,7 @@ from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
 from lowering.schedule.cpu.emit.guards import find_guards
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.emit.transpose import shuffle
+from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
@@ -142,7 +143,7 @@ class _Row:
         return self.code.value(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(kind, [number])))
 
     def emit(self) -> None:
-        """Whole vectors; what is left one by one."""
+        """Whole vectors; what is left under a mask, or one by one."""
         code, lanes = self.code, self.lanes
         carry = code.value(AllocBufferOp(BufferType([lanes], self.scan.dtype, scope="local", align=64)), "carry")
         zero = code.index(0)
@@ -156,7 +157,17 @@ class _Row:
             self._store(body, self._combined(before, sums))
             last = shuffle(code, (sums, sums), [lanes - 1] * lanes)
             code.store(self._combined(before, last), carry, [zero])
-        with code.loop(length, "e", lower=code.mul(count, lanes), vectorize=False) as place:
+        self._rest(carry, code.mul(count, lanes), length)
+
+    def _rest(self, carry: SSAValue, done: SSAValue, length: SSAValue) -> None:
+        code, lanes, zero = self.code, self.lanes, self.code.index(0)
+        if masks_are_cheap(self.kernel, [self.scan.stage]):
+            left = code.sub(length, done)
+            with code.when(code.compare("sgt", left, 0)):
+                body, sums = self._elements(done, Lanes(self.axis, lanes, left))
+                self._store(body, self._combined(code.load(carry, [zero], lanes), self._within(sums)))
+            return
+        with code.loop(length, "e", lower=done, vectorize=False) as place:
             body, element = self._elements(place, None)
             total = self._combined(code.load(carry, [zero]), element)
             code.store(total, carry, [zero])
