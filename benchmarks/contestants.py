@@ -70,4 +70,4 @@ def _serve(prepare: Prepare, pipe: Connection) -> None:
 def as_array(result: Any) -> np.ndarray:
     """A result of any of the systems."""
     first = cast("list[Any]", result)[0] if isinstance(result, list) else result
-    return cast("np.ndarray", first) if isinstance(first, np.ndarray) else np.from_dlpack(first)
+    return np.asarray(first) if isinstance(first, np.ndarray | np.generic) else np.from_dlpack(first)

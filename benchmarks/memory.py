@@ -1,7 +1,8 @@
 """Operators that are bound by memory, against libraries and against a copy of as many bytes.
 
-Each case is compiled once for all sizes. Peers: NumPy and, where installed, PyTorch and ONNX Runtime. The bytes of a
-call are those of its arguments and its result; the copy moves as many, and has its turn among the others.
+Each case is compiled once for all sizes. Peers: NumPy and, where installed, PyTorch and ONNX Runtime, each in a process
+of its own. The bytes of a call are those of its arguments and its result; the copy moves as many, and has its turn
+among the others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 
-from benchmarks.timing import time_in_turns
+from benchmarks.contestants import Contestant
+from benchmarks.timing import measure_in_turns
 from lowering import build
 from lowering.parsing import parse_module
 from vm_dialect import VirtualMachine
@@ -92,24 +94,49 @@ def call_onnxruntime(case: Case, arrays: Sequence[np.ndarray], threads: int) -> 
     return lambda: session.run(None, feed)
 
 
-def run_case(case: Case, threads: int) -> str:
-    """One line of the table."""
-    arrays = [np.ascontiguousarray(array) for array in case.arguments(np.random.default_rng(0))]
-    ours = call_ours(case, arrays)
-    result = np.from_dlpack(ours())
-    moved = result.nbytes + sum(array.nbytes for array in arrays)
-    source, target = np.ones(moved // 2, np.uint8), np.empty(moved // 2, np.uint8)
-    found: dict[str, Callable[[], Any] | None] = {
-        "ours": ours,
-        "copy": lambda: np.copyto(target, source),
-        "NumPy": None if case.numpy is None else lambda: case.numpy and case.numpy(*arrays),
-        "PyTorch": call_torch(case, arrays, threads),
-        "ONNX Runtime": call_onnxruntime(case, arrays, threads),
+def _arrays(case: Case) -> list[np.ndarray]:
+    return [np.ascontiguousarray(array) for array in case.arguments(np.random.default_rng(0))]
+
+
+def _copy(size: int) -> Callable[[], Any]:
+    source, target = np.ones(size, np.uint8), np.empty(size, np.uint8)
+
+    def call() -> np.ndarray:
+        np.copyto(target, source)
+        return target
+
+    return call
+
+
+def _systems(cases: Sequence[Case], threads: int) -> dict[str, Contestant]:
+    """All systems, by the number of a case, and what copies as many bytes as its number says."""
+
+    def by_numpy(case: Case) -> Callable[[], Any] | None:
+        function, arrays = case.numpy, _arrays(case)
+        return None if function is None else lambda: function(*arrays)
+
+    makers: dict[str, Callable[[Case], Callable[[], Any] | None]] = {
+        "ours": lambda case: call_ours(case, _arrays(case)),
+        "NumPy": by_numpy,
+        "PyTorch": lambda case: call_torch(case, _arrays(case), threads),
+        "ONNX Runtime": lambda case: call_onnxruntime(case, _arrays(case), threads),
     }
-    calls = {name: call for name, call in found.items() if call is not None}
-    for name, call in calls.items():
-        _compare(f"{case.name} by {name}", result, call())
-    times = time_in_turns(calls, ROUNDS, min, SECONDS)
+    systems = {name: Contestant(lambda number, make=make: make(cases[number])) for name, make in makers.items()}
+    return {**systems, "copy": Contestant(_copy)}
+
+
+def run_case(case: Case, number: int, systems: Mapping[str, Contestant]) -> str:
+    """One line of the table."""
+    results = {name: systems[name].prepare(number) for name in ("ours", "NumPy", "PyTorch", "ONNX Runtime")}
+    result = results["ours"]
+    assert result is not None  # ours knows every case
+    moved = result.nbytes + sum(array.nbytes for array in _arrays(case))
+    for name, found in results.items():
+        if found is not None:
+            np.testing.assert_allclose(found, result, rtol=1e-3, atol=2e-4, err_msg=f"{case.name} by {name}")
+    results["copy"] = systems["copy"].prepare(moved // 2)
+    timers = {name: systems[name].time for name, found in results.items() if found is not None}
+    times = measure_in_turns(timers, ROUNDS, min, SECONDS)
     cells = [case.name, f"{times['ours'] * 1e6:.1f} us", f"{moved / times['ours'] / 1e9:.1f}"]
     cells.append(f"{100 * times['copy'] / times['ours']:.0f} %")
     cells += [
@@ -118,18 +145,13 @@ def run_case(case: Case, threads: int) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _compare(name: str, expected: np.ndarray, got: Any) -> None:
-    if got is None:  # the copy
-        return
-    first = got[0] if isinstance(got, list) else got
-    value = first if isinstance(first, np.ndarray | np.generic) else np.from_dlpack(first)
-    np.testing.assert_allclose(value, expected, rtol=1e-3, atol=2e-4, err_msg=name)
-
-
 def run(module: str, title: str, cases: Sequence[Case], threads: int) -> None:
-    """The table of some cases, in a process in which the libraries use as many threads."""
+    """The table of some cases, in a process whose environment tells the libraries to use as many threads."""
+    systems = _systems(cases, threads)
     print(f"\n## {title}, f32, threads: {threads} (`python -m benchmarks {module}`)\n")
     print("| | ours | GB/s | of a copy | NumPy | PyTorch | ONNX Runtime |")
     print("|---|---|---|---|---|---|---|")
-    for case in cases:
-        print(run_case(case, threads), flush=True)
+    for number, case in enumerate(cases):
+        print(run_case(case, number, systems), flush=True)
+    for system in systems.values():
+        system.close()
