@@ -34,9 +34,9 @@ def compiled(text: str):
     return VirtualMachine(build(parse_module(text)))["main"]
 
 
-def scheduled(shape: str, machine: str = "x86-64-v4 cores=1") -> str:
+def scheduled(shape: str, machine: str = "x86-64-v4 cores=1", op: str = "relax.nn.softmax %x") -> str:
     text = f"relax.func @main[%m, %n](%x: !relax.tensor<[{shape}], f32>) -> !relax.object {{\n"
-    module = parse_module(f"{text}  %0 = relax.nn.softmax %x\n  relax.return %0\n}}")
+    module = parse_module(f"{text}  %0 = {op}\n  relax.return %0\n}}")
     LegalizeOpsPass().apply(Context(), module)
     func = next(op for op in module.ops if isinstance(op, PrimFuncOp))
     schedule(func, Target.parse(machine))
@@ -65,6 +65,12 @@ def test_vectors_of_sums_become_one(machine: str) -> None:
     lanes = Target.parse(machine).lanes(32)
     # For the greatest elements and for the sums, a tree of pairs.
     assert scheduled("100, 64", machine).count("vector.shuffle") == 2 * 2 * (lanes - 1)
+
+
+@pytest.mark.parametrize(("rows", "tasks"), [(512, 1), (4096, 2)])
+def test_the_ends_of_rows_are_work_too(rows: int, tasks: int) -> None:
+    text = scheduled(f"{rows}, 7", "x86-64-v4 cores=2", "relax.max %x axes = [1]")
+    assert text.count("tir.for parallel") == tasks - 1
 
 
 @pytest.mark.parametrize("name", ["softmax", "log softmax", "layer norm", "rms norm"])

@@ -92,6 +92,6 @@ def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> Non
     else:
         columns = ColumnReduction(kernel, stage, reduction, 0)
         lanes = columns.lanes if columns.outermost is columns.lane else 1
-        with kernel.shared(columns.outermost.extent, work_of(stage), lanes) as part:
+        with kernel.shared(columns.outermost.extent, columns.work, lanes) as part:
             columns.prepare()
             columns.emit({}, part)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
-from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.emit.widths import lane_count
 from lowering.schedule.cpu.memory.arg_reduction import ArgReduction, direction, suits_lanes
 from lowering.schedule.cpu.memory.borders import find_border
@@ -20,7 +20,11 @@ from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.sweep import Sweep
 from lowering.schedule.cpu.memory.window_reduction import WindowReduction, find_window
 from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dims import Dim, constant, product
 from tir_dialect.types import IteratorKind
+
+ROW_END = 16
+"""To make one number of a vector of sums takes as long as so many elements."""
 
 
 class ColumnReduction:
@@ -49,6 +53,12 @@ class ColumnReduction:
         """The group whose loop is around all others."""
         others = [group for group in self.spatial if group is not self.lane]
         return others[0] if others else self.spatial[0]
+
+    @property
+    def work(self) -> Dim:
+        """About how many additions' time the stage takes."""
+        ends = product(group.extent for group in self.spatial) if self.lane in self.reduced else constant(0)
+        return work_of(self.stage) + ends * ROW_END
 
     def prepare(self) -> None:
         """Memory that all results share, before the loops."""

@@ -420,6 +420,7 @@ tir.prim_func @powers[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, 
 }
 
 // Running sums: the lanes of a vector are added to those 1, 2 and 4 further on; the sum of all before comes last.
+// What is left of a row is a vector under a mask.
 // CHECK-LABEL: tir.prim_func @running
 // CHECK:         tir.for (%row)
 // CHECK:           %carry = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local", align = 64>
@@ -434,7 +435,13 @@ tir.prim_func @powers[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, 
 // CHECK:             tir.store {{.*}}, %Y_1
 // CHECK:             vector.shuffle {{.*}}[7, 7, 7, 7, 7, 7, 7, 7]
 // CHECK:             tir.store {{.*}}, %carry
-// CHECK:           tir.for (%e)
+// CHECK-NOT:       tir.for
+// CHECK:           %[[LEFT:.*]] = arith.subi
+// CHECK:           arith.cmpi sgt, %[[LEFT]]
+// CHECK:           tir.if
+// CHECK:             %[[MASK:.*]] = vector.create_mask %[[LEFT]] : vector<8xi1>
+// CHECK:             tir.load %X_1[{{.*}}] mask %[[MASK]]
+// CHECK:             tir.store {{.*}}, %Y_1[{{.*}}] mask %[[MASK]]
 tir.prim_func @running[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n], f32>) {
   tir.for (%i, %j) in (%m, %n) {
     tir.block "b" (%vi = spatial %i in %m, %vj = scan %j in %n) {
