@@ -16,14 +16,15 @@ from xdsl.dialects.builtin import (
     FileLineColLoc,
     IntAttr,
     ModuleOp,
+    NoneType,
     StringAttr,
     UnknownLoc,
 )
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.parser.generic_parser import ParserState
 from xdsl.universe import XDSL_UNIVERSE
-from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.lexer import Input, Position, Span, Token
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
@@ -86,6 +87,17 @@ class _Bits(int):
         return unpack(self._format, self.to_bytes(self._bytes, "little"))[0]
 
 
+class Misbound(ParseError):
+    """Ops of a text whose results have more or fewer names than there are; shows all of them."""
+
+    def __init__(self, errors: Sequence[ParseError]):
+        super().__init__(errors[0].span, errors[0].msg)
+        self.errors = tuple(errors)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.errors))
+
+
 class LocatedParser(Parser):
     """xDSL's parser, which leaves ops without a location, with the positions of the text filled in.
 
@@ -101,13 +113,24 @@ class LocatedParser(Parser):
         self._line_offset = line_offset
         self._filename = StringAttr(name)
         self._op_start = 0
+        self._bound: list[list[tuple[Span, int]]] = []
+        """The names in front of the ops that are being read, the outermost first."""
+        self._misbound: list[ParseError] = []
 
     @override
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
         """A module, as in the base class; a text without ops is an implicit module without ops."""
         if allow_implicit_module and self._current_token.kind is MLIRTokenKind.EOF:
             return ModuleOp([])
-        return super().parse_module(allow_implicit_module)
+        try:
+            module = super().parse_module(allow_implicit_module)
+        except ParseError as error:
+            if self._misbound:  # from which others may follow
+                raise Misbound(self._misbound) from error
+            raise
+        if self._misbound:
+            raise Misbound(self._misbound)
+        return module
 
     def parse_operation(self) -> Operation:
         """One op, as in the base class, with its location."""
@@ -115,12 +138,34 @@ class LocatedParser(Parser):
         self._op_start = span.start
         try:
             op = super().parse_operation()
+            self._bind_results(op, self._bound.pop())
         except (VerifyException, ValueError) as error:
             self.raise_error(str(error), span)
         except OverflowError:  # of a float that is packed, in words of Python's `struct`
             self.raise_error("a number is too large for its floating-point type", span)
         self._locate(op, span.start)
         return op
+
+    @override
+    def _parse_op_result_list(self) -> list[tuple[Span, int]]:
+        # The base class, which sees no names here, would end with the first wrong number of them.
+        self._bound.append(super()._parse_op_result_list())
+        return []
+
+    def _bind_results(self, op: Operation, names: Sequence[tuple[Span, int]]) -> None:
+        """Gives the results their names; a wrong number of those is an error when all of the text is read."""
+        count = sum(size for _, size in names)
+        if names and count != len(op.results):
+            expected = f"{len(op.results)} result{'s' if len(op.results) != 1 else ''}"
+            given = ", ".join(span.text if size == 1 else f"{span.text}:{size}" for span, size in names)
+            message = f"'{op.name}' op has {expected}, expected as many names, got {count}: {given}"
+            self._misbound.append(ParseError(Span(names[0][0].start, names[-1][0].end, self.lexer.input), message))
+        # A name too many stands for a value of which nothing is known.
+        missing = [NoneType()] * (count - len(op.results))
+        results = [*op.results, *Block(arg_types=missing).args]
+        for span, size in names:
+            self._register_ssa_definition(span.text[1:], results[:size], span)
+            results = results[size:]
 
     @override
     def _get_op_by_name(self, name: str) -> type[Operation]:

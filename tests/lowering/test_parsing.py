@@ -89,3 +89,28 @@ def test_values_named_by_numbers_can_be_copied():
 @pytest.mark.parametrize("text", ["", "// nothing but a comment\n"])
 def test_a_text_without_ops_is_a_module(text: str):
     assert not parse_module(text).ops.first
+
+
+def test_wrong_numbers_of_names_are_reported_together():
+    """Each with its place, the number of results and the names; what follows from them is not said."""
+    text = """\
+relax.func @f(%x: !relax.tensor<[4], f32>) -> !relax.object {
+  %a, %b = relax.exp %x
+  %c = relax.match_cast %x : !relax.tensor<[m], f32> binds [m]
+  %d:3 = "relax.exp"(%x) : (!relax.tensor<[4], f32>) -> !relax.tensor<[4], f32>
+  %e = relax.add %b, %x
+  relax.return %c
+}
+"""
+    with pytest.raises(ParseError) as caught:
+        parse_module(text, "f.mlir")
+    found = str(caught.value)
+    assert "f.mlir:2:3" in found.splitlines()[0]
+    for message in (
+        "'relax.exp' op has 1 result, expected as many names, got 2: %a, %b",
+        "'relax.match_cast' op has 2 results, expected as many names, got 1: %c",
+        "'relax.exp' op has 1 result, expected as many names, got 3: %d:3",
+    ):
+        assert message in found
+    assert found.count("expected as many names") == 3
+    assert "relax.add" not in found.replace("%e = relax.add %b, %x", "")

@@ -74,7 +74,7 @@ relax.func @match_cast_c3(%x: !relax.object) -> !relax.object {
 // -----
 
 // The number of results is one more than that of the bound symbols.
-// CHECK: Operation has 2 results, but was given 1 to bind.
+// CHECK: 'relax.match_cast' op has 2 results, expected as many names, got 1: %0
 relax.func @match_cast(%x: !relax.object) -> !relax.object {
   %0 = relax.match_cast %x : !relax.tensor<[m], f32> binds [m]
   relax.return %0
