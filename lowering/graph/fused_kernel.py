@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -62,6 +63,7 @@ class FusedKernel:
         bound = [dim for member in self._members for dim in member.bindings.values()]
         self._dims = KernelDims.of(self._shapes, bound)
         self._bound = self._dims.shape(bound)
+        self._buffer_types: dict[tuple[tuple[Dim, ...], Attribute], BufferType] = {}
 
     def _used(self) -> list[SSAValue]:
         made = {result for member in self._members for result in member.call.res}
@@ -131,21 +133,25 @@ class FusedKernel:
         func = PrimFuncOp(name, self.symbols, params)
         body = KernelBody(func)
         buffers: dict[SSAValue, SSAValue] = dict(zip((*self.arguments, *self._outputs), func.params, strict=True))
-        buffers |= {v: body.allocate(BufferType(self._dims.shape(_dims(v)), _dtype(v))) for v in self.omitted}
-        inner: list[SSAValue] = []
+        buffers |= {value: body.allocate(self._buffer_type(value)) for value in self.omitted}
+        inner: dict[SSAValue, None] = {}
+        uses = Counter(value for member in self._members for value in member.call.arguments)
         for member in self._members:
             for result in member.call.res:
                 if result not in buffers:
-                    buffers[result] = body.allocate(BufferType(self._dims.shape(_dims(result)), _dtype(result)))
+                    buffers[result] = body.allocate(self._buffer_type(result))
                     buffers[result].name_hint = result.name_hint
-                    inner.append(buffers[result])
+                    inner[buffers[result]] = None
             values = [buffers[value] for value in (*member.call.arguments, *member.call.res)]
-            body.append(member.func, values, self._substitution(member))
+            passing = {
+                buffers[value] for value in member.call.arguments if uses[value] == 1 and buffers[value] in inner
+            }
+            body.append(member.func, values, self._substitution(member), passing)
         body.finish()
         inherit_location(self._group, func)
         for value, number in self.omitted.items():
             replace_loads(buffers[value], number)
-        inline_buffers(func, inner)
+        inline_buffers(func, list(inner))
         return func
 
     def call(self, func: PrimFuncOp, symbols: Sequence[str]) -> CallTIROp:
@@ -162,8 +168,15 @@ class FusedKernel:
     def _parameter(self, value: SSAValue, name: str | None) -> tuple[str, Attribute]:
         hint = name or "T"
         if isinstance(value.type, TensorType):
-            return hint, BufferType(self._dims.shape(_dims(value)), _dtype(value))
+            return hint, self._buffer_type(value)
         return hint, scalar_type(_dtype(value))
+
+    def _buffer_type(self, value: SSAValue) -> BufferType:
+        """The type of the memory of a tensor; equal ones are one object, since to make one takes as long as an op."""
+        key = _dims(value), _dtype(value)
+        if key not in self._buffer_types:
+            self._buffer_types[key] = BufferType(self._dims.shape(key[0]), key[1])
+        return self._buffer_types[key]
 
     def _substitution(self, member: Member) -> dict[str, Dim]:
         return {name: self._dims.shape((dim,))[0] for name, dim in member.bindings.items()}
