@@ -27,7 +27,7 @@ OPERATORS: Mapping[str, str] = {
     "deformable": "nn.deform_conv2d nn.col2im",
     "detection": "vision.get_valid_counts vision.box_nms",
     "distributed": """
-        dist.annotate_sharding dist.redistribute dist.redistribute_replica_to_shard dist.local_view dist.global_view
+        dist.annotate_sharding dist.redistribute dist.local_view dist.global_view dist.redistribute_replica_to_shard
     """,
     "gather": "gather_elements gather_nd scatter_elements scatter_nd one_hot",
     "gradients": "grad.max_pool2d_backward grad.avg_pool2d_backward",

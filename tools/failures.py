@@ -20,6 +20,7 @@ from xdsl.utils.lexer import Span
 from lowering.codegen.errors import CodegenError
 from lowering.debug import Debug, debug_level
 from lowering.diagnostics import Finding, InvalidModule, render
+from lowering.parsing import Misbound
 from tir_dialect.dataclass_methods import methods_on_demand
 from tir_dialect.garbage import few_collections
 
@@ -56,6 +57,8 @@ def _describe(tool: str, error: BaseException) -> str:
     match error:
         case InvalidModule():
             return str(error)
+        case Misbound():
+            return "\n".join(_describe(tool, each) for each in error.errors)
         case ParseError():
             return f"{error.span.get_location()}: error: {error.msg}\n{quote_span(error.span)}"
         case RecursionError():

@@ -41,3 +41,16 @@ def test_collections_are_as_before_after_a_failure():
     before = gc.get_threshold()
     assert main(["no such file.mlir"]) == 1
     assert gc.get_threshold() == before
+
+
+def test_every_wrong_number_of_names_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Each at its line with a caret."""
+    from tools.relax_opt import main
+
+    path = tmp_path / "m.mlir"
+    lines = ["relax.func @f(%x: !relax.object) -> !relax.object {", "%a, %b = relax.null", "%c:2 = relax.null"]
+    path.write_text("\n".join([*lines, "relax.return %a", "}"]))
+    assert main([str(path)]) == 1
+    shown = capsys.readouterr().err
+    assert f"{path}:2:1: error: 'relax.null' op has 1 result, expected as many names, got 2: %a, %b\n%a, %b" in shown
+    assert f"{path}:3:1: error: 'relax.null' op has 1 result, expected as many names, got 2: %c:2\n%c:2" in shown
