@@ -3,7 +3,7 @@
 Every system runs in a process of its own, in turns, so that a ratio holds when the machine's speed drifts; results are
 compared with ONNX Runtime's. A build is all from the start of that process, which has a file, to a function that can be
 called: the imports of a system's packages too, and the processes that it starts.
-`python -m benchmarks.models [--systems a,b] [--networks a,b] [--threads 1,2]`.
+`python -m benchmarks.models [--systems a,b] [--networks a,b] [--threads 1,2] [--builds 5]`.
 """
 
 from __future__ import annotations
@@ -26,31 +26,34 @@ from benchmarks.systems import SYSTEMS
 from benchmarks.timing import Row, print_table
 
 ROUNDS = 3
+COLD_BUILDS = 5
 CASE_SECONDS = 0.7
 REFERENCE = "onnxruntime"
 
 
 @dataclass
 class Figures:
-    """What one system did with one network: the best of all rounds."""
+    """What one system did with one network: the best of all rounds; of builds, every one."""
 
-    build: float = math.inf
-    """Seconds of the clock, from the start of the process."""
-    processor: float = math.inf
-    """Seconds of all processors for that."""
-    rebuild: float = math.inf
-    """Of the second process, which finds what the first has cached."""
+    builds: list[float] = field(default_factory=list[float])
+    """Seconds of the clock, from the start of a process that finds nothing cached."""
+    processors: list[float] = field(default_factory=list[float])
+    """Seconds of all processors for those."""
+    rebuilds: list[float] = field(default_factory=list[float])
+    """Of processes that find what another has cached."""
     memory: int = 0
     """Bytes in memory at most, above those of an interpreter that has imported nothing."""
     latency: dict[str, float] = field(default_factory=dict[str, float])
     error: str = ""
 
 
-def worker(system: str, network: str, threads: int, folder: Path, begin: float) -> dict[str, Any]:
-    """Builds and times, in a process of its own that was started at `begin` of `time.perf_counter`."""
+def worker(system: str, network: str, threads: int, folder: Path, begin: float, calls: bool) -> dict[str, Any]:
+    """Builds, and times calls if asked, in a process of its own that was started at `begin` of `time.perf_counter`."""
     before = _forget_peak()
     run = SYSTEMS[system](str(folder / f"{network}.onnx"), threads)
     build, processor = time.perf_counter() - begin, sum(os.times()[:4])
+    if not calls:
+        return {"build": build, "processor": processor}
     # Only now: a system that needs neither pays for neither.
     import numpy as np
 
@@ -86,41 +89,50 @@ def _best(call: Any) -> float:
     return min(times)
 
 
-def in_process(system: str, network: str, threads: int, folder: Path) -> dict[str, Any]:
+def in_process(system: str, network: str, threads: int, folder: Path, cache: Path, calls: bool) -> dict[str, Any]:
     """The worker's figures, or why there are none."""
     command = [sys.executable, "-m", "benchmarks.models", "--worker", system, network, str(threads), str(folder)]
-    command.append(str(time.perf_counter()))  # one clock for all processes
+    command += ["calls" if calls else "", str(time.perf_counter())]  # one clock for all processes
     limits = {name: str(threads) for name in ("OMP_NUM_THREADS", "TVM_NUM_THREADS")}
     # Python's own files are compiled once, as those of an installed package are.
-    cache = {"RELAX_CACHE_DIR": str(folder / "cache"), "PYTHONDONTWRITEBYTECODE": ""}
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **limits, **cache})
+    places = {"RELAX_CACHE_DIR": str(cache), "PYTHONDONTWRITEBYTECODE": ""}
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **limits, **places})
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]}
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(systems: Sequence[str], network: str, threads: int, folder: Path) -> dict[str, Figures]:
-    """All systems on one network, in turns."""
+def measure(systems: Sequence[str], network: str, threads: int, folder: Path, colds: int) -> dict[str, Figures]:
+    """All systems on one network, in turns: `colds` builds without a cache, then rounds with one and with calls.
+
+    One more build comes first and does not count: it brings every system's files into memory.
+    """
     from benchmarks.networks import NETWORKS
 
     (folder / f"{network}.onnx").write_bytes(NETWORKS[network].model().SerializeToString())
     found = {system: Figures() for system in systems}
-    for index in range(ROUNDS):
+    for index in range(-1, colds + ROUNDS):
+        is_cold = index < colds
         for system, figures in found.items():
             if figures.error:
                 continue
-            given = in_process(system, network, threads, folder)
+            cache = folder / f"cache {index}" if is_cold else folder / "cache 0"
+            given = in_process(system, network, threads, folder, cache, not is_cold)
             figures.error = given.get("error", "")
-            if figures.error:
-                continue
-            if index:
-                figures.rebuild = min(figures.rebuild, given["build"])
-            else:
-                figures.build, figures.processor = given["build"], given["processor"]
-            figures.memory = max(figures.memory, given["memory"])
-            for case, seconds in given["latency"].items():
-                figures.latency[case] = min(seconds, figures.latency.get(case, math.inf))
+            if not figures.error and index >= 0:
+                _note(figures, given, is_cold)
     return found
+
+
+def _note(figures: Figures, given: dict[str, Any], is_cold: bool) -> None:
+    if is_cold:
+        figures.builds.append(given["build"])
+        figures.processors.append(given["processor"])
+        return
+    figures.rebuilds.append(given["build"])
+    figures.memory = max(figures.memory, given["memory"])
+    for case, seconds in given["latency"].items():
+        figures.latency[case] = min(seconds, figures.latency.get(case, math.inf))
 
 
 def differences(system: str, network: str, folder: Path) -> float:
@@ -136,6 +148,11 @@ def differences(system: str, network: str, folder: Path) -> float:
             scale = float(np.max(np.abs(theirs[key]), initial=1e-9))
             worst = max(worst, float(np.max(np.abs(mine[key] - theirs[key]), initial=0)) / scale)
     return worst
+
+
+def _median(values: Sequence[float]) -> float:
+    """The upper one of an even number. The library's function would be imported by every process that is timed."""
+    return sorted(values)[len(values) // 2]
 
 
 def report(network: str, threads: int, found: dict[str, Figures], folder: Path) -> list[float]:
@@ -155,9 +172,11 @@ def report(network: str, threads: int, found: dict[str, Figures], folder: Path) 
         for case, seconds in ours.latency.items()
     ]
     ratios = [min(row.peers.values()) / row.ours for row in rows if row.peers]
-    rows.append(Row("build", ours.build, {name: each.build for name, each in ready.items()}))
-    rows.append(Row("build, processor", ours.processor, {name: each.processor for name, each in ready.items()}))
-    rows.append(Row("build again", ours.rebuild, {name: each.rebuild for name, each in ready.items()}))
+    kinds = {"build": "builds", "build, processor": "processors", "build again": "rebuilds"}
+    for label, kind in kinds.items():
+        for name, best in (("", min), (", median", _median)):
+            others = {peer: best(getattr(each, kind)) for peer, each in ready.items()}
+            rows.append(Row(f"{label}{name}", best(getattr(ours, kind)), others))
     print_table(f"{network}, {threads} thread{'s' * (threads > 1)}", rows)
     memory = {"ours": ours.memory, **{name: each.memory for name, each in ready.items()}}
     print("peak memory: " + ", ".join(f"{name} {size >> 20} MB" for name, size in memory.items()))
@@ -167,14 +186,15 @@ def report(network: str, threads: int, found: dict[str, Figures], folder: Path) 
 def main(arguments: Sequence[str] = ()) -> None:
     """Runs what is asked for; by default everything that is installed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.models")
-    parser.add_argument("--worker", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--worker", nargs=6, help=argparse.SUPPRESS)
     parser.add_argument("--systems", default=",".join(name for name in SYSTEMS if name == "ours" or _installed(name)))
     parser.add_argument("--networks", help="all by default")
     parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--builds", type=int, default=COLD_BUILDS, help="how many times to build without a cache")
     options = parser.parse_args(arguments)
     if options.worker:
-        system, network, threads, folder, begin = options.worker
-        print(json.dumps(worker(system, network, int(threads), Path(folder), float(begin))))
+        system, network, threads, folder, calls, begin = options.worker
+        print(json.dumps(worker(system, network, int(threads), Path(folder), float(begin), bool(calls))))
         return
     from benchmarks.networks import NETWORKS
 
@@ -182,7 +202,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         ratios: list[float] = []
         for network in (options.networks or ",".join(NETWORKS)).split(","):
             with tempfile.TemporaryDirectory() as folder:
-                found = measure(options.systems.split(","), network, threads, Path(folder))
+                found = measure(options.systems.split(","), network, threads, Path(folder), max(options.builds, 1))
                 ratios += report(network, threads, found, Path(folder))
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
