@@ -25,6 +25,8 @@ class ModuleText:
         self.types = TypeNames()
         self.metadata = Metadata()
         self.declared: dict[str, str] = {}
+        self._known: dict[tuple[str, ...], str] = {}
+        """Names in operand position by name, result and parameters."""
         self.functions: dict[str, llvm.FuncOp] = {}
 
     def text(self) -> str:
@@ -46,10 +48,13 @@ class ModuleText:
 
     def declare(self, name: str, result: str, parameters: Sequence[str]) -> str:
         """The name of an intrinsic in operand position; its declaration is added to the module once."""
-        line = f"declare {result} @{quoted(name)}({', '.join(parameters)})"
-        if self.declared.setdefault(name, line) != line:
-            raise CodegenError(f"intrinsic {name} is used with two signatures: {self.declared[name]} and {line}")
-        return f"@{quoted(name)}"
+        key = (name, result, *parameters)
+        if key not in self._known:
+            line = f"declare {result} @{quoted(name)}({', '.join(parameters)})"
+            if self.declared.setdefault(name, line) != line:
+                raise CodegenError(f"intrinsic {name} is used with two signatures: {self.declared[name]} and {line}")
+            self._known[key] = f"@{quoted(name)}"
+        return self._known[key]
 
     def _global(self, op: llvm.GlobalOp) -> str:
         if op.body.blocks:

@@ -68,8 +68,8 @@ class LLVMBuilder:
         self._indices: dict[int, SSAValue] = {}
         """The constants of i64, found without a look at the type."""
         self._floats: dict[tuple[bytes, int], tuple[Attribute, SSAValue]] = {}
-        """Scalars, and vectors of one number, by its bits, as zeros of both signs are equal, and the identity of the
-        type, which is quicker than a hash of its parts; the type stays alive beside the value."""
+        """Scalars, vectors of one number and vectors of several, by their bits, as zeros of both signs are equal, and
+        the identity of the type, which is quicker than a hash of its parts; the type stays alive beside the value."""
         self._numbers: dict[SSAValue, float] = {}
         self._computed: dict[tuple[object, ...], SSAValue] = {}
 
@@ -195,7 +195,11 @@ class LLVMBuilder:
         """A constant of a vector type."""
         element = element_type(type_)
         if isinstance(element, AnyFloat):
-            return self.constant(dense_floats(values, element), type_)
+            key = struct.pack(f"{len(values)}d", *values), id(type_)
+            known = self._floats.get(key)
+            if known is None:
+                known = self._floats[key] = type_, self.constant(dense_floats(values, element), type_)
+            return known[1]
         return self.constant(dense_integers(cast("Sequence[int]", values), integer_type(element)), type_)
 
     def lane_numbers(self, lanes: int) -> SSAValue:
@@ -250,7 +254,7 @@ class LLVMBuilder:
 
     def compare_floats(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """A float comparison, by LLVM's name of the predicate."""
-        properties: dict[str, Attribute] = {"predicate": StringAttr(predicate), "fastmathFlags": NO_FLAGS}
+        properties: dict[str, Attribute] = {"predicate": _word(predicate), "fastmathFlags": NO_FLAGS}
         return self.make(llvm_ext.FCmpOp, (lhs, rhs), like(lhs.type, i1), properties)
 
     def select(self, condition: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
@@ -309,7 +313,7 @@ class LLVMBuilder:
     ):
         """A call of an LLVM intrinsic by its full name."""
         properties: dict[str, Attribute] = {
-            "intrin": StringAttr(name),
+            "intrin": _word(name),
             "fastmathFlags": flags,
             "op_bundle_sizes": _NO_BUNDLES,
             "operandSegmentSizes": i32_array(len(arguments), 0),
@@ -338,6 +342,11 @@ class LLVMBuilder:
     def extract(self, vector: SSAValue, lane: int) -> SSAValue:
         """One element of a vector."""
         return self.make(llvm_ext.ExtractElementOp, (vector, self.integer(lane)), element_type(vector.type))
+
+
+@lru_cache(maxsize=1024)
+def _word(text: str) -> StringAttr:
+    return StringAttr(text)
 
 
 @lru_cache(maxsize=64)
