@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Dialect, Operation
 
 from tir_dialect.attributes import DimAttr
 from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.boxed_calls import CallBoxedOp
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.convert import ConvertOp
@@ -21,6 +22,7 @@ from tir_dialect.ops.lanes import CompareOp, SelectOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.view import ViewOp
@@ -68,6 +70,10 @@ TIR = Dialect(
         CallOp,
         CallExternOp,
         CallPackedOp,
+        CallBoxedOp,
+        MemoryAtOp,
+        AddressOfOp,
+        TextAddressOp,
     ],
     [BufferType, DimAttr, SymbolAttr, LoopKindAttr, IteratorKindAttr, WeightAttr],
     [_MaterializeConstant()],

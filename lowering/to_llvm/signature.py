@@ -12,6 +12,7 @@ from tir_dialect.dims import Bounds, Dim
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import StoreOp
+from tir_dialect.ops.raw_memory import AddressOfOp
 from tir_dialect.symbols import Interval
 from tir_dialect.types import BufferType
 
@@ -76,10 +77,10 @@ def kernel_signature(function: PrimFuncOp) -> KernelSignature:
 
 
 def _written(function: PrimFuncOp) -> set[SSAValue]:
-    """Buffers that are stored to, or passed to a call, which may store to them."""
+    """Buffers that are stored to, or passed to a call, which may store to them, or of which an address is taken."""
     written: set[SSAValue] = set()
     for op in function.body.walk():
-        if isinstance(op, StoreOp):
+        if isinstance(op, StoreOp | AddressOfOp):
             written.add(root_buffer(op.buffer))
         elif isinstance(op, CallOp | ForeignCallOp):
             written.update(root_buffer(argument) for argument in op.arguments if isinstance(argument.type, BufferType))

@@ -6,6 +6,7 @@ from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 
 from lowering.to_llvm.emitter import Lowerings
 from lowering.to_llvm.tir_allocation import lower_alloc
+from lowering.to_llvm.tir_boxed_calls import lower_call_boxed
 from lowering.to_llvm.tir_calls import lower_call, lower_call_extern
 from lowering.to_llvm.tir_control import lower_for, lower_if, lower_terminator, lower_while
 from lowering.to_llvm.tir_memory import (
@@ -17,6 +18,7 @@ from lowering.to_llvm.tir_memory import (
     lower_view,
 )
 from lowering.to_llvm.tir_packed import lower_call_packed
+from lowering.to_llvm.tir_raw_memory import lower_address_of, lower_memory_at, lower_text
 from lowering.to_llvm.tir_scalars import (
     SCALAR_LOWERINGS,
     lower_assert,
@@ -27,21 +29,25 @@ from lowering.to_llvm.tir_scalars import (
     lower_scalar_op,
     lower_shuffle,
 )
+from tir_dialect.ops.boxed_calls import CallBoxedOp
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 from tir_dialect.ops.view import ViewOp
 
 LOWERINGS: Lowerings = {
     **dict.fromkeys(SCALAR_LOWERINGS, lower_scalar_op),
+    AddressOfOp: lower_address_of,
     AllocBufferOp: lower_alloc,
     AssertOp: lower_assert,
     BroadcastOp: lower_broadcast,
+    CallBoxedOp: lower_call_boxed,
     CallExternOp: lower_call_extern,
     CallOp: lower_call,
     CallPackedOp: lower_call_packed,
@@ -53,10 +59,12 @@ LOWERINGS: Lowerings = {
     IfOp: lower_if,
     LoadOp: lower_load,
     MatchBufferOp: lower_match_buffer,
+    MemoryAtOp: lower_memory_at,
     PrefetchOp: lower_prefetch,
     RampOp: lower_ramp,
     ShuffleOp: lower_shuffle,
     StoreOp: lower_store,
+    TextAddressOp: lower_text,
     ViewOp: lower_view,
     WhileOp: lower_while,
     YieldOp: lower_terminator,

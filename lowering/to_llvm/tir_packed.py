@@ -33,24 +33,23 @@ MANAGED = llvm.LLVMStructType.from_type_list(
 )
 BYTE_ARRAY = llvm.LLVMStructType.from_type_list([POINTER, i64])
 
-_NONE, _INT, _BOOL, _FLOAT, _TENSOR, _FIRST_OBJECT = 0, 1, 2, 3, 70, 64
-_DLPACK_MAJOR, _MANAGED_BYTES = 1, 80
+NONE, _INT, _BOOL, _FLOAT, TENSOR, _FIRST_OBJECT = 0, 1, 2, 3, 70, 64
+DLPACK_MAJOR, MANAGED_BYTES = 1, 80
 _CPU = 1
 
 
 def lower_call_packed(e: Emitter, op: Operation) -> None:
     """A call through the registry; an error that the function raises is that of the kernel."""
     call = cast(CallPackedOp, op)
-    if e.state.in_parallel:
-        fail(op, "is inside a parallel loop", "make the loop serial, or call a C function")
-    function = _lookup(e, call.function.data)
+    require_serial(e, op)
+    function = lookup_function(e, call.function.data)
     count = len(call.arguments)
-    arguments = _slot(e, llvm.LLVMArrayType(max(count, 1), ANY))
+    arguments = slot(e, llvm.LLVMArrayType(max(count, 1), ANY))
     tensors: list[SSAValue] = []
     for index, argument in enumerate(call.arguments):
         _store_any(e, arguments, index, argument, tensors)
-    result = _slot(e, ANY)
-    _store_fields(e, result, ANY, [e.b.integer(_NONE, i32), e.b.integer(0, i32), e.b.integer(0)])
+    result = slot(e, ANY)
+    store_fields(e, result, ANY, [e.b.integer(NONE, i32), e.b.integer(0, i32), e.b.integer(0)])
     status = e.call(
         "TVMFFIFunctionCall",
         (function, arguments, e.b.integer(count, i32), result),
@@ -59,33 +58,42 @@ def lower_call_packed(e: Emitter, op: Operation) -> None:
     )
     for held in (function, *tensors):
         e.call("TVMFFIObjectDecRef", (held,), (POINTER,), i32)
-    _require_zero(e, status)
+    require_zero(e, status)
     _take_result(e, call, result)
 
 
-def _require_zero(e: Emitter, status: SSAValue | None) -> None:
+def require_serial(e: Emitter, op: Operation) -> None:
+    """Refuses a call from the threads of a parallel loop."""
+    if e.state.in_parallel:
+        fail(op, "is inside a parallel loop", "make the loop serial, or call a C function")
+
+
+def require_zero(e: Emitter, status: SSAValue | None) -> None:
+    """Leaves the function with the error that a function of tvm-ffi has raised, if its status says so."""
     assert status is not None  # the functions give a status
     e.fail_unless(e.b.compare("eq", status, e.b.integer(0, i32)), ALREADY_RAISED, "")
 
 
-def _slot(e: Emitter, type_: Attribute) -> SSAValue:
+def slot(e: Emitter, type_: Attribute) -> SSAValue:
+    """Memory on the stack."""
     with e.entry():
         return e.b.insert(llvm.AllocaOp(e.b.integer(1), type_, 16)).results[0]
 
 
-def _store_fields(e: Emitter, struct: SSAValue, type_: llvm.LLVMStructType, values: Sequence[SSAValue]) -> None:
+def store_fields(e: Emitter, struct: SSAValue, type_: llvm.LLVMStructType, values: Sequence[SSAValue]) -> None:
+    """Writes all fields of a struct."""
     for index, value in enumerate(values):
         e.b.store(value, e.b.field(struct, type_, index), 1)
 
 
-def _lookup(e: Emitter, name: str) -> SSAValue:
+def lookup_function(e: Emitter, name: str) -> SSAValue:
     """The function of the registry, as a reference that we own; an error if there is none."""
     b = e.b
     text = b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr(e.context.module.text(name))})
-    array, handle = _slot(e, BYTE_ARRAY), _slot(e, POINTER)
-    _store_fields(e, array, BYTE_ARRAY, [text, b.integer(len(name.encode()))])
+    array, handle = slot(e, BYTE_ARRAY), slot(e, POINTER)
+    store_fields(e, array, BYTE_ARRAY, [text, b.integer(len(name.encode()))])
     b.store(e.null(), handle, 8)
-    _require_zero(e, e.call("TVMFFIFunctionGetGlobal", (array, handle), (POINTER, POINTER), i32))
+    require_zero(e, e.call("TVMFFIFunctionGetGlobal", (array, handle), (POINTER, POINTER), i32))
     function = b.load(handle, POINTER, 8)
     found = b.compare("ne", b.make(llvm.PtrToIntOp, (function,), i64), b.integer(0))
     e.fail_unless(found, "ValueError", unknown_packed(name))
@@ -95,13 +103,13 @@ def _lookup(e: Emitter, name: str) -> SSAValue:
 def _store_any(e: Emitter, arguments: SSAValue, index: int, argument: SSAValue, tensors: list[SSAValue]) -> None:
     b = e.b
     if isinstance(argument.type, BufferType):
-        kind, value = _TENSOR, _tensor(e, argument, argument.type)
+        kind, value = TENSOR, _tensor(e, argument, argument.type)
         tensors.append(value)
     else:
         kind, value = _boxed(e, argument)
-    slot = b.insert(llvm.GEPOp(arguments, [index], ANY, inbounds=True)).results[0]
-    _store_fields(e, slot, ANY, [b.integer(kind, i32), b.integer(0, i32)])
-    b.store(value, b.field(slot, ANY, 2), 8)
+    box = b.insert(llvm.GEPOp(arguments, [index], ANY, inbounds=True)).results[0]
+    store_fields(e, box, ANY, [b.integer(kind, i32), b.integer(0, i32)])
+    b.store(value, b.field(box, ANY, 2), 8)
 
 
 def _boxed(e: Emitter, argument: SSAValue) -> tuple[int, SSAValue]:
@@ -120,34 +128,34 @@ def _boxed(e: Emitter, argument: SSAValue) -> tuple[int, SSAValue]:
 def _tensor(e: Emitter, argument: SSAValue, type_: BufferType) -> SSAValue:
     """A tensor object on the memory of a buffer, as a reference that we own."""
     b, dtype = e.b, lookup(type_.dtype)
-    size = _MANAGED_BYTES + 16 * type_.rank
+    size = MANAGED_BYTES + 16 * type_.rank
     managed = e.call("malloc", (b.integer(size),), (i64,), POINTER)
     assert managed is not None  # the function gives a result
     address = b.make(llvm.PtrToIntOp, (managed,), i64)
     e.fail_unless(b.compare("ne", address, b.integer(0)), "MemoryError", "cannot allocate a tensor")
     code, bits = dtype.dlpack
-    _store_fields(
+    store_fields(
         e,
         managed,
         MANAGED,
         [
-            *(b.integer(_DLPACK_MAJOR, i32), b.integer(0, i32)),
-            *(e.null(), _address_of_free(e), b.integer(0)),
+            *(b.integer(DLPACK_MAJOR, i32), b.integer(0, i32)),
+            *(e.null(), address_of_free(e), b.integer(0)),
             first_element(e, e.buffers[argument]),
             *(b.integer(_CPU, i32), b.integer(0, i32), b.integer(type_.rank, i32)),
             *(b.integer(code, i8), b.integer(bits, i8), b.integer(1, i16)),
-            _integers(e, managed, _MANAGED_BYTES, e.dims(type_.shape)),
-            _integers(e, managed, _MANAGED_BYTES + 8 * type_.rank, e.dims(type_.strides)),
+            _integers(e, managed, MANAGED_BYTES, e.dims(type_.shape)),
+            _integers(e, managed, MANAGED_BYTES + 8 * type_.rank, e.dims(type_.strides)),
             b.integer(0),
         ],
     )
-    handle = _slot(e, POINTER)
+    handle = slot(e, POINTER)
     arguments, types = (managed, b.integer(0, i32), b.integer(0, i32), handle), (POINTER, i32, i32, POINTER)
-    _require_zero(e, e.call("TVMFFITensorFromDLPackVersioned", arguments, types, i32))
+    require_zero(e, e.call("TVMFFITensorFromDLPackVersioned", arguments, types, i32))
     return b.load(handle, POINTER, 8)
 
 
-def _address_of_free(e: Emitter) -> SSAValue:
+def address_of_free(e: Emitter) -> SSAValue:
     """The C library's `free`: it is what a tensor is deleted by, so that it may outlive this code."""
     e.context.module.declare("free", [POINTER], None)
     return e.b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr("free")})

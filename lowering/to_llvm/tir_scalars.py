@@ -81,6 +81,6 @@ def lower_create_mask(e: Emitter, op: Operation) -> None:
 
 
 def lower_assert(e: Emitter, op: Operation) -> None:
-    """Leaves the kernel with a `ValueError` where the condition fails."""
+    """Leaves the kernel with an error where the condition fails."""
     check = cast(AssertOp, op)
-    e.fail_unless(e.scalar(check.condition), "ValueError", check.message.data)
+    e.fail_unless(e.scalar(check.condition), check.error_kind, check.message.data)

@@ -22,7 +22,7 @@ from tir_dialect.dims import Dim, SymbolAtom, symbol
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import LoopKind
 
@@ -126,9 +126,9 @@ def _defined_by(op: Operation) -> list[SSAValue]:
 
 
 def _root(buffer: SSAValue, may_alias: bool) -> SSAValue | None:
-    """What memory an access is to: the buffer that its views are of; None for parameters that may overlap."""
+    """What memory an access is to: the buffer that its views are of; None for any that may overlap with another."""
     root = root_buffer(buffer)
-    return None if may_alias and not isinstance(root.owner, Operation) else root
+    return None if may_alias and not isinstance(root.owner, AllocBufferOp) else root
 
 
 def _has_own_axis(accesses: list[LoadOp | StoreOp], evaluator: DimEvaluator, lane: Dim) -> bool:

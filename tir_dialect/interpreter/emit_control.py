@@ -153,7 +153,7 @@ def _emit_nothing(emitter: Emitter, op: Operation) -> None:
 
 def _emit_assert(emitter: Emitter, op: AssertOp) -> None:
     message = emitter.constant(op.message.data)
-    emitter.line(f"if not {emitter.name(op.condition)}: fail_assertion({message})")
+    emitter.line(f"if not {emitter.name(op.condition)}: fail_assertion({message}, {op.error_kind!r})")
 
 
 def _emit_call(emitter: Emitter, op: CallOp) -> None:

@@ -17,6 +17,7 @@ from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.runtime import NAMESPACE
 from tir_dialect.interpreter.text import dim_text
 from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.boxed_calls import CallBoxedOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
@@ -40,7 +41,11 @@ class Emitter:
     """The source text, the names of SSA values in it, and the objects that it refers to."""
 
     def __init__(
-        self, func: PrimFuncOp, rule_of: RuleOf, call: Callable[[CallOp], Any], foreign: Callable[[ForeignCallOp], Any]
+        self,
+        func: PrimFuncOp,
+        rule_of: RuleOf,
+        call: Callable[[CallOp], Any],
+        foreign: Callable[[ForeignCallOp | CallBoxedOp], Any],
     ):
         """`rule_of` says how an op is written; `call` and `foreign` give the functions that stand for callees."""
         self.func = func

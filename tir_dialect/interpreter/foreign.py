@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.ir import Attribute
 
+from tir_dialect.interpreter.boxed import call_boxed
 from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.widths import outside_view, scalar_value
+from tir_dialect.ops.boxed_calls import CallBoxedOp
 from tir_dialect.ops.calls import CallExternOp, ForeignCallOp
 from tir_dialect.types import BufferType
 
@@ -43,6 +46,13 @@ def foreign_function(op: ForeignCallOp, externs: Mapping[str, Extern]) -> Callab
     return call
 
 
+def boxed_function(op: CallBoxedOp, externs: Mapping[str, Extern]) -> Callable[[int, int], None]:
+    """What stands for the callee of `op`, as a function of where its arguments lie and how many they are."""
+    name = op.function.data
+    function = externs.get(name) or _packed_function(name)
+    return partial(call_boxed, name, function)
+
+
 def _outside(argument: Any, type: Attribute) -> Any:
     return outside_view(argument, type.dtype) if isinstance(type, BufferType) else argument
 
@@ -65,7 +75,7 @@ def _to_ffi(argument: Any) -> Any:
 
     if isinstance(argument, np.ndarray):
         return tvm_ffi.from_dlpack(argument)
-    return argument if isinstance(argument, int) else float(argument)
+    return argument if isinstance(argument, int | str | None | ctypes.c_void_p) else float(argument)
 
 
 def _c_function(name: str, types: list[Attribute], result: Attribute | None) -> Extern:

@@ -6,11 +6,18 @@ from xdsl.ir import Operation
 
 from tir_dialect.interpreter.emit_control import CONTROL_RULES
 from tir_dialect.interpreter.emit_memory import MEMORY_RULES
+from tir_dialect.interpreter.emit_raw_memory import RAW_MEMORY_RULES
 from tir_dialect.interpreter.emit_scalars import SCALAR_RULES, emit_elementwise
 from tir_dialect.interpreter.emit_vectors import VECTOR_RULES
 from tir_dialect.interpreter.emitter import Rule
 
-_RULES: dict[type[Operation], Rule] = {**CONTROL_RULES, **MEMORY_RULES, **SCALAR_RULES, **VECTOR_RULES}
+_RULES: dict[type[Operation], Rule] = {
+    **CONTROL_RULES,
+    **MEMORY_RULES,
+    **RAW_MEMORY_RULES,
+    **SCALAR_RULES,
+    **VECTOR_RULES,
+}
 
 
 def rule_of(op: Operation) -> Rule:

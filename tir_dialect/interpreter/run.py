@@ -13,9 +13,10 @@ from tir_dialect import dtypes
 from tir_dialect.dims import DimLike, MatchError, match
 from tir_dialect.interpreter.emitter import Emitter
 from tir_dialect.interpreter.errors import UnsupportedOpError
-from tir_dialect.interpreter.foreign import Extern, foreign_function
+from tir_dialect.interpreter.foreign import Extern, boxed_function, foreign_function
 from tir_dialect.interpreter.rules import rule_of
 from tir_dialect.interpreter.widths import buffer_view, scalar_value
+from tir_dialect.ops.boxed_calls import CallBoxedOp
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
@@ -93,7 +94,9 @@ class _Program:
             found = self._functions[func] = emitter.namespace["main"]
         return found
 
-    def _foreign(self, op: ForeignCallOp) -> Callable[..., Any]:
+    def _foreign(self, op: ForeignCallOp | CallBoxedOp) -> Callable[..., Any]:
+        if isinstance(op, CallBoxedOp):
+            return boxed_function(op, self._externs)
         return foreign_function(op, self._externs)
 
     def _callee(self, op: CallOp) -> Callable[..., None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 from functools import reduce
@@ -13,6 +14,8 @@ from tir_dialect import dtypes
 from tir_dialect.dims.traverse import broadcast_extents
 from tir_dialect.interpreter import lanes, numerics
 from tir_dialect.interpreter.errors import OutOfRangeError, fail_access
+from tir_dialect.interpreter.raw_memory import address_of, memory_at
+from tir_dialect.ops.scalars import DEFAULT_ERROR
 
 
 def fail_iterator(block: str, iterator: str, value: int, extent: int) -> NoReturn:
@@ -22,9 +25,9 @@ def fail_iterator(block: str, iterator: str, value: int, extent: int) -> NoRetur
     )
 
 
-def fail_assertion(message: str) -> NoReturn:
+def fail_assertion(message: str, kind: str = DEFAULT_ERROR) -> NoReturn:
     """Raises the error of a failed assertion."""
-    raise ValueError(message)
+    raise getattr(builtins, kind)(message)
 
 
 def view_region(
@@ -85,6 +88,7 @@ def bitcast(value: Any, source: Any, target: Any) -> Any:
 
 
 NAMESPACE: dict[str, Any] = {
+    "address_of": address_of,
     "bitcast": bitcast,
     "broadcast_extents": broadcast_extents,
     "count_leading_zeros": numerics.count_leading_zeros,
@@ -101,6 +105,7 @@ NAMESPACE: dict[str, Any] = {
     "integer_to_float": numerics.integer_to_float,
     "load_vector": lanes.load_vector,
     "map_lanes": lanes.map_lanes,
+    "memory_at": memory_at,
     "multiply_add_lanes": lanes.multiply_add_lanes,
     "maximum": numerics.maximum,
     "maximum_number": numerics.maximum_number,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType, StringAttr, VectorType
 from xdsl.interfaces import HasFolderInterface
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import Pure
@@ -21,6 +21,10 @@ from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.syntax import parse_defined_operand
 
 I1 = IntegerType(1)
+
+DEFAULT_ERROR = "ValueError"
+ERROR_KINDS = (DEFAULT_ERROR, "TypeError", "RuntimeError", "IndexError", "KeyError", "AssertionError", "MemoryError")
+"""The errors that an assertion may raise, which have the same names in Python."""
 
 
 @irdl_op_definition
@@ -122,23 +126,37 @@ class RampOp(IRDLOperation):
 
 @irdl_op_definition
 class AssertOp(IRDLOperation):
-    """Raises `ValueError` with the message unless the condition holds: `tir.assert %ok, "n is even"`."""
+    """Raises an error with the message unless the condition holds: `tir.assert %ok, "n is even"`.
+
+    It is a `ValueError`, or one of `ERROR_KINDS`: `tir.assert %ok, "n is a number" raises "TypeError"`.
+
+    C1: the kind is one of `ERROR_KINDS`.
+    """
 
     name = "tir.assert"
 
     condition = operand_def(I1)
     message = prop_def(StringAttr)
+    error = opt_prop_def(StringAttr)
 
     traits = traits_def(MayRaise())
 
-    def __init__(self, condition: SSAValue | Operation, message: str):
-        super().__init__(operands=[condition], properties={"message": StringAttr(message)})
+    def __init__(self, condition: SSAValue | Operation, message: str, error: str = DEFAULT_ERROR):
+        kind = None if error == DEFAULT_ERROR else StringAttr(error)
+        super().__init__(operands=[condition], properties={"message": StringAttr(message), "error": kind})
+
+    @property
+    def error_kind(self) -> str:
+        """The name of the error."""
+        return DEFAULT_ERROR if self.error is None else self.error.data
 
     @classmethod
     def parse(cls, parser: Parser) -> AssertOp:
         condition = parse_defined_operand(parser)
         parser.parse_punctuation(",")
-        op = cls(condition, parser.parse_str_literal())
+        message = parser.parse_str_literal()
+        raises = parser.parse_optional_keyword("raises") is not None
+        op = cls(condition, message, parser.parse_str_literal() if raises else DEFAULT_ERROR)
         op.attributes |= parser.parse_optional_attr_dict()
         return op
 
@@ -147,4 +165,12 @@ class AssertOp(IRDLOperation):
         printer.print_ssa_value(self.condition)
         printer.print_string(", ")
         printer.print_string_literal(self.message.data)
+        if self.error is not None:
+            printer.print_string(" raises ")
+            printer.print_string_literal(self.error.data)
         printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        if self.error_kind not in ERROR_KINDS:
+            kinds = ", ".join(ERROR_KINDS)
+            raise VerifyException(f"'tir.assert' op expected an error of {kinds}, got {self.error_kind}")  # C1

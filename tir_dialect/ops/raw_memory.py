@@ -1,0 +1,145 @@
+"""Memory by its address, which is an `i64`: what TVM's calling conventions hand over as pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, StringAttr, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import NoMemoryEffect, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tir_dialect.ops.accesses import parse_access, parse_buffer_type, print_access, print_buffer_type
+from tir_dialect.ops.effects import UnknownEffects
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.types import BufferType
+
+
+@irdl_op_definition
+class MemoryAtOp(IRDLOperation):
+    """The memory at an address, as a buffer.
+
+    ```mlir
+    %A = tir.memory_at %address : !tir.buffer<[n, 4], f32>
+    ```
+
+    Nothing is read: the address may be null, or the memory smaller than the type says, as long as no access shows it.
+    The interpreter raises an error for an access behind a null address; native code has no such check.
+
+    C1: the buffer starts at the address: its offset is 0.
+    C2: the function says `may_alias`, since two addresses may be of the same memory.
+    """
+
+    name = "tir.memory_at"
+
+    address = operand_def(i64)
+    view = result_def(BufferType)
+
+    traits = traits_def(NoMemoryEffect())
+
+    def __init__(self, address: SSAValue | Operation, type: BufferType):
+        super().__init__(operands=[address], result_types=[type])
+
+    @property
+    def view_type(self) -> BufferType:
+        """The type of the buffer."""
+        return SSAValue.get(self.view, type=BufferType).type
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MemoryAtOp:
+        address = parse_defined_operand(parser)
+        type, attributes = parse_buffer_type(parser)
+        op = cls(address, type)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.address)
+        print_buffer_type(printer, self.view.type, self.attributes)
+
+    def verify_(self) -> None:
+        if self.view_type.offset.terms:
+            raise VerifyException(f"'tir.memory_at' op expected a buffer without an offset, got {self.view_type}")  # C1
+        outer = self.parent_op()
+        while outer is not None and not isinstance(outer, PrimFuncOp):
+            outer = outer.parent_op()
+        if outer is not None and outer.may_alias is None:
+            raise VerifyException(
+                f"'tir.memory_at' op expected that @{outer.sym_name.data} says may_alias, as addresses may be equal"
+            )  # C2
+
+
+@irdl_op_definition
+class AddressOfOp(IRDLOperation):
+    """The address of an element: `%p = tir.address_of %A[%i, %j]`, an `i64`.
+
+    Through it the memory may be read and written elsewhere, as long as the buffer lives.
+
+    C1: there is one index per dimension.
+    """
+
+    name = "tir.address_of"
+
+    buffer = operand_def(BufferType)
+    indices = var_operand_def(IndexType)
+    address = result_def(i64)
+
+    traits = traits_def(UnknownEffects())
+
+    def __init__(self, buffer: SSAValue | Operation, indices: Sequence[SSAValue | Operation]):
+        super().__init__(operands=[buffer, indices], result_types=[i64])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AddressOfOp:
+        op = cls(*parse_access(parser))
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_access(printer, self.buffer, self.indices)
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        rank = SSAValue.get(self.buffer, type=BufferType).type.rank
+        if len(self.indices) != rank:
+            raise VerifyException(f"'tir.address_of' op expected {rank} indices, got {len(self.indices)}")  # C1
+
+
+@irdl_op_definition
+class TextAddressOp(IRDLOperation):
+    """The address of a constant text that ends in a zero byte: `%p = tir.text "echo"`, an `i64`."""
+
+    name = "tir.text"
+
+    text = prop_def(StringAttr)
+    address = result_def(i64)
+
+    traits = traits_def(Pure())
+
+    def __init__(self, text: str):
+        super().__init__(properties={"text": StringAttr(text)}, result_types=[i64])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> TextAddressOp:
+        op = cls(parser.parse_str_literal())
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_string_literal(self.text.data)
+        printer.print_op_attributes(self.attributes)
