@@ -6,6 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from relax_dialect.frontend.tvmscript.prim_func.addresses import ADDRESS, names_handle, to_address
 from relax_dialect.frontend.tvmscript.prim_func.buffers import read_annotation
 from relax_dialect.frontend.tvmscript.prim_func.parameters import read_scalar_type
 from relax_dialect.frontend.tvmscript.prim_func.promotion import converted
@@ -44,9 +45,17 @@ def annotated_value(reader: TirStatementReader, node: ast.AnnAssign, value: ast.
     head = annotation.func if isinstance(annotation, ast.Call) else annotation
     if reader.aliases.name_in("tir", head) not in ("handle", "Ptr"):
         reader.fail(annotation, _EXPECTED)
+    if (isinstance(found, Scalar) and found.dtype == ADDRESS) or (isinstance(found, int) and found == 0):
+        return to_address(reader, value, found)
     if not isinstance(found, Buffer | Pointer | Handle):
         reader.fail(value, f"expected a handle, got {_described(found)}")
     return found
+
+
+def says_pointer(reader: TirStatementReader, annotation: ast.expr) -> bool:
+    """Whether an annotation is `T.handle`, or `T.let` of it."""
+    meant = _meant(reader, annotation)
+    return meant is not None and names_handle(reader, meant)
 
 
 def _meant(reader: TirStatementReader, annotation: ast.expr) -> ast.expr | None:

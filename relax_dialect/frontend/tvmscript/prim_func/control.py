@@ -18,7 +18,7 @@ from relax_dialect.frontend.tvmscript.prim_func.widths import is_wide
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from tir_dialect import te
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
-from tir_dialect.ops.scalars import AssertOp
+from tir_dialect.ops.scalars import DEFAULT_ERROR, ERROR_KINDS, AssertOp
 from tir_dialect.te.expr import INDEX
 from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.types import LoopKind
@@ -147,19 +147,30 @@ def read_if(reader: TirStatementReader, node: ast.If) -> None:
 
 def read_assert(reader: TirStatementReader, node: ast.Assert) -> None:
     """Reads `assert condition, message`."""
-    message = "the assertion does not hold"
-    if node.msg is not None:
-        found = reader.value(node.msg)
-        # the kind of error, then the parts of the message
-        parts = _texts(found)
-        message = "".join(parts[1:] if len(parts) > 1 else parts) or message
-    reader.block.add_op(AssertOp(reader.condition(node.test), message))
+    parts = [] if node.msg is None else _texts(reader, node.msg)
+    # the kind of error, then the parts of the message
+    kind, parts = (parts[0], parts[1:]) if len(parts) > 1 else (DEFAULT_ERROR, parts)
+    if kind not in ERROR_KINDS:
+        kind, parts = DEFAULT_ERROR, [kind, ": ", *parts]
+    message = "".join(parts) or "the assertion does not hold"
+    reader.block.add_op(AssertOp(reader.condition(node.test), message, kind))
 
 
-def _texts(value: object) -> list[str]:
+def _texts(reader: TirStatementReader, node: ast.expr) -> list[str]:
+    """The parts of a message; what a metadata section has, which is printed apart, is left out."""
+    match node:
+        case ast.Tuple(elts=nodes) | ast.List(elts=nodes):
+            return [text for each in nodes for text in _texts(reader, each)]
+        case ast.Subscript(value=ast.Subscript(value=ast.Name(id="metadata"))):
+            return [" ... "]
+        case _:
+            return _strings(reader.value(node))
+
+
+def _strings(value: object) -> list[str]:
     if isinstance(value, str):
         return [value]
-    return [text for each in items_of(value) or () for text in _texts(each)]
+    return [text for each in items_of(value) or () for text in _strings(each)]
 
 
 CONTROL: Mapping[type[ast.stmt], Callable[[TirStatementReader, Any], None]] = {

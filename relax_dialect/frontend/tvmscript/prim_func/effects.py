@@ -27,7 +27,11 @@ def read_effect(reader: TirStatementReader, node: ast.expr) -> None:
 
 def evaluate(reader: TirStatementReader, node: ast.expr) -> None:
     """Evaluates an expression for what its calls do."""
-    value = reader.value(node)
+    reader.wants_value = False
+    try:
+        value = reader.value(node)
+    finally:
+        reader.wants_value = True
     if isinstance(value, Scalar):
         reader.values(node, value)
 

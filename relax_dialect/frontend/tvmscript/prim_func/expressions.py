@@ -32,6 +32,7 @@ from relax_dialect.frontend.tvmscript.text.scope import Scope
 from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.memory import StoreOp
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_float
 from tir_dialect.te.emit.scalar import Names, ScalarEmitter, emit_dim
@@ -64,6 +65,10 @@ class TirExpressionReader(StaticReader):
         self.axes: tuple[nodes.IterVar, ...] = ()
         self.mask: Vector | None = None
         """The lanes for which memory is read, in the side of a choice that only some lanes take."""
+        self.pointers: set[Scalar] = set()
+        """The integers that the text says to be pointers."""
+        self.wants_value = True
+        """Whether anything is done with the value of a call."""
         self.wide: set[str] = set()
         """The names of indices that have 64 bits in TVM."""
 
@@ -212,10 +217,27 @@ class TirExpressionReader(StaticReader):
         parts = self._places(node.slice)
         if len(parts) != buffer.rank:
             self.fail(node, f"expected {buffer.rank} indices, got {len(parts)}")
+        if buffer.extents is not None:
+            return Region(buffer, (self._linear(node, buffer, parts),))
         axes = [self._axis(part, dim) for part, dim in zip(parts, buffer.type.shape, strict=False)]
         if buffer.lanes is not None:
             axes.append(Axis(constant(0), constant(buffer.lanes)))
         return Region(buffer, tuple(axes))
+
+    def _linear(self, node: ast.AST, buffer: Buffer, parts: Sequence[tuple[ast.expr, object]]) -> Axis:
+        """Where an element lies, or a range of the last dimension, in memory whose strides the program computes."""
+        axes = [self._axis(part, constant(1)) for part in parts]
+        sum_: object = 0
+        for axis, step in zip(axes, buffer.steps, strict=True):
+            sum_ = self.apply(node, "Add", sum_, self.apply(node, "Mul", axis.lower, step))
+        lower = sum_ if isinstance(sum_, Vector) else self.index(node, sum_)
+        if all(axis.upper is None for axis in axes):
+            return Axis(lower)
+        last, is_dense = axes[-1], buffer.steps[-1] == constant(1)
+        if any(axis.upper is not None for axis in axes[:-1]) or not is_dense or isinstance(lower, Vector):
+            self.fail(node, "expected a range of the last dimension, which has the stride 1")
+        length = self.apply(node, "Sub", last.upper, last.lower)
+        return Axis(lower, self.index(node, self.apply(node, "Add", lower, length)), last.step)
 
     def _places(self, node: ast.expr) -> list[tuple[ast.expr, object]]:
         """The indices in brackets, each with its value unless it is a range; a tuple stands for its items."""
@@ -260,6 +282,16 @@ class TirExpressionReader(StaticReader):
 
         return element_of(self, node, self.mask, element)
 
+    def store(self, node: ast.AST, region: Region, value: object) -> None:
+        """Writes one element."""
+        if as_vector(self, node, value) is not None:
+            self.fail(node, "expected as many elements as the vector has lanes, as A[i:i + 8]")
+        operand, owner = self.scalar_operand(node, value), region.buffer
+        scalar = self.emit(node, lambda: converted(operand, owner.tensor.dtype))
+        place = self.load(node, region)
+        *indices, stored = self.values(node, *place.operands, scalar)
+        self.block.add_op(self.emit(node, lambda: StoreOp(stored, owner.value, indices)))
+
     # Emission
 
     def index_value(self, node: ast.AST, value: object) -> SSAValue:
@@ -300,6 +332,8 @@ class TirExpressionReader(StaticReader):
             match node.attr:
                 case "data":
                     return pointer_to(owner)
+                case "shape" | "strides" if owner.extents is not None:
+                    return owner.extents if node.attr == "shape" else owner.steps
                 case "shape" | "strides":
                     return tuple(owner.type.shape if node.attr == "shape" else owner.type.strides)[: owner.rank]
                 case "elem_offset":

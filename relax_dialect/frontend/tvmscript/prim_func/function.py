@@ -7,11 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import FileLineColLoc, i64
+from xdsl.dialects.builtin import FileLineColLoc, StringAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from relax_dialect.frontend.tvmscript.prim_func.buffers import bind_buffer
 from relax_dialect.frontend.tvmscript.prim_func.cells import assigned_often
+from relax_dialect.frontend.tvmscript.prim_func.conventions import convention_of
 from relax_dialect.frontend.tvmscript.prim_func.declared_regions import drop_inferable_regions
 from relax_dialect.frontend.tvmscript.prim_func.expressions import BUILD_ERRORS
 from relax_dialect.frontend.tvmscript.prim_func.inline import Inline
@@ -34,10 +35,13 @@ from relax_dialect.frontend.tvmscript.text.program import Program
 from relax_dialect.frontend.tvmscript.text.scope import ModuleRef, Scope
 from relax_dialect.frontend.tvmscript.text.signature import as_attributes, read_dictionary, type_param_names
 from relax_dialect.frontend.tvmscript.text.static import StaticReader
+from tir_dialect.boxes import CONVENTION
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import lookup, scalar_type
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.ops.raw_memory import MemoryAtOp
 from tir_dialect.symbols import SymbolAttr
 from tir_dialect.types import BufferType
 
@@ -124,6 +128,9 @@ class PrimFunctionReader:
 
     def finish(self) -> None:
         """Verifies the function and drops what it says twice; errors are at the statement that made the op."""
+        if any(isinstance(op, MemoryAtOp) for op in self.op.walk()):
+            self.op.properties["may_alias"] = UnitAttr()  # two addresses may be of the same memory
+            _drop_unused_memory(self.op)
         for op in self.op.walk():
             try:
                 op.verify(verify_nested_ops=False)
@@ -211,6 +218,8 @@ class PrimFunctionReader:
             visibility="private" if private else None,
         )
         func.attributes |= attributes
+        if (convention := convention_of(self.node)) is not None:
+            func.attributes[CONVENTION] = StringAttr(convention.value)
         return func
 
     def _bind(self, reader: TirStatementReader, func: PrimFuncOp) -> None:
@@ -245,6 +254,14 @@ class PrimFunctionReader:
             parts = dotted(statement.value)
             if parts is not None and len(parts) == 1 and self.program.is_module(parts[0]):
                 reader.scope.bind(statement.targets[0].id, ModuleRef())
+
+
+def _drop_unused_memory(func: PrimFuncOp) -> None:
+    """Takes out the memory of buffers that the text declares first, and gives an address later."""
+    for op in list(func.walk()):
+        if isinstance(op, AllocBufferOp) and not op.buffer.uses:
+            op.detach()
+            op.erase()
 
 
 def _symbols(buffer: BufferType) -> Sequence[str]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
+from relax_dialect.frontend.tvmscript.prim_func.boxes import BOX_FORMS
 from relax_dialect.frontend.tvmscript.prim_func.choice import if_then_else
 from relax_dialect.frontend.tvmscript.prim_func.dtypes import element_name, split_dtype
 from relax_dialect.frontend.tvmscript.prim_func.foreign import FOREIGN_FORMS, typed_arguments
@@ -17,10 +18,12 @@ from relax_dialect.frontend.tvmscript.prim_func.python_calls import call_of
 from relax_dialect.frontend.tvmscript.prim_func.refusals import reason_against
 from relax_dialect.frontend.tvmscript.prim_func.rows import combined, half, reinterpret, shuffle
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS, OF_DTYPES, multiply_shift
+from relax_dialect.frontend.tvmscript.prim_func.structs import STRUCT_FORMS
 from relax_dialect.frontend.tvmscript.prim_func.threads import env_thread
-from relax_dialect.frontend.tvmscript.prim_func.values import Buffer, Region, Vector
+from relax_dialect.frontend.tvmscript.prim_func.values import Buffer, Region, Vector, pointer_to
 from relax_dialect.frontend.tvmscript.prim_func.vectors import broadcast, broadcast_value, ramp
 from relax_dialect.frontend.tvmscript.prim_func.widths import of_bits
+from relax_dialect.frontend.tvmscript.prim_func.workspaces import WORKSPACE_FORMS
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.names import suggestion
@@ -196,25 +199,38 @@ def _buffer(reader: TirExpressionReader, given: Arguments) -> Buffer:
     return found
 
 
-def _array(reader: TirExpressionReader, node: ast.Call) -> object:
-    """`T.tvm_stack_make_array(A.data, shape, ...)`: a buffer as a tensor for a packed function."""
-    names = "data shape strides ndim value elem_offset"
-    return reader.value(Arguments(reader.source, node, "T.tvm_stack_make_array", names, {}, ("dtype",)).require("data"))
-
-
 def _same(reader: TirExpressionReader, node: ast.Call) -> object:
     """What says something to passes of TVM only: the value itself."""
     return reader.value(Arguments(reader.source, node, "the call", "value dtype").require("value"))
 
 
+def _data(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.buffer_data(A)`: the memory of a buffer."""
+    return pointer_to(_buffer(reader, Arguments(reader.source, node, "T.buffer_data", "buffer", {}, ("dtype",))))
+
+
+def _offset(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.buffer_offset(A)`: where the first element of a buffer is behind its memory."""
+    found = _buffer(reader, Arguments(reader.source, node, "T.buffer_offset", "buffer", {}, ("dtype",)))
+    return found.type.offset
+
+
+def _large_integer(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.large_uint_imm("uint64", low, high)`: an integer in two halves."""
+    given = Arguments(reader.source, node, "T.large_uint_imm", "dtype low high")
+    bits = reader.integer(given.require("high")) << 32 | reader.integer(given.require("low"))
+    dtype = reader.text(given.require("dtype"))
+    return reader.emit(node, lambda: te.const(bits, to_dtype(dtype)))
+
+
+def _tuple(reader: TirExpressionReader, node: ast.Call) -> object:
+    """`T.tvm_tuple(x, y)`."""
+    return reader.elements(Arguments(reader.source, node, "T.tvm_tuple", "*values", {}, ("dtype",)).rest)
+
+
 def _undefined(reader: TirExpressionReader, node: ast.Call) -> object:
     """What no expression uses, `T.assume(c)`, or what may be any value, `T.undef()`."""
     return 0
-
-
-def _is_null(reader: TirExpressionReader, node: ast.Call) -> object:
-    """`T.isnullptr(p)`: there is memory behind every pointer."""
-    return False
 
 
 def _target(reader: TirExpressionReader, node: ast.Call) -> object:
@@ -232,6 +248,9 @@ def _multiply_shift(reader: TirExpressionReader, node: ast.Call) -> object:
 
 FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     **FOREIGN_FORMS,
+    **STRUCT_FORMS,
+    **BOX_FORMS,
+    **WORKSPACE_FORMS,
     "Cast": _cast,
     "cast": _cast,
     "reinterpret": reinterpret,
@@ -252,7 +271,6 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "popcount": of_bits,
     "call_llvm_intrin": llvm_intrinsic,
     "call_llvm_pure_intrin": llvm_intrinsic,
-    "tvm_stack_make_array": _array,
     "ramp": ramp,
     "Ramp": ramp,
     "broadcast": broadcast,
@@ -262,7 +280,6 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "undef": _undefined,
     "assume": _undefined,
     "target": _target,
-    "isnullptr": _is_null,
     "q_multiply_shift": _multiply_shift,
     "const": _cast,
     "env_thread": env_thread,
@@ -273,5 +290,11 @@ FORMS: Mapping[str, Callable[[TirExpressionReader, ast.Call], object]] = {
     "StringImm": _same,
     "Call": call_of,
     "prefetch": _undefined,
+    "start_profile_intrinsic": _undefined,
+    "end_profile_intrinsic": _undefined,
+    "buffer_data": _data,
+    "buffer_offset": _offset,
+    "large_uint_imm": _large_integer,
+    "tvm_tuple": _tuple,
 }
 """Calls of `T` that take more than scalars."""

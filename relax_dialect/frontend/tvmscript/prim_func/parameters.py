@@ -15,6 +15,7 @@ from relax_dialect.frontend.tvmscript.prim_func.buffers import (
     read_annotation,
     read_buffer_type,
 )
+from relax_dialect.frontend.tvmscript.prim_func.conventions import address_names, convention_of
 from relax_dialect.frontend.tvmscript.prim_func.dtypes import element_name
 from relax_dialect.frontend.tvmscript.prim_func.values import Declared
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
@@ -44,6 +45,8 @@ class Parameter:
     is_symbol: bool = False
     is_pointer: bool = False
     """Whether the name stands for the memory, which the body declares buffers over."""
+    is_address: bool = False
+    """Whether it is a pointer that the body looks at, an integer."""
 
     def declare(self, found: Declared | None, name: str) -> None:
         """Gives the parameter the type of a buffer, under a name."""
@@ -65,10 +68,13 @@ def read_parameters(reader: StaticReader, node: ast.FunctionDef) -> list[Paramet
             each.dtype = dtype
             if is_size(dtype):
                 reader.declare(each.node, each.name)
+    addresses = address_names(reader.aliases, node)
     for each in found:
         annotation = each.node.annotation
         if annotation is not None and each.dtype is None:
             each.declare(_buffer(reader, annotation), each.name)
+            if each.buffer is None and each.name in addresses:
+                each.dtype, each.is_address = i64, True
     return found
 
 
@@ -188,12 +194,14 @@ def _row(reader: StaticReader, parameter: Parameter) -> Declared:
 
 def find_symbols(reader: StaticReader, node: ast.FunctionDef, found: Sequence[Parameter]) -> None:
     """An integer parameter is a symbol if a shape has it, or if it comes after all buffers."""
+    if convention_of(node) is not None:
+        return  # all parameters are where TVM's callers look for them
     used = {name for each in found if each.buffer is not None for name in each.buffer.symbols}
     used |= _in_shapes(reader.aliases, node)
     buffers = [index for index, each in enumerate(found) if each.buffer is not None]
     last = max(buffers, default=len(found))
     for index, each in enumerate(found):
-        each.is_symbol = is_size(each.dtype) and (each.name in used or index > last)
+        each.is_symbol = is_size(each.dtype) and not each.is_address and (each.name in used or index > last)
 
 
 def _in_shapes(aliases: Aliases, function: ast.FunctionDef) -> set[str]:

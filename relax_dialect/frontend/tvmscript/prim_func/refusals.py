@@ -48,7 +48,9 @@ _GPU = (
     "simdgroup",
     "make_filled_simdgroup",
     "tvm_thread_allreduce",
-    "tvm_thread_invariant",
+    "atomic_add",
+    "print_buffer",
+    "nd_mem_alloc_with_scope",
     "texture2d",
     "cuda",
     "metal",
@@ -74,25 +76,7 @@ _MACHINE = (
     "call_intrin",
     "call_spirv",
     "llvm_lookup",
-    "dma_copy",
-)
-_HOOKS = ("start_profile", "end_profile")
-_PRINTS = ("print_buffer",)
-_LOWERED = (
-    "isnullptr",
-    "anylist_",
-    "tvm_struct_",
-    "tvm_stack_alloca",
-    "tvm_throw",
-    "tvm_call_cpacked",
-    "tvm_call_packed_lowered",
-    "tvm_call_trace_packed",
-    "tvm_context_id",
-    "tvm_stack_make_shape",
-    "tvm_tuple",
-    "TVMBackend",
-    "call_packed_lowered",
-    "call_cpacked_lowered",
+    "dma_",
 )
 _BUILDER = (
     "If",
@@ -120,9 +104,6 @@ _REASONS: Mapping[tuple[str, ...], str] = MappingProxyType(
     {
         _GPU: "is for GPUs, which are not a target",
         _MACHINE: "names an instruction of one machine; use a function of T, or T.call_extern",
-        _HOOKS: "is a hook of TVM's profiler; time the kernel from outside",
-        _PRINTS: "prints from kernels, which have no output; use R.print",
-        _LOWERED: "belongs to TVM's calling convention, which a text does not write out; use T.call_packed",
     }
 )
 

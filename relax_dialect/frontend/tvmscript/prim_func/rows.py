@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from relax_dialect.frontend.tvmscript.prim_func.addresses import ADDRESS, names_handle, to_address
 from relax_dialect.frontend.tvmscript.prim_func.buffers import alloc
 from relax_dialect.frontend.tvmscript.prim_func.dtypes import split_dtype
 from relax_dialect.frontend.tvmscript.prim_func.foreign import typed_arguments
@@ -21,6 +22,7 @@ from tir_dialect.dtypes import lookup
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.te.coerce import is_index
 from tir_dialect.te.expr import DType
+from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.types import BufferType
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ def _in_buffers(reader: TirExpressionReader, node: ast.AST, dtype: DType) -> DTy
 def reinterpret(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.reinterpret("int32x4", v)`: the bits of a scalar or vector as another dtype, with any number of lanes."""
     given = typed_arguments(reader, node, "T.reinterpret", "value")
+    if names_handle(reader, given.require("dtype")):
+        return to_address(reader, node, _bits(reader, given.require("value")))
     bare, lanes = split_dtype(reader.text(given.require("dtype")))
     value_node, target = given.require("value"), named_dtype(reader, node, bare)
     value = reader.value(value_node)
@@ -67,6 +71,12 @@ def reinterpret(reader: TirExpressionReader, node: ast.Call) -> object:
     if lanes is None:
         return reader.load(node, Region(other, (Axis(constant(0)),)))
     return load_lanes(reader, node, other, [first], lanes)
+
+
+def _bits(reader: TirExpressionReader, node: ast.expr) -> object:
+    """A pointer, or a number that is one."""
+    value = reader.value(node)
+    return te.reinterpret(value, ADDRESS) if isinstance(value, Scalar) and value.dtype != ADDRESS else value
 
 
 def _scalar_in_memory(reader: TirExpressionReader, node: ast.AST, value: object) -> Buffer:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from relax_dialect.frontend.tvmscript.prim_func import blocks as tir_blocks
+from relax_dialect.frontend.tvmscript.prim_func.addresses import memory_at, to_address
 from relax_dialect.frontend.tvmscript.prim_func.control import nest
 from relax_dialect.frontend.tvmscript.prim_func.declared_regions import declare_regions
 from relax_dialect.frontend.tvmscript.prim_func.elsewhere import Elsewhere
@@ -14,6 +15,7 @@ from relax_dialect.frontend.tvmscript.prim_func.inline import block_body
 from relax_dialect.frontend.tvmscript.prim_func.intrinsics import refuse
 from relax_dialect.frontend.tvmscript.prim_func.loops import Loop, open_loop, read_loops
 from relax_dialect.frontend.tvmscript.prim_func.threads import read_launch
+from relax_dialect.frontend.tvmscript.prim_func.values import Buffer
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import InitOp
@@ -172,12 +174,28 @@ def _init(reader: TirStatementReader, node: ast.With, bindings: Sequence[ast.stm
 
 
 def _let(reader: TirStatementReader, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
-    value = Arguments(reader.source, call, "T.LetStmt", "value type_annotation var").require("value")
-    if len(targets) != 1 or not isinstance(targets[0], ast.Name):
+    given = Arguments(reader.source, call, "T.LetStmt", "value type_annotation var")
+    value, var = given.require("value"), given.get("var")
+    if isinstance(var, ast.Attribute) and var.attr == "data":
+        with reader.inside():
+            _give_memory(reader, var.value, value)
+            reader.body(node.body)
+        return
+    names = [*targets, *([] if var is None else [var])]
+    if len(names) != 1 or not isinstance(names[0], ast.Name):
         reader.fail(node, "expected one name after `as`")
     with reader.inside():
-        reader.scope.bind(targets[0].id, reader.named(targets[0].id, value))
+        reader.scope.bind(names[0].id, reader.named(names[0].id, value))
         reader.body(node.body)
+
+
+def _give_memory(reader: TirStatementReader, target: ast.expr, value: ast.expr) -> None:
+    """`T.LetStmt(pointer, var=A.data)`: a buffer that has been declared lies at an address."""
+    buffer = reader.value(target)
+    if not isinstance(target, ast.Name) or not isinstance(buffer, Buffer):
+        reader.fail(target, "expected the name of a buffer")
+    address = to_address(reader, value, reader.value(value))
+    reader.scope.bind(target.id, memory_at(reader, value, address, buffer.type, target.id))
 
 
 def _scoped(reader: TirStatementReader, node: ast.With, call: ast.Call, targets: Sequence[ast.expr]) -> None:
@@ -199,7 +217,8 @@ def _marked(reader: TirStatementReader, node: ast.With, call: ast.Call, name: st
         reader.body(node.body)
         return
     given = Arguments(reader.source, call, "T.attr", "node key value")
-    key = reader.text(given.require("key"))
+    named = given.get("key")
+    key = "" if named is None else reader.text(named)  # without a key, a dictionary says several things
     if key in ("thread_extent", "virtual_thread"):
         reader.fail(call, "threads of GPUs are not a target; write loops")
     # hints such as pragmas do not change what the function computes

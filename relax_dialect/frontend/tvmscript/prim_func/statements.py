@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import FileLineColLoc, IntAttr, LocationAttr, StringA
 from xdsl.ir import Block
 
 from relax_dialect.frontend.tvmscript.prim_func import blocks as tir_blocks
-from relax_dialect.frontend.tvmscript.prim_func.annotations import annotated_value
+from relax_dialect.frontend.tvmscript.prim_func.addresses import declare_at
+from relax_dialect.frontend.tvmscript.prim_func.annotations import annotated_value, says_pointer
 from relax_dialect.frontend.tvmscript.prim_func.buffers import DECLARATIONS, allocate, allocate_pointer
 from relax_dialect.frontend.tvmscript.prim_func.cells import assign, declare_name, new_cell, whole_of
 from relax_dialect.frontend.tvmscript.prim_func.control import CONTROL
@@ -20,7 +21,6 @@ from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpression
 from relax_dialect.frontend.tvmscript.prim_func.inline import Inline, read_inline, standing_for
 from relax_dialect.frontend.tvmscript.prim_func.jumps import Jumps, jump_of
 from relax_dialect.frontend.tvmscript.prim_func.masks import store_row
-from relax_dialect.frontend.tvmscript.prim_func.promotion import converted
 from relax_dialect.frontend.tvmscript.prim_func.scopes import read_scope
 from relax_dialect.frontend.tvmscript.prim_func.threads import launched, read_launch
 from relax_dialect.frontend.tvmscript.prim_func.values import Buffer, Cell, Handle, Place, Region
@@ -37,7 +37,6 @@ from relax_dialect.frontend.tvmscript.text.scope import Scope, Unbound
 from tir_dialect.dims import Dim
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.control_flow import IfOp
-from tir_dialect.ops.memory import StoreOp
 from tir_dialect.te.conversions import to_dtype
 from tir_dialect.te.expr import Expr as Scalar
 
@@ -202,9 +201,17 @@ class TirStatementReader(TirExpressionReader):
         if isinstance(value, Buffer):
             region = tir_blocks.whole(value)
             return match_region(self, node, name, region)
+        if isinstance(value, Scalar):
+            return self._memory_matched(name, node, value)
         if isinstance(value, Handle):
             self.fail(node, "T.match_buffer of a parameter belongs to the top of the function")
         self.fail(node, "T.match_buffer expected a parameter, or a region of a buffer")
+
+    def _memory_matched(self, name: str, node: ast.Call, address: Scalar) -> Buffer:
+        """`T.match_buffer(pointer, shape, dtype)` of a parameter that is an address."""
+        others = [keyword for keyword in node.keywords if keyword.arg not in ("var", "param")]
+        call = ast.copy_location(ast.Call(node.func, node.args[1:], others), node)
+        return declare_at(self, call, name, "T.match_buffer", address)
 
     def _annotated(self, node: ast.AnnAssign) -> None:
         if not isinstance(node.target, ast.Name):
@@ -218,7 +225,10 @@ class TirStatementReader(TirExpressionReader):
             return
         name = node.target.id
         found = annotated_value(self, node, node.value, self.named(name, node.value))
-        self.bind(node, name, self._kept(node, found, name))
+        kept = self._kept(node, found, name)
+        if isinstance(kept, Scalar) and says_pointer(self, node.annotation):
+            self.pointers.add(kept)
+        self.bind(node, name, kept)
 
     def _augmented(self, node: ast.AugAssign) -> None:
         target = node.target
@@ -240,16 +250,6 @@ class TirStatementReader(TirExpressionReader):
             store_vector(self, target, region, value)
         else:
             self.store(target, region, value)
-
-    def store(self, node: ast.AST, region: Region, value: object) -> None:
-        """Writes one element."""
-        if as_vector(self, node, value) is not None:
-            self.fail(node, "expected as many elements as the vector has lanes, as A[i:i + 8]")
-        operand, owner = self.scalar_operand(node, value), region.buffer
-        scalar = self.emit(node, lambda: converted(operand, owner.tensor.dtype))
-        place = self.load(node, region)
-        *indices, stored = self.values(node, *place.operands, scalar)
-        self.block.add_op(self.emit(node, lambda: StoreOp(stored, owner.value, indices)))
 
     # Expressions
 

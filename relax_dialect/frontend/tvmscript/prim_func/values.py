@@ -27,6 +27,10 @@ class Buffer:
     tensor: te.Tensor
     lanes: int | None = None
     """The lanes of an element, which is a row along a last dimension that the text has not."""
+    extents: tuple[Place, ...] | None = None
+    """The shape of memory at an address, where the program computes it: the value is one row then."""
+    steps: tuple[Place, ...] = ()
+    """The strides that go with `extents`, in elements."""
 
     @property
     def type(self) -> BufferType:
@@ -36,7 +40,7 @@ class Buffer:
     @property
     def rank(self) -> int:
         """How many indices an element has."""
-        return self.type.rank - (self.lanes is not None)
+        return self.type.rank - (self.lanes is not None) if self.extents is None else len(self.extents)
 
     @staticmethod
     def of(value: SSAValue[BufferType], name: str, lanes: int | None = None) -> Buffer:

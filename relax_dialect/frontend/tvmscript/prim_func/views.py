@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from xdsl.ir import SSAValue
 
+from relax_dialect.frontend.tvmscript.prim_func.addresses import declare_at, has_static_shape
 from relax_dialect.frontend.tvmscript.prim_func.buffers import (
     LAYOUT,
     RENAMED,
@@ -33,6 +34,7 @@ from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.view import ViewOp
 from tir_dialect.te import nodes
+from tir_dialect.te.expr import Expr as Scalar
 from tir_dialect.types import BufferType
 
 if TYPE_CHECKING:
@@ -42,13 +44,17 @@ _ZERO = constant(0)
 _OFFSETS = ("elem_offset", "offset")
 
 
-def declare(reader: TirExpressionReader, node: ast.Call, name: str, what: str) -> Buffer:
+def declare(reader: TirExpressionReader, node: ast.Call, name: str, what: str) -> Buffer | Unbound:
     """`T.decl_buffer(shape, dtype, data=pointer)`: a shape for memory that is there, else new memory."""
     given = Arguments(reader.source, node, what, f"shape dtype {LAYOUT}", RENAMED)
     data_node = given.get("data")
     if data_node is None or is_none(data_node):
+        if what == "T.Buffer" and not has_static_shape(reader, node):
+            return Unbound(f"{name} has a shape, but no memory yet; T.decl_buffer gives it one")
         return allocate(reader, node, name, what)
     data = reader.value(data_node)
+    if isinstance(data, Scalar):
+        return declare_at(reader, node, name, what, data)
     if not isinstance(data, Pointer):
         reader.fail(data_node, "expected the memory of T.allocate, or of a buffer, as A.data")
     place, offset = given.get("elem_offset"), _ZERO
