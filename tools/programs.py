@@ -6,7 +6,7 @@ import runpy
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,10 +119,15 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
         from vm_dialect import Executable
 
         return _compiled(Executable.load(path), entry, "loaded", started)
+    from lowering.host_functions import HostFunction
+
     module = read_module(path, options.weights, options.shapes)
+    host = HostFunction.of(module, entry)
     if options.mode == "interpret":
-        return _interpreted(module, entry, started)
-    return _compiled(build_executable(module, options), entry, f"{options.mode}, built", started)
+        program = _interpreted(module, entry, started)
+    else:
+        program = _compiled(build_executable(module, options), entry, f"{options.mode}, built", started)
+    return program if host is None else replace(program, call=host.bound(program.call), profile=None)
 
 
 def memory_text(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> str:
