@@ -142,13 +142,37 @@ def cos(f: Floats, x: SSAValue) -> SSAValue:
 def tan(f: Floats, x: SSAValue) -> SSAValue:
     """A polynomial in the distance to the nearest multiple of a right angle, or minus its reciprocal; a zero stays."""
     b, (k, r, s) = f.b, _turns(f, x)
+    near, far = _tangents(f, r, s) if has_registers(f) else _tangents_in_doubles(f, r, s)
+    is_odd = b.compare("ne", b.make(llvm.AndOp, (k, f.integer(1)), f.integers), f.integer(0))
+    is_zero = b.compare_floats("oeq", x, f.number(0.0))
+    return b.select(is_zero, x, b.select(is_odd, far, near))
+
+
+def _tangents(f: Floats, r: SSAValue, s: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The tangent of `r + s`, and minus its reciprocal, where products are not rounded.
+
+    The tangent is kept in two parts, of which the second is less than the last bit of the first: near multiples of a
+    right angle `s` may be a hundredth of r. What the reciprocal lacks is found by a step of Newton's.
+    """
+    square = f.mul(r, r)
+    rest = f.mul(f.polynomial(square, TAN), square)
+    grown = f.mul(rest, r)
+    lost = f.fused(rest, r, f.sub(f.number(-0.0), grown))
+    high = f.add(r, grown)
+    low = f.add(f.add(f.sub(r, high), grown), f.add(f.fused(s, square, s), lost))
+    near = f.add(high, low)
+    low = f.add(f.sub(high, near), low)
+    inverse = f.div(f.number(-1.0), near)
+    missing = f.fused(inverse, low, f.fused(inverse, near, f.number(1.0)))
+    return near, f.fused(inverse, missing, inverse)
+
+
+def _tangents_in_doubles(f: Floats, r: SSAValue, s: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The same in f64."""
     d, square = doubles(f), f.mul(r, r)
     wide, rest = d.add(widened(f, r), widened(f, s)), widened(f, f.mul(f.polynomial(square, TAN), square))
     near = d.fma(rest, wide, wide)
-    far = d.div(d.number(-1.0), near)
-    is_odd = b.compare("ne", b.make(llvm.AndOp, (k, f.integer(1)), f.integers), f.integer(0))
-    is_zero = b.compare_floats("oeq", x, f.number(0.0))
-    return b.select(is_zero, x, narrowed(f, b.select(is_odd, far, near)))
+    return narrowed(f, near), narrowed(f, d.div(d.number(-1.0), near))
 
 
 WIDE_EXPANSIONS: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {"math.cos": cos, "math.sin": sin, "math.tan": tan}

@@ -45,6 +45,7 @@ tir.prim_func @NAME_KIND(%X: !tir.buffer<[16384], f32>, %Y: !tir.buffer<[16384],
 }"""
 EDGES = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 2.0**-126, 2.0**-149, -(2.0**-149), 3.4e38, -3.4e38]
 EDGES += [88.72, 88.73, -87.3, -103.9, -104.1, 127.99, 128.0, -149.0, -150.5, 0.6, -0.6, 0.92, -0.92, 4.0, 10.0]
+EDGES += [52516.434, 153072.53, 48039.664]  # nearer to a multiple of a right angle than most of their size
 
 
 @pytest.fixture(scope="module", params=["host", "x86-64-v2"])
