@@ -29,6 +29,12 @@ def test_any_number_of_columns(n: int) -> None:
         check_guarded(PRODUCT, {"m": m, "n": n, "k": k})
 
 
+@pytest.mark.parametrize("n", [9, 16, 17, 36, 37, 48, 64])
+def test_many_rows_and_few_columns(n: int) -> None:
+    for m, k in ((65, 0), (66, 7), (130, 600)):
+        check_guarded(PRODUCT, {"m": m, "n": n, "k": k})
+
+
 def test_what_follows_is_computed_for_the_last_columns_too() -> None:
     rng = np.random.default_rng(0)
     for m, k, n in ((1, 3, 2), (20, 40, 34), (30, 700, 36), (30, 5, 8)):

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.last_columns import LAST_COLUMNS, leaves_last
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Computed
@@ -23,6 +24,8 @@ MAX_ROWS = 16
 """With more rows the packed columns are used often enough."""
 MAX_COLUMNS = 64
 """With more columns the packed rows are."""
+ROWS_TO_PACK = 64
+"""With more rows it pays to pack them for a panel that is narrower."""
 DEPTH = 32
 """Least steps along the sums in a turn: as many lines of memory are read side by side."""
 TURN = 8192
@@ -88,7 +91,16 @@ class StreamedProduct:
         few_rows = code.compare("sle", code.dim(product.m, "m"), MAX_ROWS)
         if product.n.constant_value is not None:
             return few_rows
-        return code.either(few_rows, code.compare("sle", code.dim(product.n, "n"), MAX_COLUMNS))
+        return code.either(few_rows, self._are_few(code.dim(product.n, "n")))
+
+    def _are_few(self, n: SSAValue) -> SSAValue:
+        """Whether there are few columns, but for those of which one vector would be the last panel: packed, it is."""
+        code, tiles = self.code, self.tiles
+        last = code.remainder(code.add(n, tiles.width - 1), tiles.width)  # the number of the last one in its panel
+        first = LAST_COLUMNS if leaves_last(self.product) else 0
+        fills = code.either(code.compare("slt", last, first), code.compare("sge", last, tiles.lanes))
+        pays_not = code.either(fills, code.compare("sle", code.dim(self.product.m, "m"), ROWS_TO_PACK))
+        return code.select(code.compare("sle", n, MAX_COLUMNS), pays_not, code.compare("slt", n, 0))
 
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
