@@ -17,6 +17,7 @@ from tir_dialect.dataclass_methods import methods_on_demand
 from tir_dialect.garbage import few_collections, importing
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
+from vm_dialect.values import to_value
 
 if TYPE_CHECKING:
     from lowering.compilation import Program
@@ -77,8 +78,7 @@ def build(
 
 def _tensors(weights: Mapping[str, Any]) -> dict[str, tvm_ffi.Tensor]:
     return {
-        name: weight if isinstance(weight, tvm_ffi.Tensor) else tvm_ffi.from_dlpack(weight)
-        for name, weight in weights.items()
+        name: weight if isinstance(weight, tvm_ffi.Tensor) else to_value(weight) for name, weight in weights.items()
     }
 
 

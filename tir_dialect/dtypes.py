@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
@@ -15,8 +14,21 @@ from xdsl.dialects.builtin import (
     Float16Type,
     Float32Type,
     Float64Type,
+    FloatAttr,
     IntegerType,
+    ReducedPrecisionFloatType,
     Signedness,
+    f4E2M1FN,
+    f6E2M3FN,
+    f6E3M2FN,
+    f8E3M4,
+    f8E4M3,
+    f8E4M3B11FNUZ,
+    f8E4M3FN,
+    f8E4M3FNUZ,
+    f8E5M2,
+    f8E5M2FNUZ,
+    f8E8M0FNU,
     i1,
 )
 from xdsl.ir import Attribute
@@ -37,6 +49,17 @@ class DLPackCode(IntEnum):
     FLOAT = 2
     BFLOAT = 4
     BOOL = 6
+    FLOAT8_E3M4 = 7
+    FLOAT8_E4M3 = 8
+    FLOAT8_E4M3B11FNUZ = 9
+    FLOAT8_E4M3FN = 10
+    FLOAT8_E4M3FNUZ = 11
+    FLOAT8_E5M2 = 12
+    FLOAT8_E5M2FNUZ = 13
+    FLOAT8_E8M0FNU = 14
+    FLOAT6_E2M3FN = 15
+    FLOAT6_E3M2FN = 16
+    FLOAT4_E2M1FN = 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +77,15 @@ class DType:
     """Width as DLPack counts it; a bool has 8."""
 
     numpy_name: str
-    """The name of the NumPy dtype; `bfloat16` comes from `ml_dtypes`."""
+    """The name of the NumPy dtype; `ml_dtypes` has `bfloat16` and what `is_narrow`."""
 
     scalar: ElementType
     """The type of a value loaded from a buffer: integers are signless."""
 
     @property
     def bytes(self) -> int:
-        """Size of an element in memory, in bytes."""
-        return self.bits // 8
+        """Size of an element in memory, in bytes: each has bytes of its own."""
+        return (self.bits + 7) // 8
 
     @property
     def dlpack(self) -> tuple[int, int]:
@@ -72,7 +95,7 @@ class DType:
     @property
     def is_float(self) -> bool:
         """Whether it is a floating-point type."""
-        return self.code in (DLPackCode.FLOAT, DLPackCode.BFLOAT)
+        return self.code not in (DLPackCode.INT, DLPackCode.UINT, DLPackCode.BOOL)
 
     @property
     def is_integer(self) -> bool:
@@ -89,9 +112,24 @@ class DType:
         """Whether it is `i1`."""
         return self.code is DLPackCode.BOOL
 
+    @property
+    def is_small_float(self) -> bool:
+        """Whether it is a float of 8 bits or less, computed with in `f32`; its `type` has the format as `SEMANTICS`."""
+        return isinstance(self.type, ReducedPrecisionFloatType)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it is a small float or an integer below 8 bits."""
+        return self.is_small_float or self.bits < 8
+
 
 def _float(type: AnyFloat, numpy_name: str, code: DLPackCode = DLPackCode.FLOAT) -> DType:
     return DType(type.name, type, code, type.bitwidth, numpy_name, type)
+
+
+def _small(type: AnyFloat) -> DType:
+    numpy_name = f"float{type.name[1:].lower().replace('e', '_e')}"  # f8E4M3FN is float8_e4m3fn
+    return _float(type, numpy_name, DLPackCode[numpy_name.upper()])
 
 
 def _signed(bits: int) -> DType:
@@ -111,8 +149,12 @@ DTYPES: tuple[DType, ...] = (
     *map(_signed, (8, 16, 32, 64)),
     *map(_unsigned, (8, 16, 32, 64)),
     DType("i1", i1, DLPackCode.BOOL, 8, "bool", i1),
+    *map(_small, (f8E4M3FN, f8E5M2, f8E4M3, f8E3M4, f8E4M3B11FNUZ, f8E4M3FNUZ, f8E5M2FNUZ, f8E8M0FNU)),
+    *map(_small, (f6E2M3FN, f6E3M2FN, f4E2M1FN)),
+    *map(_signed, (4, 2)),
+    *map(_unsigned, (4, 2)),
 )
-"""All supported element types."""
+"""All supported element types. Those that are narrower than a byte take one each: the lowest bits, the others are 0."""
 
 _BY_TYPE: dict[Attribute, DType] = {dtype.type: dtype for dtype in DTYPES}
 _BY_NAME: dict[str, DType] = {dtype.name: dtype for dtype in DTYPES}
@@ -134,18 +176,15 @@ def lookup(type: Attribute) -> DType:
     return found
 
 
-_NARROW = re.compile(r"float[468]_\w+|f[468]E\w+|u?int[1-7]|u?i[2-7]")
-"""Dtypes of other systems that are stored, and computed with in a wider one."""
+_OLDER_NAMES = {"e4m3_float8": "float8_e4m3fn", "e5m2_float8": "float8_e5m2"}
+"""What TVM called some before 0.20."""
 
 
 def parse_dtype(name: str) -> ElementType:
-    """The element type spelled `name`, as here (`f32`) or as in NumPy (`float32`)."""
-    found = _BY_NAME.get(name) or _BY_NUMPY_NAME.get(name)
+    """The element type spelled `name`, as here (`f32`) or as in NumPy and TVM (`float32`)."""
+    found = _BY_NAME.get(name) or _BY_NUMPY_NAME.get(_OLDER_NAMES.get(name, name))
     if found is None:
-        reason = ""
-        if _NARROW.fullmatch(name):
-            reason = "; machines do not compute with narrower ones: keep them as ui8, and convert in a PrimFunc"
-        raise ValueError(f"unsupported dtype '{name}': expected one of {_EXPECTED}{reason}")
+        raise ValueError(f"unsupported dtype '{name}': expected one of {_EXPECTED}")
     return found.type
 
 
@@ -170,10 +209,10 @@ def numpy_dtype(type: Attribute) -> np.dtype[Any]:
     """The NumPy dtype of an element type, in native byte order."""
     import numpy as np
 
-    name = lookup(type).numpy_name
-    if name == "bfloat16":
-        return np.dtype(getattr(import_module("ml_dtypes"), name))
-    return np.dtype(name)
+    row = lookup(type)
+    if row.is_narrow or row.code is DLPackCode.BFLOAT:
+        return np.dtype(getattr(import_module("ml_dtypes"), row.numpy_name))
+    return np.dtype(row.numpy_name)
 
 
 def dtype_name(type: Attribute) -> str:
@@ -196,6 +235,16 @@ def is_float(type: Attribute) -> bool:
     return lookup(type).is_float
 
 
+def is_small_float(type: Attribute) -> bool:
+    """Whether it is a supported float of 8 bits or less, which is computed with in `f32`."""
+    return lookup(type).is_small_float
+
+
+def is_narrow(type: Attribute) -> bool:
+    """Whether it is a small float or a supported integer below 8 bits."""
+    return lookup(type).is_narrow
+
+
 def is_integer(type: Attribute) -> bool:
     """Whether it is a supported integer type, signed or unsigned; bool is none."""
     return lookup(type).is_integer
@@ -209,6 +258,16 @@ def is_unsigned(type: Attribute) -> bool:
 def is_bool(type: Attribute) -> bool:
     """Whether it is `i1`."""
     return lookup(type).is_bool
+
+
+def rounded(value: float, type: AnyFloat) -> float:
+    """The number of a float type that a value becomes: of a small float, as `ml_dtypes` rounds it."""
+    if not isinstance(type, ReducedPrecisionFloatType):
+        return FloatAttr(value, type).value.data
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return float(np.asarray(value).astype(numpy_dtype(type)))
 
 
 def range_in_i64(type: Attribute) -> tuple[int, int | None] | None:

@@ -1,6 +1,7 @@
 """Tensors as tvm-ffi holds them: making, viewing and reading them through NumPy, without copies.
 
-NumPy does not exchange `bfloat16` through DLPack, so such tensors travel as `uint16` and change their name on the way.
+NumPy does not exchange the dtypes of `ml_dtypes` through DLPack, so such tensors travel as `uint16` or `uint8` and
+change their name on the way. Elements narrower than a byte have one each: no tensor of the machine is packed.
 """
 
 from __future__ import annotations
@@ -22,10 +23,15 @@ ALIGNMENT = 64
 
 Array = npt.NDArray[Any]
 
-_UINT16 = element_type("ui16")
+_RAW = {1: element_type("ui8"), 2: element_type("ui16")}
+"""Under which type memory is exchanged of which NumPy does not know the elements, by their size."""
 
 # Offset of the dtype in DLManagedTensor and in DLManagedTensorVersioned (dlpack.h).
 _DTYPE_OFFSET = {b"dltensor": 20, b"dltensor_versioned": 52}
+
+# The same of the flags, and the one which says that elements narrower than a byte are padded to one.
+_FLAGS_OFFSET = {b"dltensor_versioned": 24}
+_PADDED = 1 << 2
 
 _capsule_name = ctypes.pythonapi.PyCapsule_GetName
 _capsule_name.restype = ctypes.c_char_p
@@ -56,12 +62,17 @@ class _Renamed:
 
 @cache
 def numpy_dtype(element: ElementType) -> np.dtype[Any]:
-    """The NumPy dtype; `bfloat16` is that of `ml_dtypes`."""
-    if element.name == "bf16":
+    """The NumPy dtype; those that NumPy lacks are of `ml_dtypes`."""
+    if _is_foreign(element):
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(getattr(ml_dtypes, element.ffi_name))
     return np.dtype(element.ffi_name)
+
+
+def _is_foreign(element: ElementType) -> bool:
+    """Whether NumPy lacks the dtype."""
+    return element.is_narrow or element.name == "bf16"
 
 
 @cache
@@ -73,7 +84,7 @@ def array_element(dtype: np.dtype[Any]) -> ElementType | None:
 @cache
 def exchange_dtype(element: ElementType) -> np.dtype[Any]:
     """The NumPy dtype under which memory of such elements is exchanged: `uint16` for `bfloat16`."""
-    return np.dtype(np.uint16) if element.name == "bf16" else numpy_dtype(element)
+    return np.dtype(_RAW[element.itemsize].ffi_name) if _is_foreign(element) else numpy_dtype(element)
 
 
 def tensor_element(tensor: tvm_ffi.Tensor) -> ElementType:
@@ -94,17 +105,21 @@ def from_numpy(array: Array) -> tvm_ffi.Tensor:
         raise TypeError(f"arrays of dtype {array.dtype} are not supported")
     if not array.flags.writeable or not array.dtype.isnative:
         array = aligned_copy(array)
-    if element.name == "bf16":
-        return tvm_ffi.from_dlpack(_Renamed(array.view(np.uint16), element))
-    return tvm_ffi.from_dlpack(array)
+    return _exchange(array.view(exchange_dtype(element)), element)
 
 
 def to_numpy(tensor: tvm_ffi.Tensor) -> Array:
-    """The array on the memory of `tensor`, which it keeps alive. `bfloat16` has the dtype of `ml_dtypes`."""
-    if tensor.dtype == "bfloat16":
-        raw = np.from_dlpack(cast(Any, _Renamed(tensor, _UINT16)))
-        return raw.view(numpy_dtype(element_type("bf16")))
+    """The array on the memory of `tensor`, which it keeps alive. What NumPy lacks has a dtype of `ml_dtypes`."""
+    element = BY_FFI_NAME.get(tensor.dtype)
+    if element is not None and _is_foreign(element):
+        return _raw(tensor, element).view(numpy_dtype(element))
     return np.from_dlpack(cast(Any, tensor))
+
+
+def _raw(tensor: tvm_ffi.Tensor, element: ElementType) -> Array:
+    """The array on the memory of a tensor, under the dtype of exchange."""
+    source: Any = _Renamed(tensor, _RAW[element.itemsize]) if _is_foreign(element) else tensor
+    return np.from_dlpack(source)
 
 
 def aligned_bytes(size: int) -> Array:
@@ -139,8 +154,7 @@ def tensor_at(storage: tvm_ffi.Tensor, offset: int, shape: Sequence[int], elemen
 def view(tensor: tvm_ffi.Tensor, shape: Sequence[int]) -> tvm_ffi.Tensor:
     """The same memory with another shape of as many elements; `tensor` is contiguous."""
     element = tensor_element(tensor)
-    array: Any = _Renamed(tensor, _UINT16) if element.name == "bf16" else tensor
-    return _exchange(np.from_dlpack(array).reshape(tuple(shape)), element)
+    return _exchange(_raw(tensor, element).reshape(tuple(shape)), element)
 
 
 def tensor_on(memory: Array, shape: Sequence[int], element: ElementType) -> tvm_ffi.Tensor:
@@ -149,4 +163,28 @@ def tensor_on(memory: Array, shape: Sequence[int], element: ElementType) -> tvm_
 
 
 def _exchange(array: Array, element: ElementType) -> tvm_ffi.Tensor:
-    return tvm_ffi.from_dlpack(_Renamed(array, element) if element.name == "bf16" else array)
+    return tvm_ffi.from_dlpack(_Renamed(array, element) if _is_foreign(element) else array)
+
+
+def from_dlpack(source: Any) -> tvm_ffi.Tensor:
+    """The tensor on the memory of what speaks DLPack; `TypeError` if its elements share bytes."""
+    tensor = tvm_ffi.from_dlpack(source)
+    if tvm_ffi.dtype(tensor.dtype).bits % 8 and not _is_padded(source):
+        raise TypeError(
+            f"tensors of packed {tensor.dtype} are not supported: give each element a byte of its own, "
+            "as NumPy arrays of ml_dtypes have them"
+        )
+    return tensor
+
+
+def _is_padded(source: Any) -> bool:
+    """Whether elements narrower than a byte have one each, as tensors since DLPack 1.1 can say."""
+    try:
+        capsule = source.__dlpack__(max_version=(1, 1))
+    except TypeError:  # of an older protocol, which cannot say it
+        return False
+    name = _capsule_name(capsule)
+    if name not in _FLAGS_OFFSET:
+        return False
+    flags = ctypes.c_uint64.from_address(_capsule_pointer(capsule, name) + _FLAGS_OFFSET[name])
+    return bool(flags.value & _PADDED)

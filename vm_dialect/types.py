@@ -6,14 +6,10 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
     Float64Type,
     IntAttr,
     IntegerType,
     NoneAttr,
-    Signedness,
 )
 from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
@@ -27,21 +23,11 @@ I64 = IntegerType(64)
 I1 = IntegerType(1)
 F64 = Float64Type()
 
-_FLOATS: dict[str, Attribute] = {"f16": Float16Type(), "bf16": BFloat16Type(), "f32": Float32Type(), "f64": F64}
-
 
 def dtype_name(dtype: Attribute) -> str | None:
     """The name of a builtin element type in `vm_dialect.dtypes`; `None` if the run time has no such type."""
     name = str(dtype)
     return name if name in ELEMENT_TYPES else None
-
-
-def dtype_attr(name: str) -> Attribute:
-    """The builtin type of the element type called `name`."""
-    if name in _FLOATS:
-        return _FLOATS[name]
-    unsigned = name.startswith("ui")
-    return IntegerType(int(name.lstrip("ui")), Signedness.UNSIGNED if unsigned else Signedness.SIGNLESS)
 
 
 def _parse_unknown(parser: AttrParser) -> bool:

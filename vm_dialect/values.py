@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import tvm_ffi
 
-from vm_dialect.tensors import from_numpy
+from vm_dialect.tensors import array_element, from_dlpack, from_numpy
 
 _KINDS: tuple[tuple[type, str], ...] = (
     (bool, "bool"),
@@ -63,7 +63,7 @@ def to_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         return _scalar(cast("np.generic[Any]", value))
     if hasattr(value, "__dlpack__"):
-        return tvm_ffi.from_dlpack(value)
+        return from_dlpack(value)
     if isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value).items()
         return tvm_ffi.Map({to_value(key): to_value(item) for key, item in items})
@@ -79,6 +79,8 @@ def _scalar(value: np.generic) -> bool | int | float:
         return bool(value)
     if isinstance(value, np.integer):
         return int(cast(Any, value))
-    if isinstance(value, np.floating) or value.dtype.name == "bfloat16":
+    if isinstance(value, np.floating) or ((element := array_element(value.dtype)) is not None and element.code > 1):
         return float(cast(Any, value))
+    if element is not None:
+        return int(cast(Any, value))
     raise TypeError(f"a NumPy scalar of dtype {value.dtype} is not a value of the virtual machine")

@@ -158,9 +158,13 @@ def _select(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAV
 
 def _negf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     (value,) = operands
-    if result_element(op) == bf16:
+    type_ = result_element(op)
+    if type_ == bf16:
         return b.make(llvm.XOrOp, (value, b.integer(0x8000, value.type)), value.type)
-    return b.make(llvm.FNegOp, (value,), value.type, {"fastmathFlags": NO_FLAGS})
+    wide = convert_float(b, value, type_, compute_type(type_))
+    return convert_float(
+        b, b.make(llvm.FNegOp, (wide,), wide.type, {"fastmathFlags": NO_FLAGS}), compute_type(type_), type_
+    )
 
 
 def _extend(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
@@ -195,7 +199,13 @@ def _from_integer(signed: bool, b: LLVMBuilder, op: Operation, operands: Sequenc
 def _bitcast(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     (value,) = operands
     target = like(value.type, llvm_type(result_element(op)))
-    return value if target == value.type else b.make(llvm.BitcastOp, (value,), target)
+    source, wanted = element_type(value.type), element_type(target)
+    if source == wanted:
+        return value
+    if isinstance(source, IntegerType) and isinstance(wanted, IntegerType):  # the bits of a small float have a byte
+        narrower = cast(IntegerType, wanted).width.data < cast(IntegerType, source).width.data
+        return b.make(llvm.TruncOp if narrower else llvm.ZExtOp, (value,), target)
+    return b.make(llvm.BitcastOp, (value,), target)
 
 
 _INTEGERS: dict[type[Operation], type[Operation]] = {

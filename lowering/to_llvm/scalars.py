@@ -3,12 +3,14 @@
 `index` is `i64`, signed and unsigned integers are signless. A `bf16` is kept as the `i16` of its bits: it is widened to
 f32 by a shift before arithmetic and rounded back to nearest even after every operation, in integer code that
 vectorises and rounds like the reference everywhere; LLVM's own `bfloat` calls a library function for each element on
-most processors.
+most processors. Floats of 8 bits and less are kept and computed with in the same way, see `small_floats`. Integers
+below 8 bits have registers of their width and a byte in memory, its upper bits 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -16,6 +18,7 @@ from xdsl.dialects.builtin import (
     Float16Type,
     IndexType,
     IntegerType,
+    ReducedPrecisionFloatType,
     VectorType,
     bf16,
     f32,
@@ -27,7 +30,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, SSAValue
 
-from lowering.to_llvm import llvm_ext
+from lowering.to_llvm import llvm_ext, small_floats
 from lowering.to_llvm.builder import LLVMBuilder
 from lowering.to_llvm.vector_types import element_type, integer_type, is_vector, like, type_suffix
 
@@ -42,6 +45,8 @@ def llvm_type(type_: Attribute) -> Attribute:
             return i64
         case BFloat16Type():
             return i16
+        case ReducedPrecisionFloatType():
+            return i8
         case IntegerType():
             return IntegerType(type_.width.data)
         case _:
@@ -49,36 +54,48 @@ def llvm_type(type_: Attribute) -> Attribute:
 
 
 def memory_type(type_: Attribute) -> Attribute:
-    """The type of a scalar in memory: as in a register, but a bool takes a byte."""
-    return i8 if type_ == i1 else llvm_type(type_)
+    """The type of a scalar in memory: as in a register, but what is narrower takes a byte."""
+    return i8 if _is_padded(type_) else llvm_type(type_)
+
+
+def _is_padded(type_: Attribute) -> bool:
+    return isinstance(type_, IntegerType) and cast(IntegerType, type_).width.data < 8
 
 
 def from_memory(b: LLVMBuilder, value: SSAValue, type_: Attribute) -> SSAValue:
-    """What was loaded, as it is in a register; any byte but 0 is true."""
-    if type_ != i1:
-        return value
-    return b.compare("ne", value, b.integer(0, value.type))
+    """What was loaded, as it is in a register; any byte but 0 is true, and other integers are the lowest bits."""
+    if type_ == i1:
+        return b.compare("ne", value, b.integer(0, value.type))
+    return b.make(llvm.TruncOp, (value,), like(value.type, llvm_type(type_))) if _is_padded(type_) else value
 
 
 def to_memory(b: LLVMBuilder, value: SSAValue, type_: Attribute) -> SSAValue:
     """What is to be stored; true is 1."""
-    return b.make(llvm.ZExtOp, (value,), like(value.type, i8)) if type_ == i1 else value
+    return b.make(llvm.ZExtOp, (value,), like(value.type, i8)) if _is_padded(type_) else value
 
 
 def compute_type(type_: Attribute) -> Attribute:
     """The type that float arithmetic on `type_` is done in."""
-    return f32 if type_ == bf16 else type_
+    return f32 if _is_kept_as_bits(type_) else type_
+
+
+def _is_kept_as_bits(type_: Attribute) -> bool:
+    return isinstance(type_, BFloat16Type | ReducedPrecisionFloatType)
 
 
 def math_type(type_: Attribute) -> Attribute:
     """The type that math functions of `type_` are computed in."""
-    return f32 if isinstance(type_, BFloat16Type | Float16Type) else type_
+    return f32 if isinstance(type_, Float16Type) else compute_type(type_)
 
 
 def convert_float(b: LLVMBuilder, value: SSAValue, source: Attribute, target: Attribute) -> SSAValue:
-    """A float of one type as another, rounded to nearest even; `bf16` stands for its bits."""
+    """A float of one type as another, rounded to nearest even; `bf16` and small floats stand for their bits."""
     if source == target:
         return value
+    if isinstance(source, ReducedPrecisionFloatType):
+        return convert_float(b, small_floats.widen(b, value, source), f32, target)
+    if isinstance(target, ReducedPrecisionFloatType):
+        return small_floats.narrow(b, convert_float(b, value, source, f32), target)
     if source == bf16:
         return convert_float(b, _widen_bf16(b, value), f32, target)
     if target == bf16:
@@ -111,20 +128,22 @@ def _round_to_bf16(b: LLVMBuilder, value: SSAValue) -> SSAValue:
 
 
 def float_constant(b: LLVMBuilder, value: float, type_: Attribute) -> SSAValue:
-    """A float constant; of bf16, its bits."""
-    if type_ == bf16:
-        from lowering.codegen.llvm_types import bfloat_bits
+    """A float constant; of bf16 and small floats, its bits."""
+    return b.integer(_bits_of(value, type_), llvm_type(type_)) if _is_kept_as_bits(type_) else b.float(value, type_)
 
-        return b.integer(bfloat_bits(value), i16)
-    return b.float(value, type_)
+
+def _bits_of(value: float, type_: Attribute) -> int:
+    if isinstance(type_, ReducedPrecisionFloatType):
+        return small_floats.small_float_bits(value, type_)
+    from lowering.codegen.llvm_types import bfloat_bits
+
+    return bfloat_bits(value)
 
 
 def vector_constant(b: LLVMBuilder, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
-    """A vector constant with elements of a tir type; of bf16, the bits."""
-    if type_ == bf16:
-        from lowering.codegen.llvm_types import bfloat_bits
-
-        return b.elements([bfloat_bits(value) for value in values], VectorType(i16, [len(values)]))
+    """A vector constant with elements of a tir type; of bf16 and small floats, the bits."""
+    if _is_kept_as_bits(type_):
+        values = [_bits_of(value, type_) for value in values]
     return b.elements(values, VectorType(llvm_type(type_), [len(values)]))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import bf16, i1, i8, i16, i32
+from xdsl.dialects.builtin import IntegerType, ReducedPrecisionFloatType, bf16, i1, i16, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.diagnostics import fail
@@ -14,7 +14,7 @@ from lowering.to_llvm.addresses import first_element
 from lowering.to_llvm.builder import POINTER, LLVMBuilder
 from lowering.to_llvm.dim_values import DimValues
 from lowering.to_llvm.emitter import Emitter
-from lowering.to_llvm.scalars import llvm_type
+from lowering.to_llvm.scalars import from_memory, memory_type
 from tir_dialect.dims import Dim
 from tir_dialect.ops.calls import CallExternOp, CallOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -94,24 +94,20 @@ def lower_call_extern(e: Emitter, op: Operation) -> None:
 
 
 def _c_argument(e: Emitter, argument: SSAValue) -> SSAValue:
-    """Small integers are passed as `int`, which is how C passes them; a bf16 as LLVM's own."""
+    """Small integers are passed as `int`, which is how C passes them; a bf16 as LLVM's own, small floats as bytes."""
     if isinstance(argument.type, BufferType):
         return first_element(e, e.buffers[argument])
     value, type_ = e.scalar(argument), argument.type
-    if type_ == i1:
+    if type_ == i1 or isinstance(type_, ReducedPrecisionFloatType):
         return e.b.make(llvm.ZExtOp, (value,), i32)
-    if type_ in (i8, i16):
+    if isinstance(type_, IntegerType) and cast(IntegerType, type_).width.data < 32:
         return e.b.make(llvm.SExtOp, (value,), i32)
     return e.b.make(llvm.BitcastOp, (value,), bf16) if type_ == bf16 else value
 
 
 def _c_type(type_: Attribute) -> Attribute:
-    if type_ == bf16:
-        return bf16
-    return i8 if type_ == i1 else llvm_type(type_)
+    return bf16 if type_ == bf16 else memory_type(type_)
 
 
 def _from_c(b: LLVMBuilder, value: SSAValue, type_: Attribute) -> SSAValue:
-    if type_ == i1:
-        return b.compare("ne", value, b.integer(0, i8))
-    return b.make(llvm.BitcastOp, (value,), i16) if type_ == bf16 else value
+    return b.make(llvm.BitcastOp, (value,), i16) if type_ == bf16 else from_memory(b, value, type_)

@@ -1,7 +1,7 @@
 """Tensors between NumPy and tvm-ffi, on the same memory.
 
-NumPy does not exchange `bfloat16` through DLPack: such arrays travel as `uint16`, and the type code in the exchanged
-descriptor is set right on the way.
+NumPy does not exchange the dtypes of `ml_dtypes` through DLPack: such arrays travel as `uint16` or `uint8`, and the
+type in the exchanged descriptor is set right on the way.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ from typing import Any
 import numpy as np
 import tvm_ffi
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import BFloat16Type
 
-from tir_dialect.dtypes import lookup, numpy_dtype
+from tir_dialect.dtypes import DType, from_numpy, lookup, numpy_dtype, parse_dtype
 
-_BFLOAT16 = BFloat16Type()
-
-# Offset of the type code in DLManagedTensor and in DLManagedTensorVersioned (dlpack.h).
-_CODE_OFFSET = {b"dltensor": 20, b"dltensor_versioned": 52}
+# Offset of the type in DLManagedTensor and in DLManagedTensorVersioned (dlpack.h).
+_DTYPE_OFFSET = {b"dltensor": 20, b"dltensor_versioned": 52}
 
 _capsule_name = ctypes.pythonapi.PyCapsule_GetName
 _capsule_name.restype = ctypes.c_char_p
@@ -29,11 +26,12 @@ _capsule_pointer.restype = ctypes.c_void_p
 _capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
-class _AsBFloat16:
-    """An array of `uint16` that says through DLPack that it is of `bfloat16`."""
+class _Renamed:
+    """An array that says through DLPack that its elements are of another dtype of the same size."""
 
-    def __init__(self, array: NDArray[Any]):
+    def __init__(self, array: NDArray[Any], dtype: DType):
         self._array = array
+        self._dtype = dtype
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._array.__dlpack_device__()
@@ -41,34 +39,42 @@ class _AsBFloat16:
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self._array.__dlpack__(**options)
         name = _capsule_name(capsule)
-        code = ctypes.c_uint8.from_address(_capsule_pointer(capsule, name) + _CODE_OFFSET[name])
-        code.value = lookup(_BFLOAT16).code
+        dtype = (ctypes.c_uint8 * 2).from_address(_capsule_pointer(capsule, name) + _DTYPE_OFFSET[name])
+        dtype[0], dtype[1] = self._dtype.dlpack
         return capsule
 
 
 class _Memory:
-    """The memory of a tensor of `bfloat16` as NumPy's array interface, under `uint16`."""
+    """The memory of a tensor as NumPy's array interface, under unsigned integers."""
 
-    def __init__(self, tensor: tvm_ffi.Tensor):
+    def __init__(self, tensor: tvm_ffi.Tensor, size: int):
         self._tensor = tensor  # keeps the memory
-        strides = None if tensor.is_contiguous() else tuple(2 * stride for stride in tensor.strides)
+        strides = None if tensor.is_contiguous() else tuple(size * stride for stride in tensor.strides)
+        kind, data = f"<u{size}", (tensor.data_ptr(), False)
         shape = tuple(tensor.shape)
-        data = (tensor.data_ptr(), False)
-        self.__array_interface__ = {"shape": shape, "strides": strides, "typestr": "<u2", "data": data, "version": 3}
+        self.__array_interface__ = {"shape": shape, "strides": strides, "typestr": kind, "data": data, "version": 3}
 
 
 def to_array(tensor: tvm_ffi.Tensor) -> NDArray[Any]:
     """The array on the memory of a tensor, which it keeps alive."""
-    if str(tensor.dtype) != "bfloat16":
+    dtype = numpy_dtype(parse_dtype(str(tensor.dtype)))
+    if not _is_foreign(dtype):
         return np.from_dlpack(tensor)
-    dtype = numpy_dtype(_BFLOAT16)
-    return np.asarray(_Memory(tensor)).view(dtype) if tensor.numel() else np.empty(tuple(tensor.shape), dtype)
+    if not tensor.numel():
+        return np.empty(tuple(tensor.shape), dtype)
+    return np.asarray(_Memory(tensor, dtype.itemsize)).view(dtype)
 
 
 def to_tensor(array: NDArray[Any]) -> tvm_ffi.Tensor:
     """The tensor on the memory of an array, which is copied only if it has to be: with gaps, or not writeable."""
     if not array.flags.c_contiguous or not array.flags.writeable:
         array = np.ascontiguousarray(array).copy()
-    if array.dtype == numpy_dtype(_BFLOAT16):
-        return tvm_ffi.from_dlpack(_AsBFloat16(array.view(np.uint16)))
+    if _is_foreign(array.dtype):
+        raw = array.view(f"u{array.dtype.itemsize}")
+        return tvm_ffi.from_dlpack(_Renamed(raw, lookup(from_numpy(array.dtype))))
     return tvm_ffi.from_dlpack(array)
+
+
+def _is_foreign(dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy itself lacks the dtype."""
+    return dtype.type.__module__ != "numpy"

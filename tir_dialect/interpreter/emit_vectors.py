@@ -12,7 +12,7 @@ from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.interpreter.emitter import Emitter, Rule
 from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.expressions import EXPRESSIONS
-from tir_dialect.interpreter.widths import numpy_type
+from tir_dialect.interpreter.widths import holds_integers, numpy_type
 from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.scalars import RampOp
@@ -47,7 +47,7 @@ def _position(emitter: Emitter, op: vector.ExtractOp | vector.InsertOp, type: At
 
 def _emit_extract(emitter: Emitter, op: vector.ExtractOp) -> None:
     element = f"{emitter.name(op.vector)}[{_position(emitter, op, op.vector.type)}]"
-    is_float = numpy_type(op.result.type).kind not in "ib"
+    is_float = not holds_integers(numpy_type(op.result.type))
     emitter.assign(op.result, element if is_float else f"{element}.item()")
 
 
@@ -95,7 +95,7 @@ _COMBINERS: dict[CombiningKindFlag, tuple[type[Operation], type[Operation]]] = {
 def _emit_reduction(emitter: Emitter, op: vector.ReductionOp) -> None:
     """From the first lane to the last; the accumulator comes first."""
     _lanes(op, op.vector.type)
-    is_float = numpy_type(op.dest.type).kind not in "ib"
+    is_float = not holds_integers(numpy_type(op.dest.type))
     combiner = _COMBINERS[op.kind.data][int(is_float)]
     expression = EXPRESSIONS[combiner](op, ("lhs", "rhs"))
     lanes = emitter.name(op.vector) if is_float else f"{emitter.name(op.vector)}.tolist()"

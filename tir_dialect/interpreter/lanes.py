@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tir_dialect.interpreter.errors import fail_access
 from tir_dialect.interpreter.numerics import fused_multiply_add
+from tir_dialect.interpreter.widths import holds_integers
 
 
 def load_vector(array: np.ndarray, name: str, indices: Sequence[Any], count: int, contiguous: bool, mask: Any) -> Any:
@@ -75,7 +76,7 @@ def map_lanes(function: Callable[..., Any], dtype: np.dtype[Any], operands: Sequ
 def _lane_values(operand: Any, count: int) -> Sequence[Any]:
     if np.ndim(operand) == 0:
         return [operand] * count
-    return operand.tolist() if operand.dtype.kind in "ib" else list(operand)
+    return operand.tolist() if holds_integers(operand.dtype) else list(operand)
 
 
 def multiply_add_lanes(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

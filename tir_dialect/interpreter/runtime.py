@@ -15,6 +15,7 @@ from tir_dialect.dims.traverse import broadcast_extents
 from tir_dialect.interpreter import lanes, numerics
 from tir_dialect.interpreter.errors import OutOfRangeError, fail_access
 from tir_dialect.interpreter.raw_memory import address_of, memory_at
+from tir_dialect.interpreter.widths import holds_integers
 from tir_dialect.ops.scalars import DEFAULT_ERROR
 
 
@@ -78,13 +79,15 @@ def fresh_buffer(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
         return np.ones(shape, dtype)
     if np.issubdtype(dtype, np.integer):
         return np.full(shape, np.iinfo(dtype).min + 85, dtype)
+    if holds_integers(dtype):
+        return np.full(shape, 1, dtype)
     return np.full(shape, np.nan, dtype)
 
 
 def bitcast(value: Any, source: Any, target: Any) -> Any:
     """The bits of `value` in another type of the same width."""
     result: Any = np.array([value], source).view(target)[0]
-    return result.item() if result.dtype.kind == "i" else result
+    return result.item() if holds_integers(result.dtype) else result
 
 
 NAMESPACE: dict[str, Any] = {

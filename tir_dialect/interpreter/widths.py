@@ -4,7 +4,7 @@
 |---|---|
 | `index` | `int`, not wrapped |
 | `iN` | `int`, signed, wrapped to N bits; `i1` is 0 or 1, or a `bool` |
-| `f16`, `f32`, `f64`, `bf16` | NumPy scalar (`ml_dtypes.bfloat16` for `bf16`) |
+| floats | NumPy scalar (of `ml_dtypes` for `bf16` and small floats) |
 | `vector<LxT>` | NumPy array of L elements (`int64` for `index`) |
 | buffer | NumPy array of the logical shape; unsigned elements are seen as signed |
 """
@@ -41,6 +41,11 @@ def numpy_type(type: Attribute) -> np.dtype[Any]:
     """The NumPy dtype of the elements of a scalar or vector type."""
     element = element_of(type)
     return np.dtype(np.int64) if isinstance(element, IndexType) else dtypes.numpy_dtype(element)
+
+
+def holds_integers(dtype: np.dtype[Any]) -> bool:
+    """Whether values of a NumPy dtype are kept as `int`: of integers with a sign, also of `ml_dtypes`, and of bool."""
+    return dtype.kind in "ib" or dtype.name in ("int4", "int2")
 
 
 def buffer_view(array: np.ndarray, dtype: Attribute) -> np.ndarray:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import AnyFloat, FloatAttr, IndexType, IntegerType, Signedness, i1
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, Signedness, i1
 
 from tir_dialect import dtypes
 from tir_dialect.dims import Dim
@@ -72,10 +72,10 @@ def adopt(value: Scalar | Dim, dtype: DType) -> Expr:
 
 def _adopt_float(value: float, dtype: AnyFloat) -> Expr:
     try:
-        rounded = FloatAttr(value, dtype).value.data
+        rounded = dtypes.rounded(value, dtype)
     except OverflowError:
         rounded = math.inf
-    if math.isinf(rounded) and math.isfinite(value):
+    if math.isfinite(value) and not math.isfinite(rounded):
         raise ValueError(f"te: {value} does not fit dtype {dtype}")
     return nodes.constant(rounded, dtype)
 

@@ -59,13 +59,8 @@ check.gaps:
   br i1 %no.gap, label %check.address, label %fail.gap
 
 check.address:
-  %bits32 = lshr i32 %got.dtype, 8
-  %bits = and i32 %bits32, 255
-  %itemsize = lshr i32 %bits, 3
-  %item = zext i32 %itemsize to i64
-  %mask.raw = sub i64 %item, 1
-  %sub.byte = icmp eq i64 %item, 0
-  %mask = select i1 %sub.byte, i64 0, i64 %mask.raw
+  %item = call i64 @vmrt_itemsize(i32 %got.dtype)
+  %mask = sub i64 %item, 1
   %data = load i64, ptr %tensor
   %offset.at = getelementptr inbounds %dltensor, ptr %tensor, i64 0, i32 6
   %offset = load i64, ptr %offset.at

@@ -132,11 +132,12 @@ failed:
   ret i32 -1
 }
 
-; Bytes of an element of a DLDataType.
+; Bytes of an element of a DLDataType: what is narrower than a byte takes one.
 define i64 @vmrt_itemsize(i32 %dtype) {
   %bits.shifted = lshr i32 %dtype, 8
   %bits = and i32 %bits.shifted, 255
-  %itemsize = lshr i32 %bits, 3
+  %bits.rounded = add i32 %bits, 7
+  %itemsize = lshr i32 %bits.rounded, 3
   %result = zext i32 %itemsize to i64
   ret i64 %result
 }

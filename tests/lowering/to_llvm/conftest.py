@@ -77,6 +77,12 @@ Check = Callable[..., None]
 
 
 @pytest.fixture
+def both() -> Callable[..., tuple[list[Any], list[Any]]]:
+    """`both(text, args, symbols)`: the arguments after native code and after the interpreter."""
+    return run_both
+
+
+@pytest.fixture
 def same_as_interpreter() -> Check:
     """`check(text, args, symbols)`: native code leaves the arguments as the interpreter does, bit for bit."""
 

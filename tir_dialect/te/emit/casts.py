@@ -36,8 +36,8 @@ def emit_cast(insert: Insert, value: SSAValue, source: DType, target: DType) -> 
 def _float_to_float(insert: Insert, value: SSAValue, source: AnyFloat, target: AnyFloat) -> SSAValue:
     if source == target:
         return value
-    if source.bitwidth == target.bitwidth:
-        # f16 and bf16 have no common order: both are exact in f32
+    if max(source.bitwidth, target.bitwidth) < f32.bitwidth:
+        # These have no common order: all are exact in f32
         value, source = insert(arith.ExtFOp(value, f32)), f32
     op = arith.ExtFOp if source.bitwidth < target.bitwidth else arith.TruncFOp
     return insert(op(value, target))
