@@ -9,7 +9,7 @@ import onnx
 from xdsl.ir import Attribute
 
 from relax_dialect.frontend.onnx.errors import Refusal
-from tir_dialect.dtypes import ElementType, from_numpy, numpy_dtype
+from tir_dialect.dtypes import ElementType, from_numpy, numpy_dtype, range_in_i64
 
 
 @cache
@@ -34,3 +34,11 @@ def onnx_type(dtype: Attribute) -> int:
 def to_numpy(dtype: Attribute) -> Any:
     """NumPy's dtype."""
     return numpy_dtype(dtype)
+
+
+def integer_limits(dtype: Attribute) -> tuple[int, int]:
+    """The least and the greatest number of an integer dtype below 64 bits."""
+    low, high = range_in_i64(dtype) or (0, None)
+    if high is None:
+        raise Refusal(f"quantised numbers of {dtype} are not supported; the dtype has to have less than 64 bits")
+    return low, high

@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Attribute
 
-from relax_dialect.frontend.onnx.dtypes import to_numpy
+from relax_dialect.frontend.onnx.dtypes import integer_limits
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.values import Array
 
@@ -48,8 +48,8 @@ def _greatest(node: Node, index: int) -> int | None:
 
 def _reach(node: Node, index: int, zero: int) -> int:
     """How far data may be from their zero point."""
-    limits = np.iinfo(to_numpy(node.dtype(index)))
+    low, high = integer_limits(node.dtype(index))
     points = _elements(node, zero) if node.has(zero) else np.zeros((), np.int64)
     if points is None or not points.size:
-        return int(limits.max) - int(limits.min)
-    return max(int(limits.max) - int(points.min()), int(points.max()) - int(limits.min))
+        return high - low
+    return max(high - int(points.min()), int(points.max()) - low)

@@ -9,35 +9,37 @@ from relax_dialect.builder import op
 from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.byte_convolutions import by_filter, integer_convolution, scalar
 from relax_dialect.frontend.onnx.byte_products import product_of_bytes, weights_with_sign, zero_point
-from relax_dialect.frontend.onnx.dtypes import to_numpy
+from relax_dialect.frontend.onnx.datatype import small_float
+from relax_dialect.frontend.onnx.dtypes import integer_limits
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
 from relax_dialect.frontend.onnx.values import Dequantized
 from tir_dialect.dims import constant
-from tir_dialect.dtypes import is_float, parse_dtype
+from tir_dialect.dtypes import is_float, is_small_float, parse_dtype
 
 
 @converts("QuantizeLinear")
 def quantize_linear(node: Node) -> Result:
     """`clip(round(x / scale) + zero_point)`, by tensor, axis or block."""
     dtype = node.element_type("output_dtype") or (node.dtype(2) if node.has(2) else parse_dtype("ui8"))
-    if is_float(dtype):
-        raise Refusal("quantised floats are not supported")
     kind = f32 if not is_float(node.dtype()) else node.dtype()
     x, scale = as_dtype(node[0], kind), as_dtype(node[1], kind)
-    return _quantized(node, op.divide(x, _spread(node, scale)), dtype, node.optional(2))
+    scaled = op.divide(x, _spread(node, scale))
+    if is_float(dtype):
+        if not is_small_float(dtype):
+            raise Refusal(f"quantised numbers of {dtype} are not supported; the dtype has to have 8 bits or less")
+        return small_float(scaled, dtype, bool(node.integer("saturate", 1)))
+    return _quantized(node, scaled, dtype, node.optional(2))
 
 
 def _quantized(node: Node, x: Expr, dtype: Attribute, zero_point: Expr | None) -> Expr:
     """Scaled numbers as integers of a dtype."""
-    import numpy as np
-
     wide = f32 if str(x.dtype) == "f16" else x.dtype or f32
-    rounded, limits = op.round(as_dtype(x, wide)), np.iinfo(to_numpy(dtype))
+    rounded, limits = op.round(as_dtype(x, wide)), integer_limits(dtype)
     if zero_point is not None:
         rounded = op.add(rounded, _spread(node, as_dtype(zero_point, wide)))
-    low, high = node.const(limits.min, wide), node.const(limits.max, wide)
+    low, high = node.const(limits[0], wide), node.const(limits[1], wide)
     return op.astype(op.minimum(op.maximum(rounded, low), high), dtype)
 
 
@@ -53,9 +55,10 @@ def dequantize_linear(node: Node) -> Result:
 
 
 def _numbers(node: Node, dtype: Attribute) -> Expr:
-    x = op.astype(node[0], i32)
+    exact = f32 if is_float(node.dtype()) else i32
+    x = op.astype(node[0], exact)
     if node.has(2):
-        x = op.subtract(x, _spread(node, op.astype(node[2], i32)))
+        x = op.subtract(x, _spread(node, op.astype(node[2], exact)))
     return as_dtype(op.multiply(op.astype(x, f32), _spread(node, as_dtype(node[1], f32))), dtype)
 
 
@@ -163,10 +166,8 @@ def qlinear_conv(node: Node) -> Result:
 
 def requantized(node: Node, x: Expr, zero_point: Expr) -> Expr:
     """Numbers that are scaled already as integers of the dtype of the zero point."""
-    import numpy as np
-
     dtype = zero_point.dtype or parse_dtype("ui8")
-    limits = np.iinfo(to_numpy(dtype))
+    limits = integer_limits(dtype)
     shifted = op.add(op.round(x), op.astype(zero_point, f32))
-    low, high = node.const(limits.min, f32), node.const(limits.max, f32)
+    low, high = node.const(limits[0], f32), node.const(limits[1], f32)
     return op.astype(op.minimum(op.maximum(shifted, low), high), dtype)

@@ -24,6 +24,6 @@ def to_array(tensor: Any) -> Any:
     if tensor.layout is not torch().strided:
         raise Refusal(f"tensors of layout {str(tensor.layout).removeprefix('torch.')} are not supported")
     plain = tensor.detach().cpu().resolve_neg().contiguous()
-    if dtype.name == "bfloat16":  # NumPy has no such dtype of its own
-        return plain.view(torch().int16).numpy().view(dtype)
+    if dtype.type.__module__ == "ml_dtypes":  # NumPy has no such dtype of its own
+        return plain.view(torch().int16 if dtype.itemsize == 2 else torch().uint8).numpy().view(dtype)
     return plain.numpy()

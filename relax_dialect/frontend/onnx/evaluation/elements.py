@@ -75,6 +75,8 @@ def _converted(x: Array, dtype: np.dtype[Any]) -> Array:
         if dtype.name not in ("int64", "int32"):
             raise Open
         return x
+    if "ml_dtypes" in (x.dtype.type.__module__, dtype.type.__module__):  # they say more about the conversion
+        raise Open
     return x.astype(dtype)
 
 
