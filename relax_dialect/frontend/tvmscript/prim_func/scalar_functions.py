@@ -8,6 +8,7 @@ from typing import Any
 
 from relax_dialect.frontend.tvmscript.prim_func.promotion import promoted
 from tir_dialect import te
+from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.te import nodes, operators
 from tir_dialect.te.coerce import is_float, is_index
 from tir_dialect.te.conversions import DTypeLike, to_dtype
@@ -109,18 +110,12 @@ def _extreme(function: Function, index: int) -> Function:
         kind = to_dtype(dtype)
         if not is_float(kind):
             return function(kind)
-        return te.const(_LARGEST[str(kind)] * (1 if index else -1), kind)
+        from ml_dtypes import finfo
+
+        limits = finfo(numpy_dtype(kind))
+        return te.const(float(limits.max if index else limits.min), kind)
 
     return apply
-
-
-_LARGEST = {
-    "f16": 65504.0,
-    "bf16": 3.3895313892515355e38,
-    "f32": 3.4028234663852886e38,
-    "f64": 1.7976931348623157e308,
-}
-"""The greatest finite numbers: `T.max_value` of a float is finite."""
 
 
 def _infinity(dtype: DTypeLike) -> Scalar:
