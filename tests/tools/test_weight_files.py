@@ -7,15 +7,17 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from safetensors.numpy import save_file
 
 from lowering.parsing import parse_module
 from lowering.weight_files import WeightFileError, load_weights, save_weights
 from relax_dialect.builder import BlockBuilder
+from tests.support.narrow import NARROW
+from tir_dialect.dtypes import numpy_dtype, parse_dtype
 from tools.relax_opt import main as optimize
 from tools.relax_run import main as run
 from tools.relax_translate import main as translate
 
+NARROW_DTYPES = [numpy_dtype(parse_dtype(name)) for name in NARROW]
 WEIGHT = np.random.default_rng(5).standard_normal((300, 300), dtype=np.float32)
 
 
@@ -73,9 +75,9 @@ def test_what_does_not_fit_is_refused(text: tuple[str, str], tmp_path: Path, cap
     assert "--weights" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.int8, np.bool_])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.int8, np.bool_, *NARROW_DTYPES])
 def test_dtypes_are_kept(dtype: type, tmp_path: Path):
-    weight = np.arange(2000).reshape(40, 50).astype(dtype)
+    weight = (np.arange(2000) % 4).reshape(40, 50).astype(dtype)
     bb = BlockBuilder()
     with bb.function("main", {}):
         bb.emit_func_output(bb.const(weight, name="w"))
@@ -88,7 +90,8 @@ def test_dtypes_are_kept(dtype: type, tmp_path: Path):
 
 
 def test_dtypes_that_there_are_not(tmp_path: Path):
-    save_file({"w": np.ones((2, 2), ml_dtypes.float8_e4m3fn)}, tmp_path / "w")
-    module = parse_module('%0 = relax.constant "w" : !relax.tensor<[2, 2], f32>')
-    with pytest.raises(WeightFileError, match="'w' has the dtype F8_E4M3, which is not read from a file"):
+    header = b'{"w":{"dtype":"F4","shape":[2,2],"data_offsets":[0,2]}}'
+    (tmp_path / "w").write_bytes(len(header).to_bytes(8, "little") + header + b"\0\0")
+    module = parse_module('%0 = relax.constant "w" : !relax.tensor<[2, 2], f4E2M1FN>')
+    with pytest.raises(WeightFileError, match="'w' has the dtype F4, which is not read from a file"):
         load_weights(module, tmp_path / "w")
