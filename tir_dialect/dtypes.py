@@ -263,7 +263,7 @@ def is_bool(type: Attribute) -> bool:
 def rounded(value: float, type: AnyFloat) -> float:
     """The number of a float type that a value becomes: of a small float, as `ml_dtypes` rounds it."""
     if not isinstance(type, ReducedPrecisionFloatType):
-        return FloatAttr(value, type).value.data
+        return FloatAttr(float(value), type).value.data
     import numpy as np
 
     with np.errstate(all="ignore"):

@@ -27,6 +27,11 @@ class ElementType:
         return (self.bits + 7) // 8
 
     @property
+    def is_float(self) -> bool:
+        """Whether it is a floating-point type."""
+        return self.code not in (0, 1, 6)
+
+    @property
     def is_narrow(self) -> bool:
         """Whether NumPy exchanges such elements under the name of bytes only: small floats, integers below 8 bits."""
         return self.bits < 8 or self.code > 6

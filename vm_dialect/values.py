@@ -79,7 +79,7 @@ def _scalar(value: np.generic) -> bool | int | float:
         return bool(value)
     if isinstance(value, np.integer):
         return int(cast(Any, value))
-    if isinstance(value, np.floating) or ((element := array_element(value.dtype)) is not None and element.code > 1):
+    if isinstance(value, np.floating) or ((element := array_element(value.dtype)) is not None and element.is_float):
         return float(cast(Any, value))
     if element is not None:
         return int(cast(Any, value))

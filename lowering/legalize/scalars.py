@@ -1,6 +1,6 @@
 """Scalar functions of elementwise operators as tensor expressions, by the name that the op's `Scalar` carries.
 
-16-bit floats are computed in `f32` and rounded once, at the end.
+Floats of 16 bits and less are computed in `f32` and rounded once, at the end.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def apply(name: str, *operands: te.Expr) -> te.Expr:
 
 
 def widen(x: te.Expr) -> te.Expr:
-    """`f16` and `bf16` as `f32`, in which they are computed; others as they are."""
-    return te.cast(x, "f32") if isinstance(x.dtype, AnyFloat) and x.dtype.bitwidth == 16 else x
+    """Floats of 16 bits and less as `f32`, in which they are computed; others as they are."""
+    return te.cast(x, "f32") if isinstance(x.dtype, AnyFloat) and x.dtype.bitwidth <= 16 else x
 
 
 def narrow(x: te.Expr, like: te.Expr | te.Tensor) -> te.Expr:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DenseIntElementsAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import DenseIntElementsAttr, ReducedPrecisionFloatType, StringAttr, TensorType
 from xdsl.ir import Attribute, Operation
 
 from lowering.native.abi import ANY_BYTES, I8, I64, PTR, RUNTIME, SMALL_STRING
 from lowering.native.kernels import Kernel
+from lowering.native.roundings import rounding_function, rounding_symbol
 
 OBJECTS = "vm.objects"
 """A `TVMFFIAny` for each constant, long string and packed function."""
@@ -46,6 +47,13 @@ class ModuleGlobals:
     _kernels: dict[str, Kernel] = field(default_factory=dict[str, Kernel])
     _texts: dict[bytes, str] = field(default_factory=dict[bytes, str])
     _literals: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
+
+    _roundings: set[ReducedPrecisionFloatType] = field(default_factory=set[ReducedPrecisionFloatType])
+
+    def rounding(self, kind: ReducedPrecisionFloatType) -> str:
+        """The symbol of the function that rounds to a small float."""
+        self._roundings.add(kind)
+        return rounding_symbol(kind)
 
     def declare(self, name: str, function_type: llvm.LLVMFunctionType) -> str:
         """The symbol of a function that another object may define."""
@@ -114,7 +122,7 @@ class ModuleGlobals:
             for name, function_type in self._declarations.items()
             if name not in defined
         ]
-        return ops
+        return [*ops, *map(rounding_function, sorted(self._roundings, key=str))]
 
 
 def _string(name: str, data: bytes) -> Operation:

@@ -17,7 +17,7 @@ from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.types import TensorType
 from relax_dialect.traits import AliasesOperand
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dtypes import numpy_dtype
+from tir_dialect.dtypes import is_narrow, numpy_dtype
 
 MAX_BYTES = 2**62
 """More than any machine can hold."""
@@ -83,7 +83,10 @@ def _computed(frame: Frame, op: InfersResultTypes, compute: ComputeAll, *leading
     """The values of the results; `MemoryError` if no machine can hold one, of which NumPy says various things."""
     try:
         with np.errstate(all="ignore"):
-            return compute(*leading, *frame.get_all(op.operands))
+            operands = frame.get_all(op.operands)
+            if any(is_tensor(value) and has_narrow_integers(value) for value in operands):
+                return _narrowed(op, compute(*leading, *map(_widened, operands)))
+            return compute(*leading, *operands)
     except ValueError as error:
         for info in as_struct_infos(op.result_types):
             if isinstance(info, TensorType) and info.known_dims is not None and info.dtype is not None:
@@ -91,6 +94,25 @@ def _computed(frame: Frame, op: InfersResultTypes, compute: ComputeAll, *leading
                 if size > MAX_BYTES:
                     raise MemoryError("cannot allocate a tensor of more than 2^62 bytes") from error
         raise
+
+
+def _widened(value: Value) -> Value:
+    """Integers below 8 bits, for which NumPy has few functions, as integers of 8."""
+    return value.astype(value.dtype.name[:-1] + "8") if is_tensor(value) and has_narrow_integers(value) else value
+
+
+def _narrowed(op: InfersResultTypes, values: Sequence[Value]) -> Sequence[Value]:
+    """Results that were computed with 8 bits for the narrow integers that the types say: the lowest bits."""
+    types = [value.dtype if isinstance(value, TensorType) else None for value in op.result_types]
+    return [
+        value.astype(numpy_dtype(kind)) if kind is not None and is_narrow(kind) and is_tensor(value) else value
+        for kind, value in zip(types, values, strict=True)
+    ]
+
+
+def has_narrow_integers(array: Array) -> bool:
+    """Whether elements are integers below 8 bits."""
+    return array.dtype.name in ("int4", "uint4", "int2", "uint2")
 
 
 def _set_results(frame: Frame, op: InfersResultTypes, values: Sequence[Value]) -> None:
@@ -116,5 +138,5 @@ def result_dtype(op: InfersResultTypes, otherwise: Array, index: int = 0) -> np.
 
 
 def wide(x: Array) -> Array:
-    """`f16` and `bf16` as `f32`, in which they are accumulated; others as they are."""
-    return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
+    """Floats of 16 bits and less as `f32`, in which they are accumulated; others as they are."""
+    return x.astype(np.float32) if x.dtype.itemsize <= 2 and x.dtype.kind not in "iub" else x

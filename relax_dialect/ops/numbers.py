@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr, IntegerType
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
-from tir_dialect.dtypes import is_bool, is_dtype, range_in_i64
+from tir_dialect.dtypes import is_bool, is_dtype, range_in_i64, rounded
 
 I64_RANGE = (-(2**63), 2**63 - 1)
 """What an integer of the run time may be: tvm-ffi has no others."""
@@ -27,7 +27,7 @@ def number_attr(number: float, dtype: Attribute) -> IntegerAttr | FloatAttr:
     if isinstance(dtype, AnyFloat):
         if not is_float_of(number, dtype):
             raise ValueError(f"the number {number} is too large for {dtype}")
-        return FloatAttr(float(number), dtype)
+        return FloatAttr(rounded(number, dtype), dtype)
     if not isa(dtype, IntegerType) or isinstance(number, float):
         raise ValueError(f"the number {number} is no {dtype}")
     if is_dtype(dtype) and (limits := outside(number, dtype)) is not None:
@@ -38,7 +38,7 @@ def number_attr(number: float, dtype: Attribute) -> IntegerAttr | FloatAttr:
 def is_float_of(number: float, dtype: AnyFloat) -> bool:
     """Whether a number, rounded to a floating-point dtype, is finite if it was."""
     try:
-        return isfinite(FloatAttr(float(number), dtype).value.data) or not isfinite(number)
+        return isfinite(rounded(number, dtype)) or not isfinite(number)
     except OverflowError:
         return False
 

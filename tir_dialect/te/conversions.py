@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from xdsl.dialects.builtin import IndexType
+from xdsl.dialects.builtin import IndexType, f32
 
 from tir_dialect import dtypes
 from tir_dialect.dtypes import ElementType
@@ -39,7 +39,11 @@ def cast(operand: Operand, dtype: DTypeLike) -> Expr:
     a = as_expr("cast", operand)
     if a.dtype == to:
         return a
-    return compare("ne", a, 0) if is_bool(to) else nodes.convert(a, to)
+    if not is_bool(to):
+        return nodes.convert(a, to)
+    # Not all small floats have a zero.
+    small = not isinstance(a.dtype, IndexType) and dtypes.is_small_float(a.dtype)
+    return compare("ne", nodes.convert(a, f32) if small else a, 0)
 
 
 def reinterpret(operand: Operand, dtype: DTypeLike) -> Expr:

@@ -44,7 +44,7 @@ _ALL = Reducer("all", operators.bitwise_and, _always(True))
 def sum(value: Operand, axis: Axes, where: Operand | None = None, accumulate: DTypeLike | None = None) -> Expr:
     """The sum over `axis`, accumulated in and returned as `accumulate`; 0 over an empty axis.
 
-    For `f16` and `bf16` the dtype of the accumulator must be chosen: `"f32"`, or the value's own.
+    For floats of 16 bits and less the dtype of the accumulator must be chosen: `"f32"`, or the value's own.
     """
     return _SUM(_accumulated("sum", value, accumulate), axis, where)
 

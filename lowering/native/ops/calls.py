@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntegerType
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, IntegerType, ReducedPrecisionFloatType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from lowering.diagnostics import fail
-from lowering.native.abi import ANY_BYTES, BODY_PREFIX, F64, I1, I16, I32, I64, PAYLOAD, PTR
+from lowering.native.abi import ANY_BYTES, BODY_PREFIX, F64, I1, I8, I16, I32, I64, PAYLOAD, PTR
 from lowering.native.deferral import Rest
 from lowering.native.plan import is_number
 from lowering.native.state import FunctionState
@@ -127,6 +127,8 @@ def _convert(state: FunctionState, op: CallKernelOp, argument: SSAValue, kind: A
         return emit.value(llvm.FPTruncOp(argument, kind))
     if isinstance(kind, BFloat16Type) and given == F64:
         return state.runtime_value("vmrt_bf16", [argument], I16)
+    if isinstance(kind, ReducedPrecisionFloatType) and given == F64:
+        return emit.value(llvm.CallOp(state.shared.rounding(kind), argument, return_type=I8))
     fail(op, f"@{op.callee.root_reference.data} expects an argument of type {kind}, got {given}")
 
 

@@ -1,17 +1,17 @@
 // RUN: RELAX_INVALID
 
-// CHECK: 'relax.astype' op property dtype expected an element type, got i4
+// CHECK: 'relax.astype' op property dtype expected an element type, got i3
 relax.func @astype_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
-  %0 = relax.astype %x dtype = i4
+  %0 = relax.astype %x dtype = i3
   relax.return %x
 }
 
 // -----
 
-// CHECK: 'relax.reinterpret' op property dtype expected an element type, got i4
+// CHECK: 'relax.reinterpret' op property dtype expected an element type, got i3
 relax.func @reinterpret_c1[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %s = relax.shape [n]
-  %0 = relax.reinterpret %x, %s dtype = i4
+  %0 = relax.reinterpret %x, %s dtype = i3
   relax.return %0
 }
 

@@ -1,7 +1,7 @@
 // RUN: RELAX_INVALID
 
-// CHECK: 'relax.tensor' type expected an element type, got i4
-relax.func @tensor(%x: !relax.tensor<[4], i4>) -> !relax.object {
+// CHECK: 'relax.tensor' type expected an element type, got i3
+relax.func @tensor(%x: !relax.tensor<[4], i3>) -> !relax.object {
   relax.return %x
 }
 

@@ -1,8 +1,8 @@
 // RUN: RELAX_INVALID
 
-// CHECK: 'relax.constant' op expected elements of a supported dtype, got i4
+// CHECK: 'relax.constant' op expected elements of a supported dtype, got i3
 relax.func @constant_c1() -> !relax.object {
-  %0 = relax.constant dense<1> : tensor<2xi4>
+  %0 = relax.constant dense<1> : tensor<2xi3>
   relax.return %0
 }
 
@@ -24,9 +24,9 @@ relax.func @constant() -> !relax.object {
 
 // -----
 
-// CHECK: 'relax.prim' op expected a scalar of a supported dtype, got 1 : i4
+// CHECK: 'relax.prim' op expected a scalar of a supported dtype, got 1 : i3
 relax.func @prim_c1() -> !relax.object {
-  %0 = relax.prim i4 1
+  %0 = relax.prim i3 1
   relax.return %0
 }
 

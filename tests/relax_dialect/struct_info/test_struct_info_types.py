@@ -55,7 +55,7 @@ def test_purity_may_be_left_out():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tensor<[n], i4>", "expected an element type, got i4"),
+        ("tensor<[n], i3>", "expected an element type, got i3"),
         ("tensor<[n], !relax.object>", "expected an element type"),
         ("prim<f32, n>", "carries a value only for i64, got f32"),
         ("tuple<f32>", "expected a relax type, got f32"),

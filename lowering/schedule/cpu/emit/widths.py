@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, IndexType
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, IndexType, ReducedPrecisionFloatType
 from xdsl.ir import Attribute, Operation
 
 from lowering.schedule.cpu.emit.groups import Group
@@ -34,7 +34,7 @@ def _widths(stage: Stage, group: Group, left_out: AbstractSet[Operation]) -> Ite
 def _bits(kind: Attribute, pinned: bool) -> int:
     if isinstance(kind, IndexType):
         return 32 if pinned else 8
-    if isinstance(kind, BFloat16Type | Float16Type):
+    if isinstance(kind, BFloat16Type | Float16Type | ReducedPrecisionFloatType):
         return 32
     return 8 * byte_size(kind) if is_dtype(kind) else 8
 
