@@ -42,6 +42,8 @@ class Blocked:
     picture: tuple[int, int] | None = None
     followed: bool = False
     """Whether a bias, another tensor and a maximum follow."""
+    pictures: int | None = None
+    """How many there are; a symbol unless it is given."""
 
     @property
     def cuts_data(self) -> bool:
@@ -55,6 +57,7 @@ class Blocked:
     def text(self) -> str:
         c, b = self.plain, self.block
         height, width = self.picture or ("h", "w")
+        n = self.pictures or "n"
         picture = f"{c.channels // b}, {height}, {width}, {b}" if self.cuts_data else f"{c.channels}, {height}, {width}"
         seen, inner = c.channels // c.groups, f"{b}, {b}" if self.cuts_kernel else str(b)
         kernel = f"{c.filters // b}, {seen // b if self.cuts_kernel else seen}, {c.size}, {c.size}, {inner}"
@@ -64,12 +67,12 @@ class Blocked:
             f'data_layout = "{data if self.cuts_data else "NCHW"}" kernel_layout = "{letters}" out_layout = "{data}"'
         )
         more = f""", %b: !relax.tensor<[1, {c.filters // b}, 1, 1, {b}], f32>,
-    %r: !relax.tensor<[n, {c.filters // b}, {height}, {width}, {b}], f32>"""
+    %r: !relax.tensor<[{n}, {c.filters // b}, {height}, {width}, {b}], f32>"""
         tail = """
   %1 = relax.add %0, %b
   %2 = relax.add %1, %r
   %3 = relax.nn.relu %2"""
-        return f"""relax.func @main[%n, %h, %w](%x: !relax.tensor<[n, {picture}], f32>,
+        return f"""relax.func @main[%n, %h, %w](%x: !relax.tensor<[{n}, {picture}], f32>,
     %k: !relax.tensor<[{kernel}], f32>{more if self.followed else ""}) -> !relax.object {{
   %0 = relax.nn.conv2d %x, %k {lists} groups = {c.groups} {layouts}{tail if self.followed else ""}
   relax.return %{3 if self.followed else 0}
@@ -77,7 +80,7 @@ class Blocked:
 
     def arrays(self, n: int, h: int, w: int) -> tuple[list[np.ndarray], np.ndarray]:
         """The arguments, and the expected result."""
-        x, k = self.plain.arrays(n, *(self.picture or (h, w)))
+        x, k = self.plain.arrays(self.pictures or n, *(self.picture or (h, w)))
         expected = self.plain.expected(x, k)
         data = cut(x, 1, self.block) if self.cuts_data else x
         kernel = cut(k, 0, self.block)
@@ -111,6 +114,8 @@ CASES = {
     "followed": Blocked(Convolution(16, 32, 3, padding=1), followed=True),
     "followed, 1x1": Blocked(Convolution(16, 48, 1), followed=True),
     "followed, depthwise": Blocked(Convolution(32, 32, 3, padding=1, groups=32), followed=True),
+    "followed, groups": Blocked(Convolution(32, 64, 3, padding=1, groups=2), followed=True),
+    "followed, one picture": Blocked(Convolution(16, 32, 3, padding=1), followed=True, pictures=1),
 }
 SIZES = ((1, 7, 7), (2, 9, 8), (1, 13, 40), (0, 8, 8), (3, 7, 33))
 
@@ -160,7 +165,9 @@ def _check(name: str, sizes: tuple[int, int, int], target: Target) -> None:
 
 
 @pytest.mark.parametrize("machine", ["x86-64-v3 cores=2", "neoverse-n1"])
-@pytest.mark.parametrize("name", [name for name in CASES if CASES[name].picture is None and name != "groups"])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if CASES[name].picture is None and CASES[name].plain.groups != 2]
+)
 def test_the_scheduled_convolution_means_the_same(name: str, machine: str) -> None:
     func = kernel(name).clone()
     schedule(func, Target.parse(machine))
@@ -172,7 +179,9 @@ def test_the_scheduled_convolution_means_the_same(name: str, machine: str) -> No
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["1x1", "3x3", "followed", "depthwise", "followed, depthwise"])
+@pytest.mark.parametrize(
+    "name", ["1x1", "3x3", "followed", "depthwise", *(name for name in CASES if "followed," in name)]
+)
 def test_nothing_is_packed_and_sums_need_no_memory(name: str) -> None:
     func = kernel(name).clone()
     schedule(func, Target.parse("x86-64-v4"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xdsl.ir import Operation, SSAValue
@@ -50,7 +50,7 @@ class Epilogue:
 
 def find_epilogue(what: Contraction, following: Sequence[Stage], own: frozenset[SSAValue]) -> Epilogue:
     """As many of the following stages as can be computed with a contraction; `own` are the buffers nobody else sees."""
-    produced: dict[SSAValue, Place] = {what.store.buffer: what.output}
+    produced: dict[SSAValue, Place] = {what.store.buffer: _moving(what.output, what.stage)}
     steps: list[Step] = []
     for stage in following:
         step = _step(what, stage, produced)
@@ -61,6 +61,12 @@ def find_epilogue(what: Contraction, following: Sequence[Stage], own: frozenset[
     later = {inner.buffer for stage in following[len(steps) :] for inner in stage.loads}
     unread = own.intersection(produced) - later
     return Epilogue(tuple(steps), unread if steps else frozenset())
+
+
+def _moving(output: Place, stage: Stage) -> Place:
+    """A place without steps along axes of extent 1, which the places of steps do not have either."""
+    pairs = zip(output.strides, stage.extents, strict=True)
+    return replace(output, strides=tuple(constant(0) if extent.constant_value == 1 else each for each, extent in pairs))
 
 
 def _step(what: Contraction, stage: Stage, produced: Mapping[SSAValue, Place]) -> Step | None:

@@ -1,6 +1,7 @@
 """Axes of groups: where code uses an axis only as group and member, `i // 4` and `i mod 4`, it becomes two axes.
 
-So the channels of a grouped convolution are seen for what they are: the group moves both factors, the member one.
+So the channels of a grouped convolution are seen for what they are: the group moves both factors, the member one. What
+reads its result element by element gets the same two axes, so that it can be computed with it.
 """
 
 from __future__ import annotations
@@ -14,23 +15,63 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.schedule.cpu.structure.panels import reads_panels
 from tir_dialect.analysis.dims import dim_of
-from tir_dialect.analysis.structure import loop_of
+from tir_dialect.analysis.structure import enclosing_func, loop_of
+from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
-from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
 
 
 def split_groups(func: PrimFuncOp) -> bool:
     """Splits the axes of groups of all reductions of a function; says whether there were any."""
     changed = False
-    for block in [op for op in func.walk() if isinstance(op, BlockOp) and op.init is not None]:
+    sums = [op for op in func.walk() if isinstance(op, BlockOp) and op.init is not None]
+    for block in sums:
         found = next(_groups(block), None)
         if found is not None:
-            _split(block, *found)
+            # Among several sums, as in attention, the blocks between keep the axes that the others have.
+            (_split_with_readers if len(sums) == 1 else _split)(block, *found)
             changed = True
     return changed
+
+
+def _split_with_readers(block: BlockOp, value: BlockArgument, loop: ForOp, size: int) -> None:
+    """Splits the axis of a block, and that of each block which reads element by element what is written along it."""
+    func, length, written = enclosing_func(block), dim_of(loop.upper), _along(block, value, StoreOp)
+    _split(block, value, loop, size)
+    while func is not None and (found := next(_readers(func, written, length), None)):
+        reader, value, loop = found
+        written |= _along(reader, value, StoreOp)
+        _split(reader, value, loop, size)
+
+
+Along = frozenset[tuple[SSAValue, int]]
+"""Dimensions of buffers."""
+
+
+def _readers(func: PrimFuncOp, written: Along, length: Dim | None) -> Iterator[tuple[BlockOp, BlockArgument, ForOp]]:
+    """The blocks without sums that read along such dimensions by an iterator that is used for nothing but indices."""
+    for block in [op for op in func.walk() if isinstance(op, BlockOp) and op.init is None]:
+        for iterator in block.iterators:
+            loop, value = loop_of(iterator.binding), iterator.value
+            if loop is None or iterator.kind is not IteratorKind.SPATIAL or dim_of(loop.upper) is not length:
+                continue
+            is_index = all(isinstance(use.operation, LoadOp | StoreOp) for use in value.uses)
+            is_alone = _is_plain(loop) and loop.induction_var.has_one_use()
+            if is_index and is_alone and written & _along(block, value, LoadOp):
+                yield block, value, loop
+
+
+def _along(block: BlockOp, value: SSAValue, kind: type[LoadOp | StoreOp]) -> Along:
+    """Where accesses of a block have a value as index."""
+    ops = [op for op in block.walk() if isinstance(op, kind)]
+    return frozenset((op.buffer, number) for op in ops for number, index in enumerate(op.indices) if index is value)
+
+
+def _is_plain(loop: ForOp) -> bool:
+    return loop.kind.data is LoopKind.SERIAL and loop.lower is None
 
 
 def _groups(block: BlockOp) -> Iterator[tuple[BlockArgument, ForOp, int]]:
@@ -42,7 +83,7 @@ def _groups(block: BlockOp) -> Iterator[tuple[BlockArgument, ForOp, int]]:
         for use in iterator.value.uses:
             size = _size(use.operation, iterator.value)
             length = extent.constant_value
-            plain = loop.kind.data is LoopKind.SERIAL and loop.lower is None and not _is_of_panels(use.operation)
+            plain = _is_plain(loop) and not _is_of_panels(use.operation)
             if size is not None and length is not None and 1 < size < length and length % size == 0 and plain:
                 yield iterator.value, loop, size
 
