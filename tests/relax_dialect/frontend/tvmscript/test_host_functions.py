@@ -72,7 +72,7 @@ WRONG = [
 
 
 @each_mode
-@pytest.mark.parametrize("case", WRONG, ids=str)
+@pytest.mark.parametrize("case", WRONG, ids=[message for *_, message in WRONG])
 def test_what_the_text_checks_is_an_error(case: Any, mode: str):
     arguments, error, message = case
     with pytest.raises(error, match=message):
