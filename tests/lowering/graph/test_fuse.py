@@ -46,7 +46,7 @@ PROGRAMS = {
     ),
     "rearranged": (
         "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[n, 3], f32>)",
-        "%0 = relax.add %x, %y %1 = relax.repeat %0 repeats = 2 axis = 1 "
+        "%0 = relax.add %x, %y %1 = relax.repeat %0 repeats = 2 axis = 0 "
         "%2 = relax.permute_dims %1 %r = relax.negative %2",
         1,
     ),
