@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Attribute
 
@@ -67,4 +69,5 @@ def greatest_number(dtype: Attribute) -> float:
     """The greatest finite number of a small float."""
     import ml_dtypes
 
-    return float(ml_dtypes.finfo(numpy_dtype(dtype)).max)
+    limits: Any = ml_dtypes.finfo(numpy_dtype(dtype))
+    return float(limits.max)

@@ -112,7 +112,7 @@ def _extreme(function: Function, index: int) -> Function:
             return function(kind)
         from ml_dtypes import finfo
 
-        limits = finfo(numpy_dtype(kind))
+        limits: Any = finfo(numpy_dtype(kind))
         return te.const(float(limits.max if index else limits.min), kind)
 
     return apply
