@@ -215,6 +215,12 @@ def numpy_dtype(type: Attribute) -> np.dtype[Any]:
     return np.dtype(row.numpy_name)
 
 
+def finite_range(type: Attribute) -> tuple[float, float]:
+    """The least and the greatest finite number of a floating-point type."""
+    limits: Any = import_module("ml_dtypes").finfo(numpy_dtype(type))
+    return float(limits.min), float(limits.max)
+
+
 def dtype_name(type: Attribute) -> str:
     """The spelling of an element type."""
     return lookup(type).name

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import Attribute
 
@@ -12,7 +10,7 @@ from relax_dialect.builder.expr import Expr
 from relax_dialect.frontend.onnx.errors import Refusal
 from relax_dialect.frontend.onnx.node import Node
 from relax_dialect.frontend.onnx.registry import Result, converts
-from tir_dialect.dtypes import is_bool, is_float, is_narrow, is_small_float, numpy_dtype
+from tir_dialect.dtypes import finite_range, is_bool, is_float, is_narrow, is_small_float
 
 
 @converts("Cast")
@@ -53,7 +51,7 @@ def small_float(x: Expr, dtype: Attribute, saturate: bool, round_mode: str = "up
     for it. Powers of two are rounded as the mode says.
     """
     wide = op.astype(x, f32)
-    greatest = greatest_number(dtype)
+    _, greatest = finite_range(dtype)
     if saturate:
         least = -greatest if str(dtype) != "f8E8M0FNU" else 2.0**-127
         wide = op.minimum(op.maximum(wide, least), greatest)
@@ -63,11 +61,3 @@ def small_float(x: Expr, dtype: Attribute, saturate: bool, round_mode: str = "up
     found = op.astype(rounded, f32)
     beyond, factor = (op.less(found, wide), 2.0) if round_mode == "up" else (op.greater(found, wide), 0.5)
     return op.astype(op.where(beyond, op.multiply(found, factor), found), dtype)
-
-
-def greatest_number(dtype: Attribute) -> float:
-    """The greatest finite number of a small float."""
-    import ml_dtypes
-
-    limits: Any = ml_dtypes.finfo(numpy_dtype(dtype))
-    return float(limits.max)

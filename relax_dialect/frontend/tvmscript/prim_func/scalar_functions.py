@@ -8,7 +8,7 @@ from typing import Any
 
 from relax_dialect.frontend.tvmscript.prim_func.promotion import promoted
 from tir_dialect import te
-from tir_dialect.dtypes import numpy_dtype
+from tir_dialect.dtypes import finite_range
 from tir_dialect.te import nodes, operators
 from tir_dialect.te.coerce import is_float, is_index
 from tir_dialect.te.conversions import DTypeLike, to_dtype
@@ -110,10 +110,7 @@ def _extreme(function: Function, index: int) -> Function:
         kind = to_dtype(dtype)
         if not is_float(kind):
             return function(kind)
-        from ml_dtypes import finfo
-
-        limits: Any = finfo(numpy_dtype(kind))
-        return te.const(float(limits.max if index else limits.min), kind)
+        return te.const(finite_range(kind)[index], kind)
 
     return apply
 
