@@ -22,7 +22,7 @@ from relax_dialect.frontend.tvmscript.prim_func.promotion import converted
 from relax_dialect.frontend.tvmscript.prim_func.values import Buffer, Place, Pointer
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.evaluator import items_of
-from relax_dialect.frontend.tvmscript.text.static import describe
+from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.name_hints import as_name_hint
@@ -39,7 +39,7 @@ ROW = 1 << 40
 """The extent of memory whose length the text does not know before the program runs."""
 
 
-def names_handle(reader: TirExpressionReader, node: ast.expr) -> bool:
+def names_handle(reader: StaticReader, node: ast.expr) -> bool:
     """Whether a dtype is that of a pointer: `"handle"`, `T.handle`, `T.handle("float32", "global").ty`."""
     if isinstance(node, ast.Constant):
         return node.value == "handle"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
+from relax_dialect.frontend.tvmscript.prim_func.addresses import to_address
 from relax_dialect.frontend.tvmscript.prim_func.buffers import alloc
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS, logical_and
-from relax_dialect.frontend.tvmscript.prim_func.values import Buffer
+from relax_dialect.frontend.tvmscript.prim_func.values import Buffer, Pointer
 from relax_dialect.frontend.tvmscript.text.names import Aliases
 from tir_dialect import te
 from tir_dialect.ops.control_flow import IfOp
@@ -122,7 +123,9 @@ class Jumps:
         reader, result = self._reader, self.result
         if result is None:
             reader.fail(node, "expected the type of what is returned, as -> T.int32")
-        stored = reader.scalar_value(node, reader.value(value), result.tensor.dtype)
+        given = reader.value(value)
+        given = to_address(reader, value, given) if isinstance(given, Buffer | Pointer) else given
+        stored = reader.scalar_value(node, given, result.tensor.dtype)
         reader.block.add_op(reader.emit(node, lambda: StoreOp(stored, result.value, [])))
 
     def store(self, node: ast.AST, kind: int) -> None:

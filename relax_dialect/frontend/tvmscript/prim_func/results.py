@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import f32, i1, i32
 from xdsl.ir import Attribute
 
+from relax_dialect.frontend.tvmscript.prim_func.addresses import ADDRESS, names_handle
 from relax_dialect.frontend.tvmscript.prim_func.dtypes import element_name
 from relax_dialect.frontend.tvmscript.prim_func.jumps import RETURN, jump_of, returned_value
 from relax_dialect.frontend.tvmscript.prim_func.parameters import Parameter, read_scalar_type
@@ -17,10 +18,13 @@ from tir_dialect.types import BufferType
 
 
 def read_result(reader: StaticReader, node: ast.FunctionDef, parameters: Sequence[Parameter]) -> BufferType | None:
-    """The type of the last parameter; `None` if the function returns nothing. An annotation is `None` or a dtype."""
-    declared = read_scalar_type(reader, node.returns)
+    """The type of the last parameter; `None` if the function returns nothing. An annotation is `None`, a dtype, or
+    `T.handle`: an address.
+    """
+    is_handle = node.returns is not None and names_handle(reader, node.returns)
+    declared = ADDRESS if is_handle else read_scalar_type(reader, node.returns)
     if declared is None and not (node.returns is None or _says_nothing(node.returns)):
-        reader.fail(node.returns, "expected a dtype such as T.int32 as the result of a PrimFunc, or None")
+        reader.fail(node.returns, "expected a dtype such as T.int32 as the result of a PrimFunc, T.handle, or None")
     values = [returned_value(each) for each in ast.walk(node) if jump_of(reader.aliases, each) == RETURN]
     returned = [value for value in values if value is not None]
     if not returned:

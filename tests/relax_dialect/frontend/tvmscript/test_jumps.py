@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relax_dialect.frontend.tvmscript import parse
-from tests.support.programs import run_everywhere
+from tests.support.programs import MODES, run_everywhere, runner
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
 
@@ -129,6 +129,31 @@ def test_returned_values():
     y, count = result
     np.testing.assert_array_equal(y, np.array([3, 0, -100, 3]) + np.arange(4))
     assert int(count) == 2
+
+
+POINTERS = """
+    @I.ir_module
+    class M:
+        @T.prim_func
+        def whole(A: T.Buffer((4,), "int32")) -> T.handle:
+            T.ret(A.data)
+
+        @T.prim_func
+        def place(A: T.Buffer((4,), "int32")) -> T.handle("int32"):
+            return T.address_of(A[2])
+
+        @R.function
+        def f(x: R.Tensor((4,), "int32")):
+            return (M.whole(x), M.place(x))
+    """
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_returned_pointers_are_addresses(mode: str):
+    results: Any = runner(parse(dedent(POINTERS)), "f", mode)(np.arange(4, dtype=np.int32))
+    whole, place = results
+    assert int(whole) != 0
+    assert int(place) == int(whole) + 8
 
 
 def test_a_return_at_the_end_needs_no_state():
