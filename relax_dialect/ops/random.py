@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC
 
 from xdsl.dialects.builtin import I64, Float64Type, FloatAttr, IntegerAttr, f32, i64
@@ -14,6 +13,7 @@ from relax_dialect.ops.fields import integer, number
 from relax_dialect.ops.operator import Operator
 from relax_dialect.ops.scalars import Domain
 from relax_dialect.struct_info.types import PrimType, ShapeType, TensorType
+from tir_dialect.dtypes import finite_range
 
 
 class RandomOp(Operator, ABC):
@@ -46,12 +46,12 @@ class RandomOp(Operator, ABC):
         dtype = inference.dtype("dtype")
         if not Domain.FLOAT.admits(dtype):
             inference.fail(f"dtype expected {Domain.FLOAT.value}, got {dtype}")  # C3
-        cls.check_parameters(inference)
+        cls.check_parameters(inference, dtype)
         return (TensorType(inference.sizes(1).dims, dtype),)  # C2
 
     @classmethod
-    def check_parameters(cls, inference: Inference) -> None:
-        """Fails for numbers that describe no distribution."""
+    def check_parameters(cls, inference: Inference, dtype: Attribute) -> None:
+        """Fails for numbers that describe no distribution over the numbers of a dtype."""
 
 
 @irdl_op_definition
@@ -64,7 +64,7 @@ class RandomUniformOp(RandomOp):
 
     `low` can come up; `high` cannot, but for rounding.
 
-    C1: `low` and `high` are finite, and `high` is not below `low`.
+    C1: `high` is not below `low`, and both and their distance are finite numbers of the dtype.
     """
 
     name = "relax.random.uniform"
@@ -86,10 +86,11 @@ class RandomUniformOp(RandomOp):
         super().__init__([seed, shape], properties)
 
     @classmethod
-    def check_parameters(cls, inference: Inference) -> None:
+    def check_parameters(cls, inference: Inference, dtype: Attribute) -> None:
         low, high = inference.number("low"), inference.number("high")
-        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-            inference.fail(f"expected a finite low that is not above a finite high, got {low} and {high}")  # C1
+        least, greatest = finite_range(dtype)
+        if not (least <= low <= high <= greatest and high - low <= greatest):
+            inference.fail(f"expected low <= high, at a distance that {dtype} has, got {low} and {high}")  # C1
 
 
 @irdl_op_definition
@@ -102,7 +103,7 @@ class RandomNormalOp(RandomOp):
 
     `scale` is the standard deviation. By the formula of Box and Muller.
 
-    C1: mean and scale are finite, and the scale is not negative.
+    C1: mean and scale are finite numbers of the dtype, and the scale is not negative.
     """
 
     name = "relax.random.normal"
@@ -124,7 +125,10 @@ class RandomNormalOp(RandomOp):
         super().__init__([seed, shape], properties)
 
     @classmethod
-    def check_parameters(cls, inference: Inference) -> None:
+    def check_parameters(cls, inference: Inference, dtype: Attribute) -> None:
         mean, scale = inference.number("mean"), inference.number("scale")
-        if not (math.isfinite(mean) and math.isfinite(scale) and scale >= 0):
-            inference.fail(f"expected a finite mean and a finite scale of at least 0, got {mean} and {scale}")  # C1
+        least, greatest = finite_range(dtype)
+        if not (least <= mean <= greatest and 0 <= scale <= greatest):
+            inference.fail(
+                f"expected a mean, and a scale of at least 0, that {dtype} has, got {mean} and {scale}"
+            )  # C1

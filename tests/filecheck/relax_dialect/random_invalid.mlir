@@ -33,7 +33,7 @@ relax.func @random_normal_c3(%seed: !relax.prim<i64>, %s: !relax.shape<[2, 3]>) 
 
 // -----
 
-// CHECK: 'relax.random.uniform' op expected a finite low that is not above a finite high, got 2.0 and 1.0
+// CHECK: 'relax.random.uniform' op expected low <= high, at a distance that f32 has, got 2.0 and 1.0
 relax.func @random_uniform_c1(%seed: !relax.prim<i64>, %s: !relax.shape<[2, 3]>) -> !relax.object {
   %0 = relax.random.uniform %seed, %s low = 2.0
   relax.return %0
@@ -41,7 +41,7 @@ relax.func @random_uniform_c1(%seed: !relax.prim<i64>, %s: !relax.shape<[2, 3]>)
 
 // -----
 
-// CHECK: 'relax.random.normal' op expected a finite mean and a finite scale of at least 0, got 0.0 and -1.0
+// CHECK: 'relax.random.normal' op expected a mean, and a scale of at least 0, that f32 has, got 0.0 and -1.0
 relax.func @random_normal_c1(%seed: !relax.prim<i64>, %s: !relax.shape<[2, 3]>) -> !relax.object {
   %0 = relax.random.normal %seed, %s scale = -1.0
   relax.return %0
@@ -52,5 +52,13 @@ relax.func @random_normal_c1(%seed: !relax.prim<i64>, %s: !relax.shape<[2, 3]>) 
 // CHECK: 'relax.random.normal' op stream expected a number that is not negative, got -1
 relax.func @random_normal_c4(%seed: !relax.prim<i64>, %s: !relax.shape<[2, 3]>) -> !relax.object {
   %0 = relax.random.normal %seed, %s stream = -1
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.random.uniform' op expected low <= high, at a distance that f32 has, got -3e+38 and 3e+38
+relax.func @random_uniform_c1(%seed: !relax.prim<i64>, %s: !relax.shape<[2, 3]>) -> !relax.object {
+  %0 = relax.random.uniform %seed, %s low = -3.0e38 high = 3.0e38
   relax.return %0
 }
