@@ -6,6 +6,7 @@ import inspect
 import pickle
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -69,11 +70,11 @@ def test_values_are_shown():
 
 
 @pytest.mark.parametrize("value", [Late(1), Derived(1), Slotted(1)])
-def test_frozen_values_stay_as_they_are(value: object):
+def test_frozen_values_stay_as_they_are(value: Any):
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'number'"):
-        value.number = 2  # type: ignore[attr-defined]
+        value.number = 2
     with pytest.raises(dataclasses.FrozenInstanceError, match="cannot delete field 'number'"):
-        del value.number  # type: ignore[attr-defined]
+        del value.number
 
 
 def test_values_are_copied():
