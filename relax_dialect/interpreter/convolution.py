@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from relax_dialect.interpreter.contraction import einsum
 from relax_dialect.interpreter.operators import computes, result_dtype, wide
 from relax_dialect.interpreter.rearranging import relaid
 from relax_dialect.interpreter.runtime_values import Array
@@ -63,7 +64,7 @@ def convolution(op: ForwardConvolutionOp, x: Array, w: Array) -> Array:
     for place in np.ndindex(*sizes):
         starts = [at * dilation for at, dilation in zip(place, windows.dilation, strict=True)]
         part = data[(..., *map(steps, starts, windows.strides, counts))]
-        summed += np.einsum("ngc...,goc->ngo...", part, kernel[(..., *place)])
+        summed += einsum("ngc...,goc->ngo...", part, kernel[(..., *place)])
     return _result(op, summed, dtype)
 
 
@@ -95,6 +96,6 @@ def transposed_convolution(op: TransposedConvolutionOp, x: Array, w: Array) -> A
     for place in np.ndindex(*sizes):
         starts = [at * dilation for at, dilation in zip(place, windows.dilation, strict=True)]
         target = (..., *map(steps, starts, windows.strides, lengths))
-        summed[target] += np.einsum("ngc...,ogc->ngo...", data, kernel[(..., *place)])
+        summed[target] += einsum("ngc...,ogc->ngo...", data, kernel[(..., *place)])
     cut = zip(windows.padding[: op.RANK], windows.padding[op.RANK :], strict=True)
     return _result(op, padded(summed, [(0, 0)] * 3 + [(-low, -high) for low, high in cut]), dtype)

@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 
+from relax_dialect.interpreter.contraction import einsum
 from relax_dialect.interpreter.operators import computes, wide
 from relax_dialect.interpreter.runtime_values import Array, Shape
 from relax_dialect.ops.deformable import Col2ImOp, DeformConv2dOp
@@ -29,7 +30,7 @@ def deform_conv2d(op: DeformConv2dOp, x: Array, w: Array, offsets: Array, mask: 
     inner = w.shape[1] * height * width
     taken = taken.reshape((batch, groups, inner, rows * columns))
     flat = kernel.reshape((groups, w.shape[0] // groups, inner))
-    return np.einsum("ngkp,gok->ngop", taken, flat).reshape((batch, w.shape[0], rows, columns)).astype(x.dtype)
+    return einsum("ngkp,gok->ngop", taken, flat).reshape((batch, w.shape[0], rows, columns)).astype(x.dtype)
 
 
 def _start(op: DeformConv2dOp, axis: int, tap: int, count: int) -> Array:

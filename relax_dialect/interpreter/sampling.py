@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 
+from relax_dialect.interpreter.contraction import einsum
 from relax_dialect.interpreter.image import cubic_weights
 from relax_dialect.interpreter.operators import computes, wide
 from relax_dialect.interpreter.runtime_values import Array, Shape
@@ -77,7 +78,7 @@ def affine_grid(op: AffineGridOp, theta: Array, size: Shape) -> Array:
     work = wide(theta)
     axes = [_even(length, op.align_corners is not None) for length in reversed(size)]
     places = np.stack([*reversed(np.meshgrid(*reversed(axes), indexing="ij")), np.ones(size)], -1).astype(work.dtype)
-    return np.einsum("bij,...j->b...i", work, places).astype(theta.dtype)
+    return einsum("bij,...j->b...i", work, places).astype(theta.dtype)
 
 
 def _even(length: int, corners: bool) -> Array:

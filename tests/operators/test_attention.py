@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from relax_dialect.interpreter.contraction import einsum
 from tests.operators.support import DTYPES, MODES, Programs, Tolerance, random, wide
 
 QKV = "%q: !relax.tensor<[b, s, h, d], {0}>, %k: !relax.tensor<[b, t, h, d], {0}>, %v: !relax.tensor<[b, t, h, e], {0}>"
@@ -58,11 +59,11 @@ def _operands(size: tuple[int, int, int, int], dtype: str = "f32") -> list[np.nd
 def _attention(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, seen: np.ndarray, scale: float = 0.5, bias: float | np.ndarray = 0
 ) -> np.ndarray:
-    scores = np.einsum("bshd,bthd->bhst", wide(q), wide(k)) * scale + bias
+    scores = einsum("bshd,bthd->bhst", wide(q), wide(k)) * scale + bias
     powers = np.exp(scores) * seen
     total = powers.sum(-1, keepdims=True)
     weights = np.divide(powers, total, out=np.zeros_like(powers), where=total != 0)
-    return np.einsum("bhst,bthe->bshe", weights, wide(v)).astype(q.dtype)
+    return einsum("bhst,bthe->bshe", weights, wide(v)).astype(q.dtype)
 
 
 def _seen(s: int, t: int, label: str) -> np.ndarray:
@@ -101,11 +102,11 @@ def test_masks_that_choose(size: tuple[int, int, int, int]):
     _, s, t, _ = size
     operands, mask = _operands(size), random("i1", s, t, seed=6)
     mask[:1] = False  # where all keys are hidden, all have the same score, if it is a number
-    scores = np.where(mask, np.einsum("bshd,bthd->bhst", operands[0], operands[1]) * 0.5, -100)
+    scores = np.where(mask, einsum("bshd,bthd->bhst", operands[0], operands[1]) * 0.5, -100)
     powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
     total = powers.sum(-1, keepdims=True)
     weights = np.divide(powers, total, out=np.zeros_like(powers), where=total != 0)
-    expected = np.einsum("bhst,bthe->bshe", weights, operands[2]).astype(np.float32)
+    expected = einsum("bhst,bthe->bshe", weights, operands[2]).astype(np.float32)
     PROGRAMS.check("chosen", [*operands, mask], expected, NEAR)
     mask[:] = True
     mask[:1] = False
