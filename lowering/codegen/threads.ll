@@ -13,7 +13,7 @@
 
 ; What is written at different times lies in different lines of the cache.
 @busy = internal global i32 0, align 128        ; whether a loop runs
-@process = internal global i32 0                ; whose threads the workers are
+@process = internal global i32 0                ; whose threads the workers are, see forget_threads_of_parent
 @workers = internal global i32 0                ; how many there are
 @loops = internal global i32 0, align 128       ; counts the loops; workers wait for it to change
 @sleeping = internal global i32 0, align 128    ; how many of them wait in the kernel
@@ -263,21 +263,33 @@ done:
   ret void
 }
 
-; After a fork there are no workers, whatever the memory says.
+; After a fork there are no workers, whatever the memory says. The first loop of a process sets the memory right; others
+; that begin meanwhile wait for it. While it does so, `process` holds the number of the process with a minus: of another
+; process, forked at that moment, it is as good as any other number.
 define internal void @forget_threads_of_parent() {
   %here = call i32 @getpid()
+  %claimed = sub i32 0, %here
+  br label %look
+look:
   %before = load atomic i32, ptr @process seq_cst, align 4
-  %same = icmp eq i32 %here, %before
+  %same = icmp eq i32 %before, %here
   br i1 %same, label %done, label %new
 new:
-  %swapped = cmpxchg ptr @process, i32 %before, i32 %here seq_cst seq_cst
+  %others = icmp eq i32 %before, %claimed
+  br i1 %others, label %wait, label %claim
+wait:
+  call void @PAUSE
+  br label %look
+claim:
+  %swapped = cmpxchg ptr @process, i32 %before, i32 %claimed seq_cst seq_cst
   %mine = extractvalue { i32, i1 } %swapped, 1
-  br i1 %mine, label %reset, label %done
+  br i1 %mine, label %reset, label %look
 reset:
   store i32 0, ptr @workers
   store atomic i32 0, ptr @sleeping seq_cst, align 4
   store atomic i32 0, ptr getelementptr (%job, ptr @job, i64 0, i32 3) seq_cst, align 4
   store atomic i32 0, ptr @busy seq_cst, align 4
+  store atomic i32 %here, ptr @process seq_cst, align 4
   br label %done
 done:
   ret void

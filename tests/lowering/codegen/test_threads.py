@@ -107,6 +107,32 @@ sys.exit(status or count_in_pool() != 100)
     assert subprocess.run([sys.executable, "-c", program], env=environment, timeout=120).returncode == 0
 
 
+def test_first_loops_at_once() -> None:
+    """Threads of a new process that begin together: each loop sees every number, whoever sets the pool up."""
+    program = """
+import os, sys, threading
+from tests.lowering.codegen.test_threads import count_in_pool
+assert count_in_pool() == 100
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        start, counts = threading.Barrier(4), []
+        def work():
+            start.wait()
+            counts.append(count_in_pool())
+        threads = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        os._exit(0 if counts == [100] * 4 else 1)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(1)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run([sys.executable, "-c", program], env=environment, timeout=300).returncode == 0
+
+
 def count_in_pool() -> int:
     """How many numbers of a hundred two threads of the pool of this process have seen."""
     seen: list[int] = []
