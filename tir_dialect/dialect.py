@@ -18,7 +18,7 @@ from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.lanes import CompareOp, SelectOp
+from tir_dialect.ops.lanes import CompareOp, FirstLaneOp, SelectOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
@@ -64,6 +64,7 @@ TIR = Dialect(
         RampOp,
         CompareOp,
         SelectOp,
+        FirstLaneOp,
         ConvertOp,
         DotOp,
         AssertOp,

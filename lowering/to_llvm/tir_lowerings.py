@@ -25,6 +25,7 @@ from lowering.to_llvm.tir_scalars import (
     lower_broadcast,
     lower_create_mask,
     lower_dim,
+    lower_first_lane,
     lower_ramp,
     lower_scalar_op,
     lower_shuffle,
@@ -33,6 +34,7 @@ from tir_dialect.ops.boxed_calls import CallBoxedOp
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.lanes import FirstLaneOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
@@ -54,6 +56,7 @@ LOWERINGS: Lowerings = {
     ConditionOp: lower_terminator,
     CreateMaskOp: lower_create_mask,
     DimOp: lower_dim,
+    FirstLaneOp: lower_first_lane,
     FlattenOp: lower_flatten,
     ForOp: lower_for,
     IfOp: lower_if,

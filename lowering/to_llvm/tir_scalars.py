@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import DenseArrayBase, VectorType, i32
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i32, i64
 from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 
@@ -15,7 +15,8 @@ from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.lane_values import Ramp, as_vector, compare, compare_lanes, index_rule, is_varying
 from lowering.to_llvm.math_ops import MATH_LOWERINGS
 from lowering.to_llvm.register_ops import REGISTER_LOWERINGS
-from lowering.to_llvm.vector_types import element_type, lane_count
+from lowering.to_llvm.vector_types import element_type, lane_count, lanes_of
+from tir_dialect.ops.lanes import FirstLaneOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 
 SCALAR_LOWERINGS = {**ARITH_LOWERINGS, **LANE_LOWERINGS, **MATH_LOWERINGS, **REGISTER_LOWERINGS, **DOT_LOWERINGS}
@@ -78,6 +79,17 @@ def lower_create_mask(e: Emitter, op: Operation) -> None:
     lanes = lane_count(mask.mask_vector.type)
     assert lanes is not None  # the result is a vector
     e.define(mask.mask_vector, compare_lanes(e.b, "slt", 1, e.scalar(mask.mask_dim_sizes[0]), lanes))
+
+
+def lower_first_lane(e: Emitter, op: Operation) -> None:
+    """How many bits of a mask are off before the first that is on."""
+    mask = e.scalar(cast(FirstLaneOp, op).mask)
+    bits = IntegerType(lanes_of(mask.type))
+    number = e.b.make(llvm.BitcastOp, (mask,), bits)
+    number = e.b.overloaded("llvm.cttz", (number, e.b.false()), bits)
+    if bits != i64:
+        number = e.b.make(llvm.ZExtOp if bits.width.data < i64.width.data else llvm.TruncOp, (number,), i64)
+    e.define(op.results[0], number)
 
 
 def lower_assert(e: Emitter, op: Operation) -> None:

@@ -14,6 +14,7 @@ from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.expressions import EXPRESSIONS
 from tir_dialect.interpreter.widths import holds_integers, numpy_type
 from tir_dialect.ops.dot import DotOp
+from tir_dialect.ops.lanes import FirstLaneOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.scalars import RampOp
 
@@ -113,6 +114,10 @@ def _emit_dot(emitter: Emitter, op: DotOp) -> None:
     emitter.assign(op.result, f"dot_words({operands}, {left}, {right})")
 
 
+def _emit_first_lane(emitter: Emitter, op: FirstLaneOp) -> None:
+    emitter.assign(op.result, f"int(np.argmax(np.append({emitter.name(op.mask)}, True)))")
+
+
 def _dtype(emitter: Emitter, type: Attribute) -> str:
     return emitter.constant(numpy_type(type))
 
@@ -128,5 +133,6 @@ VECTOR_RULES: dict[type[Operation], Rule] = {
     vector.ReductionOp: _emit_reduction,
     vector.BitcastOp: _emit_bitcast,
     DotOp: _emit_dot,
+    FirstLaneOp: _emit_first_lane,
 }
 """How to write the ops of this file."""

@@ -1,4 +1,4 @@
-"""Comparison and choice lane by lane, which `arith` has for scalars only."""
+"""Comparison and choice lane by lane, which `arith` has for scalars only, and places of what a comparison finds."""
 
 from __future__ import annotations
 
@@ -164,3 +164,42 @@ class SelectOp(IRDLOperation):
             raise VerifyException(
                 f"'tir.select' op expected a mask of i1 for {self.result.type}, got {self.mask.type}"
             )  # C2
+
+
+@irdl_op_definition
+class FirstLaneOp(IRDLOperation):
+    """The number of the first lane whose bit of a mask is on; of a mask without any, the number of lanes.
+
+    ```mlir
+    %i = tir.first_lane %mask : vector<16xi1>
+    ```
+
+    C1: the mask is a vector of `i1` with one fixed dimension.
+    """
+
+    name = "tir.first_lane"
+
+    mask = operand_def(VectorType)
+    result = result_def(IndexType())
+
+    traits = traits_def(Pure())
+
+    def __init__(self, mask: SSAValue | Operation):
+        super().__init__(operands=[mask], result_types=[IndexType()])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> FirstLaneOp:
+        (mask,), attributes = _parse_lanes(parser, 1)
+        op = cls(mask)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        _print_lanes(printer, self, self.mask.type)
+
+    def verify_(self) -> None:
+        lanes = lanes_of(self.mask.type)
+        if lanes is None or self.mask.type != VectorType(I1, [lanes]):
+            raise VerifyException(
+                f"'tir.first_lane' op expected a vector of i1 with one fixed dimension, got {self.mask.type}"
+            )  # C1

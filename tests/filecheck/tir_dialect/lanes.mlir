@@ -12,10 +12,12 @@ tir.prim_func @lanes[%n](%A: !tir.buffer<[8], f32>, %B: !tir.buffer<[8], i32>) {
   // CHECK-NEXT: %k = tir.compare sge %b, %b {note} : vector<8xi32>
   // CHECK-NEXT: %r = tir.select %m, %a, %a : vector<8xf32>
   // CHECK-NEXT: %s = tir.select %k, %b, %b {note} : vector<8xi32>
+  // CHECK-NEXT: %i = tir.first_lane %m {note} : vector<8xi1>
   %m = tir.compare olt %a, %a : vector<8xf32>
   %k = tir.compare sge %b, %b {note} : vector<8xi32>
   %r = tir.select %m, %a, %a : vector<8xf32>
   %s = tir.select %k, %b, %b {note} : vector<8xi32>
+  %i = tir.first_lane %m {note} : vector<8xi1>
   tir.store %r, %A[%at]
   tir.store %s, %B[%at]
 }

@@ -50,3 +50,11 @@ tir.prim_func @select_c2(%a: f32) {
   %m = tir.compare olt %x, %x : vector<4xf32>
   %r = tir.select %m, %y, %y : vector<8xf32>
 }
+
+// -----
+
+// CHECK: 'tir.first_lane' op expected a vector of i1 with one fixed dimension, got vector<4xf32>
+tir.prim_func @first_lane_c1(%a: f32) {
+  %x = vector.broadcast %a : f32 to vector<4xf32>
+  %i = tir.first_lane %x : vector<4xf32>
+}

@@ -88,3 +88,23 @@ def test_lanes_from_elsewhere(same_as_interpreter) -> None:
     }"""
     places = np.array([7, 0, 3, 3, 1, 6, 5, 2], np.int8)
     same_as_interpreter(text, [places, np.arange(8, dtype=np.float32), np.zeros(8, np.int8)], {})
+
+
+@pytest.mark.parametrize("lanes", [2, 8, 16, 24, 64, 128])
+def test_first_lane(lanes: int, same_as_interpreter) -> None:
+    """Each lane alone, all from one on, and none."""
+    text = f"""
+    tir.prim_func @f[%n](%X: !tir.buffer<[n, {lanes}], f32>, %Y: !tir.buffer<[n], i64>) {{
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant dense<0.0> : vector<{lanes}xf32>
+      tir.for (%row) in (%n) {{
+        %x = tir.load %X[%row, %c0] : vector<{lanes}xf32>
+        %mask = tir.compare ogt %x, %zero : vector<{lanes}xf32>
+        %first = tir.first_lane %mask : vector<{lanes}xi1>
+        %number = arith.index_cast %first : index to i64
+        tir.store %number, %Y[%row]
+      }}
+    }}"""
+    x = np.concatenate([np.eye(lanes), np.tri(lanes).T, np.zeros((1, lanes))]).astype(np.float32)
+    places = np.zeros(len(x), np.int64)
+    same_as_interpreter(text, [x, places], {"n": len(x)})
