@@ -13,7 +13,8 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.emit.widths import lane_count
-from lowering.schedule.cpu.memory.arg_reduction import ArgReduction, direction, suits_lanes
+from lowering.schedule.cpu.memory.arg_reduction import direction, suits_lanes
+from lowering.schedule.cpu.memory.arg_rows import ArgReduction
 from lowering.schedule.cpu.memory.borders import find_border
 from lowering.schedule.cpu.memory.columns import Columns
 from lowering.schedule.cpu.memory.reduction import Reduction

@@ -318,28 +318,37 @@ tir.prim_func @windows[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m,
   }
 }
 
-// The place of the greatest element: lanes keep a value and count turns. Of the lanes with the greatest value the first
-// turn counts, and of those the first lane. A row of up to a vector has but one, and an empty one keeps what it began with.
+// The place of the greatest element: of four vectors, the greatest of each lane meets the greatest before, and lanes
+// count turns. Of the lanes with the greatest value the first turn counts, and its elements are looked at once more; a
+// row with NaN is gone through again for the first. A row of up to a vector has one turn, an empty one keeps what it
+// began with.
 // CHECK-LABEL: tir.prim_func @place
 // CHECK:         arith.cmpi sgt
 // CHECK-NEXT:    tir.if
-// CHECK:         %turns = tir.alloc_buffer : !tir.buffer<[32], i32, scope = "local", align = 64>
+// CHECK:         %turns = tir.alloc_buffer : !tir.buffer<[8], i32, scope = "local", align = 64>
 // CHECK:         tir.for (%v)
 // CHECK:           %[[TURN:.*]] = arith.index_cast %v : index to i32
 // CHECK:           tir.for vectorized
-// CHECK:             arith.cmpf ugt
-// CHECK-NEXT:        arith.cmpf ord
-// CHECK:             arith.select {{.*}}, %[[TURN]]
-// CHECK:         arith.maxsi
+// CHECK-COUNT-3:     arith.cmpf ogt
+// CHECK:             %[[BEST:.*]] = tir.load %best
+// CHECK-NEXT:        %[[BETTER:.*]] = arith.cmpf ogt, %{{.*}}, %[[BEST]] : f32
+// CHECK:             arith.select %[[BETTER]], %[[TURN]]
+// CHECK:             arith.cmpf ord
+// CHECK:             arith.cmpf ord
 // CHECK:         arith.cmpf oeq
-// CHECK:         arith.minui
-// CHECK:         arith.cmpi eq
+// CHECK:         tir.compare uno %[[FAULTS:.*]], %[[FAULTS]] : vector<8xf32>
+// CHECK-NEXT:    tir.first_lane
+// CHECK-NEXT:    arith.cmpi slt
+// CHECK-NEXT:    tir.if
+// CHECK:           tir.for (%v_1)
 // CHECK:         arith.minui
 // CHECK:         arith.extui {{.*}} : i32 to i64
+// CHECK:         tir.compare oeq {{.*}} : vector<32xf32>
+// CHECK:         tir.first_lane {{.*}} : vector<32xi1>
 // CHECK:         } else {
 // CHECK:           arith.cmpi sgt, {{.*}} : index
 // CHECK-NEXT:      tir.if
-// CHECK:             tir.alloc_buffer : !tir.buffer<[8], i32, scope = "local", align = 64>
+// CHECK:             tir.first_lane {{.*}} : vector<8xi1>
 // CHECK:           } else {
 // CHECK:             tir.store %none
 tir.prim_func @place[%m, %n](%X: !tir.buffer<[m, n], f32>, %P: !tir.buffer<[m], i64>) {
