@@ -16,7 +16,7 @@ from lowering.codegen.background import Background
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import KernelOptions, KernelPlan, Kernels, plan_kernels
-from lowering.codegen.symbols import prepare_libraries
+from lowering.codegen.support import prepare_support
 from lowering.deferred.options import set_options
 from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.locations import names, place
@@ -68,7 +68,7 @@ def compile_program(
         # Ahead of time, while there is nothing else to do for LLVM: every program needs it, or most do.
         background.submit(lambda: common_runtime(target, cache))
         if target.code_key() == Target.host().code_key():
-            background.submit(prepare_libraries)
+            background.submit(prepare_support)
         verify_program(module)
         lowered = module.clone()
         ExposePrimFuncsPass().apply(Context(), lowered)

@@ -1,35 +1,69 @@
-"""Functions in LLVM text that kernels call: compiled once for a machine, loaded once for a process."""
+"""Functions in LLVM text that kernels call: threads, scratch memory, and the memory of large results.
+
+Each text is compiled once for a machine and loaded once for a process; it is never unloaded, since threads wait in it
+and results are released after the program that made them.
+"""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.resources import files
 
+from lowering.codegen.cached_compiler import compile_cached
+from lowering.codegen.compiler import CompileOptions
+from lowering.codegen.threads import host_text, threads_text
 from tir_dialect.target import Target
 
-if TYPE_CHECKING:
-    from lowering.codegen.loader import LoadedCode
+
+@dataclass(frozen=True)
+class Support:
+    """One text and the names of its functions."""
+
+    symbols: frozenset[str]
+    """What kernels call it by."""
+
+    text: Callable[[], str]
+    """As this process uses it."""
+
+    library_text: Callable[[], str] | None = None
+    """As a shared library has it; `None` for what only this process uses."""
 
 
-@cache
-def load_support(text: str) -> LoadedCode:
-    """The functions of a text, in this process."""
-    from lowering.codegen.loader import load_objects
+def _written(name: str) -> str:
+    return files("lowering.codegen").joinpath(name).read_text()
 
-    return load_objects([support_object(text)])
+
+BLOCKS = Support(frozenset(("relax_block_take", "relax_block_give")), partial(_written, "blocks.ll"))
+"""`ptr relax_block_take(i64 bytes)`, null if no such block is kept, and `void relax_block_give(ptr block)`."""
+
+SCRATCH = Support(
+    frozenset(("relax_scratch_take", "relax_scratch_give")),
+    partial(_written, "scratch.ll"),
+    partial(_written, "scratch.ll"),
+)
+"""`ptr relax_scratch_take(i64 alignment, i64 bytes)` gives a block, or null where there is no memory;
+`void relax_scratch_give(ptr)` takes it back."""
+
+THREADS = Support(
+    frozenset(("relax_parallel", "relax_max_threads", "relax_set_num_threads")),
+    host_text,
+    lambda: threads_text(Target.host()),
+)
+"""`void relax_parallel(ptr body, ptr context, i64 lower, i64 upper, i32 threads)` calls `body(context, first, last)`
+for parts of the range; `i32 relax_max_threads()` and `void relax_set_num_threads(i32)` are about their number."""
+
+SUPPORT = (BLOCKS, THREADS, SCRATCH)
+
+
+def prepare_support() -> None:
+    """Compiles what most programs call, or finds it in the cache."""
+    for support in SUPPORT:
+        support_object(support.text())
 
 
 @cache
 def support_object(text: str) -> bytes:
     """The machine code of a text for this process, from the cache of compiled code if it is there."""
-    from lowering.codegen.binding import library_version
-    from lowering.codegen.cache import cache_key, default_cache
-    from lowering.codegen.compiler import CompileOptions, compile_object
-
-    target, known, options = Target.host(), default_cache(), CompileOptions(as_written=True)
-    key = cache_key(["support", library_version(), target.code_key(), options.key(), text])
-    data = known.get(key)
-    if data is None:
-        data = compile_object(text, target, options)
-        known.put(key, data)
-    return data
+    return compile_cached("support", text, Target.host(), CompileOptions(as_written=True))

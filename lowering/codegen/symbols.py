@@ -1,4 +1,4 @@
-"""Where the functions live that generated code calls: the C library, libm, tvm-ffi, threads.
+"""Where the functions live that generated code calls: the C library, libm, tvm-ffi, our own support.
 
 Each name is looked up explicitly in a fixed order of libraries; nothing depends on what else the process has loaded.
 """
@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from lowering.codegen.blocks import BLOCK_SYMBOLS, block_symbol, blocks_text
 from lowering.codegen.errors import CodegenError
-from lowering.codegen.scratch import SCRATCH_SYMBOLS, scratch_symbol, scratch_text
-from lowering.codegen.support import support_object
-from lowering.codegen.threads import THREAD_SYMBOLS, host_text, thread_symbol
+from lowering.codegen.linking import LoadedCode, link
+from lowering.codegen.support import SUPPORT, support_object
 
 
 def resolve_symbols(names: Iterable[str], extra: Mapping[str, int] | None = None) -> dict[str, int]:
@@ -38,27 +36,24 @@ def resolve_symbols(names: Iterable[str], extra: Mapping[str, int] | None = None
     return found
 
 
-def prepare_libraries() -> None:
-    """Compiles what most programs call, or finds it in the cache: blocks of memory, threads, scratch memory."""
-    for text in (blocks_text(), host_text(), scratch_text()):
-        support_object(text)
-
-
 @cache
 def library_symbol(name: str) -> int | None:
     """The address of a function of the run-time libraries, or None."""
-    if name in BLOCK_SYMBOLS:
-        return block_symbol(name)
-    if name in THREAD_SYMBOLS:
-        return thread_symbol(name)
-    if name in SCRATCH_SYMBOLS:
-        return scratch_symbol(name)
+    for support in SUPPORT:
+        if name in support.symbols:
+            return _loaded(support.text()).symbols[name]
     if name in _OPENMP_STAND_INS:
         return _openmp_symbol(name)
     if name.startswith("TVMFFI"):
         return _lookup(_tvm_ffi(), name)
     addresses = (_lookup(library, name) for library in _system_libraries())
     return next((address for address in addresses if address is not None), None)
+
+
+@cache
+def _loaded(text: str) -> LoadedCode:
+    """The functions of a text of the support, in this process; what they call themselves is of the C library."""
+    return link([support_object(text)], resolve_symbols)
 
 
 def _lookup(library: ctypes.CDLL, name: str) -> int | None:

@@ -10,9 +10,7 @@ import tvm_ffi
 
 from lowering.codegen.elf import object_symbols
 from lowering.codegen.loader import LoadedCode, load_objects
-from lowering.codegen.scratch import SCRATCH_SYMBOLS, scratch_text
-from lowering.codegen.support import support_object
-from lowering.codegen.threads import THREAD_SYMBOLS, threads_text
+from lowering.codegen.support import SUPPORT, support_object
 from lowering.native.compatibility import runs_on
 from lowering.native.symbols import ENTRY_PREFIX, INFO, INIT
 from tir_dialect.target import Target
@@ -49,12 +47,8 @@ def load_executable(executable: Executable, packed: Mapping[str, tvm_ffi.Functio
 def support_objects(executable: Executable) -> list[bytes]:
     """Machine code of what the native objects of an executable call beside the C library and tvm-ffi."""
     called = {name for item in executable.native for name in object_symbols(item.code).undefined}
-    texts: list[str] = []
-    if not called.isdisjoint(THREAD_SYMBOLS):
-        texts.append(threads_text(Target.host()))
-    if not called.isdisjoint(SCRATCH_SYMBOLS):
-        texts.append(scratch_text())
-    return [support_object(text) for text in texts]
+    needed = [support for support in SUPPORT if not called.isdisjoint(support.symbols)]
+    return [support_object(support.library_text()) for support in needed if support.library_text is not None]
 
 
 def load_functions(

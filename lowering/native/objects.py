@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.binding import library_version
-from lowering.codegen.cache import CodeCache, cache_key, default_cache
+from lowering.codegen.cache import CodeCache
+from lowering.codegen.cached_compiler import compile_cached
 from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.llvm_text import llvm_text
 from lowering.native.convert_vm_to_llvm import lower_functions
@@ -69,12 +69,12 @@ def common_runtime(target: Target, cache: CodeCache | None = None) -> None:
 def runtime_object(target: Target, cache: CodeCache | None, part: str) -> bytes:
     """The object of a part of the run-time support."""
     options = SELDOM_OPTIONS if part == SELDOM else RUNTIME_OPTIONS
-    return _compiled(runtime_text(part), target, options, cache, _compile_once)
+    return compile_cached("native", runtime_text(part), target, options, cache, _compile_once)
 
 
 def _with_runtime(text: str, target: Target, options: CompileOptions, cache: CodeCache | None) -> list[bytes]:
     """Functions as machine code, and the parts of the run-time support that they call."""
-    code = _compiled(text, target, options, cache)
+    code = compile_cached("native", text, target, options, cache)
     return [code, *(runtime_object(target, cache, part) for part in parts_for(text))]
 
 
@@ -82,19 +82,3 @@ def _with_runtime(text: str, target: Target, options: CompileOptions, cache: Cod
 def _compile_once(text: str, target: Target, options: CompileOptions) -> bytes:
     """Remembered in this process too, for those that build without a cache: it takes longer than a kernel."""
     return compile_object(text, target, options)
-
-
-def _compiled(
-    text: str,
-    target: Target,
-    options: CompileOptions,
-    cache: CodeCache | None,
-    compile_text: Callable[[str, Target, CompileOptions], bytes] = compile_object,
-) -> bytes:
-    cache = cache or default_cache()
-    key = cache_key(["native", library_version(), target.code_key(), options.key(), text])
-    data = cache.get(key)
-    if data is None:
-        data = compile_text(text, target, options)
-        cache.put(key, data)
-    return data

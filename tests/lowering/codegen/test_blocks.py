@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from lowering import build
-from lowering.codegen.blocks import blocks_text
 from lowering.codegen.compiler import compile_object
 from lowering.codegen.loader import LoadedCode, load_objects
+from lowering.codegen.support import BLOCKS
 from lowering.parsing import parse_module
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
@@ -35,7 +35,7 @@ def negate():
 
 @pytest.fixture(scope="module")
 def loaded() -> LoadedCode:
-    return load_objects([compile_object(blocks_text(), Target.host())])
+    return load_objects([compile_object(BLOCKS.text(), Target.host())])
 
 
 @pytest.fixture

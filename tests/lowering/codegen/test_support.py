@@ -3,7 +3,7 @@
 import pytest
 
 from lowering import build
-from lowering.codegen import blocks, scratch, support, threads
+from lowering.codegen import support
 from lowering.parsing import parse_module
 
 PROGRAM = """
@@ -20,12 +20,12 @@ def test_a_build_compiles_what_its_kernels_may_call(monkeypatch: pytest.MonkeyPa
     build(parse_module(PROGRAM), cache=False)
     compiled = support.support_object.cache_info().currsize
 
-    def refuse(text: str) -> bytes:
+    def refuse(*_: object) -> bytes:
         raise AssertionError("compiled late")
 
-    monkeypatch.setattr("lowering.codegen.compiler.compile_object", refuse)
-    for text in (blocks.blocks_text(), threads.host_text(), scratch.scratch_text()):
-        support.support_object(text)
+    monkeypatch.setattr("lowering.codegen.support.compile_cached", refuse)
+    for each in support.SUPPORT:
+        support.support_object(each.text())
     assert support.support_object.cache_info().currsize == compiled
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from lowering.codegen.compiler import compile_object, emit_assembly
 from lowering.codegen.loader import LoadedCode, load_objects
-from lowering.codegen.threads import thread_symbol, threads_text
+from lowering.codegen.symbols import library_symbol
+from lowering.codegen.threads import threads_text
 from tir_dialect.target import Target
 
 BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -140,7 +141,7 @@ def count_in_pool() -> int:
     def call(context: int | None, first: int, last: int) -> None:
         seen.extend(range(first, last))
 
-    PARALLEL(thread_symbol("relax_parallel") or 0)(BODY(call), None, 0, 100, 2)
+    PARALLEL(library_symbol("relax_parallel") or 0)(BODY(call), None, 0, 100, 2)
     return len(set(seen))
 
 
@@ -156,8 +157,8 @@ def count_in_pool() -> int:
 def test_how_many_threads(variables: dict[str, str], threads: int) -> None:
     program = """
 import ctypes
-from lowering.codegen.threads import thread_symbol
-print(ctypes.CFUNCTYPE(ctypes.c_int)(thread_symbol("relax_max_threads"))())
+from lowering.codegen.symbols import library_symbol
+print(ctypes.CFUNCTYPE(ctypes.c_int)(library_symbol("relax_max_threads"))())
 """
     environment = {name: value for name, value in os.environ.items() if not name.endswith("NUM_THREADS")}
     environment |= {**variables, "PYTHONPATH": os.pathsep.join(sys.path)}
