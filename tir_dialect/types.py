@@ -83,7 +83,8 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
     Element `[i, j]` is at `offset + i * stride0 + j * stride1` elements after the base address. Strides are row-major,
     the offset is 0, the scope `global` and the alignment of the base address, in bytes, that of the element, unless
     something else is written. Strides that say no more than the default are dropped, so that equal layouts are equal
-    types.
+    types. Memory that a function allocates is aligned as its type says; a parameter may be any memory that is aligned
+    to its element.
 
     C1: the element type is one of `tir_dialect.dtypes`.
     C2: there are as many strides as dimensions.

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 from xdsl.ir import Attribute
 
 from lowering.to_llvm.emitter import LoweringOptions
+from tir_dialect.dtypes import byte_size
 from tir_dialect.types import BufferType
 
 
@@ -16,8 +17,12 @@ def function_properties(options: LoweringOptions) -> dict[str, Attribute | None]
 
 
 def buffer_attributes(type_: BufferType, alone: bool) -> DictionaryAttr:
-    """Attributes of a pointer parameter: its alignment, and whether nothing else points to its memory."""
-    attributes: dict[str, Attribute] = {"llvm.align": IntegerAttr(type_.align, i64)}
+    """Attributes of a pointer parameter: its alignment, and whether nothing else points to its memory.
+
+    The alignment is that of an element: what the type says is of memory that a function allocates, and callers bring
+    arrays that begin anywhere.
+    """
+    attributes: dict[str, Attribute] = {"llvm.align": IntegerAttr(byte_size(type_.dtype), i64)}
     if alone:
         attributes["llvm.noalias"] = UnitAttr()
     return DictionaryAttr(attributes)

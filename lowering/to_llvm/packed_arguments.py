@@ -177,9 +177,10 @@ def check_layout(b: LLVMBuilder, errors: PackedErrors, tensor: TensorArgument, d
     errors.require(fine, "ValueError", message, [wrong_axis])
     offset = b.mul(dims(tensor.type.offset), b.integer(byte_size(tensor.type.dtype)))
     base = b.sub(tensor.data, offset)
-    remainder = b.make(llvm.AndOp, (base, b.integer(tensor.type.align - 1)), i64)
+    alignment = byte_size(tensor.type.dtype)
+    remainder = b.make(llvm.AndOp, (base, b.integer(alignment - 1)), i64)
     aligned = b.make(llvm.OrOp, (is_empty, b.compare("eq", remainder, b.integer(0))), i1)
-    errors.require(aligned, "ValueError", messages.not_aligned(tensor.subject, tensor.type.align), [remainder])
+    errors.require(aligned, "ValueError", messages.not_aligned(tensor.subject, alignment), [remainder])
     return base
 
 

@@ -90,6 +90,15 @@ def test_misaligned_memory(scale: tvm_ffi.Function):
         scale(tvm_ffi.from_dlpack(x), 1.0, tvm_ffi.from_dlpack(np.zeros((4, 4), "f4")))
 
 
+def test_alignment_of_a_parameter_is_not_relied_on(tir):
+    """TVM prints `align=64` for every buffer; arrays of NumPy begin at multiples of 16 bytes."""
+    text = SCALE.replace("f32>, %a", "f32, align = 64>, %a").replace("f32>) {", "f32, align = 64>) {")
+    library = compile_prim_funcs(tir(text), cache=NO_CACHE)
+    x, y = (np.ones(35, "f4")[1:].reshape(2, 17) for _ in range(2))
+    library.packed("scale")(tvm_ffi.from_dlpack(x), 2.0, tvm_ffi.from_dlpack(y))
+    np.testing.assert_array_equal(y, 2 * x)
+
+
 def test_neighbours_do_not_overlap(scale: tvm_ffi.Function):
     memory = np.ones(24, "f4")
     scale(tvm_ffi.from_dlpack(memory[:12].reshape(3, 4)), 2.0, tvm_ffi.from_dlpack(memory[12:].reshape(3, 4)))
