@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ def __getattr__(name: str) -> object:
         from tir_dialect.garbage import importing
 
         with importing():
+            from lowering.codegen.binding import load_ahead
+
+            import_module("tvm_ffi")  # first, since the libraries that it loads would wait for LLVM
+            load_ahead()
             from lowering.driver import build
 
         return build

@@ -13,8 +13,8 @@ from lowering.codegen.module_digest import ModuleDigest
 from lowering.codegen.program_cache import ProgramCache
 from lowering.debug import Debug, debug_level
 from lowering.tune.stamp import tuning_stamp
-from tir_dialect.dataclass_methods import methods_on_demand
 from tir_dialect.garbage import few_collections, importing
+from tir_dialect.on_demand import definitions_on_demand
 from tir_dialect.target import Target
 from vm_dialect.executable import Executable
 from vm_dialect.values import to_value
@@ -57,7 +57,7 @@ def build(
             from lowering.codegen.kernels import KernelOptions
             from lowering.compilation import compile_program
 
-        with few_collections(), methods_on_demand():  # passes are imported when they are needed
+        with few_collections(), definitions_on_demand():  # passes are imported when they are needed
             options = KernelOptions(opt_level=opt_level)
             return compile_program(
                 module, mode, machine, options=options, cache=store, weights=given, progress=progress

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import UNKNOWN_LOC, ArrayAttr, ModuleOp, StringAttr, VectorType, bf16, f32, i1, i32, i64
 from xdsl.ir import Block, Operation, Region
-from xdsl.utils.exceptions import LLVMTranslationException, VerifyException
+from xdsl.irdl import IRDLOperation, irdl_op_definition
+from xdsl.utils.exceptions import LLVMTranslationException, PyRDLOpDefinitionError, VerifyException
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,18 @@ def _bits_of_dense_floats_are_integers() -> bool:
     return "0x4B400000" not in str(op)
 
 
+def _formats_are_read_with_definitions() -> bool:
+    class FaultyOp(IRDLOperation):
+        name = "test.faulty"
+        assembly_format = "no format"
+
+    try:
+        irdl_op_definition(FaultyOp)
+    except PyRDLOpDefinitionError:
+        return True
+    return False
+
+
 def _names_of_numbers_are_empty_hints() -> bool:
     (op,) = _parsed('%_1 = "test.op"() : () -> i32').ops
     return op.results[0].name_hint == ""
@@ -178,6 +191,11 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
         "the bits of elements of dense floats are read as integers",
         "LocatedParser in lowering/parsing.py",
         _bits_of_dense_floats_are_integers,
+    ),
+    WorkAround(
+        "assembly formats are read when ops are defined, needed or not",
+        "tir_dialect/assembly_formats.py",
+        _formats_are_read_with_definitions,
     ),
     WorkAround(
         "a value named %_1 has an empty name hint, which cannot be copied",

@@ -1,7 +1,8 @@
-"""Methods of dataclasses that are compiled when they are called for the first time.
+"""Methods of dataclasses that are compiled when they are asked for.
 
 `dataclasses` writes the methods of a class as text and compiles each of them, which is a tenth of the time of a small
-build: xDSL and the compiler have some 450 such classes, and few of them are ever compared, printed or assigned to.
+build: xDSL and the compiler have some 450 such classes, and few of them are ever compared, printed or assigned to, and
+half of them never made.
 """
 
 from __future__ import annotations
@@ -9,14 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeAlias
 
 Method: TypeAlias = "Callable[..., Any]"
-
-_WAITING = frozenset(
-    ("__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__setattr__", "__delattr__")
-)
-"""What can wait. `__init__` cannot, since people ask for its signature."""
 
 _MAKER = "_create_fn"
 """What compiles a method in the standard library up to Python 3.12. Later ones compile all methods of a class at once,
@@ -38,28 +35,29 @@ def methods_on_demand() -> Generator[None]:
 
 
 def _later(make: Method) -> Method:
-    """`make`, but what can wait is made by its first call."""
+    """`make`, but with a stand-in for the method."""
 
-    def make_later(name: str, *text: Any, **scope: Any) -> Method:
-        if name not in _WAITING:
-            return make(name, *text, **scope)
-        made: list[Method] = []
-
-        def method(self: object, *arguments: Any) -> Any:
-            if not made:
-                made.append(make(name, *text, **scope))
-                _replace(type(self), name, method, made[0])
-            return made[0](self, *arguments)
-
-        method.__name__ = name
-        return method
+    def make_later(name: str, *text: Any, **scope: Any) -> _Later:
+        return _Later(name, lambda: make(name, *text, **scope))
 
     return make_later
 
 
-def _replace(kind: type, name: str, method: Method, made: Method) -> None:
-    """Gives the class that has a method another in its place; one that is wrapped stays, and calls the other."""
-    made.__qualname__ = method.__qualname__
-    for owner in kind.__mro__:
-        if owner.__dict__.get(name) is method:
-            setattr(owner, name, made)
+class _Later:
+    """Stands in a class for a method until somebody looks it up, for a call or by its name."""
+
+    def __init__(self, name: str, make: Callable[[], Method]):
+        self.__name__ = name
+        self._make = cache(make)
+
+    def __get__(self, instance: object, owner: type) -> Method:
+        method = self._make()
+        for each in owner.__mro__:
+            if each.__dict__.get(self.__name__) is self:
+                method.__qualname__ = f"{each.__qualname__}.{self.__name__}"
+                setattr(each, self.__name__, method)
+        return method if instance is None else method.__get__(instance, owner)
+
+    def __call__(self, instance: object) -> Any:
+        """What `dataclasses` does with a `__repr__`, which it wraps."""
+        return self._make()(instance)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from tir_dialect.dataclass_methods import methods_on_demand
+from tir_dialect.on_demand import definitions_on_demand
 
 COLLECTION_THRESHOLDS = (200_000, 100, 100)
 """Almost everything that is made while a program is imported or compiled, or a package loaded, is still in use, or
@@ -33,13 +33,13 @@ def collect_young() -> None:
 
 @contextmanager
 def importing() -> Generator[None]:
-    """As `few_collections` and `methods_on_demand`, for imports: what is there afterwards is left to full collections.
+    """As `few_collections` and `definitions_on_demand`, for imports: what is there then is left to full collections.
 
     The next one of young objects would look at all that was imported, which stays. Where nothing was, nothing is done:
     to ask for frozen objects is to count them.
     """
     before = len(sys.modules)
-    with few_collections(), methods_on_demand():
+    with few_collections(), definitions_on_demand():
         yield
         if len(sys.modules) != before and gc.isenabled() and not gc.get_freeze_count():
             gc.freeze()

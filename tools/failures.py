@@ -21,8 +21,8 @@ from lowering.codegen.errors import CodegenError
 from lowering.debug import Debug, debug_level
 from lowering.diagnostics import Finding, InvalidModule, render
 from lowering.parsing import Misbound
-from tir_dialect.dataclass_methods import methods_on_demand
 from tir_dialect.garbage import few_collections
+from tir_dialect.on_demand import definitions_on_demand
 
 _EMIT_ERROR: CodeType = Operation.emit_error.__code__
 
@@ -41,7 +41,7 @@ def run_tool(name: str, action: Callable[[], object], *, own_process: bool) -> i
     if own_process:
         atexit.register(gc.freeze)
     try:
-        with few_collections(), methods_on_demand():
+        with few_collections(), definitions_on_demand():
             action()
         sys.stdout.flush()
     except BrokenPipeError:
