@@ -119,7 +119,7 @@ class LocatedParser(Parser):
 
     @override
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
-        """A module, as in the base class; a text without ops is an implicit module without ops."""
+        """A module, as in the base class; a text without ops is an implicit module without ops, `({})` a body without."""
         if allow_implicit_module and self._current_token.kind is MLIRTokenKind.EOF:
             return ModuleOp([])
         try:
@@ -130,6 +130,8 @@ class LocatedParser(Parser):
             raise
         if self._misbound:
             raise Misbound(self._misbound)
+        if not module.body.blocks:  # generic form, as MLIR reads it
+            module.body.add_block(Block())
         return module
 
     def parse_operation(self) -> Operation:

@@ -86,7 +86,7 @@ def test_values_named_by_numbers_can_be_copied():
     assert str(module.clone()) == str(module)
 
 
-@pytest.mark.parametrize("text", ["", "// nothing but a comment\n"])
+@pytest.mark.parametrize("text", ["", "// nothing but a comment\n", '"builtin.module"() ({}) : () -> ()'])
 def test_a_text_without_ops_is_a_module(text: str):
     assert not parse_module(text).ops.first
 
