@@ -119,7 +119,10 @@ class LocatedParser(Parser):
 
     @override
     def parse_module(self, allow_implicit_module: bool = True) -> ModuleOp:
-        """A module, as in the base class; a text without ops is an implicit module without ops, `({})` a body without."""
+        """A module, as in the base class; a text without ops is an implicit module without ops.
+
+        `"builtin.module"() ({})`, without a block, has none either.
+        """
         if allow_implicit_module and self._current_token.kind is MLIRTokenKind.EOF:
             return ModuleOp([])
         try:

@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from types import CodeType
@@ -29,6 +29,14 @@ _EMIT_ERROR: CodeType = Operation.emit_error.__code__
 
 class ToolError(DiagnosticException):
     """A failure whose text is all that the user needs."""
+
+
+class Failures(Exception):
+    """Several failures of one run, none of which follows from another."""
+
+    def __init__(self, errors: Sequence[Exception]):
+        super().__init__(*errors)
+        self.errors = tuple(errors)
 
 
 def run_tool(name: str, action: Callable[[], object], *, own_process: bool) -> int:
@@ -57,7 +65,7 @@ def _describe(tool: str, error: BaseException) -> str:
     match error:
         case InvalidModule():
             return str(error)
-        case Misbound():
+        case Misbound() | Failures():
             return "\n".join(_describe(tool, each) for each in error.errors)
         case ParseError():
             return f"{error.span.get_location()}: error: {error.msg}\n{quote_span(error.span)}"

@@ -6,19 +6,21 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.exceptions import ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from lowering.debug import Debug, debug_level
-from lowering.parsing import LocatedParser
+from lowering.parsing import LocatedParser, Misbound
 from lowering.pipelines import expand
 from lowering.weight_files import load_weights, save_weights
 from tools.arguments import add_save_weights_option, add_shape_option, add_weights_option
-from tools.failures import ToolError, bad_options, pass_failure, run_tool, unknown_pass
+from tools.failures import Failures, ToolError, bad_options, pass_failure, run_tool, unknown_pass
 from tools.monitor import PassMonitor, print_module
 from tools.pass_help import describe_pass, list_passes
 from tools.programs import IMPORTERS
@@ -99,7 +101,41 @@ class RelaxOptMain(xDSLOptMain):
             return
         if self.args.split_input_file and self.args.save_weights is not None:
             raise ToolError("--save-weights writes the weights of one module; leave out --split-input-file")
-        super().run()
+        shows_errors_itself = self.args.verify_diagnostics or self.args.parsing_diagnostics or self.args.shrink
+        if self.args.split_input_file and not shows_errors_itself:
+            self._run_every_chunk()
+        else:
+            super().run()
+
+    def _run_every_chunk(self) -> None:
+        """As `mlir-opt`: a module that is rejected keeps none of the others from being rewritten."""
+        chunks, file_extension = self.prepare_input()
+        failures: list[Exception] = []
+        output = self.prepare_output()
+        for number, (chunk, offset) in enumerate(chunks):
+            if number:
+                output.write("// -----\n")
+            try:
+                with chunk:
+                    output.write(self._rewritten(chunk, file_extension, offset))
+            except Exception as error:
+                failures.append(error)
+        if output is not sys.stdout:
+            output.close()
+        if failures:
+            raise Failures(failures)
+
+    def _rewritten(self, chunk: IO[bytes], file_extension: str, offset: int) -> str:
+        try:
+            module = self.parse_chunk(chunk, file_extension, offset)
+        except ParseError as error:
+            for each in error.errors if isinstance(error, Misbound) else (error,):
+                each.span = replace(each.span, line_offset=offset)
+            raise
+        if module is None:
+            return ""
+        self.apply_passes(module)
+        return self.output_resulting_program(module)
 
     def setup_pipeline(self) -> None:
         """Reads the pipeline and puts the monitor around its passes."""

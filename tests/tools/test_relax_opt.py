@@ -239,6 +239,20 @@ def test_places_in_a_split_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert f"{path}:7:1: error" in out
 
 
+def test_every_chunk_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """As by `mlir-opt`: all errors of a split file at their places, and what is right rewritten."""
+    misnamed = TEXT.replace("%b = ", "%b, %other = ").replace("%c = ", "%c, %more = ")
+    path, written = tmp_path / "f.mlir", tmp_path / "out.mlir"
+    path.write_text("// -----\n".join([misnamed, TEXT, misnamed, "test.nothing\n", TEXT]))
+    assert _run(str(path), "--split-input-file", "-o", str(written)) == 1
+    errors = [line for line in capsys.readouterr().err.splitlines() if ": error: " in line]
+    assert [error.removeprefix(f"{path}:").split(":")[0] for error in errors] == ["2", "3", "14", "15", "19"]
+    first, second, third, fourth, fifth = written.read_text().split("// -----\n")
+    assert (first, third, fourth) == ("", "", "")
+    assert second == fifth
+    assert "@f" in second
+
+
 def test_passes_are_explained(capsys: pytest.CaptureFixture[str]):
     assert main(["--explain-pass"]) == 0
     lines = capsys.readouterr().out.splitlines()
