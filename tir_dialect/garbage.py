@@ -6,8 +6,12 @@ import gc
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from tir_dialect.on_demand import definitions_on_demand
+
+if TYPE_CHECKING:
+    from xdsl.ir import Block, Operation, SSAValue
 
 COLLECTION_THRESHOLDS = (200_000, 100, 100)
 """Almost everything that is made while a program is imported or compiled, or a package loaded, is still in use, or
@@ -44,3 +48,39 @@ def importing() -> Generator[None]:
         if len(sys.modules) != before and gc.isenabled() and not gc.get_freeze_count():
             gc.freeze()
             gc.unfreeze()  # into the oldest generation
+
+
+def release(op: Operation) -> None:
+    """Frees an op with all that is in it at once: nobody may look at any of it again, nor use its results.
+
+    IR is nothing but cycles, an op and its results for one, which only a collection would find: taken apart it goes as
+    its last reference does, in a tenth of the time.
+    """
+    pending = [op]
+    while pending:
+        outer = pending.pop()
+        for region in outer.regions:
+            block = region.first_block
+            while block is not None:
+                inner, following = block.first_op, block.next_block
+                while inner is not None:
+                    after = inner.next_op
+                    for result in inner.results:
+                        _release_value(result)
+                    if inner.regions:
+                        pending.append(inner)
+                    else:
+                        vars(inner).clear()
+                    inner = after
+                for argument in block.args:
+                    _release_value(argument)
+                _release_value(block)
+                block = following
+            vars(region).clear()
+        vars(outer).clear()
+
+
+def _release_value(value: SSAValue | Block) -> None:
+    for use in tuple(value.uses):
+        vars(use).clear()
+    vars(value).clear()

@@ -24,6 +24,7 @@ from lowering.progress import ProgressBar
 from lowering.to_llvm.signature import KernelSignature, kernel_signature
 from lowering.tune.location import nothing_is_tuned
 from tir_dialect.analysis.fingerprint import Fingerprint
+from tir_dialect.garbage import release
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -276,7 +277,11 @@ def _compile(
     given = {function.sym_name.data for function in group}
     routines = [function for function in functions if is_routine(function) and function.sym_name.data not in given]
     shared.add(routines, lowering)
-    return llvm_text(lower_prim_funcs([op for op in functions if op not in routines], lowering, routines))
+    lowered = lower_prim_funcs([op for op in functions if op not in routines], lowering, routines)
+    text = llvm_text(lowered)
+    release(lowered_tir)
+    release(lowered)
+    return text
 
 
 def _schedule(group: Sequence[PrimFuncOp], target: Target, choice: Choice | None) -> None:

@@ -3,11 +3,13 @@
 import gc
 import sys
 import weakref
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
+from xdsl.ir import Block, Operation
 
-from tir_dialect.garbage import collect_young, few_collections, importing
+from lowering.parsing import parse_module
+from tir_dialect.garbage import collect_young, few_collections, importing, release
 
 
 def test_thresholds_are_put_back():
@@ -98,3 +100,40 @@ def test_young_garbage_goes_where_garbage_is_collected(enabled: bool):
         assert (knot() is None) is enabled
     finally:
         gc.enable()
+
+
+PROGRAM = """
+tir.prim_func @f[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    tir.block "twice" (%v = spatial %i in %n) {
+      %x = tir.load %X[%v]
+      %y = arith.addf %x, %x : f32
+      tir.store %y, %Y[%v]
+    }
+  }
+}
+llvm.func @g(%c: i1) -> i1 {
+  llvm.br ^next(%c : i1)
+^next(%d: i1):
+  "llvm.cond_br"(%d, %c)[^next, ^end] <{operandSegmentSizes = array<i32: 1, 1, 0>}> : (i1, i1) -> ()
+^end:
+  llvm.return %d : i1
+}
+"""
+
+
+def test_released_ir_is_free_without_a_collection():
+    module = parse_module(PROGRAM)
+    inside = [weakref.ref(each) for op in module.walk() for each in (op, *op.results, *op.regions)]
+    inside += [weakref.ref(each) for op in module.walk() for block in _blocks(op) for each in (block, *block.args)]
+    gc.disable()
+    try:
+        release(module)
+        del module
+        assert [each() for each in inside if each() is not None] == []
+    finally:
+        gc.enable()
+
+
+def _blocks(op: Operation) -> Iterator[Block]:
+    return (block for region in op.regions for block in region.blocks)
