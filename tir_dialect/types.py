@@ -58,6 +58,11 @@ class IteratorKind(StrEnum):
     OPAQUE = "opaque"
     """Nothing is known."""
 
+    @property
+    def is_reduced(self) -> bool:
+        """Whether instances that differ in the iterator go on with one result, which the first of them begins."""
+        return self in (IteratorKind.REDUCE, IteratorKind.SCAN)
+
 
 @irdl_attr_definition
 class IteratorKindAttr(EnumAttribute[IteratorKind], SpacedOpaqueSyntaxAttribute):

@@ -18,7 +18,6 @@ from tir_dialect.analysis.structure import ops_in
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.types import IteratorKind
 
 
 class LowerBlocksPass(ModulePass):
@@ -71,8 +70,8 @@ def _lower(op: BlockOp) -> None:
 
 
 def _lower_init(op: BlockOp, init: InitOp) -> None:
-    """The init behind a branch that is taken where all iterators that are not spatial are 0."""
-    at_zero = [iterator.binding for iterator in op.iterators if iterator.kind is not IteratorKind.SPATIAL]
+    """The init behind a branch that is taken where all iterators that are reduced over are 0."""
+    at_zero = [iterator.binding for iterator in op.iterators if iterator.kind.is_reduced]
     conditions = [binding for binding in at_zero if not _is_zero(binding)]
     if not conditions:
         Rewriter.inline_block(init.body.block, InsertPoint.before(init))

@@ -16,7 +16,6 @@ from tir_dialect.analysis.init import InitPlacement, init_placement
 from tir_dialect.analysis.structure import ops_in
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.types import IteratorKind
 
 
 class LowerInitBlocksPass(ModulePass):
@@ -88,7 +87,7 @@ def _init_block(
     block: BlockOp, init: InitOp, placement: InitPlacement, values: dict[SSAValue, SSAValue]
 ) -> list[Operation]:
     """The block that runs the init, after the ops that its condition takes."""
-    spatial = [iterator for iterator in block.iterators if iterator.kind is IteratorKind.SPATIAL]
+    spatial = [iterator for iterator in block.iterators if not iterator.kind.is_reduced]
     conditions = [values.get(condition, condition) for condition in placement.conditions]
     ops: list[Operation] = []
 
@@ -112,10 +111,10 @@ def _init_block(
 
 
 def _copy_body(source: Block, target: Block, values: dict[SSAValue, SSAValue], block: BlockOp) -> None:
-    """The ops of the init; an iterator that is not spatial is 0 there."""
+    """The ops of the init; an iterator that is reduced over is 0 there."""
     used = {operand for op in source.walk() for operand in op.operands}
     for iterator in block.iterators:
-        if iterator.kind is not IteratorKind.SPATIAL and iterator.value in used:
+        if iterator.kind.is_reduced and iterator.value in used:
             zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
             target.add_op(zero)
             values[iterator.value] = zero.result

@@ -57,10 +57,10 @@ def init_placement(block: BlockOp) -> InitPlacement | None:
 
 
 def _reduction_loops(block: BlockOp, loops: Sequence[ForOp]) -> frozenset[ForOp]:
-    """The loops whose variables the bindings of iterators that are not spatial depend on."""
+    """The loops whose variables the bindings of iterators that are reduced over depend on."""
     variables = {loop.induction_var: loop for loop in loops}
     dependence = Dependence(lambda argument: argument in variables, through_bindings=False)
-    used = dependence.of_all(it.binding for it in block.iterators if it.kind is not IteratorKind.SPATIAL)
+    used = dependence.of_all(it.binding for it in block.iterators if it.kind.is_reduced)
     return frozenset(variables[variable] for variable in used)
 
 
@@ -85,7 +85,9 @@ class _Finder:
 
     def find(self) -> InitPlacement | None:
         conditions = [part for part in _conjuncts(self._block.condition) if not self._is_of_reduction_only(part)]
-        bindings = [it.binding for it in self._block.iterators if it.kind is IteratorKind.SPATIAL]
+        bindings = [it.binding for it in self._block.iterators if not it.kind.is_reduced]
+        if self._is_ordered_inside():
+            return None
         roots = [*bindings, *conditions, *self._block.extents, *_captured(self._init)]
         loops = self._loops_of(roots)
         if loops is None:
@@ -95,6 +97,11 @@ class _Finder:
             return None
         ops = self._ops_for(roots)
         return None if ops is None else InitPlacement(self._outer, loops, ops, tuple(conditions))
+
+    def _is_ordered_inside(self) -> bool:
+        """Whether loops inside drive an opaque iterator, whose instances may begin an element more than once."""
+        opaque = [it.binding for it in self._block.iterators if it.kind is IteratorKind.OPAQUE]
+        return not self._dependence.of_all(opaque).isdisjoint(loop.induction_var for loop in self._inner)
 
     def _is_of_reduction_only(self, condition: SSAValue) -> bool:
         used = self._dependence.of(condition)

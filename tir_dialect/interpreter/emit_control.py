@@ -17,7 +17,7 @@ from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp
-from tir_dialect.types import IteratorKind, LoopKind
+from tir_dialect.types import LoopKind
 
 
 def _emit_for(emitter: Emitter, op: ForOp) -> None:
@@ -105,7 +105,7 @@ def _stays_inside(emitter: Emitter, iterator: BlockIterator) -> bool:
 def _emit_init(emitter: Emitter, op: InitOp) -> None:
     parent = op.parent_op()
     assert isinstance(parent, BlockOp)
-    ordered = [iterator for iterator in parent.iterators if iterator.kind is not IteratorKind.SPATIAL]
+    ordered = [iterator for iterator in parent.iterators if iterator.kind.is_reduced]
     names = [emitter.name(iterator.value) for iterator in ordered]
     emitter.line(f"if {' == '.join((*names, '0'))}:")
     with emitter.indented():
@@ -114,7 +114,7 @@ def _emit_init(emitter: Emitter, op: InitOp) -> None:
 
 def _emit_early_init(emitter: Emitter, op: BlockOp, placement: InitPlacement) -> None:
     """Runs the init in front of a reduction, if the domain of the reduction is empty."""
-    ordered = [iterator for iterator in op.iterators if iterator.kind is not IteratorKind.SPATIAL]
+    ordered = [iterator for iterator in op.iterators if iterator.kind.is_reduced]
     pending = list(placement.ops)
 
     def compute(values: Iterable[SSAValue]) -> None:
@@ -140,9 +140,9 @@ def _emit_early_init(emitter: Emitter, op: BlockOp, placement: InitPlacement) ->
             nest.enter_context(emitter.indented())
         compute(list(chain.from_iterable(op.operands for op in op.init.walk())) if op.init else ())
         for iterator in op.iterators:
-            spatial = iterator.kind is IteratorKind.SPATIAL
-            compute([iterator.binding, iterator.extent] if spatial else ())
-            emitter.alias(iterator.value, emitter.name(iterator.binding) if spatial else "0")
+            reduced = iterator.kind.is_reduced
+            compute(() if reduced else [iterator.binding, iterator.extent])
+            emitter.alias(iterator.value, "0" if reduced else emitter.name(iterator.binding))
         if op.init is not None:
             emitter.block(op.init.body.block)
 

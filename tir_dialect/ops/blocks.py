@@ -193,7 +193,7 @@ def _print_iterator(printer: Printer, iterator: BlockIterator) -> None:
 
 @irdl_op_definition
 class InitOp(IRDLOperation):
-    """Runs at the start of each instance of its block in which all iterators that are not spatial are 0.
+    """Runs at the start of each instance of its block in which all reduce and scan iterators are 0.
 
     ```mlir
     tir.init {
@@ -202,7 +202,7 @@ class InitOp(IRDLOperation):
     ```
 
     Where there is no such instance because the domain of a reduction is empty, the init still runs for all values of
-    the spatial iterators, so that an empty sum is 0 (`tir_dialect.analysis.init` says where).
+    the other iterators, so that an empty sum is 0 (`tir_dialect.analysis.init` says where).
 
     C1: it stands directly in a `tir.block`.
     """

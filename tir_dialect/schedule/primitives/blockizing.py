@@ -20,7 +20,7 @@ from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.materialize import Materializer, header_value
 from tir_dialect.schedule.moves import iterator_extent
 from tir_dialect.schedule.normalize import Less, conditions_of, emit_conditions
-from tir_dialect.schedule.primitives.reductions import check_pure_loops, nest_init
+from tir_dialect.schedule.primitives.reductions import check_pure_loops, driven_apart, nest_init
 from tir_dialect.schedule.primitives.wrapping import wrap
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import IteratorKind
@@ -179,7 +179,7 @@ def _bind_inner(
     Rewriter.insert_op(init, InsertPoint.at_start(outer.body.block))
     space = IndexSpace(outer)
     drives = check_pure_loops(self, block)
-    copied = [op for op in inner if IteratorKind.SPATIAL in drives.get(op.induction_var, set())]
+    copied = driven_apart(inner, drives)
     spatial = [c for c in _bounds(block, space) if c in conditions_of(space, block) and _is_spatial(block, space, c)]
     nest_init(self, space, block, copied, InsertPoint.at_end(init.body.block), spatial)
 
@@ -190,5 +190,5 @@ def _bounds(block: BlockOp, space: IndexSpace) -> list[Less]:
 
 
 def _is_spatial(block: BlockOp, space: IndexSpace, condition: Less) -> bool:
-    bindings = [space.dim_of(it.binding) for it in block.iterators if it.kind is IteratorKind.SPATIAL]
+    bindings = [space.dim_of(it.binding) for it in block.iterators if not it.kind.is_reduced]
     return condition.lhs in bindings

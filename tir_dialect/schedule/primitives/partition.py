@@ -18,7 +18,6 @@ from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.normalize import prove_conditions
 from tir_dialect.schedule.primitives.splitting import Factor, check_serial
 from tir_dialect.schedule.state import ScheduleState, primitive
-from tir_dialect.types import IteratorKind
 
 
 @primitive
@@ -75,7 +74,7 @@ def _cuts(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Di
 def _check_no_init(self: ScheduleState, loop: Loop) -> None:
     dependence = Dependence(is_loop_variable)
     for block in blocks_in(loop.op):
-        bindings = [it.binding for it in block.iterators if it.kind is not IteratorKind.SPATIAL]
+        bindings = [it.binding for it in block.iterators if it.kind.is_reduced]
         if block.init is not None and loop.op.induction_var in dependence.of_all(bindings):
             raise self.error(
                 f'block "{block.block_name.data}" has an init and is reduced over loop "{loop.name}"; '

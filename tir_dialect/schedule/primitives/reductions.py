@@ -46,7 +46,7 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     drives = check_pure_loops(self, block.op)
     _check_loops(self, block.op, loop.op, drives)
     _check_result(self, block.op, loop.op)
-    _check_elements(self, block.op, [op for op in loops if IteratorKind.SPATIAL in drives.get(op.induction_var, set())])
+    _check_elements(self, block.op, driven_apart(loops, drives))
     check_no_branch(self, block.op)
     conditions = _spatial_conditions(self, block.op, drives)
     return self.block(hoist_init(self, block.op, loop.op, conditions))
@@ -58,7 +58,7 @@ def hoist_init(self: ScheduleState, block: BlockOp, loop: ForOp, conditions: Seq
     Each loop must drive iterators of one kind.
     """
     drives = check_pure_loops(self, block)
-    copied = [op for op in loops_from(self, block, loop) if IteratorKind.SPATIAL in drives.get(op.induction_var, set())]
+    copied = driven_apart(loops_from(self, block, loop), drives)
     return nest_init(self, self.space, block, copied, InsertPoint.before(loop), conditions)
 
 
@@ -86,12 +86,17 @@ def check_pure_loops(self: ScheduleState, block: BlockOp) -> dict[SSAValue, set[
     return found
 
 
+def driven_apart(loops: Sequence[ForOp], drives: Mapping[SSAValue, set[IteratorKind]]) -> list[ForOp]:
+    """The loops that drive iterators which are not reduced over: their iterations begin results of their own."""
+    return [op for op in loops if any(not kind.is_reduced for kind in drives.get(op.induction_var, ()))]
+
+
 def _check_loops(
     self: ScheduleState, block: BlockOp, loop: ForOp, drives: Mapping[SSAValue, set[IteratorKind]]
 ) -> None:
     for variable, kinds in drives.items():
         outer = loop_of(variable)
-        if outer is not None and kinds - {IteratorKind.SPATIAL} and not is_inside(outer, loop):
+        if outer is not None and any(kind.is_reduced for kind in kinds) and not is_inside(outer, loop):
             raise self.error(
                 f'loop "{loop.induction_var.name_hint}" is inside of loop "{variable.name_hint}", which is reduced over'
             )
@@ -127,7 +132,7 @@ def _spatial_conditions(
     reduced = {
         self.space.variable(op.induction_var).dim.as_symbol or ""
         for op in enclosing_loops(block)
-        if drives.get(op.induction_var, set()) - {IteratorKind.SPATIAL}
+        if any(kind.is_reduced for kind in drives.get(op.induction_var, set()))
     }
     found: list[Less] = []
     for condition in conditions_of(self.space, block):
@@ -146,7 +151,7 @@ def _spatial_conditions(
 
 def _init_block(self: ScheduleState, block: BlockOp, init: InitOp, suffix: str) -> BlockOp:
     """A block with the spatial iterators and the init of a reduction, which loses it; not yet in the function."""
-    spatial = [it for it in block.iterators if it.kind is IteratorKind.SPATIAL]
+    spatial = [it for it in block.iterators if not it.kind.is_reduced]
     name = unique_block_name(self.func, f"{block.block_name.data}_{suffix}")
     hints = [it.value.name_hint for it in spatial]
     made = BlockOp(name, [(it.kind, it.extent, it.extent) for it in spatial], name_hints=hints)
@@ -180,7 +185,7 @@ def nest_init(
         place = InsertPoint.at_end(loop.body.block)
     Rewriter.insert_op(made, place)
     emitter = Materializer(self.func, space, InsertPoint.before(made))
-    spatial = [it for it in block.iterators if it.kind is IteratorKind.SPATIAL]
+    spatial = [it for it in block.iterators if not it.kind.is_reduced]
     bindings = [space.dim_of(it.binding) for it in spatial]
     iterators = [
         (it.kind, it.binding if dim is None else emitter.emit(dim.substitute(symbols)), it.extent)

@@ -269,12 +269,14 @@ def _from_zero(reader: TirExpressionReader, node: ast.AST, iterator: Iterator) -
 def keep_in_order(block: BlockOp) -> None:
     """Makes iterators opaque that stores do not use as their kinds promise: instances run in the order of the text.
 
-    With `T.init` the kinds say which instances begin with it, so they stay as they are.
+    With `T.init`, which runs where those that are reduced over are 0, these stay as they are.
     """
-    if block.init is not None:
-        return
     wrong = misused_iterators(block)
-    kinds = [IteratorKind.OPAQUE if each.value in wrong else each.kind for each in block.iterators]
+    has_init = block.init is not None
+    kinds = [
+        IteratorKind.OPAQUE if each.value in wrong and not (has_init and each.kind.is_reduced) else each.kind
+        for each in block.iterators
+    ]
     block.iterator_kinds = ArrayAttr([IteratorKindAttr(kind) for kind in kinds])
 
 

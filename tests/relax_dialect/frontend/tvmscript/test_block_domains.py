@@ -127,3 +127,43 @@ def test_iterators_that_stores_leave_out():
     place, summed = results
     np.testing.assert_array_equal(place, [max([0, *np.flatnonzero(row > 0)]) for row in x])
     np.testing.assert_allclose(summed, x[3] + x.sum(0), rtol=1e-5)
+
+
+ROLLING = """
+@T.prim_func
+def kernel(A: T.Buffer((3, 10), "int32"), C: T.Buffer((3, 4), "int32")):
+    B = T.alloc_buffer((3,), "int32")
+    total = T.alloc_buffer((1,), "int32")
+    for c, i, k in T.grid(3, 4, 2):
+        with T.sblock("pair"):
+            vc = T.axis.spatial(3, c)
+            vi = T.axis.opaque(4, i)
+            vk = T.axis.reduce(2, k)
+            with T.init():
+                B[vi % 3] = 0
+            B[vi % 3] += A[vc, vi + vk]
+        if k == 1:
+            with T.sblock("copy"):
+                vc = T.axis.spatial(3, c)
+                vi = T.axis.opaque(4, i)
+                C[vc, vi] = B[vi % 3]
+    for c in range(3):
+        for k in range(10):
+            with T.sblock("sum"):
+                vc, vk = T.axis.remap("SR", [c, k])
+                with T.init():
+                    total[0] = 0
+                total[0] += A[vc, vk]
+        with T.sblock("add"):
+            vc = T.axis.spatial(3, c)
+            C[vc, 0] += 100 * total[0]
+"""
+ROLLING_MAIN = MAIN.replace("(4, 4)", "(3, 10)", 1).replace("(4, 4)", "(3, 4)")
+
+
+def test_init_of_opaque_iterators_begins_anew_for_each():
+    """Memory that is used again by later instances, as a rolling buffer, and an iterator that no store uses."""
+    x = np.arange(30, dtype=np.int32).reshape(3, 10)
+    expected = x[:, :4] + x[:, 1:5]
+    expected[:, 0] += 100 * x.sum(1)
+    np.testing.assert_array_equal(run_everywhere(parse(ROLLING + ROLLING_MAIN), "main", [x]), expected)
