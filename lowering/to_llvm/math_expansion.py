@@ -121,22 +121,31 @@ def _split(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
     is_small = b.compare_floats("olt", x, f.number(2.0**-126))
     x = b.select(is_small, f.mul(x, f.number(2.0**23)), x)
     shift = b.select(is_small, f.number(-23.0), f.number(0.0))
-    bits = f.bits(x)
+    exponent, rest, _ = split(f, x)
+    return f.add(exponent, shift), rest
+
+
+def split(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """`(e, m - 1, bits)` for normal numbers; the bits are e where a float has its exponent."""
+    b, bits = f.b, f.bits(x)
     above = f.integers_op(llvm.SubOp, bits, f.integer(_ROOT_HALF_BITS))
     e = b.make(llvm.AShrOp, (above, f.integer(23)), f.integers)
-    m = f.from_bits(f.integers_op(llvm.SubOp, bits, b.make(llvm.ShlOp, (e, f.integer(23)), f.integers)))
-    exponent = f.add(b.make(llvm.SIToFPOp, (e,), f.type), shift)
-    return exponent, f.sub(m, f.number(1.0))
+    shifted = b.make(llvm.ShlOp, (e, f.integer(23)), f.integers)
+    m = f.from_bits(f.integers_op(llvm.SubOp, bits, shifted))
+    return b.make(llvm.SIToFPOp, (e,), f.type), f.sub(m, f.number(1.0)), shifted
 
 
 _ROOT_HALF_BITS = 0x3F3504F3
 
 
-def _log_of_one_plus(f: Floats, t: SSAValue) -> tuple[SSAValue, SSAValue]:
+def log_of_one_plus(f: Floats, t: SSAValue) -> tuple[SSAValue, SSAValue]:
     """`log(1 + t)` as t and a smaller rest, for t from -0.293 to 0.415."""
     square = f.mul(t, t)
-    cubic = f.mul(f.mul(square, t), f.polynomial(t, LOG))
-    return t, f.fma(square, f.number(-0.5), cubic)
+    fourth = f.mul(square, square)
+    # Pairs of coefficients, which need not wait for each other.
+    low, middle, high, last = (f.fma(t, f.number(LOG[i + 1]), f.number(LOG[i])) for i in range(0, len(LOG), 2))
+    polynomial = f.fma(f.fma(last, square, high), fourth, f.fma(middle, square, low))
+    return t, f.fma(square, f.number(-0.5), f.mul(f.mul(square, t), polynomial))
 
 
 def _at_the_edges(f: Floats, x: SSAValue, result: SSAValue) -> SSAValue:
@@ -151,7 +160,7 @@ def _at_the_edges(f: Floats, x: SSAValue, result: SSAValue) -> SSAValue:
 def log(f: Floats, x: SSAValue) -> SSAValue:
     """`log x = e * ln 2 + log m`."""
     e, t = _split(f, x)
-    high, low = _log_of_one_plus(f, t)
+    high, low = log_of_one_plus(f, t)
     low = f.fma(e, f.number(LN2_LOW), low)
     return _at_the_edges(f, x, f.fma(e, f.number(LN2_HIGH), f.add(high, low)))
 
@@ -159,7 +168,7 @@ def log(f: Floats, x: SSAValue) -> SSAValue:
 def log2(f: Floats, x: SSAValue) -> SSAValue:
     """`log2 x = e + log m / ln 2`."""
     e, t = _split(f, x)
-    high, low = _log_of_one_plus(f, t)
+    high, low = log_of_one_plus(f, t)
     # 1 / ln 2 is 1 + 0.4426...: the first part is exact, which leaves less to round.
     scaled = f.fma(f.add(high, low), f.number(LOG2_E - 1.0), low)
     return _at_the_edges(f, x, f.add(e, f.add(high, scaled)))
@@ -168,7 +177,7 @@ def log2(f: Floats, x: SSAValue) -> SSAValue:
 def log10(f: Floats, x: SSAValue) -> SSAValue:
     """`log10 x = e * log10 2 + log m / ln 10`."""
     e, t = _split(f, x)
-    high, low = _log_of_one_plus(f, t)
+    high, low = log_of_one_plus(f, t)
     # 1 / ln 10 is 0.4375 - 0.0032...: the first part has few bits, which leaves less to round.
     rest = f.fma(f.add(high, low), f.number(LOG10_E - 0.4375), f.mul(low, f.number(0.4375)))
     rest = f.fma(e, f.number(LOG10_2_LOW), rest)

@@ -1,7 +1,7 @@
-"""Inverses of trigonometric and hyperbolic functions of f32, as straight-line code that vectorises.
+"""Inverses of trigonometric functions of f32, as straight-line code that vectorises.
 
 At most 2 units in the last place off, for all inputs, on scalars and vectors alike. The polynomials are minimax fits
-of ours, in the square of the argument; what is a logarithm is computed in f64.
+of ours, in the square of the argument.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from collections.abc import Callable
 
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.floats import Floats, doubles, narrowed, widened
-from lowering.to_llvm.logarithms import log2
+from lowering.to_llvm.floats import Floats
 
 HALF_PI_HIGH, HALF_PI_LOW = 1.5707963705062866, -4.371138828673793e-08
-LN2 = 0.6931471805599453
 
 ATAN = (
     -0.33333298563957214,
@@ -28,9 +26,6 @@ ATAN = (
     -0.0017904058331623673,
 )
 ASIN = (0.16666752099990845, 0.074953094124794, 0.04546914994716644, 0.024184778332710266, 0.042158305644989014)
-
-SMALL = 2.0**-12
-"""Below, `asinh x`, `atanh x` and `log (1 + x)` differ from `x` or `x - x * x / 2` by less than rounding."""
 
 
 def _odd(f: Floats, x: SSAValue, square: SSAValue, coefficients: tuple[float, ...]) -> SSAValue:
@@ -75,57 +70,9 @@ def acos(f: Floats, x: SSAValue) -> SSAValue:
     return b.select(is_small, _from_half_pi(f, f.with_sign(angle, x)), far)
 
 
-def _logarithm(f: Floats, x: SSAValue) -> SSAValue:
-    """The natural logarithm of an f64, rounded to f32."""
-    d = doubles(f)
-    return narrowed(f, d.mul(log2(d, x), d.number(LN2)))
-
-
-def _root(d: Floats, x: SSAValue) -> SSAValue:
-    return d.b.overloaded("llvm.sqrt", (x,), d.type)
-
-
-def asinh(f: Floats, x: SSAValue) -> SSAValue:
-    """`log(|x| + sqrt(x**2 + 1))` with the sign of x."""
-    d, size = doubles(f), f.magnitude(x)
-    wide = widened(f, size)
-    far = _logarithm(f, d.add(wide, _root(d, d.fma(wide, wide, d.number(1.0)))))
-    return f.with_sign(f.b.select(f.b.compare_floats("olt", size, f.number(SMALL)), size, far), x)
-
-
-def acosh(f: Floats, x: SSAValue) -> SSAValue:
-    """`log(x + sqrt(x**2 - 1))`; NaN below 1."""
-    d, wide = doubles(f), widened(f, x)
-    value = _logarithm(f, d.add(wide, _root(d, d.fma(wide, wide, d.number(-1.0)))))
-    return f.b.select(f.b.compare_floats("oge", x, f.number(1.0)), value, f.number(float("nan")))
-
-
-def atanh(f: Floats, x: SSAValue) -> SSAValue:
-    """Half of `log((1 + |x|) / (1 - |x|))` with the sign of x; NaN beyond 1."""
-    b, d, size = f.b, doubles(f), f.magnitude(x)
-    wide = widened(f, size)
-    ratio = d.div(d.add(d.number(1.0), wide), d.sub(d.number(1.0), wide))
-    far = f.mul(_logarithm(f, ratio), f.number(0.5))
-    far = b.select(b.compare_floats("ole", size, f.number(1.0)), far, f.number(float("nan")))
-    return f.with_sign(b.select(b.compare_floats("olt", size, f.number(SMALL)), size, far), x)
-
-
-def log1p(f: Floats, x: SSAValue) -> SSAValue:
-    """`log(1 + x)`, as exact as x near 0; NaN below -1."""
-    b, d, size = f.b, doubles(f), f.magnitude(x)
-    far = _logarithm(f, d.add(widened(f, x), d.number(1.0)))
-    far = b.select(b.compare_floats("oge", x, f.number(-1.0)), far, f.number(float("nan")))
-    near = f.fma(f.mul(x, f.number(-0.5)), x, x)
-    return b.select(b.compare_floats("olt", size, f.number(SMALL)), near, far)
-
-
 INVERSES: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {
     "math.acos": acos,
-    "math.acosh": acosh,
     "math.asin": asin,
-    "math.asinh": asinh,
     "math.atan": atan,
-    "math.atanh": atanh,
-    "math.log1p": log1p,
 }
 """Functions of one f32 that we compute ourselves, by the name of the op."""

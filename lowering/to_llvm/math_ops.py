@@ -17,6 +17,7 @@ from lowering.to_llvm.builder import CONTRACT, NO_FLAGS, LLVMBuilder
 from lowering.to_llvm.floats import Floats
 from lowering.to_llvm.math_double import F64_EXPANSIONS
 from lowering.to_llvm.math_expansion import EXPANSIONS
+from lowering.to_llvm.math_hyperbolic import HYPERBOLIC_INVERSES
 from lowering.to_llvm.math_inverse import INVERSES
 from lowering.to_llvm.math_power import power
 from lowering.to_llvm.math_roots import ROOTS, number_of, root_power
@@ -27,6 +28,7 @@ from lowering.to_llvm.vector_types import element_type, lane_count
 F32_EXPANSIONS: dict[str, Callable[..., SSAValue]] = {
     **EXPANSIONS,
     **INVERSES,
+    **HYPERBOLIC_INVERSES,
     **WIDE_EXPANSIONS,
     "math.powf": power,
 }

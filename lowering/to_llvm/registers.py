@@ -40,17 +40,28 @@ def scaled(f: Floats, value: SSAValue, power: SSAValue) -> SSAValue:
 
 
 def reciprocal(f: Floats, value: SSAValue) -> SSAValue:
-    """`1 / value` for numbers from 1 on and infinity, at most one unit off: an estimate of 14 bits, one Newton step."""
+    """`1 / value` for numbers from 1 on and infinity, at most one unit off."""
+    first, error = _estimate(f, value)
+    better = f.fma(error, first, first)
+    # Of infinity the estimate, 0, is exact, and the error is no number.
+    return f.b.select(f.b.compare_floats("ord", error, error), better, first)
+
+
+def finite_reciprocal(f: Floats, value: SSAValue) -> SSAValue:
+    """The same for numbers from 2**-100 to 2**100, with less to do."""
+    first, error = _estimate(f, value)
+    return f.fma(error, first, first)
+
+
+def _estimate(f: Floats, value: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """14 bits of `1 / value`, and what their product with the value lacks of 1, for a Newton step."""
 
     def estimate(parts: Sequence[SSAValue]) -> SSAValue:
         rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16)
         return f.b.intrinsic("llvm.x86.avx512.rcp14.ps.512", (*parts, *rest), FLOATS)
 
     first = _in_pieces(f.b, (value,), estimate)
-    error = f.fma(f.sub(f.number(-0.0), value), first, f.number(1.0))
-    better = f.fma(error, first, first)
-    # Of infinity the estimate, 0, is exact, and the error is no number.
-    return f.b.select(f.b.compare_floats("ord", error, error), better, first)
+    return first, f.fma(f.sub(f.number(-0.0), value), first, f.number(1.0))
 
 
 def has_extrema(f: Floats) -> bool:

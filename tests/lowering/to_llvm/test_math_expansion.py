@@ -155,6 +155,15 @@ def test_error(name: str, kind: str, kernels: Kernels):
     check_function(name, kind, kernels, map(inputs, range(3)))
 
 
+@pytest.mark.parametrize(
+    ("name", "low", "high"),
+    [("acosh", 1.03, 1.032), ("atanh", 0.115, 0.125), ("asinh", 0.35, 0.4), ("log1p", 0.43, 0.46)],
+)
+def test_error_where_it_is_greatest(name: str, low: float, high: float, kernels: Kernels):
+    numbers = np.linspace(low, high, 8 * COUNT).astype(np.float32)
+    check_function(name, "vectorized", kernels, np.split(numbers, 8))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFERENCES)
 def test_error_over_the_whole_range(name: str, kernels: Kernels):
