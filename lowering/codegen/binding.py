@@ -78,6 +78,10 @@ class FunctionPasses(Protocol):
         """Simpler instructions in the place of several."""
         ...
 
+    def add_sroa_pass(self) -> None:
+        """Values in the place of memory on the stack."""
+        ...
+
     def add_simplify_cfg_pass(self) -> None:
         """Fewer blocks."""
         ...

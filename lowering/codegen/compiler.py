@@ -28,6 +28,10 @@ PLAIN_ADDRESSES = "relax.loop.plain_addresses"
 """Another: addresses are computed as they are written. LLVM's strength reduction of loops, which is left out for the
 module, would count every one of them up in a register of its own, and takes half of the time of code generation."""
 
+LONG_LOOP = "relax.loop.long"
+"""A third: a turn has so many instructions, in vectors, that those around do not count. LLVM simplifies single ones and
+leaves out the rest of its pipeline, for the same code in two thirds of the time."""
+
 _OPTIONS = Lock()
 """Held while code is generated, since LLVM's options for it are the process's."""
 
@@ -140,7 +144,7 @@ def _optimized(text: str, target: Target, options: CompileOptions) -> ModuleRef:
         return module
     machine = target_machine(target, options.opt_level)
     if _loops_are_done(text):
-        _simplify(module, machine, min(options.opt_level, 2), unroll=_UNROLL in text)
+        _simplify(module, machine, min(options.opt_level, 2), text)
     else:
         _optimize(module, machine, options.opt_level)
     return module
@@ -151,16 +155,25 @@ def _loops_are_done(text: str) -> bool:
     return _VECTOR.search(text) is not None and _WISH.search(text) is None
 
 
-def _simplify(module: ModuleRef, machine: TargetMachine, level: int, unroll: bool) -> None:
+def _simplify(module: ModuleRef, machine: TargetMachine, level: int, text: str) -> None:
     """What every function needs, and what loops with a count of turns ask for. Nothing is inlined: a third to a half
     of the time of everything, for the same code in the loops that count.
     """
     builder = llvm().create_pass_builder(machine, _tuning(level, loops=False))
-    passes = [builder.getFunctionPassManager(), *([_unrolling()] if unroll else [])]
+    usual = _brief() if f'"{LONG_LOOP}"' in text else builder.getFunctionPassManager()
+    passes = [usual, *([_unrolling()] if _UNROLL in text else [])]
     for function in module.functions:
         if not function.is_declaration:
             for each in passes:
                 each.run(function, builder)
+
+
+def _brief() -> FunctionPasses:
+    passes = llvm().create_new_function_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    return passes
 
 
 def _unrolling() -> FunctionPasses:

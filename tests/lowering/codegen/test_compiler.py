@@ -1,6 +1,6 @@
 """What LLVM does with code of which kind."""
 
-from lowering.codegen.compiler import PLAIN_ADDRESSES, CompileOptions, emit_assembly, emit_llvm_ir
+from lowering.codegen.compiler import LONG_LOOP, PLAIN_ADDRESSES, CompileOptions, emit_assembly, emit_llvm_ir
 from tir_dialect.target import Target
 
 UNROLLED = """
@@ -61,3 +61,41 @@ def test_plain_addresses_are_a_matter_of_one_module():
     before, computed, after = (emit_assembly(text, target, CompileOptions(3)) for text in (usual, plain, usual))
     assert before == after
     assert ("shl" in before, "shl" in computed) == (False, True)
+
+
+INVARIANT = """
+define void @f(ptr noalias %x, ptr noalias %y, i64 %n) {
+entry:
+  %place = alloca i64, align 8
+  store i64 0, ptr %place, align 8
+  br label %body
+body:
+  %i = load i64, ptr %place, align 8
+  %v = load <8 x float>, ptr %x, align 4
+  %twice = fadd <8 x float> %v, %v
+  %none = add i64 %i, 0
+  %q = getelementptr inbounds <8 x float>, ptr %y, i64 %none
+  store <8 x float> %twice, ptr %q, align 4
+  %next = add nsw i64 %i, 1
+  store i64 %next, ptr %place, align 8
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %body, label %exit, !llvm.loop !0
+exit:
+  ret void
+}
+!0 = distinct !{!0, !1}
+!1 = !{!"HINT"}
+"""
+
+
+def test_in_long_loops_single_instructions_are_simplified():
+    target = Target.parse("x86-64-v3")
+    usual, brief = (
+        emit_llvm_ir(INVARIANT.replace("HINT", hint), target, CompileOptions(3))
+        for hint in ("llvm.loop.unroll.disable", LONG_LOOP)
+    )
+    for text in (usual, brief):
+        assert "alloca" not in text
+        assert "add i64 %i, 0" not in text
+    in_front = [text.partition("body:")[0] for text in (usual, brief)]
+    assert ["fadd" in each for each in in_front] == [True, False]

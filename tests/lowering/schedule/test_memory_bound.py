@@ -13,6 +13,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
+from lowering.codegen.compiler import LONG_LOOP
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.codegen.llvm_text import llvm_text
 from lowering.legalize.legalize_ops import LegalizeOpsPass
@@ -223,6 +224,7 @@ def test_long_code_is_written_once_where_masks_are_cheap(machine: str, times: in
     func = long_map()
     schedule(func, Target.parse(machine))
     assert str(func).count("arith.addf") == times * 80
+    assert (LONG_LOOP in str(func)) == (times == 1)
 
 
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 100])

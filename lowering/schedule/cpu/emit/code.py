@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from lowering.codegen.compiler import PLAIN_ADDRESSES
+from lowering.codegen.compiler import LONG_LOOP, PLAIN_ADDRESSES
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.control_flow import IfOp
@@ -208,11 +208,13 @@ class Code:
         vectorize: bool = True,
         unroll: int = 1,
         plain: bool = False,
+        long: bool = False,
     ) -> Generator[SSAValue]:
         """What happens for each value; gives the value. A thread of a parallel loop gets `grain` of them or more.
 
         LLVM leaves the loop as it is if it is not to `vectorize`; a turn has `unroll` values. In the kernel of a
-        `plain` loop no address gets a register of its own that counts it up.
+        `plain` loop no address gets a register of its own that counts it up; in that of a `long` one LLVM looks for
+        little beside single instructions.
         """
         annotations: dict[str, Attribute] = {"grain": IntegerAttr(grain, i64)} if grain > 1 else {}
         if unroll > 1:
@@ -221,6 +223,8 @@ class Code:
             annotations = {"llvm.loop.vectorize.enable": IntegerAttr(0, i1), "llvm.loop.unroll.disable": UnitAttr()}
         if plain:
             annotations[PLAIN_ADDRESSES] = UnitAttr()
+        if long:
+            annotations[LONG_LOOP] = UnitAttr()
         op = ForOp(upper, lower=lower, kind=kind, annotations=annotations or None, name_hint=name)
         self.emit(op)
         with self.inside(op.body.block):

@@ -223,7 +223,7 @@ class Sweep:
 
     def _masked_turns(self, bodies: Sequence[Body], low: SSAValue | None, length: SSAValue) -> None:
         code = self.code
-        with code.loop(code.divide(code.add(length, self.lanes - 1), self.lanes), "v") as turn:
+        with code.loop(code.divide(code.add(length, self.lanes - 1), self.lanes), "v", long=True) as turn:
             done = code.mul(turn, self.lanes)
             start = done if low is None else code.add(low, done)
             self._ask(start)
