@@ -12,6 +12,9 @@ from lowering.parsing import make_context, parse_module
 from lowering.pipelines import RelaxToVMPass
 from lowering.registry import PASSES, load_pass
 from relax_dialect.families import FAMILIES, names_in
+from relax_dialect.loading import family_ops
+from relax_dialect.shape_values.arithmetic import FUNCTIONS
+from relax_dialect.shape_values.rules import RULES
 from tests.support.rules import each
 
 ROOT = Path(__file__).parents[2]
@@ -63,11 +66,35 @@ relax.func @other(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[], f32> {
 def test_a_module_that_has_changed():
     module, other = parse_module(ONE), parse_module(OTHER)
     concerns = Concerns(module)
-    assert concerns.has_any_for("fold-constants")
+    assert concerns.has_any_for("eliminate-common-subexpr")
     assert not concerns.has_any_for("rewrite-normalization")
     module.body.block.add_ops(func.clone() for func in other.ops)
     concerns.forget()
     assert concerns.has_any_for("rewrite-normalization")
+
+
+def test_operators_on_what_is_known_are_folded():
+    folded = parse_module("""
+relax.func @main(%x: !relax.tensor<[4], f32>) -> !relax.tensor<[4], f32> {
+  %0 = relax.constant dense<2.0> : tensor<f32>
+  %1 = relax.multiply %0, %0
+  %2 = relax.add %x, %1
+  relax.return %2
+}
+""")
+    given = parse_module(str(folded).replace("relax.multiply %0, %0", "relax.multiply %0, %x"))
+    for name in ("fold-constants", "fold-shape-computations"):
+        assert [Concerns(module).has_any_for(name) for module in (folded, given)] == [True, False]
+
+
+def test_shapes_are_computed_by_the_ops_that_are_named():
+    """The others compute what is known only if all their operands are."""
+    for family in FAMILIES:
+        list(family_ops(family))
+    known = {"relax.constant", "relax.prim", "relax.shape", "relax.tuple"}
+    elementwise = {op.name for op in FUNCTIONS} | {"relax.astype"}
+    named = set(CONCERNS["fold-shape-computations"].split())
+    assert {op.name for op in RULES} == known | elementwise | named
 
 
 def test_what_a_program_has_nothing_of_is_not_loaded(tmp_path: Path):
@@ -80,7 +107,7 @@ bb = BlockBuilder()
 with bb.function("main", {"x": ("n", 4)}) as (x,):
     bb.emit_func_output(op.exp(x) + x)
 build(bb.get(), cache=False)
-names = ("convert_layout", "expand_recurrent_layers", "rewrite_attention", "fuse_ops")
+names = ("convert_layout", "expand_recurrent_layers", "fold_constants", "rewrite_attention", "fuse_ops")
 print(*(name for name in names if f"lowering.graph.{name}" in sys.modules))
 others = ("schedule.cpu.compute_bound", "schedule.cpu.memory.scan", "graph.fold_batch_norm", "tune.database")
 print(*(name for name in others if f"lowering.{name}" in sys.modules))
