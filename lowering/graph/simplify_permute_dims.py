@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -13,22 +12,26 @@ from xdsl.passes import ModulePass
 from lowering.graph.movement import (
     dims_of,
     is_elementwise,
-    is_single_element,
     replace_with,
     used_only_by,
     with_operands,
+)
+from lowering.graph.permuted_regions import (
+    EARLY_REDUCTIONS,
+    before_permutation,
+    can_precede,
+    is_left_by_one,
+    keeps_order,
+    moves_only_ones,
+    viewed,
 )
 from relax_dialect.canonicalization.manipulation import permutation
 from relax_dialect.canonicalization.reading import is_never_written, is_only_read
 from relax_dialect.ops.joining import ConcatOp
 from relax_dialect.ops.manipulation import PermuteDimsOp, ReshapeOp
 from relax_dialect.ops.operator import Operator
+from relax_dialect.ops.reduction import ReductionOp
 from relax_dialect.ops.shapes import ShapeOp
-from relax_dialect.ops.values import ConstantOp
-from tir_dialect.elements import tensor_attr
-
-MOST_ELEMENTS = 1 << 16
-"""Constants up to this size are permuted when the program is compiled."""
 
 
 class SimplifyPermuteDimsPass(ModulePass):
@@ -56,27 +59,38 @@ class SimplifyPermuteDimsPass(ModulePass):
     * a permutation that only moves dimensions of 1 is a reshape, which costs nothing, unless an elementwise operator in
       front of it would be cut off from what follows;
     * a concatenation of tensors that are permuted alike is permuted afterwards
-    * an elementwise operator comes before the permutation of its operand if no other op uses that or all users of the
-      result undo it, and its other operands are permuted alike, constants, or single elements. There it can be fused
-      with what made the operand, and the permutation can meet another one, or a product that reads in any order.
+    * an elementwise operator comes before the permutation of its operand if no other op uses that, or all users of the
+      result undo it, or the other users can come before it too and one result of theirs is permuted in its place
+      (`x * sigmoid(x)`); its other operands have to be permuted alike, constants, single elements, or of dimensions
+      whose order does not matter, as most are 1. There it can be fused with what made the operand, and the permutation
+      can meet another one, or a product that reads in any order;
+    * a sum, mean, maximum or minimum is computed before the permutation if that then only moves dimensions of 1.
 
     Nothing moves past a write into what it reads, and a copy that somebody writes into stays a copy. Values are the
-    same bit for bit. Idempotent.
+    same bit for bit, except that sums may be added up in another order. Idempotent.
     """
 
     name = "simplify-permute-dims"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """One walk in program order: what is simpler is seen by what follows."""
-        for inner in list(op.walk()):
-            if inner.parent is None:
-                continue
-            if isinstance(inner, PermuteDimsOp):
-                _simplify(inner)
-            elif isinstance(inner, ConcatOp):
-                _join(inner)
-            elif isinstance(inner, Operator) and is_elementwise(inner):
-                _sink(inner)
+        """Walks in program order, so that what is simpler is seen by what follows, until nothing changes."""
+        while any([_moved(inner) for inner in list(op.walk()) if inner is not op]):
+            pass
+
+
+def _moved(op: Operation) -> bool:
+    """Whether a rule has replaced an op; one that is gone by then is left alone."""
+    if op.parent is None:
+        return False
+    if isinstance(op, PermuteDimsOp):
+        _simplify(op)
+    elif isinstance(op, ConcatOp):
+        _join(op)
+    elif isinstance(op, EARLY_REDUCTIONS):
+        _reduce_first(op)
+    elif isinstance(op, Operator) and is_elementwise(op):
+        _sink(op)
+    return op.parent is None
 
 
 def _simplify(op: PermuteDimsOp) -> None:
@@ -104,10 +118,7 @@ def _may_be_view(source: SSAValue, op: PermuteDimsOp) -> bool:
 
 def _moves_only_ones(source: SSAValue, axes: Sequence[int]) -> bool:
     dims = dims_of(source)
-    if dims is None:
-        return False
-    kept = [axis for axis in axes if dims[axis].constant_value != 1]
-    return kept == sorted(kept)
+    return dims is not None and moves_only_ones(dims, axes)
 
 
 def _join(op: ConcatOp) -> None:
@@ -124,18 +135,30 @@ def _join(op: ConcatOp) -> None:
         replace_with(op, [joined, result], result.result)
 
 
+def _reduce_first(op: ReductionOp) -> None:
+    """Reduces what is permuted, instead of the permuted value, where the result's permutation costs nothing."""
+    maker = op.x.owner
+    axes = permutation(maker) if isinstance(maker, PermuteDimsOp) else None
+    if axes is None or op.axes is None or not isinstance(maker, PermuteDimsOp) or not keeps_order(op, axes):
+        return
+    along = sorted(axes[int(axis) % len(axes)] for axis in op.axes.get_values())
+    inner = type(op)(maker.x, along, keepdims=True)
+    new: list[Operation] = [inner]
+    result = viewed(inner.result, dims_of(op.result) or (), new)
+    if is_never_written(maker.x) and result.type == op.result.type:
+        replace_with(op, new, result)
+
+
 def _sink(op: Operator) -> None:
     """Puts an elementwise operator in front of the permutation of its operands."""
     found = next((operand.owner for operand in op.operands if _can_follow(operand, op)), None)
     axes = permutation(found) if isinstance(found, PermuteDimsOp) else None
     if axes is None:
         return
-    new: list[Operation] = []
-    operands = [_before(operand, axes, new) for operand in op.operands]
-    sources = [operand for operand in operands if operand is not None]
-    if len(sources) < len(operands):
+    if not all(can_precede(operand, axes) for operand in op.operands):
         return
-    inner = with_operands(op, sources)
+    new: list[Operation] = []
+    inner = with_operands(op, [before_permutation(operand, axes, new) for operand in op.operands])
     outer = PermuteDimsOp(inner, axes)
     if outer.result.type != op.results[0].type:
         return
@@ -148,7 +171,7 @@ def _can_follow(operand: SSAValue, op: Operator) -> bool:
     maker = operand.owner
     return (
         isinstance(maker, PermuteDimsOp)
-        and (used_only_by(operand, op) or _is_undone(op, permutation(maker)))
+        and (used_only_by(operand, op) or _is_undone(op, permutation(maker)) or is_left_by_one(maker))
         and dims_of(operand) is not None
         and dims_of(operand) == dims_of(op.results[0])
     )
@@ -162,21 +185,3 @@ def _is_undone(op: Operator, axes: Sequence[int] | None) -> bool:
     return bool(users) and all(
         order is not None and axes is not None and tuple(axes[at] for at in order) == identity for order in orders
     )
-
-
-def _before(operand: SSAValue, axes: Sequence[int], new: list[Operation]) -> SSAValue | None:
-    """What an operand was before the permutation; ops that make it are added to `new`."""
-    maker = operand.owner
-    if isinstance(maker, PermuteDimsOp) and permutation(maker) == tuple(axes) and is_never_written(maker.x):
-        return maker.x
-    if is_single_element(operand):
-        return operand
-    array = maker.array if isinstance(maker, ConstantOp) else None
-    if array is None or array.size > MOST_ELEMENTS:
-        return None
-    full = array.reshape((1,) * (len(axes) - array.ndim) + array.shape)
-    back = [list(axes).index(axis) for axis in range(len(axes))]
-    made = ConstantOp(tensor_attr(np.ascontiguousarray(full.transpose(back))))
-    made.result.name_hint = operand.name_hint
-    new.append(made)
-    return made.result

@@ -110,3 +110,55 @@ relax.func @one_user_undoes[%n](%x: !relax.tensor<[n, 3, 4], f32>) -> !relax.obj
   %5 = relax.tuple(%3, %4)
   relax.return %5
 }
+
+// -----
+
+// A value that is used twice is permuted once, where the uses have come together; dimensions of 1 take any order.
+// CHECK-LABEL: relax.func @swish
+// CHECK-NEXT:    %[[GATE:.*]] = relax.sigmoid %x
+// CHECK-NEXT:    %[[SWISH:.*]] = relax.multiply %x, %[[GATE]]
+// CHECK-NEXT:    %[[SHAPE:.*]] = relax.shape [n, 1, 3]
+// CHECK-NEXT:    %[[ROW:.*]] = relax.reshape %y, %[[SHAPE]]
+// CHECK-NEXT:    %[[SUM:.*]] = relax.add %[[SWISH]], %[[ROW]]
+// CHECK-NEXT:    %[[RESULT:.*]] = relax.permute_dims %[[SUM]] axes = [0, 2, 1]
+// CHECK-NEXT:    relax.return %[[RESULT]]
+relax.func @swish[%n](%x: !relax.tensor<[n, 4, 3], f32>, %y: !relax.tensor<[n, 3, 1], f32>) -> !relax.tensor<[n, 3, 4], f32> {
+  %0 = relax.permute_dims %x axes = [0, 2, 1]
+  %1 = relax.sigmoid %0
+  %2 = relax.multiply %0, %1
+  %3 = relax.add %2, %y
+  relax.return %3
+}
+
+// -----
+
+// A mean is that of what is not permuted, so it is no other user either.
+// CHECK-LABEL: relax.func @reduced
+// CHECK-NEXT:    %[[TANH:.*]] = relax.tanh %x
+// CHECK-NEXT:    %[[MEAN:.*]] = relax.mean %[[TANH]] axes = [1] keepdims
+// CHECK-NEXT:    %[[SCALED:.*]] = relax.multiply %[[TANH]], %[[MEAN]]
+// CHECK-NEXT:    relax.return %[[SCALED]]
+relax.func @reduced[%n](%x: !relax.tensor<[n, 4, 3], f32>) -> !relax.tensor<[n, 4, 3], f32> {
+  %0 = relax.permute_dims %x axes = [0, 2, 1]
+  %1 = relax.tanh %0
+  %2 = relax.mean %1 axes = [-1] keepdims
+  %3 = relax.multiply %1, %2
+  %4 = relax.permute_dims %3 axes = [0, 2, 1]
+  relax.return %4
+}
+
+// -----
+
+// Two results in the place of one permuted value would be two permutations.
+// CHECK-LABEL: relax.func @two_results
+// CHECK-NEXT:    %[[PERMUTED:.*]] = relax.permute_dims %x axes = [0, 2, 1]
+// CHECK-NEXT:    %[[FIRST:.*]] = relax.exp %[[PERMUTED]]
+// CHECK-NEXT:    %[[SECOND:.*]] = relax.tanh %[[PERMUTED]]
+// CHECK-NEXT:    relax.tuple(%[[FIRST]], %[[SECOND]])
+relax.func @two_results[%n](%x: !relax.tensor<[n, 4, 3], f32>) -> !relax.object {
+  %0 = relax.permute_dims %x axes = [0, 2, 1]
+  %1 = relax.exp %0
+  %2 = relax.tanh %0
+  %3 = relax.tuple(%1, %2)
+  relax.return %3
+}
