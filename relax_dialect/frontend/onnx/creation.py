@@ -84,10 +84,13 @@ def _range_length(start: te.Tensor, limit: te.Tensor, step: te.Tensor) -> te.Ten
     """How many numbers there are, as a tensor of one element; -1, which is no length, if the step is 0."""
 
     def count(_: te.Expr) -> te.Expr:
-        span, by = limit[()] - start[()], step[()]
+        by = step[()]
         if is_float(start.dtype):
-            many = te.cast(te.ceil(te.cast(span, "f64") / te.cast(by, "f64")), "i64")
+            # In f64 from the start: a difference that is rounded may end just in front of one more number
+            span = te.cast(limit[()], "f64") - te.cast(start[()], "f64")
+            many = te.cast(te.ceil(span / te.cast(by, "f64")), "i64")
         else:
+            span = limit[()] - start[()]
             wide, stride = te.cast(span, "i64"), te.cast(by, "i64")
             up = te.floordiv(wide + stride - 1, te.maximum(stride, 1))
             down = te.floordiv(-wide - stride - 1, te.maximum(-stride, 1))

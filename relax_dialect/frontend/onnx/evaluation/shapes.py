@@ -81,7 +81,8 @@ def _range(attributes: Attributes, operands: Operands) -> Array:
     start, stop, step = (each.reshape(()) for each in operands)
     if object in (start.dtype, stop.dtype, step.dtype):
         raise Open
-    count = max(int(np.ceil((stop - start) / step)), 0)
+    span, by = (each.astype(np.float64) if each.dtype.kind == "f" else each for each in (stop, step))
+    count = max(int(np.ceil((span - start) / by)), 0)  # In f64: a rounded difference may end in front of one more
     if count > MAX_EVALUATED:
         raise Open
     return (start + np.arange(count).astype(start.dtype) * step).astype(start.dtype)

@@ -52,6 +52,12 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any], int]] = {
     "cumsum": ("CumSum", [X, np.array(1, np.int64)], {"reverse": 1, "exclusive": 1}, 1),
     "one hot": ("OneHot", [i(0, -1, 2), np.array(3, np.int64), f(0, 1)], {"axis": 0}, 1),
     "range": ("Range", [np.array(2.0, np.float32), np.array(9.0, np.float32), np.array(3.0, np.float32)], {}, 1),
+    "range that f32 would end early": (
+        "Range",
+        [np.array(each, np.float32) for each in (1, -3.2, -0.7)],
+        {},
+        1,
+    ),
     "constant of shape": ("ConstantOfShape", [i(2, 3)], {}, 1),
     "trilu": ("Trilu", [X, np.array(1, np.int64)], {"upper": 0}, 1),
     "resize scales": ("Resize", [IMAGE, None, f(1, 1, 0.6, 1.7)], {"mode": "linear"}, 1),
