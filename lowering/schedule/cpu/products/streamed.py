@@ -6,18 +6,22 @@ go through the first-level cache.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.last_columns import LAST_COLUMNS, leaves_last
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
-from lowering.schedule.cpu.products.operands import Computed
+from lowering.schedule.cpu.products.operands import Computed, Matrix, operand
 from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.streamed_routine import StreamedRoutine
 from lowering.schedule.cpu.products.tile import store_rows
+from lowering.schedule.cpu.structure.contraction import is_chain
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 
 MAX_ROWS = 16
@@ -28,6 +32,8 @@ ROWS_TO_PACK = 64
 """With more rows it pays to pack them for a panel that is narrower."""
 DEPTH = 32
 """Least steps along the sums in a turn: as many lines of memory are read side by side."""
+STEPS_PER_ROW, MOST_STEPS = 8, 96
+"""With more rows turns are longer, up to so many steps: fewer sums go to memory and back."""
 TURN = 8192
 """Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them."""
 BLOCK = 256
@@ -75,7 +81,8 @@ class StreamedProduct:
         self.product = product
         self.code = product.code
         self.tiles = product.tiles
-        depth = maximum(floordiv(constant(TURN), maximum(product.n, constant(1))), constant(DEPTH))
+        steps = minimum(maximum(STEPS_PER_ROW * product.m, constant(DEPTH)), constant(MOST_STEPS))
+        depth = maximum(floordiv(constant(TURN), maximum(product.n, constant(1))), steps)
         longest = product.what.longest
         self.depth = depth if longest is None else minimum(depth, constant(longest))
         self.turns = maximum(ceildiv(product.k, self.depth), constant(1))
@@ -110,10 +117,42 @@ class StreamedProduct:
         rows = block_rows(product.m, threads, panels, self.groups[0])
         blocks = maximum(ceildiv(product.m, rows), constant(1))
         tasks = minimum(blocks * panels, threads)
-        with (
-            shared_units(code, blocks * panels, tasks, whole=True) as (lower, upper),
-            code.loop(code.dim(self.turns), "turn") as turn,
-        ):
+        routine = self._routine(spot)
+        with shared_units(code, blocks * panels, tasks, whole=True) as units:
+            if routine is None:
+                self._units(spot, units, panels, rows)
+            else:
+                kind, places, buffers = routine
+                sizes = (panels, rows, self.turns, self.depth, product.k, product.m, product.n)
+                values = [*units, *map(code.dim, sizes), *places]
+                rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
+                product.kernel.routines.call(code, kind, [*values, *rooms], buffers)
+
+    def _routine(self, spot: Spot) -> tuple[StreamedRoutine, Sequence[SSAValue], Sequence[SSAValue]] | None:
+        """The code as a routine where nothing is computed but the product: it, the places and the buffers."""
+        code, product, what = self.code, self.product, self.product.what
+        sums = product.kernel.flat.get(what.store.buffer)
+        evenly = all(is_chain([what.output], what.stage.extents, axes) for axes in (what.row, what.column))
+        if product.epilogue.steps or what.is_integer or what.outer or sums is None or not evenly:
+            return None
+        zero = code.index(0)
+        rows = operand(product, what.rows, {**spot, what.row: zero}, what.row)
+        columns = operand(product, what.columns, {**spot, what.column: zero}, what.column)
+        strides = [what.output.strides[axes[-1]] if axes else constant(1) for axes in (what.row, what.column)]
+        if not isinstance(rows, Matrix) or not isinstance(columns, Matrix) or strides[1].constant_value != 1:
+            return None
+        out = product.offset(what.output, {**spot, what.row: zero, what.column: zero})
+        places = [rows.first, rows.each, columns.first, columns.step, out, code.dim(strides[0])]
+        step = rows.step if isinstance(rows.step, int) else None
+        places += [rows.step] * (step is None)
+        values = [code.index(each) if isinstance(each, int) else each for each in places]
+        kind = replace(micro_kernel(product, 1), unroll=self.tiles.steps, masks=masks_of(product), asks=self._asks)
+        return StreamedRoutine(kind, tuple(self._heights()), step), values, [rows.buffer, columns.buffer, sums]
+
+    def _units(self, spot: Spot, units: tuple[SSAValue, SSAValue], panels: Dim, rows: Dim) -> None:
+        """In turns along the sums, the units of a task: each a panel for a block of so many rows."""
+        code, product, (lower, upper) = self.code, self.product, units
+        with code.loop(code.dim(self.turns), "turn") as turn:
             start = code.mul(turn, code.dim(self.depth))
             end = code.minimum(code.add(start, code.dim(self.depth)), code.dim(product.k, "k"))
             finish = self._finish(turn)

@@ -15,8 +15,8 @@
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if
 // CHECK:           tir.for parallel (%task_{{[0-9]+}})
-// CHECK:             %sums_{{[0-9]+}} = tir.alloc_buffer : !tir.buffer<[4, 16], f32, scope = "local", align = 64>
-// CHECK:             tir.load %B_1[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK-NOT:         tir.for
+// CHECK:             tir.call unchecked @relax.routine.streamed.f32.16{{.*}}](%A_1, %B_1, %C_1)
 // CHECK:         %packed_rows = tir.alloc_buffer
 // CHECK:         %packed_columns_{{[0-9]+}} = tir.alloc_buffer
 // CHECK:         tir.for parallel (%task
@@ -212,3 +212,15 @@ tir.prim_func @views[%n, %m](%A: !tir.buffer<[n, m], f32>, %C: !tir.buffer<[n, m
     }
   }
 }
+
+// Few rows or columns: a function for all sizes. Groups of rows share a vector of columns; sums of earlier turns are added.
+// CHECK-LABEL: tir.prim_func private @relax.routine.streamed.f32.16
+// CHECK:         tir.for (%turn) in (%turns)
+// CHECK:           tir.for (%unit) in (%lower to %upper)
+// CHECK:             tir.for (%group)
+// CHECK:               %sums = tir.alloc_buffer : !tir.buffer<[4, 16], f32, scope = "local", align = 64>
+// CHECK:               tir.load %columns[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:               tir.load %output[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:               tir.store {{.*}}, %output[{{.*}}] mask
+// CHECK:             tir.for (%group_1)
+// CHECK:               %sums_1 = tir.alloc_buffer : !tir.buffer<[1, 16], f32, scope = "local", align = 64>

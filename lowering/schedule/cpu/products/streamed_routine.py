@@ -1,0 +1,122 @@
+"""Streamed products whose operands and sums lie in memory, as a routine: one function for all sizes and all kernels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.products.micro_kernel import MicroKernel, Where
+from lowering.schedule.cpu.products.operands import Matrix
+from tir_dialect.dims import symbol
+from tir_dialect.types import BufferType
+
+Bounds = tuple[SSAValue, SSAValue]
+"""The numbers from the first value to before the second."""
+
+_UNITS = ("lower", "upper", "panels", "height")
+_SUMS = ("turns", "depth", "k", "m", "n")
+_PLACES = ("row", "row_each", "column", "column_step", "out", "out_each")
+_BUFFERS = ("rows", "columns", "output")
+
+
+@dataclass(frozen=True)
+class StreamedRoutine:
+    """What kind of tiles there are."""
+
+    kind: MicroKernel
+    """The tiles; each height is that of some. One row does little but read, which is as fast without hints."""
+    heights: tuple[int, ...]
+    """The rows of groups that share a vector of columns once it is loaded."""
+    row_step: int | None
+    """How far apart the elements of a row are; `None` if that is a size."""
+
+    @property
+    def name(self) -> str:
+        """The widths of the tiles, to be read by people, and a digest of everything."""
+        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+        return f"streamed.{self.kind.dtype}.{self.width}.{digest}"
+
+    @property
+    def width(self) -> int:
+        """Columns of a panel."""
+        return self.kind.vectors * self.kind.lanes
+
+    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
+        """The sizes and buffers in the order of a call."""
+        buffers = [(name, BufferType([symbol(f"{name}_room")], self.kind.dtype)) for name in _BUFFERS]
+        step = ["row_step"] * (self.row_step is None)
+        return [*_UNITS, *_SUMS, *_PLACES, *step, *(f"{name}_room" for name in _BUFFERS)], buffers
+
+    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+        """The code of the function."""
+        names, _ = self.signature()
+        _Body(self, code, dict(zip(names, sizes, strict=True)), dict(zip(_BUFFERS, buffers, strict=True))).emit()
+
+
+@dataclass(frozen=True)
+class _Body:
+    routine: StreamedRoutine
+    code: Code
+    size: dict[str, SSAValue]
+    buffer: dict[str, SSAValue]
+
+    def emit(self) -> None:
+        """In turns along the sums, the units of a task: each a panel for a block of rows."""
+        code, size = self.code, self.size
+        with code.loop(size["turns"], "turn", plain=True) as turn:
+            start = code.mul(turn, size["depth"])
+            steps = start, code.minimum(code.add(start, size["depth"]), size["k"])
+            first = code.compare("eq", turn, 0)
+            with code.loop(size["upper"], "unit", lower=size["lower"]) as unit:
+                block, panel = code.divide(unit, size["panels"]), code.remainder(unit, size["panels"])
+                left, top = code.mul(panel, self.routine.width), code.mul(block, size["height"])
+                self._block(first, steps, left, (top, code.minimum(code.add(top, size["height"]), size["m"])))
+
+    def _block(self, first: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
+        code, (top, end) = self.code, rows
+        for height in self.routine.heights:
+            groups = code.divide(code.sub(end, top), height)
+            with code.loop(groups, "group") as group:
+                self._group(height, first, steps, left, code.add(top, code.mul(group, height)))
+            top = code.add(top, code.mul(groups, height))
+
+    def _group(self, height: int, first: SSAValue, steps: Bounds, left: SSAValue, top: SSAValue) -> None:
+        """Some rows of a panel: their sums, and from there to the output."""
+        code, size, kind = self.code, self.size, replace(self.routine.kind, height=height, unroll=1)
+        if height == 1:
+            kind = replace(kind, asks=())
+        tile = code.alloc([height, self.routine.width], kind.dtype, "tile", scope="local")
+        row = code.add(size["row"], code.mul(top, size["row_each"]))
+        step = size["row_step"] if self.routine.row_step is None else self.routine.row_step
+        rows = Matrix(self.buffer["rows"], row, size["row_each"], step, kind.lanes)
+        columns = Matrix(self.buffer["columns"], code.add(size["column"], left), 1, size["column_step"], kind.lanes)
+        count = code.sub(size["n"], left)
+        kind.emit(code, Where(rows, columns, *steps, tile, count))
+        with code.loop(code.index(height), "i") as i:
+            line = code.add(size["out"], code.mul(code.add(top, i), size["out_each"]))
+            for v in range(0, self.routine.width, kind.lanes):
+                sums = code.load(tile, [i, code.index(v)], kind.lanes)
+                self._store(sums, first, code.add(line, code.add(left, v)), code.sub(count, v))
+
+    def _store(self, sums: SSAValue, first: SSAValue, place: SSAValue, count: SSAValue) -> None:
+        """A vector of sums, to what earlier turns left; `count` lanes or more are on."""
+        code, lanes = self.code, self.routine.kind.lanes
+        if self.routine.kind.masks == "always":
+            self._store_lanes(sums, first, place, count)
+            return
+        with code.when(code.compare("sge", count, lanes)) as branch:
+            old = code.load(self.buffer["output"], [place], lanes)
+            old = code.select(first, code.zeros(self.routine.kind.dtype, lanes), old)
+            code.store(code.add_floats(sums, old), self.buffer["output"], [place])
+        with code.otherwise(branch):
+            self._store_lanes(sums, first, place, count)
+
+    def _store_lanes(self, sums: SSAValue, first: SSAValue, place: SSAValue, count: SSAValue) -> None:
+        code, lanes = self.code, self.routine.kind.lanes
+        there = code.leading(code.select(first, code.index(0), count), lanes)
+        old = code.load(self.buffer["output"], [place], lanes, there)
+        code.store(code.add_floats(sums, old), self.buffer["output"], [place], code.leading(count, lanes))
