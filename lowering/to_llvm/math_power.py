@@ -6,7 +6,8 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.floats import Floats, any_lane, doubles, floor, widened
-from lowering.to_llvm.logarithms import exp2, exp2_by_table, log2, log2_by_table
+from lowering.to_llvm.logarithms import exp2, log2
+from lowering.to_llvm.power_tables import power_by_table
 from lowering.to_llvm.registers import has_registers
 
 _INFINITY_BITS = 0x7F800000
@@ -16,7 +17,7 @@ def power(f: Floats, x: SSAValue, y: SSAValue) -> SSAValue:
     """`x**y = 2**(y * log2 |x|)`; what is asked of signs, zeros and infinities only where a lane has one."""
     b, d, size = f.b, doubles(f), f.magnitude(x)
     if has_registers(f):
-        result = exp2_by_table(f, d.mul(widened(f, y), log2_by_table(f, size)))
+        result = power_by_table(f, size, y)
     else:
         result = exp2(f, d.mul(widened(f, y), log2(d, widened(f, size))))
     # In bits: floating-point comparisons become tests of classes, which take LLVM more instructions.
@@ -45,6 +46,7 @@ def _with_special_values(f: Floats, x: SSAValue, y: SSAValue, result: SSAValue) 
     result = b.select(_and(f, is_negative, is_odd), f.sub(f.number(-0.0), result), result)
     below = _and(f, b.compare_floats("olt", x, f.number(0.0)), b.compare_floats("one", size, f.number(float("inf"))))
     result = b.select(_and(f, below, b.compare_floats("one", whole, y)), f.number(float("nan")), result)
+    result = b.select(b.compare_floats("uno", x, y), f.number(float("nan")), result)
     is_endless = b.compare_floats("oeq", f.magnitude(y), f.number(float("inf")))
     is_unit = _and(f, b.compare_floats("oeq", size, one), is_endless)
     for gives_one in (is_unit, b.compare_floats("oeq", x, one), b.compare_floats("oeq", y, f.number(0.0))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import VectorType, f32, f64, i8, i16, i32, i64
+from xdsl.dialects.builtin import VectorType, f32, i8, i16, i32
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.builder import LLVMBuilder
@@ -17,11 +17,11 @@ REGISTER = 16
 """So many f32 are in a register of 512 bits."""
 
 FLOATS, INTEGERS = VectorType(f32, [REGISTER]), VectorType(i32, [REGISTER])
-DOUBLES = VectorType(f64, [REGISTER // 2])
 _ALL, _ROUNDED_AS_SET = -1, 4
 _LEAST, _GREATEST = 4, 5
+_LEAST_SIZE = 2
+"""With the sign of the first."""
 _WITHOUT_SIGN = 4
-_BOTH_HALVES = "llvm.x86.avx512.vpermi2var.pd.512"
 
 
 def has_registers(f: Floats) -> bool:
@@ -85,6 +85,17 @@ def extremum(f: Floats, left: SSAValue, right: SSAValue, greatest: bool) -> SSAV
     return f.b.select(f.b.compare_floats("uno", left, right), f.add(left, right), number)
 
 
+def bounded(f: Floats, value: SSAValue, limit: float) -> SSAValue:
+    """The number that is nearest of those from `-limit` to `limit`; the limit in the place of NaN."""
+
+    def least(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        most, kind = f.b.float(limit, FLOATS), f.b.integer(_LEAST_SIZE, i32)
+        return f.b.intrinsic("llvm.x86.avx512.mask.range.ps.512", (*parts, most, kind, *rest), FLOATS)
+
+    return _in_pieces(f.b, (value,), least)
+
+
 def chosen(f: Floats, table: Sequence[float], places: SSAValue) -> SSAValue:
     """The number of the table, of 16 or 32, that the lowest bits of each lane say."""
     halves = [f.b.elements(list(table[i : i + REGISTER]), FLOATS) for i in range(0, len(table), REGISTER)]
@@ -93,18 +104,6 @@ def chosen(f: Floats, table: Sequence[float], places: SSAValue) -> SSAValue:
         if len(halves) == 1:
             return f.b.intrinsic("llvm.x86.avx512.permvar.sf.512", (halves[0], *parts), FLOATS)
         return f.b.intrinsic("llvm.x86.avx512.vpermi2var.ps.512", (halves[0], *parts, halves[1]), FLOATS)
-
-    return _in_pieces(f.b, (places,), choose)
-
-
-def chosen_doubles(f: Floats, table: Sequence[float], places: SSAValue) -> SSAValue:
-    """The same for a table of 16 numbers of f64."""
-    low, high = (f.b.elements(list(table[i : i + REGISTER // 2]), DOUBLES) for i in (0, REGISTER // 2))
-
-    def choose(parts: Sequence[SSAValue]) -> SSAValue:
-        wide = f.b.make(llvm.ZExtOp, (parts[0],), VectorType(i64, [REGISTER]))
-        pieces = (_piece(f.b, wide, number, REGISTER // 2) for number in range(2))
-        return _joined(f.b, *(f.b.intrinsic(_BOTH_HALVES, (low, each, high), DOUBLES) for each in pieces))
 
     return _in_pieces(f.b, (places,), choose)
 

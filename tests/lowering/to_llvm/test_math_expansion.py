@@ -132,6 +132,11 @@ def bases_and_exponents() -> list[tuple[np.ndarray, np.ndarray]]:
     pairs.append((bases, (rng.uniform(-88, 88, COUNT) / np.log(bases.astype(np.float64))).astype(np.float32)))
     near = (1 + rng.uniform(-1, 1, COUNT) * 10.0 ** rng.uniform(-7, -1, COUNT)).astype(np.float32)
     pairs.append((near, (rng.uniform(-1, 1, COUNT) * 10.0 ** rng.uniform(-2, 8, COUNT)).astype(np.float32)))
+    # Results of nearly all sizes and logarithms that are small, where an error of the logarithm counts most.
+    middle = rng.uniform(0.9, 1.1, COUNT).astype(np.float32)
+    pairs.append((middle, (rng.uniform(-103, 88.7, COUNT) / np.log(middle.astype(np.float64))).astype(np.float32)))
+    subnormal = rng.integers(1, 2**23, COUNT, dtype=np.uint32).view(np.float32)
+    pairs.append((subnormal, rng.uniform(-1, 1, COUNT).astype(np.float32)))
     whole = rng.integers(-30, 30, COUNT).astype(np.float32)
     pairs.append((rng.uniform(-20, 20, COUNT).astype(np.float32), whole))
     return pairs
