@@ -23,6 +23,16 @@ GLOBAL_SCOPE = "global"
 SCOPES = (GLOBAL_SCOPE, "local")
 """The kinds of memory that processors have; what is local lives in registers or on the stack if its size is known."""
 
+_HOST_SCOPES = {"": "global", "global": "global", "local": "local", "shared": "global", "warp": "global"}
+
+
+def host_scope(scope: str) -> str | None:
+    """What stands on a processor for a kind of memory that TVM names, such as `shared.dyn`; `None` for no such kind.
+
+    Memory that threads of a GPU share or have is memory like any other, where there are no such threads.
+    """
+    return _HOST_SCOPES.get(scope.partition(".")[0])
+
 
 class LoopKind(StrEnum):
     """How the iterations of a `tir.for` run."""

@@ -55,7 +55,14 @@ def _parser() -> argparse.ArgumentParser:
         help="native code (default), the bytecode machine, or the NumPy semantics of the relax level itself",
     )
     inputs = parser.add_argument_group("arguments of the function, in order")
-    inputs.add_argument("--input", action=_InOrder, dest="inputs", nargs="+", metavar="X.npy", help="arrays from files")
+    inputs.add_argument(
+        "--input",
+        action=_InOrder,
+        dest="inputs",
+        nargs="+",
+        metavar="X.npy",
+        help="arrays from files; X.npy:f8E4M3FN says of which type the elements are",
+    )
     inputs.add_argument(
         "--random",
         action=_InOrder,

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any, BinaryIO, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -33,18 +34,44 @@ class NamedValue:
     value: object
 
 
-def read_array(path: str) -> Array:
-    """The array in a `.npy` file; nothing in the file is ever executed.
+_FILE = re.compile(r"(?P<path>.*\.npy)(?::(?P<dtype>\w+))?", re.DOTALL)
 
-    Two-byte elements of no known type are taken for `bfloat16`, which `.npy` files cannot name. `ToolError` if the file
-    is no such file.
+
+def read_array(text: str) -> Array:
+    """The array in the file `x.npy`, or its bytes as elements of another type, `x.npy:f8E4M3FN`.
+
+    `.npy` files cannot name `bfloat16` and the types of at most a byte. Elements of two bytes without a type are taken
+    for `bfloat16`. Nothing in the file is ever executed. `ToolError` if there is no such file, the type has another
+    size, or the elements have none.
     """
+    match = _FILE.fullmatch(text)
+    path, name = (match["path"], match["dtype"]) if match is not None else (text, None)
     try:
         with open(path, "rb") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)
+            array = _elements(file)
     except (OSError, ValueError, EOFError, MemoryError) as error:
         raise ToolError(f"cannot read {path}: {error}") from error
-    return array.view(numpy_dtype(element_type("bf16"))) if array.dtype == np.dtype("V2") else array
+    if name is None and array.dtype == np.dtype("V1"):
+        raise ToolError(f"{path} has elements of one byte without a type: say which, as in {path}:f8E4M3FN")
+    if name is None and array.dtype != np.dtype("V2"):
+        return array
+    dtype = numpy_dtype(element_type(name or "bf16"))
+    is_raw = array.dtype.kind in "Vu" and array.dtype.itemsize == dtype.itemsize
+    if not is_raw and array.dtype != dtype:
+        raise ToolError(f"cannot take elements of {path}, which are {array.dtype}, as {name}")
+    return array.view(dtype)
+
+
+def _elements(file: BinaryIO) -> Array:
+    try:
+        return np.lib.format.read_array(file, allow_pickle=False)
+    except ValueError as error:
+        if "'<f1'" not in str(error):
+            raise
+    # what NumPy writes for float8_e5m2, and cannot read
+    file.seek(0)
+    data = BytesIO(file.read().replace(b"'<f1'", b"'|V1'", 1))
+    return np.lib.format.read_array(data, allow_pickle=False).view(numpy_dtype(element_type("f8E5M2")))
 
 
 def random_array(specification: str, rng: np.random.Generator) -> Array:

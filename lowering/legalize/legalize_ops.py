@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from lowering.diagnostics import Finding, InvalidModule, refuse
+from lowering.diagnostics import Finding, InvalidModule, fail, refuse
 from lowering.legalize.context import KERNELS, REWRITES
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.kernels import Kernels
@@ -71,7 +71,14 @@ def _legalize(op: Operation, kernels: Kernels, names: FreshSymbols) -> None:
         return
     kept = measure(op, kernels, names)  # which gives the op new results
     kernel = Kernel(op, op.results, kept)
-    Rewriter.replace_op(op, kernels.call(kernel, lambda: rule(kernel, op), stem(op)))
+    try:
+        call = kernels.call(kernel, lambda: rule(kernel, op), stem(op))
+    except (TypeError, ValueError) as error:
+        if not str(error).startswith("te"):  # what the tensor expressions refuse; anything else is a bug of the rule
+            raise
+        types = ", ".join(str(operand.type) for operand in op.operands)
+        fail(op, f"cannot be computed for ({types}): {error}", "convert the operands with relax.astype first")
+    Rewriter.replace_op(op, call)
 
 
 def _between(before: Operation | None, op: Operation) -> list[Operation]:

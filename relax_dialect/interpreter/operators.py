@@ -112,7 +112,8 @@ def _narrowed(op: InfersResultTypes, values: Sequence[Value]) -> Sequence[Value]
 
 def has_narrow_integers(array: Array) -> bool:
     """Whether elements are integers below 8 bits."""
-    return array.dtype.name in ("int4", "uint4", "int2", "uint2")
+    # the kind first: a name is made anew each time
+    return array.dtype.kind == "V" and array.dtype.name in ("int4", "uint4", "int2", "uint2")
 
 
 def _set_results(frame: Frame, op: InfersResultTypes, values: Sequence[Value]) -> None:

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import VerifyException
 
+from lowering import build
+from lowering.diagnostics import InvalidModule
 from lowering.parsing import parse_module
 from relax_dialect.builder import BlockBuilder, op, tensor
 from tests.support.narrow import INTEGERS, NARROW, SMALL_FLOATS, Array, converted, every_value, f32_sample, same_bits
@@ -123,6 +125,11 @@ def test_a_zero_that_the_dtype_does_not_have_is_refused():
     bb = BlockBuilder()
     with pytest.raises(TypeError, match="the number 0 is no f8E8M0FNU"), bb.function("main", {"x": X}) as (x,):
         bb.emit_func_output(x + 0)
+    bb = BlockBuilder()
+    with bb.function("main", {"x": X}) as (x,):
+        bb.emit_func_output(op.cumsum(x, axis=0))
+    with pytest.raises(InvalidModule, match=r"'relax\.cumsum' op cannot be computed for .*: te: 0\.0 does not fit"):
+        build(bb.get())
 
 
 @pytest.mark.parametrize("name", NARROW)

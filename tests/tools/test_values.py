@@ -62,6 +62,23 @@ def test_arrays_survive_files(specification: str, tmp_path: Path):
     assert again.tobytes() == array.tobytes()
 
 
+@pytest.mark.parametrize("specification", ["f8E4M3FN[2,3]", "i4[5]", "f8E5M2[3]", "bf16[3]"])
+def test_types_that_files_cannot_name(specification: str, tmp_path: Path):
+    array = random_array(specification, RNG)
+    (path,) = write_results([NamedValue("output", array)], str(tmp_path))
+    again = read_array(f"{path}:{specification.partition('[')[0]}")
+    assert again.dtype == array.dtype
+    assert again.tobytes() == array.tobytes()
+
+
+def test_elements_of_one_byte_need_a_type(tmp_path: Path):
+    (path,) = write_results([NamedValue("output", random_array("f8E4M3FN[3]", RNG))], str(tmp_path))
+    with pytest.raises(ToolError, match=r"output\.npy has elements of one byte without a type: say which, as in"):
+        read_array(str(path))
+    with pytest.raises(ToolError, match=r"cannot take elements of .*output\.npy, which are \|V1, as f32"):
+        read_array(f"{path}:f32")
+
+
 def test_nothing_in_a_file_is_executed(tmp_path: Path):
     path = tmp_path / "evil.npy"
     np.save(path, np.array([{"a": 1}], dtype=object), allow_pickle=True)

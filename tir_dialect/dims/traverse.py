@@ -45,6 +45,10 @@ _EVALUATORS: Mapping[type[Atom], Callable[[Sequence[int]], int]] = {
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
     """See `Dim.evaluate`."""
+    if (name := dim.as_symbol) is not None:
+        return values[name]
+    if (number := dim.constant_value) is not None:
+        return number
     known: dict[Atom, int] = {}
 
     def of_atom(atom: Atom) -> int:

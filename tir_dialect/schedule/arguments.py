@@ -1,10 +1,12 @@
-"""Whether values that come from a file are what a primitive takes, by its annotations."""
+"""Whether values are what a primitive takes, by its annotations."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from numbers import Integral, Real
 from typing import Any, cast
 
 from tir_dialect.dims import Dim, DimLike
@@ -24,10 +26,13 @@ KNOWN: dict[str, object] = {
 }
 """What annotations and aliases in them are made of, beside what the module of a primitive has."""
 
+NAMED = ("block", "block_or_loop")
+"""The parameters for which the name of a block may be given."""
+
 
 def wrong_arguments(primitive: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
     """What is wrong with the arguments of a primitive, but for its schedule: which was expected, and which came."""
-    signature = inspect.signature(primitive)
+    signature = _signature(primitive)
     try:
         bound = signature.bind(None, *args, **kwargs)
     except TypeError as error:
@@ -38,14 +43,22 @@ def wrong_arguments(primitive: Callable[..., Any], args: Sequence[Any], kwargs: 
         several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
         for each in cast("Sequence[object]", value) if several else (value,):
             # a block may be given by its name
-            if not fits(each, str(parameter.annotation), names) and not (name == "block" and isinstance(each, str)):
+            if not fits(each, str(parameter.annotation), names) and not (name in NAMED and isinstance(each, str)):
                 return f'expected "{name}" to be {parameter.annotation}, got {each!r}'
     return None
 
 
+_signature = cache(inspect.signature)
+
+
 def fits(value: object, annotation: str, names: Mapping[str, object]) -> bool:
     """Whether a value is of a type, by the text of that; `names` has the types and aliases in it."""
-    return _fits(value, ast.parse(annotation, mode="eval").body, names)
+    return _fits(value, _parsed(annotation), names)
+
+
+@cache
+def _parsed(annotation: str) -> ast.expr:
+    return ast.parse(annotation, mode="eval").body
 
 
 def _fits(value: object, node: ast.expr, names: Mapping[str, object]) -> bool:
@@ -81,4 +94,5 @@ def _is(value: object, kind: object, names: Mapping[str, object]) -> bool:
         return fits(value, kind, names)
     if kind is not bool and isinstance(value, bool):
         return False
-    return isinstance(value, (int, float) if kind is float else cast(type, kind))
+    # NumPy's numbers are numbers, too
+    return isinstance(value, Real if kind is float else Integral if kind is int else cast(type, kind))

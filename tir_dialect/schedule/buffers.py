@@ -15,7 +15,7 @@ from tir_dialect.ops.calls import ForeignCallOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.types import SCOPES, BufferType
+from tir_dialect.types import SCOPES, BufferType, host_scope
 
 Which: TypeAlias = "int | str | tuple[str, int]"
 """A buffer of a block by its number among those that it reads or writes, by its name, or by `("read", 0)`."""
@@ -97,10 +97,16 @@ def check_plain_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue, *, c
             )
 
 
-def check_scope(self: ScheduleState, scope: str) -> None:
-    """Refuses a kind of memory that there is not."""
-    if scope not in SCOPES:
-        raise self.error(f'expected a scope of {", ".join(SCOPES)}, got "{scope}"')
+def checked_scope(self: ScheduleState, scope: str) -> str:
+    """The kind of memory that stands for one of TVM's; refuses one that there is not."""
+    if (found := host_scope(scope)) is None:
+        raise self.error(f'expected a scope of {", ".join(SCOPES)}, or shared, which is global here, got "{scope}"')
+    return found
+
+
+def name_with(buffer: SSAValue, suffix: str) -> str:
+    """The name of a copy of a buffer: `A_shared_dyn` for the scope `shared.dyn`."""
+    return f"{buffer.name_hint or 'buffer'}_{suffix.replace('.', '_')}"
 
 
 def retype(value: SSAValue, kind: BufferType) -> SSAValue:

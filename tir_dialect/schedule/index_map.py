@@ -45,17 +45,20 @@ class IndexMap:
     def of(value: IndexMapLike, rank: int = 0) -> IndexMap:
         """A map of `rank` indices from what users write; ValueError for text or a function that is none.
 
-        Only `*indices` of a function need the rank.
+        Only `*indices` of a function need the rank; parameters behind them are the last indices.
         """
         if isinstance(value, IndexMap):
             return value
         if isinstance(value, str):
             return IndexMap.parse(value)
+        parameters = inspect.signature(value).parameters
+        last = [name for name, each in parameters.items() if each.kind is inspect.Parameter.KEYWORD_ONLY]
         names: list[str] = []
-        for name, parameter in inspect.signature(value).parameters.items():
+        for name, parameter in parameters.items():
             several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
-            names += [f"{name}{number}" for number in range(rank - len(names))] if several else [name]
-        outputs = value(*map(symbol, names))
+            names += [f"{name}{number}" for number in range(rank - len(names) - len(last))] if several else [name]
+        first = names[: len(names) - len(last)]
+        outputs = value(*map(symbol, first), **{name: symbol(name) for name in last})
         if isinstance(outputs, Dim | int | str):
             outputs = (outputs,)
         return IndexMap(tuple(names), tuple(to_dim(output) for output in outputs))

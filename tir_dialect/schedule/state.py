@@ -14,7 +14,7 @@ from tir_dialect.dims import Dim, DimSyntaxError, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.arguments import wrong_arguments
+from tir_dialect.schedule.arguments import NAMED, wrong_arguments
 from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop, is_inside
@@ -30,8 +30,9 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {}
 QUERIES: set[str] = set()
 """The primitives that change nothing."""
 
-SPELLING = frozenset({"preserve_unit_iters"})
-"""Arguments of TVM's primitives that ask for another form of the same bindings; ours are always in simplest form."""
+SPELLING = frozenset({"preserve_unit_iters", "func_name"})
+"""Arguments of TVM's primitives that change nothing here: another form of the same bindings, which are always in
+simplest form, and which function of a module is meant, of which a schedule has one."""
 
 
 class ScheduleState:
@@ -129,7 +130,8 @@ class ScheduleState:
             if op.block_name.data == name:
                 return self.block(op)
         names = ", ".join(f'"{op.block_name.data}"' for op in blocks) or "none"
-        raise self.error(f'expected the name of a block, got "{name}"; there are {names}')
+        hint = "; no block is around the function: leave the argument out, and use the loops" if name == "root" else ""
+        raise self.error(f'expected the name of a block, got "{name}"; there are {names}{hint}')
 
     def record_as(self, given: object, meant: object) -> None:
         """Says what an argument of the primitive that runs means, for the trace."""
@@ -172,7 +174,7 @@ class ScheduleState:
             for value in handles:
                 self.check(value)
             self._enter(handles)
-            result = primitive(self, *given, **named)
+            result = self._result(primitive, given, named)
             if len(self._running) == 1 and name not in QUERIES:
                 erase_dead_ops(self.func)
         finally:
@@ -185,6 +187,15 @@ class ScheduleState:
             named = {key: meant.get(id(arg), arg) for key, arg in kwargs.items()}
             self.trace.record(name, given, named | self._decided, result)
         return result
+
+    def _result(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What a primitive gives; refuses arguments of other types than it takes, which fail somewhere inside."""
+        try:
+            return primitive(self, *args, **kwargs)
+        except (AttributeError, TypeError):
+            if (wrong := wrong_arguments(primitive, args, kwargs)) is None:
+                raise
+            raise self.error(wrong) from None
 
     def _own(self, value: Any) -> Any:
         """An argument, with handles of the schedule that this one was copied from as its own."""
@@ -199,9 +210,10 @@ class ScheduleState:
         self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments, with a handle for the block if that is given by its name."""
-        if isinstance(name := kwargs.get("block"), str):
-            return args, {**kwargs, "block": self.block_named(name)}
-        if args and isinstance(args[0], str) and primitive.__code__.co_varnames[1] == "block":
+        for key in NAMED:
+            if isinstance(name := kwargs.get(key), str):
+                return args, {**kwargs, key: self.block_named(name)}
+        if args and isinstance(args[0], str) and primitive.__code__.co_varnames[1] in NAMED:
             return (self.block_named(args[0]), *args[1:]), kwargs
         return args, kwargs
 

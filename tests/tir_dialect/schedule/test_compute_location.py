@@ -304,6 +304,9 @@ def test_reverse_compute_at_refuses_values_used_in_between():
 def test_unused_producer():
     sch = Schedule(matmul())
     assert sch.get_child_blocks(sch.get_loops(sch.get_block("C"))[0]) == (sch.get_block("C"),)
+    assert sch.get_child_blocks() == sch.get_blocks()
+    assert sch.get_block("C", func_name="main") == sch.get_block("C")
+    refuses(sch, "no block is around the function: leave the argument out", "get_child_blocks", "root")
 
 
 def test_the_place_in_a_loop():

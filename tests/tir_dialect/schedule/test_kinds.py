@@ -86,12 +86,28 @@ def test_vectorize_and_unroll_need_constant_extents():
         _, j1 = sch.split(j, [None, 8])
         _, i1 = sch.split(i, [None, 4])
         sch.vectorize(j1)
+        sch.vectorize(i1)
         sch.unroll(i1)
-        refuses(sch, 'expected a serial loop, got unrolled loop "i1"', "vectorize", i1)
+        refuses(sch, 'expected a serial loop, got unrolled loop "i1"', "split", i1, [2, 2])
 
     sch = scheduled(matmul(), transform)
     assert kind(sch, "C", 3) is LoopKind.VECTORIZED
     assert kind(sch, "C", 1) is LoopKind.UNROLLED
+
+
+def test_kinds_replace_each_other():
+    def transform(sch):
+        i, j = sch.get_loops(sch.get_block("B"))
+        _, j1 = sch.split(j, [None, 4])
+        sch.bind(i, "blockIdx.x")
+        sch.bind(j1, "threadIdx.x")
+        sch.parallel(i)
+        sch.unroll(j1)
+
+    sch = scheduled(elementwise(), transform)
+    assert kind(sch, "B", 0) is LoopKind.PARALLEL
+    assert kind(sch, "B", 2) is LoopKind.UNROLLED
+    assert "blockIdx" not in str(sch.func)
 
 
 def test_bind():

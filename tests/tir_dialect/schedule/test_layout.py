@@ -23,6 +23,10 @@ def test_map_of_text_and_functions():
     assert IndexMap.of(TILED) == IndexMap.of(lambda i, j: (i // 4, j // 8, i % 4, j % 8))
     assert str(IndexMap.of(TILED)) == TILED
     assert str(IndexMap.of("(i) -> (i)")) == "(i) -> (i)"
+    assert (
+        IndexMap.of(lambda *outer, i: (*outer, i // 4, i % 4), rank=3).outputs
+        == IndexMap.of(lambda outer0, outer1, i: (outer0, outer1, i // 4, i % 4)).outputs
+    )
 
 
 @pytest.mark.parametrize("text", ["(i, j)", "(i, i) -> (i)", "(i) -> i", "(i) -> (i +)", "(1) -> (0)"])

@@ -377,13 +377,6 @@ def test_cache_inplace():
     assert list(allocations(sch)) == ["A_local"]
 
 
-def test_scopes_are_those_that_there_are():
-    sch = Schedule(matmul())
-    message = 'expected a scope of global, local, got "shared"'
-    for primitive in ("cache_read", "cache_write", "set_scope"):
-        refuses(sch, message, primitive, "C", 0, "shared")
-
-
 def test_cache_inplace_refusals():
     sch = Schedule(parse_prim_func(TWICE))
     message = 'block "C" does not write buffer "A", use cache_read'

@@ -197,3 +197,21 @@ def test_copies_go_their_own_way_with_the_same_handles():
     assert str(again.func) == str(third.func)
     with pytest.raises(ScheduleError, match="not in the function any more"):
         third.unroll(i)
+
+
+def test_arguments_of_other_types_are_named():
+    sch = Schedule(elementwise())
+    block = sch.get_block("B")
+    loop = sch.get_loops(block)[0]
+    for message, call in (
+        ('split: expected "loop" to be Loop, got Block(B)', lambda: sch.split(block, [2, None])),
+        ("split: expected \"loop\" to be Loop, got 'i'", lambda: sch.split("i", [2, None])),
+        ('compute_inline: expected "block" to be Block, got Loop(i)', lambda: sch.compute_inline(loop)),
+        ('compute_at: expected "loop" to be Loop, got Block(B)', lambda: sch.compute_at("B", block)),
+        ('split: expected "factors" to be Sequence[Factor], got 4', lambda: sch.split(loop, 4)),
+        ('cache_read: expected "storage_scope" to be str, got 3', lambda: sch.cache_read("B", 0, 3)),
+        ("split: missing a required argument: 'factors'", lambda: sch.split(loop)),
+    ):
+        with pytest.raises(ScheduleError, match=f"^{re.escape(message)}$"):
+            call()
+    sch.annotate("B", "note", 1)

@@ -11,7 +11,15 @@ from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule.accesses import Access, accesses_in, written_buffers
 from tir_dialect.schedule.boxes import box_in, clipped, is_dense
-from tir_dialect.schedule.buffers import Which, check_plain_uses, check_scope, read_buffer, redirect, written_buffer
+from tir_dialect.schedule.buffers import (
+    Which,
+    check_plain_uses,
+    checked_scope,
+    name_with,
+    read_buffer,
+    redirect,
+    written_buffer,
+)
 from tir_dialect.schedule.cache_places import check_complete, loop_around, unshared_place, unwritten_place
 from tir_dialect.schedule.cache_users import check_consumer, is_certain
 from tir_dialect.schedule.edits import before_all, scope_of, unique_block_name
@@ -44,7 +52,7 @@ def cache_read(
     Refuses a buffer that the block itself writes, that changes before other consumers have read the copy, and one that
     a block sees as a whole.
     """
-    check_scope(self, storage_scope)
+    scope = checked_scope(self, storage_scope)
     others = [self.block_named(each) if isinstance(each, str) else each for each in consumer_blocks]
     readers = list(dict.fromkeys((block.op, *(other.op for other in others))))
     source = read_buffer(self, block.op, read_buffer_index)
@@ -56,9 +64,9 @@ def cache_read(
     if loop is not None:
         reads = [access for op in readers for access in accesses_in(self.space, op) if access.buffer is source]
         box = clipped(self.space.prover, box_in(self, reads, loop, shape_of(source)), shape_of(source))
-    name = f"{source.name_hint or 'buffer'}_{storage_scope}"
+    name = name_with(source, storage_scope)
     point = InsertPoint.before(place)
-    cache = allocate_like(self, source, name, storage_scope, point)
+    cache = allocate_like(self, source, name, scope, point)
     copy = copy_block(self, unique_block_name(self.func, name), source, cache, box, point)
     for reader in readers:
         redirect(self, reader, source, cache)
@@ -86,7 +94,7 @@ def cache_write(
     Refuses a buffer that others write, that the block updates without having started it, or of which it writes
     scattered elements; and consumers that read elements before or without the block writing them.
     """
-    check_scope(self, storage_scope)
+    scope = checked_scope(self, storage_scope)
     op = block.op
     target = written_buffer(self, op, write_buffer_index)
     consumers = [(self.block_named(each) if isinstance(each, str) else each).op for each in consumer_blocks]
@@ -103,8 +111,8 @@ def cache_write(
     certain = [access for access in stores if is_certain(self, access, op)]
     if not is_dense(self, certain, loop, box):
         raise self.error(f'block "{block.name}" writes scattered elements of buffer "{target.name_hint}"')
-    name = f"{target.name_hint or 'buffer'}_{storage_scope}"
-    cache = allocate_like(self, target, name, storage_scope, before_all([place, *consumers]))
+    name = name_with(target, storage_scope)
+    cache = allocate_like(self, target, name, scope, before_all([place, *consumers]))
     for user in (op, *consumers):
         redirect(self, user, target, cache)
     box = clipped(self.space.prover, box, shape_of(target))
@@ -129,7 +137,7 @@ def cache_inplace(
     Refuses a buffer that the block only reads, that others use in the innermost loop, and one of which the block uses
     a view.
     """
-    check_scope(self, storage_scope)
+    scope = checked_scope(self, storage_scope)
     op = block.op
     buffer = read_buffer(self, op, read_buffer_index)
     if buffer not in written_buffers(op):
@@ -141,9 +149,9 @@ def cache_inplace(
     if loop is not None:
         uses = [access for access in accesses_in(self.space, op) if access.buffer is buffer]
         box = clipped(self.space.prover, box_in(self, uses, loop, shape_of(buffer)), shape_of(buffer))
-    name = f"{buffer.name_hint or 'buffer'}_{storage_scope}"
+    name = name_with(buffer, storage_scope)
     points = InsertPoint.before(place), InsertPoint.after(place)
-    cache = allocate_like(self, buffer, name, storage_scope, points[0])
+    cache = allocate_like(self, buffer, name, scope, points[0])
     there = copy_block(self, unique_block_name(self.func, name), buffer, cache, box, points[0])
     back = copy_block(self, unique_block_name(self.func, name), cache, buffer, box, points[1])
     redirect(self, op, buffer, cache)

@@ -8,7 +8,6 @@ from xdsl.ir import Attribute
 from tir_dialect.ops.annotations import Note, note_attr
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.independence import check_parallel
-from tir_dialect.schedule.primitives.splitting import check_serial
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import LoopKind, LoopKindAttr
 
@@ -23,11 +22,10 @@ def parallel(self: ScheduleState, loop: Loop) -> None:
         for i in n: A(i)
         -> for parallel i in n: A(i)
 
-    Refuses loops that are not serial and iterations that share memory.
+    Refuses iterations that share memory.
     """
-    check_serial(self, loop)
     check_parallel(self, loop.op)
-    loop.op.kind = LoopKindAttr(LoopKind.PARALLEL)
+    _set_kind(loop, LoopKind.PARALLEL)
 
 
 @primitive
@@ -38,12 +36,11 @@ def vectorize(self: ScheduleState, loop: Loop) -> None:
         for i in 8: A(i)
         -> for vectorized i in 8: A(i)
 
-    Refuses loops that are not serial or of no constant extent, and iterations that share memory.
+    Refuses loops of no constant extent, and iterations that share memory.
     """
-    check_serial(self, loop)
     _check_constant(self, loop)
     check_parallel(self, loop.op)
-    loop.op.kind = LoopKindAttr(LoopKind.VECTORIZED)
+    _set_kind(loop, LoopKind.VECTORIZED)
 
 
 @primitive
@@ -54,11 +51,10 @@ def unroll(self: ScheduleState, loop: Loop) -> None:
         for i in 4: A(i)
         -> for unrolled i in 4: A(i)
 
-    Refuses loops that are not serial or of no constant extent.
+    Refuses loops of no constant extent.
     """
-    check_serial(self, loop)
     _check_constant(self, loop)
-    loop.op.kind = LoopKindAttr(LoopKind.UNROLLED)
+    _set_kind(loop, LoopKind.UNROLLED)
 
 
 @primitive
@@ -69,14 +65,18 @@ def bind(self: ScheduleState, loop: Loop, thread_axis: str) -> None:
         for i in n: A(i)
         -> for thread_binding "threadIdx.x" i in n: A(i)
 
-    Refuses unknown tags, loops that are not serial, and iterations that share memory.
+    Refuses unknown tags, and iterations that share memory.
     """
     if thread_axis not in THREAD_TAGS:
         raise self.error(f'expected a thread tag of {", ".join(THREAD_TAGS)}, got "{thread_axis}"')
-    check_serial(self, loop)
     check_parallel(self, loop.op)
-    loop.op.kind = LoopKindAttr(LoopKind.THREAD_BINDING)
-    loop.op.thread_tag = StringAttr(thread_axis)
+    _set_kind(loop, LoopKind.THREAD_BINDING, thread_axis)
+
+
+def _set_kind(loop: Loop, kind: LoopKind, tag: str | None = None) -> None:
+    """Gives a loop a kind, in the place of the one that it has."""
+    loop.op.kind = LoopKindAttr(kind)
+    loop.op.thread_tag = None if tag is None else StringAttr(tag)
 
 
 def _check_constant(self: ScheduleState, loop: Loop) -> None:

@@ -61,6 +61,6 @@ def get_output_blocks(self: ScheduleState, block: Block | None = None) -> tuple[
 
 
 @query
-def get_child_blocks(self: ScheduleState, block_or_loop: Block | Loop) -> tuple[Block, ...]:
-    """The blocks inside a block or loop, in program order."""
-    return tuple(self.block(op) for op in blocks_in(block_or_loop.op))
+def get_child_blocks(self: ScheduleState, block_or_loop: Block | Loop | None = None) -> tuple[Block, ...]:
+    """The blocks inside a block or loop, or right in the function, in program order."""
+    return tuple(self.block(op) for op in blocks_in(self.func if block_or_loop is None else block_or_loop.op))

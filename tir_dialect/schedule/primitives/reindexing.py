@@ -15,7 +15,7 @@ from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.schedule.buffers import Which, access_of, check_plain_uses, check_scope, read_buffer, written_buffer
+from tir_dialect.schedule.buffers import Which, access_of, check_plain_uses, checked_scope, read_buffer, written_buffer
 from tir_dialect.schedule.cache_places import (
     check_all_instances,
     check_complete,
@@ -92,8 +92,8 @@ def reindex_cache_read(
 
     Refuses what `reindex` refuses, and maps that use other iterators than the access, or send two elements to one.
     """
-    check_scope(self, storage_scope)
-    return _copy(self, block, read_buffer_index, True, lambda use: _mapped(self, use, index_map, storage_scope))
+    scope = checked_scope(self, storage_scope)
+    return _copy(self, block, read_buffer_index, True, lambda use: _mapped(self, use, index_map, scope))
 
 
 @primitive
@@ -109,8 +109,8 @@ def reindex_cache_write(
 
     Refuses what `reindex` refuses, and maps that use other iterators than the access, or send two elements to one.
     """
-    check_scope(self, storage_scope)
-    return _copy(self, block, write_buffer_index, False, lambda use: _mapped(self, use, index_map, storage_scope))
+    scope = checked_scope(self, storage_scope)
+    return _copy(self, block, write_buffer_index, False, lambda use: _mapped(self, use, index_map, scope))
 
 
 def _copy(self: ScheduleState, block: Block, buffer: Which, reads: bool, mapped: Callable[[_Use], _Use]) -> Block:

@@ -6,7 +6,7 @@ from xdsl.ir import SSAValue
 
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.ops.buffer_views import BufferViewOp
-from tir_dialect.schedule.buffers import Which, any_buffer, check_scope, retype
+from tir_dialect.schedule.buffers import Which, any_buffer, checked_scope, retype
 from tir_dialect.schedule.elementwise import own_allocation
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.state import ScheduleState, primitive
@@ -21,12 +21,12 @@ def set_scope(self: ScheduleState, block: Block, buffer_index: Which, storage_sc
         B = alloc [n]
         -> B = alloc [n] in "local"
 
-    Refuses parameters, and other kinds than `global` and `local`.
+    Kinds that GPUs share or have are `global`. Refuses parameters, and kinds that there are not.
     """
-    check_scope(self, storage_scope)
+    scope = checked_scope(self, storage_scope)
     value = any_buffer(self, block.op, buffer_index)
     allocation = own_allocation(self, value)
-    retype(allocation.buffer, allocation.buffer_type.with_(scope=storage_scope))
+    retype(allocation.buffer, allocation.buffer_type.with_(scope=scope))
 
 
 @primitive

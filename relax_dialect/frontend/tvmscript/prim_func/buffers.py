@@ -18,7 +18,7 @@ from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.memory import AllocBufferOp
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, host_scope
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
@@ -28,8 +28,6 @@ DECLARATIONS = frozenset({"decl_buffer", "buffer_decl", "Buffer"})
 """What gives memory that is there a shape."""
 
 RENAMED = {"offset": "elem_offset", "alignment": "align"}
-_HOST_SCOPES = {"": "global", "global": "global", "local": "local", "shared": "global", "warp": "global"}
-"""What stands for memory that threads of a GPU would share or have: without them it is memory like any other."""
 
 
 def read_buffer_type(
@@ -113,7 +111,7 @@ def _scope(reader: StaticReader, node: ast.expr | None) -> str:
     if node is None or is_none(node):
         return "global"
     scope = reader.text(node)
-    found = _HOST_SCOPES.get(scope.partition(".")[0])
+    found = host_scope(scope)
     if found is None:
         reader.fail(node, f'the scope "{scope}" is not taken; there is "global", and "local" for memory of one place')
     return found
