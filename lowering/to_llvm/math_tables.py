@@ -112,7 +112,7 @@ def erf(f: Floats, x: SSAValue) -> SSAValue:
     """The error function; around 0 it is `x + x * p(x)`, since 1.128 has too few bits."""
     size = f.at_most(f.magnitude(x), ERF_END)
     places, rest = _intervals(f, size, ERF_STEP)
-    is_near = f.b.compare_floats("olt", size, f.number(ERF_STEP / 2))
+    is_near = f.b.compare_floats("oeq", size, rest)  # Not a bound of its own, which might round otherwise
     middle = f.b.select(is_near, rest, chosen(f, ERF[0], places))
     return f.with_sign(f.fma(_polynomial(f, ERF[1:], places, rest), rest, middle), x)
 

@@ -10,6 +10,7 @@ from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.to_llvm.math_ops import F32_EXPANSIONS
 from lowering.to_llvm.math_roots import ROOTS
+from lowering.to_llvm.math_tables import ERF_STEP, TANH_STEP
 from tir_dialect.target import Target
 
 COUNT = 16384
@@ -46,6 +47,8 @@ tir.prim_func @NAME_KIND(%X: !tir.buffer<[16384], f32>, %Y: !tir.buffer<[16384],
 EDGES = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 2.0**-126, 2.0**-149, -(2.0**-149), 3.4e38, -3.4e38]
 EDGES += [88.72, 88.73, -87.3, -103.9, -104.1, 127.99, 128.0, -149.0, -150.5, 0.6, -0.6, 0.92, -0.92, 4.0, 10.0]
 EDGES += [52516.434, 153072.53, 48039.664]  # nearer to a multiple of a right angle than most of their size
+ENDS = np.arange(1, 64, 2)[:, None] * (ERF_STEP / 2, TANH_STEP / 2)
+"""Where one polynomial ends and the next begins."""
 
 
 @pytest.fixture(scope="module", params=["host", "x86-64-v2"])
@@ -62,6 +65,8 @@ def inputs(seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     parts = [
         np.array(EDGES),
+        *(np.nextafter(ENDS.ravel(), to, dtype=np.float32) for to in (-9, 9)),
+        *(np.copysign(ENDS.ravel(), sign) for sign in (-1, 1)),
         rng.uniform(-110, 110, COUNT // 4),
         rng.uniform(-5, 5, COUNT // 4),
         rng.uniform(-(2.0**19), 2.0**19, COUNT // 16),
