@@ -18,7 +18,7 @@ from lowering.codegen.cache import CodeCache, cache_key, default_cache
 from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.llvm_text import llvm_text
 from lowering.codegen.loader import LoadedCode, load_objects
-from lowering.codegen.routines import CodeMaker, SharedRoutines, finished, is_routine
+from lowering.codegen.routines import CodeMaker, SharedRoutines, finished
 from lowering.codegen.version import compiler_version
 from lowering.progress import ProgressBar
 from lowering.to_llvm.signature import KernelSignature, kernel_signature
@@ -260,6 +260,7 @@ def _compile(
     group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions, shared: SharedRoutines
 ) -> str:
     """The LLVM text of a kernel; the routines that it calls are made as well."""
+    from lowering.schedule.cpu.emit.routines import outside_modules
     from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.to_llvm.emitter import LoweringOptions
 
@@ -268,16 +269,13 @@ def _compile(
     for copy in copies[1:]:
         copy.sym_visibility = StringAttr("private")
     lowered_tir = ModuleOp(copies)
-    if options.schedule:
-        _schedule(copies, target, options.choice)
+    with outside_modules() as routines:
+        if options.schedule:
+            _schedule(copies, target, options.choice)
     run_tir_passes(lowered_tir)
     lowering = LoweringOptions(target.vector_bits, options.contract, target.extensions)
-    functions = [op for op in lowered_tir.ops if isinstance(op, PrimFuncOp)]
-    # One that was given, by text that had been scheduled before, may have been changed since: it stays in the kernel.
-    given = {function.sym_name.data for function in group}
-    routines = [function for function in functions if is_routine(function) and function.sym_name.data not in given]
-    shared.add(routines, lowering)
-    lowered = lower_prim_funcs([op for op in functions if op not in routines], lowering, routines)
+    shared.add(routines.values(), lowering)
+    lowered = lower_prim_funcs(copies, lowering, routines.values())
     text = llvm_text(lowered)
     release(lowered_tir)
     release(lowered)

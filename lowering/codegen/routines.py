@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from tir_dialect.ops.function import PrimFuncOp
 
 
-def is_routine(function: PrimFuncOp) -> bool:
-    """Whether a function is one that a schedule has made for all kernels."""
-    return function.is_private and function.sym_name.data.startswith(ROUTINE)
-
-
 @dataclass(frozen=True)
 class CodeMaker:
     """Has objects made in the background, and stores them."""

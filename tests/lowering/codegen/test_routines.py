@@ -13,6 +13,7 @@ from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.codegen.routines import ROUTINE
 from lowering.parsing import parse_module
+from lowering.schedule.cpu.emit.routines import outside_modules
 from lowering.schedule.schedule_cpu import schedule, schedule_module
 from tir_dialect.interpreter.run import run_prim_func
 from tir_dialect.ops.calls import CallOp
@@ -122,6 +123,22 @@ def test_a_function_without_a_module_has_the_code_itself(machine: str, rows: int
         run_prim_func(function, [a, b, result])
     np.testing.assert_array_equal(*results)
     np.testing.assert_allclose(results[0], a @ b, rtol=1e-5)
+
+
+def test_routines_can_be_kept_out_of_modules():
+    target, found = Target.host(), list[dict[str, PrimFuncOp]]()
+    for _ in range(2):
+        module = parse_module(products(96))
+        with outside_modules() as routines:
+            schedule_module(module, target)
+        called = {op.callee.root_reference.data for op in module.walk() if isinstance(op, CallOp)}
+        assert called == set(routines)
+        assert len(list(module.ops)) == 1
+        found.append(dict(routines))
+    assert found[0] == found[1], "they are the same functions"
+    module = parse_module(products(96))
+    schedule_module(module, target)
+    assert {op.sym_name.data for op in module.ops if isinstance(op, PrimFuncOp)} == {"f96", *found[0]}
 
 
 def test_a_routine_that_has_been_changed_in_text_is_not_taken_from_the_cache(tmp_path: Path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -47,13 +49,32 @@ class Routines:
         if self.module is None:
             routine.write(code, sizes, buffers)
             return
-        name = f"{ROUTINE}{routine.name}"
+        name, outside = f"{ROUTINE}{routine.name}", _outside.get()
         if SymbolTable.lookup_symbol(self.module, name) is None:
-            self.module.body.block.add_op(_function(routine).clone())
+            if outside is None:
+                self.module.body.block.add_op(_function(routine).clone())
+            else:
+                outside[name] = _function(routine)
         code.emit(CallOp(name, sizes, buffers, unchecked=True))
 
 
 NO_ROUTINES = Routines()
+
+_outside: ContextVar[dict[str, PrimFuncOp] | None] = ContextVar("outside", default=None)
+
+
+@contextmanager
+def outside_modules() -> Generator[Mapping[str, PrimFuncOp]]:
+    """Modules that are scheduled meanwhile get no routines. It gives these by name; they are to stay as they are.
+
+    Their copies would take longer than the rest of a schedule that calls some.
+    """
+    found: dict[str, PrimFuncOp] = {}
+    token = _outside.set(found)
+    try:
+        yield found
+    finally:
+        _outside.reset(token)
 
 
 def routines_for(function: PrimFuncOp) -> Routines:
