@@ -6,9 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.parsing import parse_module
+from tir_dialect import te
 from vm_dialect import VirtualMachine
 
 SPECIAL = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-45, 3e38, -3e38], np.float32)
@@ -46,3 +48,25 @@ def test_the_best_or_a_nan_anywhere(name: str, n: int) -> None:
         for row, place in enumerate(places):
             x[row, [place, *range(place, n, 19)]] = number
         np.testing.assert_array_equal(np.from_dlpack(compiled(name)(x)), places)
+
+
+@pytest.mark.parametrize("first", ["a[0] >= b[0]", "a[0] > b[0]"])
+def test_of_equals_the_reducer_decides_which_counts(first: str) -> None:
+    """A reducer that goes by the order of values sees them in that order: here the places are data."""
+    keep = eval(f"lambda a, b: {first}")  # the first of equals, or the last
+    argmax = te.comm_reducer(
+        lambda a, b: (te.select(keep(a, b), a[0], b[0]), te.select(keep(a, b), a[1], b[1])),
+        lambda value, place: (te.min_value(value), -1),
+    )
+    m, n = te.var("m"), te.var("n")
+    value, place = te.placeholder((m, n), "f32", "value"), te.placeholder((m, n), "i32", "place")
+    r = te.reduce_axis(n, "r")
+    best, where = te.compute((m,), lambda i: argmax((value[i, r], place[i, r]), r), name="best")
+    func = te.create_prim_func([value, place, best, where], name="main")
+    rng = np.random.default_rng(0)
+    v, p = rng.integers(-4, 5, (9, 100)).astype("f4"), np.arange(900, dtype="i4").reshape(9, 100)
+    found = np.empty(9, "f4"), np.empty(9, "i4")
+    VirtualMachine(build(ModuleOp([func])))["main"](v, p, *found)
+    last = 99 - v[:, ::-1].argmax(1)
+    places = v.argmax(1) if ">=" in first else last
+    np.testing.assert_array_equal(found[1], p[np.arange(9), places])

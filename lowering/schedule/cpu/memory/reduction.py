@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.emit.body import repeat
 from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.structure.arithmetic import evaluated
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
@@ -63,7 +65,27 @@ def find_reduction(stage: Stage) -> Reduction | None:
     combine = None if sources is None else _combine(stage, ordered, sources, result)
     if sources is None or combine is None or not _is_identity(combine, first):
         return Reduction(ordered, result, first, (), ())
-    return Reduction(ordered, result, first, sources, combine)
+    found = Reduction(ordered, result, first, sources, combine)
+    return found if len(first) == 1 or _commutes(found) else Reduction(ordered, result, first, (), ())
+
+
+def _commutes(reduction: Reduction) -> bool:
+    """Whether a selection gives the same for two parts in either order: tried on numbers, equal ones among them.
+
+    An arg-maximum that keeps the first of equals as they come does not: lanes and threads meet them in other orders.
+    """
+    kinds = [(0.0, 1.0, -1.0) if isinstance(source.type, AnyFloat) else (0, 3, 5) for source in reduction.sources]
+    for left, right in combinations(product(*kinds), 2):
+        results: list[list[object]] = []
+        for one, other in ((left, right), (right, left)):
+            known: dict[SSAValue, object] = dict(zip(reduction.sources, other, strict=True))
+            known |= {load.result: value for load, value in zip(reduction.accumulators, one, strict=True)}
+            if not evaluated(reduction.combine, known):
+                return False
+            results.append([known[store.value] for store in reduction.stores])
+        if results[0] != results[1]:
+            return False
+    return True
 
 
 def _dependent(stage: Stage, accumulators: Sequence[LoadOp]) -> list[Operation]:

@@ -41,8 +41,9 @@ def _evaluate(op: Operation, operands: Sequence[object]) -> object | None:
         case arith.CmpfOp(), [float() as a, float() as b]:
             return _compared(arith.CMPF_COMPARISON_OPERATIONS[op.predicate.value.data], a, b)
         case arith.CmpiOp(), [int() as a, int() as b]:
-            test = _ORDERED.get(arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data].removeprefix("s"))
-            return None if test is None else test(a, b)
+            predicate = arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]
+            unknown = predicate[0] == "u" and min(a, b) < 0
+            return None if unknown else _ORDERED[predicate[-2:]](a, b)
         case _:
             return None
 
