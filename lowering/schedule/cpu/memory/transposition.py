@@ -19,7 +19,7 @@ from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.types import BufferType
 
-MOST_LANES, MOST_OPS = 16, 8
+MOST_LANES, MOST_OPS = 16, 20
 TILES_AT_ONCE = 8
 """So many tiles beside each other: the processor still has their pages at hand when it comes to the tiles below."""
 
@@ -50,9 +50,9 @@ def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
     turned = {load: place for load, place in loads.items() if _is_far(place, stored)}
     loaded = next((group for group in groups if group is not stored and _contiguous(turned.values(), group)), None)
     sizes = {byte_size(load.buffer_type.dtype) for load in (*loads, stage.stores[0])}
-    if not turned or loaded is None or len(sizes) != 1 or not {stored.last, loaded.last}.isdisjoint(stage.pinned):
+    if not turned or loaded is None or not {stored.last, loaded.last}.isdisjoint(stage.pinned):
         return None
-    lanes = min(kernel.target.lanes(8 * sizes.pop()), MOST_LANES)
+    lanes = min(kernel.target.lanes(8 * max(sizes)), MOST_LANES)
     others = tuple(group for group in groups if group not in (stored, loaded))
     return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(turned))
 
