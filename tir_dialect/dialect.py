@@ -21,6 +21,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.lanes import CompareOp, FirstLaneOp, SelectOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
@@ -60,6 +61,7 @@ TIR = Dialect(
         FlattenOp,
         ViewOp,
         PrefetchOp,
+        MisalignmentOp,
         DimOp,
         RampOp,
         CompareOp,

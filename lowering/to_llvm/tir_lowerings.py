@@ -18,7 +18,7 @@ from lowering.to_llvm.tir_memory import (
     lower_view,
 )
 from lowering.to_llvm.tir_packed import lower_call_packed
-from lowering.to_llvm.tir_raw_memory import lower_address_of, lower_memory_at, lower_text
+from lowering.to_llvm.tir_raw_memory import lower_address_of, lower_memory_at, lower_misalignment, lower_text
 from lowering.to_llvm.tir_scalars import (
     SCALAR_LOWERINGS,
     lower_assert,
@@ -37,6 +37,7 @@ from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.lanes import FirstLaneOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 from tir_dialect.ops.regions import MatchBufferOp
@@ -63,6 +64,7 @@ LOWERINGS: Lowerings = {
     LoadOp: lower_load,
     MatchBufferOp: lower_match_buffer,
     MemoryAtOp: lower_memory_at,
+    MisalignmentOp: lower_misalignment,
     PrefetchOp: lower_prefetch,
     RampOp: lower_ramp,
     ShuffleOp: lower_shuffle,

@@ -11,6 +11,8 @@ from xdsl.ir import Operation, SSAValue
 from lowering.to_llvm.addresses import address_at, element_offset
 from lowering.to_llvm.builder import POINTER
 from lowering.to_llvm.emitter import Buffer, Emitter
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 
 
@@ -28,6 +30,17 @@ def lower_address_of(e: Emitter, op: Operation) -> None:
     offset = element_offset(e, buffer, [e.scalar(index) for index in taken.indices])
     assert isinstance(offset, SSAValue)  # of scalars
     e.define(taken.address, e.b.make(llvm.PtrToIntOp, (address_at(e, buffer, offset),), i64))
+
+
+def lower_misalignment(e: Emitter, op: Operation) -> None:
+    """Some bits of the address of an element, which may be outside of the buffer."""
+    where, b = cast(MisalignmentOp, op), e.b
+    buffer = e.buffers[where.buffer]
+    offset = element_offset(e, buffer, [e.scalar(index) for index in where.indices])
+    assert isinstance(offset, SSAValue)  # of scalars
+    address = b.make(llvm.PtrToIntOp, (b.element(buffer.pointer, offset, buffer.element, inside=False),), i64)
+    elements = b.make(llvm.LShrOp, (address, b.integer(byte_size(where.buffer_type.dtype).bit_length() - 1)), i64)
+    e.define(where.result, b.make(llvm.AndOp, (elements, b.integer(where.count.value.data - 1)), i64))
 
 
 def lower_text(e: Emitter, op: Operation) -> None:

@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 from tir_dialect.interpreter.emitter import Emitter, Rule
 from tir_dialect.interpreter.widths import numpy_type
 from tir_dialect.ops.boxed_calls import CallBoxedOp
+from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 
 
@@ -21,6 +22,11 @@ def _emit_memory_at(emitter: Emitter, op: MemoryAtOp) -> None:
 def _emit_address_of(emitter: Emitter, op: AddressOfOp) -> None:
     place = ", ".join(emitter.names(tuple(op.indices)))
     emitter.assign(op.address, f"address_of({emitter.name(op.buffer)}, [{place}])")
+
+
+def _emit_misalignment(emitter: Emitter, op: MisalignmentOp) -> None:
+    place, array = ", ".join(emitter.names(tuple(op.indices))), emitter.name(op.buffer)
+    emitter.assign(op.result, f"address_of({array}, [{place}]) // {array}.itemsize % {op.count.value.data}")
 
 
 def _emit_text(emitter: Emitter, op: TextAddressOp) -> None:
@@ -36,6 +42,7 @@ def _emit_call_boxed(emitter: Emitter, op: CallBoxedOp) -> None:
 RAW_MEMORY_RULES: dict[type[Operation], Rule] = {
     MemoryAtOp: _emit_memory_at,
     AddressOfOp: _emit_address_of,
+    MisalignmentOp: _emit_misalignment,
     TextAddressOp: _emit_text,
     CallBoxedOp: _emit_call_boxed,
 }

@@ -125,6 +125,20 @@ tir.prim_func @hint[%n](%X: !tir.buffer<[n], f32>) {
 
 // -----
 
+// Where an element lies among whole vectors, are bits of its address.
+// CHECK-LABEL: llvm.func @misaligned
+// CHECK:         %[[BITS:.*]] = llvm.mlir.constant(3) : i64
+// CHECK-NEXT:    %[[MASK:.*]] = llvm.mlir.constant(7) : i64
+// CHECK:         %[[PLACE:.*]] = llvm.getelementptr %X[%n] : (!llvm.ptr, i64) -> !llvm.ptr, f64
+// CHECK-NEXT:    %[[ADDRESS:.*]] = llvm.ptrtoint %[[PLACE]] : !llvm.ptr to i64
+// CHECK-NEXT:    %[[ELEMENTS:.*]] = llvm.lshr %[[ADDRESS]], %[[BITS]] : i64
+// CHECK-NEXT:    llvm.and %[[ELEMENTS]], %[[MASK]] : i64
+tir.prim_func @misaligned[%n](%X: !tir.buffer<[n], f64>) {
+  %e = tir.misalignment %X[%n] of 8
+}
+
+// -----
+
 // A call checks the sizes that it passes, and whether the callee has failed; an unchecked one just calls.
 tir.prim_func private @relax.routine.fill[%n in [4, _]](%X: !tir.buffer<[n], f32>) {
 }

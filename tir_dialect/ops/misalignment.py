@@ -1,0 +1,72 @@
+"""Where memory lies among the multiples of a vector's size, which is only known when a function runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IndexType, IntegerAttr, i64
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def, var_operand_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from tir_dialect.ops.accesses import parse_access, print_access
+from tir_dialect.types import BufferType
+
+
+@irdl_op_definition
+class MisalignmentOp(IRDLOperation):
+    """How many elements lie between an element and the last address before it that a whole vector may start at.
+
+    ```mlir
+    %e = tir.misalignment %A[%i] of 16
+    ```
+
+    That is its address, in elements, modulo the number: a vector of 16 elements at `%i - %e` lies in as few cache lines
+    as it can. The indices may lead out of the buffer. No result may depend on it, only how it is computed.
+
+    C1: there is one index per dimension.
+    C2: the number is a power of two.
+    """
+
+    name = "tir.misalignment"
+
+    buffer = operand_def(BufferType)
+    indices = var_operand_def(IndexType)
+    count = prop_def(IntegerAttr)
+    result = result_def(IndexType())
+
+    traits = traits_def(Pure())
+
+    def __init__(self, buffer: SSAValue | Operation, indices: Sequence[SSAValue | Operation], count: int):
+        super().__init__(
+            operands=[buffer, indices], properties={"count": IntegerAttr(count, i64)}, result_types=[IndexType()]
+        )
+
+    @property
+    def buffer_type(self) -> BufferType:
+        """The type of the buffer."""
+        return SSAValue.get(self.buffer, type=BufferType).type
+
+    @classmethod
+    def parse(cls, parser: Parser) -> MisalignmentOp:
+        buffer, indices = parse_access(parser)
+        parser.parse_keyword("of")
+        op = cls(buffer, indices, parser.parse_integer())
+        op.attributes |= parser.parse_optional_attr_dict()
+        return op
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_access(printer, self.buffer, self.indices)
+        printer.print_string(f" of {self.count.value.data}")
+        printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        rank, count = self.buffer_type.rank, self.count.value.data
+        if len(self.indices) != rank:
+            raise VerifyException(f"'{self.name}' op expected {rank} indices, got {len(self.indices)}")  # C1
+        if count <= 0 or count & (count - 1):
+            raise VerifyException(f"'{self.name}' op expected a power of two, got {count}")  # C2
