@@ -19,6 +19,7 @@ from lowering.schedule.cpu.products.dot import DotProduct, can_dot
 from lowering.schedule.cpu.products.few_columns import FewColumnsProduct, can_have_few_columns
 from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_last
 from lowering.schedule.cpu.products.line import LineProduct, is_line_product
+from lowering.schedule.cpu.products.long_dot import LongDotProduct, can_long_dot
 from lowering.schedule.cpu.products.packed import PackedProduct
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.streamed import StreamedProduct, can_stream, partial_sums
@@ -157,8 +158,7 @@ def _makes_partial_sums(product: Product) -> bool:
     if is_blocked(product) or is_line_product(product):
         return False
     few = can_stream(product) and partial_sums(product)
-    one = can_be_vector(product) and VectorProduct(product).needs_partial_sums
-    return PackedProduct(product).needs_partial_sums or few or one
+    return PackedProduct(product).needs_partial_sums or few
 
 
 def emit_product(product: Product) -> None:
@@ -177,7 +177,7 @@ def emit_product(product: Product) -> None:
         _emit_best(product, _small_ways(product), spot)
 
 
-SmallWay = VectorProduct | FewColumnsProduct | StreamedProduct | DotProduct
+SmallWay = VectorProduct | FewColumnsProduct | StreamedProduct | LongDotProduct | DotProduct
 
 
 def _small_ways(product: Product) -> list[SmallWay]:
@@ -189,7 +189,10 @@ def _small_ways(product: Product) -> list[SmallWay]:
         found.append(FewColumnsProduct(product))
     if can_stream(product):
         found.append(StreamedProduct(product))
-    elif can_dot(product):
+        return found
+    if can_long_dot(product):
+        found.append(LongDotProduct(product))
+    if can_dot(product):
         found.append(DotProduct(product))
     return found
 

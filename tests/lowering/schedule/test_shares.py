@@ -13,6 +13,7 @@ from tests.lowering.schedule.test_compute_bound import SUMS, kernel
 from tir_dialect.dims import constant
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.target import Target
 
 
@@ -66,4 +67,5 @@ def test_memory_for_packed_columns_is_kept_between_calls(sizes: tuple[int, int, 
 
 
 def _packs(loop: ForOp) -> bool:
-    return any(op.name == "tir.match_buffer" for op in loop.walk())
+    parts = (op for op in loop.walk() if isinstance(op, MatchBufferOp))
+    return any((op.buffer.name_hint or "").startswith("packed") for op in parts)

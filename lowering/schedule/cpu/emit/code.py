@@ -28,6 +28,7 @@ from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp, vector_of
+from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import DimOp
@@ -123,6 +124,10 @@ class Code:
         """A comparison of indices: `slt`, `eq`, ..."""
         return self.value(arith.CmpiOp(a, self._operand(b), predicate))
 
+    def both(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """Whether two conditions hold."""
+        return self.value(arith.AndIOp(a, b))
+
     def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Whether one of two conditions holds."""
         return self.value(arith.OrIOp(a, b))
@@ -193,6 +198,10 @@ class Code:
     def add_floats(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The sum of two numbers or vectors."""
         return self._binary(arith.AddfOp, a, b)
+
+    def misalignment(self, buffer: SSAValue, indices: Sequence[SSAValue], lanes: int) -> SSAValue:
+        """How many elements lie between an element and where an aligned vector of `lanes`, a power of two, begins."""
+        return self.value(MisalignmentOp(buffer, indices, lanes))
 
     # Structure
 

@@ -21,17 +21,26 @@ def shared_units(code: Code, units: Dim, tasks: Dim, whole: bool = False) -> Gen
 
     With `whole` there are no more tasks than threads: what lies side by side in memory stays together.
     """
-    alone = tasks.constant_value == 1
-    count, all_units = code.dim(tasks), code.dim(units)
-    if whole and not alone:
-        count = code.minimum(count, _threads(code))
-    with code.loop(count, "task", kind=LoopKind.SERIAL if alone else LoopKind.PARALLEL) as task:
-        lower = code.divide(code.mul(task, all_units), count)
-        upper = code.divide(code.mul(code.add(task, 1), all_units), count)
+    count = at_most_threads(code, tasks) if whole else code.dim(tasks)
+    with numbered_tasks(code, units, tasks, count) as (_, lower, upper):
         yield lower, upper
 
 
-def _threads(code: Code) -> SSAValue:
-    """How many threads there are in a call."""
+@contextmanager
+def numbered_tasks(
+    code: Code, units: Dim, tasks: Dim, count: SSAValue
+) -> Generator[tuple[SSAValue, SSAValue, SSAValue]]:
+    """The number of a task and what it does, if there are `count` of them, at most `tasks`."""
+    alone, all_units = tasks.constant_value == 1, code.dim(units)
+    with code.loop(count, "task", kind=LoopKind.SERIAL if alone else LoopKind.PARALLEL) as task:
+        lower = code.divide(code.mul(task, all_units), count)
+        upper = code.divide(code.mul(code.add(task, 1), all_units), count)
+        yield task, lower, upper
+
+
+def at_most_threads(code: Code, tasks: Dim) -> SSAValue:
+    """So many tasks, or as many as there are threads in a call."""
+    if tasks.constant_value == 1:
+        return code.dim(tasks)
     threads = code.emit(CallExternOp("relax_max_threads", (), i32)).results[0]
-    return code.value(arith.IndexCastOp(threads, IndexType()))
+    return code.minimum(code.dim(tasks), code.value(arith.IndexCastOp(threads, IndexType())))

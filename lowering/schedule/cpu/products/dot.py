@@ -86,5 +86,6 @@ class DotProduct(WholeSums):
             return partial(line, what.columns, {**spot, what.column: column})
 
         near = [partial(line, what.rows, {**spot, what.row: row}) for row in rows]
-        sums = line_sums(product, near, far, width)
+        sums = code.alloc([len(rows) * width, self.lanes], what.element, "partial_sums")
+        line_sums(product, near, far, sums, width)
         return [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(len(rows) * width)]

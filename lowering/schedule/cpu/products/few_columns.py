@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, total_in_lanes
 from lowering.schedule.cpu.products.last_columns import LAST_COLUMNS, MOST_COLUMNS, leaves_last, lies_in_rows
+from lowering.schedule.cpu.products.long_lines import Copies, LongLines, are_long
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.sums import Line, line_sums
@@ -53,18 +54,29 @@ class FewColumnsProduct(WholeSums):
             self._columns(spot, first)
 
     def _columns(self, spot: Spot, first: SSAValue) -> None:
-        """The columns from one on, so few as it says."""
-        code, product = self.code, self.product
-        packed = self._packed(spot, first)
+        """The columns from one on, so few as it says; each task copies them for itself."""
+        code, product, what = self.code, self.product, self.product.what
+        long = are_long(product, product.m)
+        rows = LongLines.make(product, what.rows, lambda row: {**spot, what.row: row})
+        shift = code.index(0) if long is None else code.select(long, rows.shift, code.index(0))
         units = ceildiv(product.m, constant(self.lanes))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, self._work))
-        with (
-            shared_units(code, units, tasks, whole=True) as (lower, upper),
-            code.loop(upper, "unit", lower=lower) as unit,
-            code.loop(code.dim(product.n, "n"), "j", lower=first) as j,
-        ):
-            column = code.sub(j, first)
-            self._rows({**spot, product.what.column: j}, code.mul(unit, self.lanes), packed, column)
+        with shared_units(code, units, tasks, whole=True) as (lower, upper):
+            packed = self._packed(spot, first, shift)
+            sums = code.alloc([self.lanes, self.lanes], what.element, "partial_sums")
+            with (
+                code.loop(upper, "unit", lower=lower) as unit,
+                code.loop(code.dim(product.n, "n"), "j", lower=first) as j,
+            ):
+                top, near = code.mul(unit, self.lanes), (packed, code.sub(j, first))
+                if long is None:
+                    self._streams(spot, top, near, sums)
+                else:
+                    with code.when(long) as branch:
+                        rows.sums(near, partial(self._row, top), sums)
+                    with code.otherwise(branch):
+                        self._streams(spot, top, near, sums)
+                self._store({**spot, what.column: j}, top, sums)
 
     @property
     def _work(self) -> Dim:
@@ -75,35 +87,38 @@ class FewColumnsProduct(WholeSums):
             count = count - width * floordiv(count, constant(width))
         return product.m * count * product.k
 
-    def _packed(self, spot: Spot, first: SSAValue) -> SSAValue:
-        """The columns, one after another."""
+    def _packed(self, spot: Spot, first: SSAValue, shift: SSAValue) -> Copies:
+        """The columns, each in one piece."""
         code, product, what = self.code, self.product, self.product.what
-        buffer = code.alloc([MOST_COLUMNS, product.k], what.element, "packed_columns")
+        packed = Copies.make(product, MOST_COLUMNS, shift)
         with (
             code.loop(code.dim(product.n, "n"), "j", lower=first) as j,
             code.loop(code.dim(product.k, "k"), "r", vectorize=False) as r,
         ):
             value = product.element(what.columns, {**spot, what.column: j, what.reduced: r})
-            code.store(value, buffer, [code.sub(j, first), r])
-        return buffer
+            code.store(value, packed.buffer, [code.sub(j, first), code.add(r, shift)])
+        return packed
 
-    def _rows(self, spot: Spot, top: SSAValue, packed: SSAValue, column: SSAValue) -> None:
-        """As many rows as a vector has lanes times a column."""
-        code, product, what = self.code, self.product, self.product.what
-        end = code.dim(product.m, "m")
-        last = code.sub(end, 1)
+    def _row(self, top: SSAValue, number: SSAValue) -> SSAValue:
+        """A row from `top` on; behind the last one, that."""
+        return self.code.minimum(self.code.add(top, number), self.code.sub(self.code.dim(self.product.m, "m"), 1))
 
-        def near(r: SSAValue, on: SSAValue | None) -> SSAValue:
-            mask = None if on is None else code.leading(on, self.lanes)
-            return code.load(packed, [column, r], self.lanes, mask)
+    def _streams(self, spot: Spot, top: SSAValue, near: tuple[Copies, SSAValue], sums: SSAValue) -> None:
+        """Partial sums of as many rows as a vector has lanes, some of which are read side by side."""
+        product, what, (packed, column) = self.product, self.product.what, near
 
         def line(row: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
             return product.vector(what.rows, {**spot, what.row: row, what.reduced: r}, what.reduced, on)
 
         def far(number: SSAValue) -> Line:
-            return partial(line, code.minimum(code.add(top, number), last))
+            return partial(line, self._row(top, number))
 
-        sums = line_sums(product, [near], far, self.lanes)
-        with code.loop(code.minimum(code.sub(end, top), self.lanes), "i", vectorize=False) as i:
+        line_sums(product, [partial(packed.load, product, column)], far, sums, self.lanes)
+
+    def _store(self, spot: Spot, top: SSAValue, sums: SSAValue) -> None:
+        """Results of as many rows as a vector has lanes, from their partial sums."""
+        code, what = self.code, self.product.what
+        count = code.minimum(code.sub(code.dim(self.product.m, "m"), top), self.lanes)
+        with code.loop(count, "i", vectorize=False) as i:
             total = total_in_lanes(code, code.load(sums, [i, code.index(0)], self.lanes), self.lanes)
             self.finish.store(total, {**spot, what.row: code.add(top, i)}, code.index(1))

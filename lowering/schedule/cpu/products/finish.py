@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType, i32
 from xdsl.ir import SSAValue
@@ -41,7 +39,11 @@ class Finish:
 
     def store_lanes(self, sums: SSAValue, spot: Spot, on: SSAValue | None) -> None:
         """All lanes of a vector of sums, or those that are on."""
-        code, value = self.code, self._total(sums, spot, on)
+        self.put(self._total(sums, spot, on), spot, on)
+
+    def put(self, value: SSAValue, spot: Spot, on: SSAValue | None) -> None:
+        """The same for sums that have all that earlier turns left, as the output has them."""
+        code = self.code
         if not self.product.epilogue.steps:
             self._keep(value, spot, on)
         elif self.last is None:
@@ -52,24 +54,20 @@ class Finish:
             with code.otherwise(branch):
                 self._keep(value, spot, on)
 
-    def keep(self, sums: Sequence[SSAValue], spots: Sequence[Spot], on: SSAValue | None) -> None:
-        """The same for some vectors in a turn that is not the last; all are read before one is written."""
-        totals = [self._total(each, spot, on) for each, spot in zip(sums, spots, strict=True)]
-        for total, spot in zip(totals, spots, strict=True):
-            self._keep(total, spot, on)
-
     def _total(self, sums: SSAValue, spot: Spot, on: SSAValue | None) -> SSAValue:
         """A vector of sums with what earlier turns left."""
-        value = self._as_output(sums)
-        return value if self.first is None else self._added(value, self._earlier(spot, on))
+        value = self.as_output(sums)
+        return value if self.first is None else self.added(value, self._earlier(spot, on))
 
-    def _as_output(self, value: SSAValue) -> SSAValue:
+    def as_output(self, value: SSAValue) -> SSAValue:
+        """A vector of sums of products as the output has them: as integers if it is of these."""
         if not self.product.what.is_integer or element_of(value) == i32:
             return value
         kind = VectorType(i32, [self.product.tiles.lanes])
         return self.code.value(arith.FPToSIOp.create(operands=[value], result_types=[kind]))
 
-    def _added(self, a: SSAValue, b: SSAValue) -> SSAValue:
+    def added(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """The sum of two vectors as the output has them."""
         return self.code.value(arith.AddiOp(a, b) if self.product.what.is_integer else arith.AddfOp(a, b))
 
     def _index(self, spot: Spot) -> SSAValue:

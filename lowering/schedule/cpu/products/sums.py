@@ -14,22 +14,21 @@ STREAMS = 4
 """Lines that are read side by side: a set of the first-level cache has room for them, and all may fall into one."""
 
 
-def line_sums(product: Product, near: Sequence[Line], far: Callable[[SSAValue], Line], count: int) -> SSAValue:
-    """Memory with vectors of partial sums, those of the first of the `near` lines with each `far` one, and so on.
+def line_sums(
+    product: Product, near: Sequence[Line], far: Callable[[SSAValue], Line], memory: SSAValue, count: int
+) -> None:
+    """Fills memory with vectors of partial sums, those of the first of the `near` lines with each `far` one, and so on.
 
     Of the lines that are far, which are numbered up to `count`, a power of two, some are taken at a time.
     """
-    code, lanes = product.code, product.tiles.lanes
-    group = min(count, STREAMS)
-    partial = code.alloc([len(near) * count, lanes], product.what.element, "partial_sums")
+    code, group = product.code, min(count, STREAMS)
     with code.loop(code.index(count // group), "part") as part:
         first = code.mul(part, group)
         numbers = [code.add(first, j) for j in range(group)]
         found = _streams(product, near, [far(number) for number in numbers])
         for i, line in enumerate(found):
             for number, sums in zip(numbers, line, strict=True):
-                code.store(sums, partial, [code.add(number, i * count), code.index(0)])
-    return partial
+                code.store(sums, memory, [code.add(number, i * count), code.index(0)])
 
 
 def _streams(product: Product, near: Sequence[Line], far: Sequence[Line]) -> list[list[SSAValue]]:

@@ -1,24 +1,36 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"},schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// One row reads whole lines of the matrix; very few columns are copied, and whole rows multiplied with each. With few rows or columns, both are used from where they are. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns.
+// One row reads whole lines of the matrix, of which each task has some: they start where vectors may, and the sums of tasks are added. Very few columns are copied by each task, and whole rows multiplied with each: long ones start where vectors may, and short ones are read side by side. With few rows or columns, both are used from where they are. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns.
 // CHECK-LABEL: tir.prim_func @anything
 // CHECK:         arith.cmpi eq
 // CHECK:         tir.if
+// CHECK:           %sums = tir.alloc_buffer : !tir.buffer<[{{.*}}, 8 * floordiv(n + 7, 8) + 32], f32, align = 64>
+// CHECK:           tir.misalignment %B_1[{{.*}}] of 8
 // CHECK:           tir.for parallel (%task)
-// CHECK:             %sums = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local", align = 64>
+// CHECK:             tir.for (%turn)
+// CHECK:               tir.for (%group)
+// CHECK:                 tir.load %B_1[%{{[0-9]+}}] : vector<8xf32>
+// CHECK:               tir.load %B_1[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:             tir.for (%line)
+// CHECK:           tir.for (%part)
+// CHECK:           tir.store {{.*}}, %C_1[{{.*}}] mask
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if
-// CHECK:           %packed_columns = tir.alloc_buffer : !tir.buffer<[8, k], f32, align = 64>
+// CHECK:           tir.misalignment %A_1[{{.*}}] of 8
 // CHECK:           tir.for parallel (%task_{{[0-9]+}})
+// CHECK:             %copies = tir.alloc_buffer : !tir.buffer<[8, 8 * floordiv(k + 7, 8) + 8], f32, align = 64>
 // CHECK:             %partial_sums = tir.alloc_buffer : !tir.buffer<[8, 8], f32, align = 64>
+// CHECK:             %sums_{{[0-9]+}} = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
+// CHECK:               tir.load %A_1
+// CHECK:             %sums_{{[0-9]+}} = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if
 // CHECK:           tir.for parallel (%task_{{[0-9]+}})
 // CHECK-NOT:         tir.for
 // CHECK:             tir.call unchecked @relax.routine.streamed.f32.16{{.*}}](%A_1, %B_1, %C_1)
 // CHECK:         %packed_rows = tir.alloc_buffer
-// CHECK:         %packed_columns_{{[0-9]+}} = tir.alloc_buffer
+// CHECK:         %packed_columns = tir.alloc_buffer
 // CHECK:         tir.for parallel (%task
 // CHECK:           tir.for (%strip)
 // CHECK:             tir.load %A_1[{{.*}}] mask {{.*}} : vector<8xf32>
@@ -44,10 +56,17 @@ tir.prim_func @anything[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffe
   }
 }
 
-// One row times columns that lie along the sum: vectors are multiplied element by element, transposed and added.
+// One row times columns that lie along the sum: vectors are multiplied element by element, transposed and added. Where columns are long, the row is copied to where it lies as they do; else some are read side by side.
 // CHECK-LABEL: tir.prim_func @dot
 // CHECK-NOT:     packed
-// CHECK:         %sums = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
+// CHECK:         tir.misalignment %W_1[{{.*}}] of 8
+// CHECK:         %copies = tir.alloc_buffer
+// CHECK:         tir.load %W_1[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:         tir.load %W_1[%{{[0-9]+}}] : vector<8xf32>
+// CHECK:         vector.shuffle
+// CHECK:         tir.store {{.*}}, %y_1[{{.*}}] mask
+// CHECK:       } else {
+// CHECK:         %sums_{{[0-9]+}} = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
 // CHECK:         tir.load %W_1[%{{[0-9]+}}] : vector<8xf32>
 // CHECK:         arith.cmpi slt
 // CHECK:         tir.load %W_1[{{.*}}] mask {{.*}} : vector<8xf32>

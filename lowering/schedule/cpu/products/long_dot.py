@@ -1,0 +1,76 @@
+"""Products with very few rows whose rows and columns both lie along the sums, long columns of a matrix in the caches.
+
+Each task copies the rows for itself: what another one has written would take longer to come than what both read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.emit.transpose import row_sums
+from lowering.schedule.cpu.products.dot import can_dot
+from lowering.schedule.cpu.products.long_lines import Copies, LongLines, are_long
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.streamed import PRODUCTS_PER_TASK
+from lowering.schedule.cpu.products.whole_sums import WholeSums
+from tir_dialect.dims import ceildiv, constant, minimum
+
+MOST_ROWS = 3
+"""More of them share a vector of columns once it is loaded."""
+
+
+def can_long_dot(product: Product) -> bool:
+    """Whether both factors lie along the sums, in a single matrix, and there may be very few rows."""
+    rows, what = product.m.constant_value, product.what
+    return can_dot(product) and not what.outer and not what.batch and (rows is None or rows <= MOST_ROWS)
+
+
+class LongDotProduct(WholeSums):
+    """Emits the code of one contraction at a place of its batch axes."""
+
+    @property
+    def is_best(self) -> SSAValue:
+        """Whether there are very few rows, and long columns."""
+        code, product = self.code, self.product
+        few, long = code.compare("sle", code.dim(product.m, "m"), MOST_ROWS), are_long(product, product.n)
+        assert long is not None  # there are no batches
+        return code.both(few, long)
+
+    def emit(self, spot: Spot) -> None:
+        """The product at one place of the batch axes."""
+        code, product, what = self.code, self.product, self.product.what
+        units = ceildiv(product.n, constant(self.lanes))
+        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
+        columns = LongLines.make(product, what.columns, lambda column: {**spot, what.column: column})
+        with shared_units(code, units, tasks, whole=True) as (lower, upper):
+            copies = self._copies(spot, columns.shift)
+            sums = code.alloc([self.lanes, self.lanes], what.element, "partial_sums")
+            with (
+                code.loop(upper, "unit", lower=lower) as unit,
+                code.loop(code.dim(product.m, "m"), "row") as row,
+            ):
+                start = code.mul(unit, self.lanes)
+                columns.sums((copies, row), partial(self._column, start), sums)
+                lines = [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)]
+                place, count = {**spot, what.row: row, what.column: start}, code.sub(code.dim(product.n), start)
+                self.finish.store(row_sums(code, lines), place, count)
+
+    def _copies(self, spot: Spot, shift: SSAValue) -> Copies:
+        """The rows, each in one piece."""
+        code, product, what = self.code, self.product, self.product.what
+        copies = Copies.make(product, MOST_ROWS, shift)
+        with (
+            code.loop(code.dim(product.m, "m"), "row") as row,
+            code.loop(code.divide(code.dim(product.k), self.lanes), "v", vectorize=False) as v,  # whole vectors
+        ):
+            r = code.mul(v, self.lanes)
+            value = product.vector(what.rows, {**spot, what.row: row, what.reduced: r}, what.reduced, None)
+            code.store(value, copies.buffer, [row, code.add(r, shift)])
+        return copies
+
+    def _column(self, start: SSAValue, number: SSAValue) -> SSAValue:
+        """A column from `start` on; behind the last one, that."""
+        return self.code.minimum(self.code.add(start, number), self.code.sub(self.code.dim(self.product.n), 1))

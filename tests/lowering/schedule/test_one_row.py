@@ -1,0 +1,110 @@
+"""Products that read a matrix once: with one row, very few columns, or very few rows of long lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tvm_ffi import from_dlpack
+
+from lowering.schedule.cpu.products import few_columns, vector
+from lowering.schedule.schedule_cpu import schedule
+from tests.lowering.schedule.test_compute_bound import DTYPES, SUMS, Sum, check_guarded, compiled, kernel
+from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.loops import ForOp, LoopKind
+from tir_dialect.ops.misalignment import MisalignmentOp
+from tir_dialect.target import Target
+
+MATRICES = ("mk,kn->mn", "mk,nk->mn")
+LANES = 16
+"""Of the widest vectors that there are, in `f32`."""
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 15, 16, 17, 63, 65, 130, 1030, 2100])
+def test_one_row_and_any_number_of_columns(n: int) -> None:
+    for k in (0, 1, 6, 7, 20):
+        check_guarded(Sum("mk,kn->mn"), {"m": 1, "n": n, "k": k})
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
+def test_one_row_of_any_float(dtype: str) -> None:
+    for n in (1, 33, 300):
+        check_guarded(Sum("mk,kn->mn", dtype), {"m": 1, "n": n, "k": 37})
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16"])
+@pytest.mark.parametrize("subscripts", ["mk,nk->mn", "mk,kn->mn"])
+def test_few_rows_or_columns_and_long_lines(subscripts: str, dtype: str) -> None:
+    """The lines are whole vectors (512, 560), or not; there are some behind whole vectors of results, or none."""
+    for k in (512, 560, 563):
+        for few, many in ((1, 1), (1, 16), (2, 17), (3, 40), (4, 40)):
+            sizes = {"m": few, "n": many} if subscripts == "mk,nk->mn" else {"m": many, "n": few}
+            check_guarded(Sum(subscripts, dtype), {**sizes, "k": k})
+
+
+def shifted(array: np.ndarray, shift: int) -> np.ndarray:
+    """A copy that begins so many elements behind where a vector may begin."""
+    memory = np.zeros(array.size + 2 * LANES, array.dtype)
+    first = (-(memory.ctypes.data // array.itemsize) + shift) % LANES
+    found = memory[first : first + array.size].reshape(array.shape)
+    found[...] = array
+    return found
+
+
+@pytest.mark.parametrize("shift", range(LANES))
+@pytest.mark.parametrize("subscripts", MATRICES)
+def test_matrices_may_begin_anywhere(subscripts: str, shift: int) -> None:
+    case = Sum(subscripts)
+    for m, k, n in ((1, 528, 20), (20, 528, 1), (1, 30, 2 * LANES), (1, 9, 5), (1, 20, 1040)):
+        arrays = case.arrays({"m": m, "k": k, "n": n})
+        result = compiled(case.text)(*[from_dlpack(shifted(array, shift)) for array in arrays])
+        case.check(np.from_dlpack(result), arrays)
+
+
+def test_what_is_not_there_is_not_multiplied() -> None:
+    """Infinity times a zero in place of an element would be no number; blocks of columns meet at 1024 and so on."""
+    x = np.ones((1, 30), np.float32)
+    x[0, 3] = np.inf
+    for n in (1000, 2100, 3072, 5000):
+        result = compiled(Sum("mk,kn->mn").text)(*map(from_dlpack, (x, np.ones((30, n), np.float32))))
+        assert np.isposinf(np.from_dlpack(result)).all()
+
+
+def test_sums_of_bytes_in_one_row() -> None:
+    text = """
+relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], i8>, %y: !relax.tensor<[k, n], i8>) -> !relax.object {
+  %0 = relax.matmul %x, %y out_dtype = i32
+  relax.return %0
+}"""
+    rng = np.random.default_rng(0)
+    for k, n in ((1, 1), (700, 33), (2000, 1100)):
+        x, y = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((1, k), (k, n)))
+        result = compiled(text)(from_dlpack(x), from_dlpack(y))
+        assert np.array_equal(np.from_dlpack(result), x.astype(np.int32) @ y.astype(np.int32))
+
+
+@pytest.mark.parametrize("machine", ["x86-64-v4 cores=3", "neoverse-n1 cores=3"])
+@pytest.mark.parametrize(
+    ("name", "k", "n"), [("row vector", 30, 37), ("column vector", 512, 7), ("column vector", 70, 9)]
+)
+def test_tasks_of_several_threads(name: str, k: int, n: int, machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter runs the tasks, of which there are some for small products here."""
+    for module in (vector, few_columns):
+        monkeypatch.setattr(module, "PRODUCTS_PER_TASK", 1 << 8)
+    case = SUMS[name]
+    func = kernel(case.text)
+    schedule(func, Target.parse(machine))
+    assert any(isinstance(op, MisalignmentOp) for op in func.walk())
+    arrays = case.arrays({"m": 1, "k": k, "n": n})
+    result = np.full(case.expected(arrays).shape, np.nan, DTYPES[case.dtype])
+    run_prim_func(func, [*arrays, result])
+    case.check(result, arrays)
+
+
+def test_sums_of_tasks_are_added_by_one_thread() -> None:
+    """One row: threads meet once, and what follows the product is computed behind that."""
+    func = kernel(SUMS["row vector"].text)
+    schedule(func, Target.parse("x86-64-v4 cores=4"))
+    loops = [op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL]
+    assert len(loops) == 1
+    behind = [op.induction_var.name_hint for op in func.body.block.ops if isinstance(op, ForOp)]
+    assert behind == ["task", "part", "v"]
