@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Literal, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 import tvm_ffi
 from xdsl.context import Context
@@ -20,7 +20,7 @@ from lowering.codegen.support import prepare_support
 from lowering.deferred.options import set_options
 from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.locations import names, place
-from lowering.native.objects import Making, common_runtime, function_code, wrapper_code
+from lowering.native.runtime_objects import common_runtime
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.to_vm.allocate_registers import AllocateRegistersPass
 from lowering.verify.module import verify_program
@@ -41,6 +41,9 @@ from vm_dialect.executable import (
 )
 from vm_dialect.ops.constants import ConstantSymbolOp
 from vm_dialect.ops.structure import FuncOp
+
+if TYPE_CHECKING:
+    from lowering.native.objects import Making
 
 Mode: TypeAlias = Literal["native", "bytecode"]
 
@@ -76,9 +79,9 @@ def compile_program(
         set_options(lowered, target, options.opt_level)
         constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
         plan = plan_kernels(lowered, target, cache, options)
-        # Before the kernels, so that LLVM's thread always has work while these are prepared.
-        functions = background.submit(_functions(lowered, mode, plan))
         kernels = plan.start(background, progress=progress)
+        # Behind the kernels: what lowers functions is loaded while LLVM is at work.
+        functions = background.submit(_functions(lowered, mode, plan))
         collect_young()  # what passes have left behind, while LLVM is at work
         made = _Build(lowered, kernels, weights, functions)
         return Program(made.native() if mode == "native" else made.bytecode(), constants)
@@ -141,6 +144,8 @@ class _Build:
 
 def _functions(module: ModuleOp, mode: Mode, plan: KernelPlan) -> Making:
     """The functions of a module as machine code; in `bytecode`, what calls its kernels."""
+    from lowering.native.objects import function_code, wrapper_code
+
     if mode == "native":
         return function_code(module, plan.target, plan.symbols, plan.cache)
     return wrapper_code(_kernels(module), plan.target, plan.symbols, plan.cache)

@@ -57,6 +57,8 @@ class Background:
 
     def __init__(self) -> None:
         self._waiting: deque[_Job] = deque()
+        self._at_hand = 0
+        """Characters of text that the thread has LLVM work on."""
         self._lock = Lock()
         self._thread: ThreadPoolExecutor | None = None
         self._second: ThreadPoolExecutor | None = None
@@ -102,14 +104,18 @@ class Background:
         return future
 
     def _share(self, size: int) -> None:
-        """Lets the second thread take one more of the texts, or all that are waiting if it is new."""
+        """Lets the second thread take one more of the texts, or all that are waiting if it is new.
+
+        One alone is for the first, which may be about to take it.
+        """
         if self._second is not None:
             if size:
                 self._second.submit(self._run, self._process.compile, text=True)
             return
         with self._lock:
             sizes = [job.size for job in self._waiting if job.size]
-        if sum(sizes) > MUCH_TEXT:
+            is_alone = len(sizes) == 1 and not self._at_hand
+        if sum(sizes) > MUCH_TEXT and not is_alone:
             self._second = ThreadPoolExecutor(1, thread_name_prefix="relax-codegen-process")
             for _ in sizes:
                 self._second.submit(self._run, self._process.compile, text=True)
@@ -118,6 +124,8 @@ class Background:
         job = self._next(text)
         if job is not None:
             job.run(compile)
+        if not text:
+            self._at_hand = 0
 
     def _next(self, text: bool = False) -> _Job | None:
         """The job that has waited for longest, or for longest of those with text, which is now begun."""
@@ -125,6 +133,8 @@ class Background:
             job = next((each for each in self._waiting if each.size or not text), None)
             if job is not None:
                 self._waiting.remove(job)
+            if not text:
+                self._at_hand = 0 if job is None else job.size
             return job
 
 

@@ -253,13 +253,17 @@ class _Kernel:
         data = maker.cache.get(self.key)
         if data is not None and routines.are_there_for(data):
             return finished(data)
-        return maker.start(_compile(self.group, self.symbol, maker.target, self.options, routines), self.key)
+        levels = _lower(self.group, self.symbol, maker.target, self.options, routines)
+        made = maker.start(llvm_text(levels[-1]), self.key)
+        for level in levels:
+            release(level)  # while LLVM is at work
+        return made
 
 
-def _compile(
+def _lower(
     group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions, shared: SharedRoutines
-) -> str:
-    """The LLVM text of a kernel; the routines that it calls are made as well."""
+) -> tuple[ModuleOp, ModuleOp]:
+    """A kernel as loops and as llvm; the routines that it calls are made."""
     from lowering.schedule.cpu.emit.routines import outside_modules
     from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.to_llvm.emitter import LoweringOptions
@@ -275,11 +279,7 @@ def _compile(
     run_tir_passes(lowered_tir)
     lowering = LoweringOptions(target.vector_bits, options.contract, target.extensions)
     shared.add(routines.values(), lowering)
-    lowered = lower_prim_funcs(copies, lowering, routines.values())
-    text = llvm_text(lowered)
-    release(lowered_tir)
-    release(lowered)
-    return text
+    return lowered_tir, lower_prim_funcs(copies, lowering, routines.values())
 
 
 def _schedule(group: Sequence[PrimFuncOp], target: Target, choice: Choice | None) -> None:

@@ -62,6 +62,26 @@ def test_what_has_not_begun_is_left_undone(monkeypatch: pytest.MonkeyPatch):
     assert all(each.cancelled() for each in later)
 
 
+@pytest.mark.parametrize(("at_hand", "where"), [(0, "relax-codegen_"), (1000, "relax-codegen-process_")])
+def test_one_text_alone_is_for_this_process(at_hand: int, where: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(background, "_processors", lambda: 2)
+    monkeypatch.setattr(background, "MUCH_TEXT", 10)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(_: object) -> None:
+        begun.set()
+        go_on.wait(60)
+
+    with Background() as thread:
+        thread.submit_code(hold, at_hand)
+        begun.wait(60)
+        text = thread.submit_code(lambda _: threading.current_thread().name, 1000)
+        if at_hand:
+            text.result(60)
+        go_on.set()
+    assert text.result().startswith(where)
+
+
 def test_the_interval_is_put_back(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(background, "_processors", lambda: 2)
     interval = sys.getswitchinterval()

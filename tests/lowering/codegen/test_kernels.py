@@ -44,13 +44,13 @@ def scale(name: str, factor: float, index: str = "i", size: str = "n") -> str:
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The symbols that have been compiled."""
     done: list[str] = []
-    real = kernels_module._compile
+    real = kernels_module._lower
 
     def count(group: Any, symbol: str, *rest: Any) -> bytes:
         done.append(symbol)
         return real(group, symbol, *rest)
 
-    monkeypatch.setattr(kernels_module, "_compile", count)
+    monkeypatch.setattr(kernels_module, "_lower", count)
     return done
 
 

@@ -11,7 +11,7 @@ from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.loader import LoadedCode, load_objects
 from lowering.native.convert_vm_to_llvm import ConvertVmToLLVMPass
 from lowering.native.loading import load_functions
-from lowering.native.objects import runtime_object
+from lowering.native.runtime_objects import runtime_object
 from lowering.native.runtime_text import PARTS
 from lowering.parsing import make_context, parse_module
 from lowering.verify.module import verify_module

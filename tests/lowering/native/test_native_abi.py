@@ -8,7 +8,7 @@ import tvm_ffi
 
 from lowering.codegen.compiler import compile_object
 from lowering.codegen.loader import load_objects
-from lowering.native.objects import runtime_object
+from lowering.native.runtime_objects import runtime_object
 from lowering.native.runtime_text import PARTS
 from tir_dialect.target import Target
 from vm_dialect.builtins import BUILTINS

@@ -17,7 +17,7 @@ from lowering.codegen.llvm_text import llvm_text
 from lowering.codegen.loader import load_objects
 from lowering.native.convert_vm_to_llvm import lower_functions
 from lowering.native.loading import load_functions
-from lowering.native.objects import runtime_object
+from lowering.native.runtime_objects import runtime_object
 from lowering.native.runtime_text import PARTS
 from lowering.to_vm.allocate_registers import allocate
 from lowering.verify.module import verify_module
