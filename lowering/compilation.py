@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cache as once
 from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 import tvm_ffi
@@ -79,11 +80,11 @@ def compile_program(
         set_options(lowered, target, options.opt_level)
         constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
         plan = plan_kernels(lowered, target, cache, options)
-        kernels = plan.start(background, progress=progress)
-        # Behind the kernels: what lowers functions is loaded while LLVM is at work.
-        functions = background.submit(_functions(lowered, mode, plan))
+        # Behind a kernel: what lowers functions is loaded while LLVM is at work.
+        functions = once(lambda: background.submit(_functions(lowered, mode, plan)))
+        kernels = plan.start(background, progress=progress, after_first=functions)
         collect_young()  # what passes have left behind, while LLVM is at work
-        made = _Build(lowered, kernels, weights, functions)
+        made = _Build(lowered, kernels, weights, functions())
         return Program(made.native() if mode == "native" else made.bytecode(), constants)
 
 

@@ -140,12 +140,18 @@ class KernelPlan:
     """What all code depends on."""
 
     def start(
-        self, background: Background, *, extern: Mapping[str, int] | None = None, progress: TextIO | None = None
+        self,
+        background: Background,
+        *,
+        extern: Mapping[str, int] | None = None,
+        progress: TextIO | None = None,
+        after_first: Callable[[], object] = lambda: None,
     ) -> Kernels:
         """Lowers every kernel, while LLVM is at work on those before it; it may be afterwards too.
 
-        `progress`, a terminal, gets a bar if that takes long. Raises `PassFailedException` at an op that has no
-        lowering.
+        `progress`, a terminal, gets a bar if that takes long; `after_first` is done once LLVM has a kernel to work on.
+
+        Raises `PassFailedException` at an op that has no lowering.
         """
         maker = CodeMaker(background, self.cache, self.target, CompileOptions(self.options.opt_level))
         routines = SharedRoutines(maker, self.salt)
@@ -154,6 +160,8 @@ class KernelPlan:
         for number, (symbol, kernel) in enumerate(self.kernels.items()):
             bar.show(number, len(self.kernels), kernel.group[0].sym_name.data)
             pending[symbol] = kernel.start(maker, routines)
+            if number == 0:
+                after_first()
         bar.close()
         objects = {**pending, **routines.objects}
         return Kernels(self.symbols, objects, self.signatures, self.target, self.cache, extern or {})
