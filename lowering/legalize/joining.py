@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lowering.legalize.context import legalizes
-from lowering.legalize.indices import axes, axis_of, unravel
+from xdsl.ir import SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.legalize.context import legalizes, rewrites
+from lowering.legalize.indices import axes, axis_of
 from lowering.legalize.kernel import Kernel
-from lowering.legalize.repeating import repeated
+from lowering.locations import inherit_location
 from relax_dialect.ops.joining import ConcatOp, RepeatOp, SplitOp, StackOp, TileOp
+from relax_dialect.ops.manipulation import ReshapeOp
+from relax_dialect.ops.shapes import ShapeOp
+from relax_dialect.struct_info.types import TensorType
 from tir_dialect import te
-from tir_dialect.dims import Dim, constant, minimum
+from tir_dialect.dims import Dim, constant, minimum, product
 
 
 @legalizes(ConcatOp)
@@ -65,13 +71,26 @@ def _starts(op: SplitOp, length: Dim) -> Sequence[Dim]:
     return [minimum(index * part, length) for index in range(sections)]
 
 
+@rewrites(RepeatOp)
+def flat_repeat(op: RepeatOp) -> Sequence[SSAValue] | None:
+    """Without an axis, the repetition along that of a view with one dimension."""
+    dims = SSAValue.get(op.x, type=TensorType).type.known_dims
+    if op.axis is not None or dims is None:
+        return None
+    shape = ShapeOp([product(dims)])
+    flat = ReshapeOp(op.x, shape)
+    repeated = RepeatOp(flat.result, op.repeats.value.data, axis=0)
+    inherit_location(op, [shape, flat, repeated])
+    Rewriter.insert_op([shape, flat, repeated], InsertPoint.before(op))
+    return (repeated.result,)
+
+
 @legalizes(RepeatOp)
 def repeat(kernel: Kernel, op: RepeatOp) -> te.Tensor:
     """Each element several times."""
     x, shape, times = kernel.tensor(op.x), kernel.shape(op.result), op.repeats.value.data
-    if op.axis is None:
-        return te.compute(shape, lambda *i: x[unravel(i[0] // times, x.shape)], name="repeat")
-    return repeated(x, shape, axis_of(op.axis, x.ndim), times, "repeat")
+    axis = 0 if op.axis is None else axis_of(op.axis, x.ndim)
+    return te.compute(shape, lambda *i: x[(*i[:axis], i[axis] // times, *i[axis + 1 :])], name="repeat")
 
 
 @legalizes(TileOp)

@@ -9,7 +9,6 @@ from lowering.legalize.context import legalizes
 from lowering.legalize.indices import axis_of, clamped
 from lowering.legalize.kernel import Kernel
 from lowering.legalize.reduction import Element
-from lowering.legalize.repeating import repeated
 from lowering.legalize.scalars import is_float_expr, widen
 from relax_dialect.interpolation import ROUND, Axis, double, falls_off, single
 from relax_dialect.ops.resizing import Resize1dOp
@@ -25,7 +24,7 @@ def resize1d(kernel: Kernel, op: Resize1dOp) -> te.Tensor:
     length, count = x.shape[axis], shape[axis]
     times = _times(op, length, count)
     if times is not None:
-        return repeated(x, shape, axis, times, "resize1d")
+        return te.compute(shape, lambda *i: x[(*i[:axis], i[axis] // times, *i[axis + 1 :])], name="resize1d")
     row = _axis(op, length, count)
     places = te.compute((count,), lambda *i: row.source(op.coordinates.data, i[0]), name="places")
     if op.method.data == "nearest_neighbor":

@@ -44,6 +44,11 @@ class Body:
         """From here on some branches are known to be taken."""
         self._taken, self._skipped = branches, unneeded(self.stage, branches)
 
+    def give(self, values: Mapping[SSAValue, SSAValue], skipped: frozenset[Operation]) -> None:
+        """From here on some values are known, and nothing needs some ops."""
+        self.values |= values
+        self._skipped |= skipped
+
     # What comes before the loop.
 
     def hoist(self, ops: Sequence[Operation], written: AbstractSet[SSAValue]) -> None:

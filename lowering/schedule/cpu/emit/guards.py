@@ -76,7 +76,7 @@ def _bounds(space: IndexSpace, names: Sequence[str], condition: SSAValue) -> tup
 
 
 def unneeded(stage: Stage, taken: frozenset[Operation]) -> frozenset[Operation]:
-    """The ops that only decide about branches which are `taken` in any case."""
+    """The ops that only decide about branches which are `taken` in any case, or compute places of loads among these."""
     found: set[Operation] = set()
     for op in reversed(stage.body):
         uses = [use for result in op.results for use in result.uses]

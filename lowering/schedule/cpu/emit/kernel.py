@@ -95,14 +95,16 @@ class Kernel:
         return replace(found, strides=tuple(self.settled.get(stride, stride) for stride in found.strides))
 
     def _place(self, stage: Stage, op: LoadOp | StoreOp) -> Place:
-        row = self.rows.get(op.buffer)
-        if row is None and op in stage.wholes:
+        if op.buffer not in self.rows and op in stage.wholes:
             return stage.wholes[op]
-        kind = op.buffer_type
-        steps = kind.strides
-        if row is not None:
-            steps = (*(constant(0),) * row[1], *row_major_strides(kind.shape[row[1] :]))
-        return place(stage.places[op], steps, len(stage.axes))
+        return place(stage.places[op], self.steps(op), len(stage.axes))
+
+    def steps(self, op: LoadOp | StoreOp) -> tuple[Dim, ...]:
+        """How far apart neighbours along each dimension of an access are in `memory`."""
+        kind, row = op.buffer_type, self.rows.get(op.buffer)
+        if row is None:
+            return tuple(kind.strides)
+        return (*(constant(0),) * row[1], *row_major_strides(kind.shape[row[1] :]))
 
     def is_of_rows(self, stage: Stage, ops: Iterable[LoadOp | StoreOp]) -> bool:
         """Whether accesses that move with the rows of a block are to its own memory, which has all its rows.

@@ -21,13 +21,17 @@ def vector_turn(
     left: SSAValue | None,
     accumulators: Sequence[SSAValue],
     step: Step,
+    before: Callable[[SSAValue], None] | None = None,
 ) -> None:
     """A step for the elements from `start` on: for `lanes` of them, or, of these, for the first `left`.
 
-    Each accumulator is a buffer, of which every lane has its own element.
+    Each accumulator is a buffer, of which every lane has its own element. What is done `before` with the number of a
+    lane is done in all of them.
     """
     code = kernel.code
     with code.loop(code.index(lanes), "lane", kind=LoopKind.VECTORIZED if lanes > 1 else LoopKind.SERIAL) as lane:
+        if before is not None:
+            before(lane)
         old = [code.load(buffer, [lane]) for buffer in accumulators]
         index = code.add(start, lane)
         if left is None:

@@ -81,7 +81,7 @@ def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> Non
         emit_transposition(kernel, transposition)
     elif reduction is None:
         sweep = Sweep(kernel, [stage], range(len(stage.axes)))
-        outermost, lanes = sweep.outermost, sweep.lanes if sweep.outermost is sweep.lane else 1
+        outermost, lanes = sweep.outermost, sweep.width if sweep.outermost is sweep.lane else 1
         if outermost is None:
             sweep.emit({})
             return

@@ -158,7 +158,7 @@ class _Emitter:
             yield low, code.minimum(extent, code.add(low, height))
 
     def _lanes(self) -> SSAValue:
-        return self.code.index(self._sweep().lanes)
+        return self.code.index(self._sweep().width)
 
     def _sweep(self) -> Sweep:
         return Sweep(self.kernel, [self.what.stage], self.what.lane.axes)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.schedule.cpu.emit.kernel import is_heavy
 from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.analysis.dependence import Dependence
+from tir_dialect.analysis.dims import dim_of
 from tir_dialect.dims import product
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
@@ -20,7 +23,7 @@ def inline_producers(stages: Sequence[Stage]) -> bool:
     """Rewrites loads of what a map has stored as the map's own code; says whether there were any.
 
     A map that takes long, or is read in a nest with more elements than its own, is inlined only where it is computed
-    no more often than before.
+    no more often than before; copies of whole rows are inlined anywhere.
     """
     changed = False
     current = list(stages)
@@ -85,10 +88,34 @@ def _is_worthwhile(stage: Stage, later: Sequence[Stage]) -> bool:
     size = product(stage.extents)
     if any(len(other.axes) < len(stage.axes) for other, _ in readers):
         return False
+    if _copies_rows(stage):
+        return True
     same = all(product(other.extents) is size for other, _ in readers)
     heavy = any(is_heavy(op) for op in stage.needed)
     cheap = not heavy and len(stage.needed) <= CHEAP_OPS
     return same and (cheap or len(readers) == 1)
+
+
+def _copies_rows(stage: Stage) -> bool:
+    """Whether a map only copies, and neighbours in a row come from neighbours, or are the same element."""
+    load, last = stage.stores[0].value.owner, len(stage.axes) - 1
+    if not isinstance(load, LoadOp) or [*stage.loads] != [load]:
+        return False
+    *outer, inner = stage.places[load]
+    alone = not any(index.strides[last].terms or _uses(index.value, stage.axes[last].value) for index in outer)
+    return alone and (inner.follows(last) or _is_quotient(inner.value, stage.axes[last].value))
+
+
+def _uses(value: SSAValue | None, axis: SSAValue) -> bool:
+    return value is not None and bool(Dependence(lambda argument: argument is axis).of(value))
+
+
+def _is_quotient(value: SSAValue | None, axis: SSAValue) -> bool:
+    op = None if value is None else value.owner
+    if not isinstance(op, arith.DivUIOp | arith.FloorDivSIOp) or op.lhs is not axis:
+        return False
+    divisor = dim_of(op.rhs)
+    return divisor is not None and divisor.constant_value is not None
 
 
 def _inline(stage: Stage) -> None:

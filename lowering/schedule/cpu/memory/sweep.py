@@ -25,6 +25,7 @@ from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap
 from lowering.schedule.cpu.memory.accumulators import Accumulators
 from lowering.schedule.cpu.memory.middles import Middle, find_middle
 from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.shared_vectors import SharedVectors, find_shared_vectors
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import StoreOp
@@ -63,10 +64,21 @@ class Sweep:
         if self.lane is not None and not self.reductions:
             self.middle = find_middle(self.kernel, self.stages, self.lane.last)
         left_out = frozenset[Operation]() if self.middle is None else self.middle.left_out(self.kernel)
+        self.shared = self._shared()
         lanes = lane_count(self.kernel, self.stages, self.lane, left_out) if self.lane is not None and splits else 1
-        self.lanes = lanes if lanes > 1 else 1
+        self.lanes = self.shared.lanes if self.shared is not None else lanes if lanes > 1 else 1
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
         self.unroll = 4 if self.unrolls and self.reductions and light and self.lanes > 1 else 1
+
+    def _shared(self) -> SharedVectors | None:
+        """The loads that share elements, of a map by itself whose branches are all in its lanes."""
+        alone = len(self.stages) == 1 and not self.reductions and self.given is None and self.middle is None
+        return find_shared_vectors(self.kernel, self.stages[0], self.lane) if alone and self.lane is not None else None
+
+    @property
+    def width(self) -> int:
+        """How many elements a turn has: parts of a row begin at multiples."""
+        return self.lanes if self.shared is None else self.lanes * self.shared.width
 
     @property
     def outermost(self) -> Group | None:
@@ -194,7 +206,7 @@ class Sweep:
         done: SSAValue = code.index(0)
         if accumulators is not None and self.unroll > 1:
             done = self._wide_turns(bodies, low, length, accumulators)
-        done = self._turns(bodies, low, length, done, 1, sums)
+        done = self._turns(bodies, low, length, done, self.width // self.lanes, sums)
         self._rest(bodies, low, high, length, done, sums)
 
     def _wide_turns(
@@ -223,11 +235,11 @@ class Sweep:
 
     def _masked_turns(self, bodies: Sequence[Body], low: SSAValue | None, length: SSAValue) -> None:
         code = self.code
-        with code.loop(code.divide(code.add(length, self.lanes - 1), self.lanes), "v", long=True) as turn:
-            done = code.mul(turn, self.lanes)
+        with code.loop(code.divide(code.add(length, self.width - 1), self.width), "v", long=True) as turn:
+            done = code.mul(turn, self.width)
             start = done if low is None else code.add(low, done)
             self._ask(start)
-            vector_turn(self.kernel, start, self.lanes, code.sub(length, done), (), partial(self._step, bodies))
+            self._turn(bodies, start, self.lanes, code.sub(length, done), ())
 
     def _ask(self, start: SSAValue) -> None:
         for memory, place in self._asked:
@@ -252,7 +264,7 @@ class Sweep:
             start = code.mul(turn, step)
             start = start if low is None else code.add(low, start)
             self._ask(start)
-            vector_turn(self.kernel, start, step, None, sums, partial(self._step, bodies))
+            self._turn(bodies, start, step, None, sums)
         return end
 
     def _rest(
@@ -275,7 +287,16 @@ class Sweep:
             return
         left = code.sub(length, done)
         with code.when(code.compare("sgt", left, 0)):
-            vector_turn(self.kernel, start, self.lanes, left, sums, partial(self._step, bodies))
+            self._turn(bodies, start, self.lanes, left, sums)
+
+    def _turn(
+        self, bodies: Sequence[Body], start: SSAValue, step: int, left: SSAValue | None, sums: Sequence[SSAValue]
+    ) -> None:
+        """The elements from `start` on: all of a turn, or the first `left`."""
+        if self.shared is None:
+            vector_turn(self.kernel, start, step, left, sums, partial(self._step, bodies))
+        else:
+            self.shared.emit(bodies[0], start, left)
 
     def _step(self, bodies: Sequence[Body], index: SSAValue | None, sums: Sequence[SSAValue]) -> list[SSAValue]:
         """All stages at one place; later ones get what earlier ones have just computed."""

@@ -49,13 +49,13 @@ class Place:
 def linear(space: IndexSpace, names: Sequence[str], value: SSAValue) -> Index:
     """An index as a function of the axes with these names."""
     dim = space.dim_of(value)
-    parts = None if dim is None else _split(dim, names)
+    parts = None if dim is None else linear_parts(dim, names)
     if parts is None:
         return Index(constant(0), (constant(0),) * len(names), value, dim)
     return Index(parts[0], parts[1], None, dim)
 
 
-def _split(dim: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] | None:
+def linear_parts(dim: Dim, names: Sequence[str]) -> tuple[Dim, tuple[Dim, ...]] | None:
     """Base and strides of a linear function; `None` if it is none."""
     own = dim.symbols
     zeros = {name: constant(0) for name in names if name in own}
@@ -85,5 +85,5 @@ def place(indices: Axes, steps: Sequence[Dim], count: int) -> Place:
 def whole_place(indices: Axes, steps: Sequence[Dim], names: Sequence[str]) -> Place | None:
     """The place as one linear function where its parts are none, as in `8 * (i // 8) + i % 8`; `None` if it is none."""
     dims = [index.whole * step for index, step in zip(indices, steps, strict=True) if index.whole is not None]
-    parts = _split(total(dims), names) if len(dims) == len(indices) else None
+    parts = linear_parts(total(dims), names) if len(dims) == len(indices) else None
     return None if parts is None else Place(*parts)
