@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
@@ -12,6 +13,7 @@ from lowering.schedule.cpu.emit.groups import Group, group_axes
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.emit.transpose import transposed
 from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dtypes import byte_size
@@ -35,6 +37,8 @@ class Transposition:
     lanes: int
     turned: tuple[LoadOp, ...]
     """The loads that are contiguous along `loaded`."""
+    covers: bool
+    """Whether tiles cover everything: one is as wide as the stores, the last begin early enough to be whole."""
 
 
 def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
@@ -54,7 +58,10 @@ def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
         return None
     lanes = min(kernel.target.lanes(8 * max(sizes)), MOST_LANES)
     others = tuple(group for group in groups if group not in (stored, loaded))
-    return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(turned))
+    # Elements may be stored twice if they are not what is loaded.
+    again = not any(load.buffer is stage.stores[0].buffer for load in loads)
+    covers = again and stored.extent.constant_value == lanes and masks_are_cheap(kernel, [stage])
+    return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(turned), covers)
 
 
 def _is_far(place: Place, group: Group) -> bool:
@@ -106,6 +113,9 @@ class _Tiles:
         """Whole tiles, then the rest of each side."""
         code, lanes = self.code, self.what.lanes
         length = code.sub(self.high, self.low)
+        if self.what.covers:
+            self._cover(length)
+            return
         blocks = code.divide(length, lanes)
         columns = code.divide(self.width, lanes)
         panels = code.divide(code.add(columns, TILES_AT_ONCE - 1), TILES_AT_ONCE)
@@ -115,38 +125,53 @@ class _Tiles:
             with code.loop(blocks, "block") as block:
                 start = code.add(self.low, code.mul(block, lanes))
                 with code.loop(last, "tile", lower=first) as tile:
-                    self._tile(start, code.mul(tile, lanes))
+                    self._tile(start, code.mul(tile, lanes), None)
         end = code.add(self.low, code.mul(blocks, lanes))
         self._edge(self.low, end, code.mul(columns, lanes))
         self._edge(end, self.high, code.index(0))
 
-    def _tile(self, start: SSAValue, column: SSAValue) -> None:
+    def _cover(self, length: SSAValue) -> None:
+        """Nothing but tiles, of which the last begins in the one before, if there is one."""
+        code, lanes = self.code, self.what.lanes
+        with code.loop(code.divide(code.add(length, lanes - 1), lanes), "block") as block:
+            first = code.maximum(code.minimum(code.mul(block, lanes), code.sub(length, lanes)), 0)
+            self._tile(code.add(self.low, first), code.index(0), length)
+
+    def _tile(self, start: SSAValue, column: SSAValue, length: SSAValue | None) -> None:
+        """A tile; of `length` rows, if there are fewer than it has."""
         code, what = self.code, self.what
         at = {**self.at, what.loaded.last: start}
-        tiles = {load: self._turned(load, at, column) for load in what.turned}
+        mask = None if length is None else code.leading(length, what.lanes)
+        tiles = {load: self._turned(load, at, column, mask) for load in what.turned}
         for number in range(what.lanes):
-            here = {**at, what.loaded.last: code.add(start, number)}
-            shared = Body(self.kernel, what.stage, here, what.stored.last)
-            shared.hoist(what.stage.body, {store.buffer for store in what.stage.stores})
+            with ExitStack() as scope:
+                if length is not None:
+                    scope.enter_context(code.when(code.compare("sgt", length, number)))
+                self._row(number, start, column, tiles)
 
-            def step(
-                index: SSAValue, old: Sequence[SSAValue], shared: Body = shared, number: int = number
-            ) -> list[SSAValue]:
-                body, lane = shared.at_index(index), code.sub(index, column)
-                for load, tile in tiles.items():
-                    body.values[load.result] = code.load(tile, [code.add(lane, number * what.lanes)])
-                body.run(what.stage.body)
-                return []
+    def _row(self, number: int, start: SSAValue, column: SSAValue, tiles: Mapping[LoadOp, SSAValue]) -> None:
+        """What is stored side by side."""
+        code, what = self.code, self.what
+        here = {**self.at, what.loaded.last: code.add(start, number)}
+        shared = Body(self.kernel, what.stage, here, what.stored.last)
+        shared.hoist(what.stage.body, {store.buffer for store in what.stage.stores})
 
-            vector_turn(self.kernel, column, what.lanes, None, [], step)
+        def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
+            body, lane = shared.at_index(index), code.sub(index, column)
+            for load, tile in tiles.items():
+                body.values[load.result] = code.load(tile, [code.add(lane, number * what.lanes)])
+            body.run(what.stage.body)
+            return []
 
-    def _turned(self, load: LoadOp, at: Mapping[int, SSAValue], column: SSAValue) -> SSAValue:
+        vector_turn(self.kernel, column, what.lanes, None, [], step)
+
+    def _turned(self, load: LoadOp, at: Mapping[int, SSAValue], column: SSAValue, mask: SSAValue | None) -> SSAValue:
         """A tile of what is loaded, with lanes along the stores, in a buffer that LLVM keeps in registers."""
         code, what = self.code, self.what
         rows: list[SSAValue] = []
         for number in range(what.lanes):
             body = Body(self.kernel, what.stage, {**at, what.stored.last: code.add(column, number)})
-            rows.append(code.load(self.kernel.memory(load), [body.index(load)], what.lanes))
+            rows.append(code.load(self.kernel.memory(load), [body.index(load)], what.lanes, mask))
         kind = BufferType([what.lanes * what.lanes], load.buffer_type.dtype, scope="local", align=64)
         tile = code.value(AllocBufferOp(kind), "tile")
         for number, row in enumerate(transposed(code, rows)):
