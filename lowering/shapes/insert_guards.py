@@ -6,17 +6,21 @@ from collections.abc import Iterable
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.diagnostics import fail
 from lowering.locations import inherit_location
 from lowering.shapes.prim_func_calls import open_checks
-from relax_dialect.inference import DimCheck
+from relax_dialect.inference import DimCheck, DimRelation
 from relax_dialect.interfaces import InfersResultTypes
+from relax_dialect.ops.binding import MatchCastOp
 from relax_dialect.ops.call_tir import CallTIRInplaceOp, CallTIROp, DestinationPassing
+from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.ops.guard import GuardOp
+from relax_dialect.ops.structure import FuncOp
+from relax_dialect.struct_info.symbols import free_symbols
 from relax_dialect.struct_info.types import TensorType
 
 
@@ -36,6 +40,9 @@ class InsertGuardsPass(ModulePass):
     %x_1 = relax.guard %x, broadcast n, m, "dimension 0 of ..."
     %z = relax.add %x_1, %y : !relax.tensor<[broadcast(n, m)], f32>
     ```
+
+    In a dataflow region, where nothing has effects, a guard of sizes that do not broadcast is on what the operand is
+    made of, as early as the symbols are known, so that it is not between ops that can be fused.
 
     So are the sizes that a PrimFunc of the program is called with, where they may not be what its buffers say.
 
@@ -70,13 +77,40 @@ _NO_TENSOR = "write the same dimension in both places"
 
 
 def _guard_operand(op: Operation, index: int, check: DimCheck) -> None:
-    value = op.operands[index]
-    while isinstance(maker := value.owner, GuardOp):
-        if maker.makes(check):
-            return
-        value = maker.value
-    guard = _insert(op, GuardOp.of(op.operands[index], check), InsertPoint.before(op))
-    op.operands[index] = guard.result
+    """Guards an operand, in a dataflow region the earliest value that it is made of: what is between can be fused."""
+    place, symbols = op, check.left.symbols | check.right.symbols
+    # Kernels of few operands that may be broadcast have loops for each way; of many they would not.
+    broadcasts = check.relation is DimRelation.BROADCAST
+    while True:
+        value = place.operands[index]
+        while isinstance(maker := value.owner, GuardOp):
+            if maker.makes(check):
+                return
+            value = maker.value
+        earlier = None if broadcasts else _operand_with(place, maker, symbols)
+        if earlier is None or not isinstance(maker, Operation):
+            break
+        place, index = maker, earlier
+    guard = _insert(op, GuardOp.of(place.operands[index], check), InsertPoint.before(place))
+    place.operands[index] = guard.result
+
+
+def _operand_with(op: Operation, maker: Operation | Block, symbols: frozenset[str]) -> int | None:
+    """The first tensor operand of what makes a value for an op, if all symbols are known there as well."""
+    if not isinstance(maker, Operation) or not isinstance(maker.parent_op(), DataflowOp) or maker.parent != op.parent:
+        return None
+    known = {name for operand in maker.operands for name in free_symbols(operand.type)} | _symbols_around(maker)
+    if isinstance(maker, MatchCastOp) or not symbols <= known:
+        return None
+    return next((i for i, operand in enumerate(maker.operands) if isinstance(operand.type, TensorType)), None)
+
+
+def _symbols_around(op: Operation) -> set[str]:
+    """The symbols that the arguments of the function around bind."""
+    parent = op.parent_op()
+    while parent is not None and not isinstance(parent, FuncOp):
+        parent = parent.parent_op()
+    return set() if parent is None else set(parent.function_type.symbol_names)
 
 
 def _guard_results(op: Operation, check: DimCheck) -> None:

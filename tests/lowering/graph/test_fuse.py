@@ -50,6 +50,11 @@ PROGRAMS = {
         "%2 = relax.permute_dims %1 %r = relax.negative %2",
         1,
     ),
+    "repeated": (
+        "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[3], f32>)",
+        "%0 = relax.add %x, %y %1 = relax.repeat %0 repeats = 2 axis = 1 %r = relax.negative %1",
+        1,
+    ),
     "expensive and broadcast": (
         "[%n](%x: !relax.tensor<[n, 3], f32>, %y: !relax.tensor<[n, 1], f32>)",
         "%0 = relax.exp %y %r = relax.add %x, %0",
@@ -135,6 +140,20 @@ def test_fused_kernels_compile(head: str, body: str, count: int):
     module = parse_module(program(head, body))
     run_pipeline(module, f"{PREPARE},{FUSE}")
     run_everywhere(module, "main", arguments(head, 5))
+
+
+def test_checks_of_sizes_are_not_between():
+    """Rows and columns: the length of each has to be positive, which is asked for before both."""
+    axes = [
+        f'{result} = relax.image.resize1d {x} axis = {axis} length = 2 * {length} method = "nearest_neighbor" '
+        for result, x, axis, length in (("%0", "%x", 0, "n"), ("%1", "%0", 1, "m"))
+    ]
+    body = f"%r = relax.dataflow {{ {''.join(axes)} relax.output %1 }}"
+    module = parse_module(program("[%n, %m](%x: !relax.tensor<[n, m], f32>)", body))
+    run_pipeline(module, f"{PREPARE},{FUSE}")
+    assert len(kernels(module)) == 1
+    result = run_everywhere(module, "main", [np.arange(6, dtype=np.float32).reshape(2, 3)])
+    np.testing.assert_array_equal(np.asarray(result), np.arange(6).reshape(2, 3).repeat(2, 0).repeat(2, 1))
 
 
 @given(programs(ALL.without("unknown_rank")))

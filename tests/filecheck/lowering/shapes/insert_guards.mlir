@@ -27,6 +27,23 @@ relax.func @kernel[%m, %k](%x: !relax.tensor<[m], f32>, %z: !relax.tensor<[2 * k
   relax.return %0
 }
 
+// In a dataflow region the guard is on the earliest value where the symbols are known, not between ops that can be fused.
+// CHECK-LABEL: relax.func @region
+// CHECK-NEXT:    %gv = relax.dataflow {
+// CHECK-NEXT:      %x_1 = relax.guard %x, equal n, m, "equal dimensions besides the axis"
+// CHECK-NEXT:      %lv0 = relax.exp %x_1
+// CHECK-NEXT:      %lv1 = relax.tanh %lv0
+// CHECK-NEXT:      %lv2 = relax.concat %lv1, %y
+relax.func @region[%n, %m](%x: !relax.tensor<[3, n], f32>, %y: !relax.tensor<[3, m], f32>) {
+  %gv = relax.dataflow {
+    %lv0 = relax.exp %x
+    %lv1 = relax.tanh %lv0
+    %lv2 = relax.concat %lv1, %y axis = 0
+    relax.output %lv2
+  }
+  relax.return %gv
+}
+
 // What is made of no tensor is checked before it is used; a size that a tensor has already is not negative.
 // CHECK-LABEL: relax.func @sizes
 // CHECK:         %0 = relax.zeros %shape dtype = f32
