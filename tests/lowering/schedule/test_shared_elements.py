@@ -115,6 +115,23 @@ def test_nothing_else_is_touched(text: str) -> None:
                 each.release()
 
 
+def test_rows_shorter_than_tiles_are_vectors_too() -> None:
+    (func,) = parse(blocked(2)).ops
+    schedule(func, Target.parse("x86-64-v4"))
+    assert all(op.lanes for op in func.walk() if isinstance(op, LoadOp) and str(op.buffer.name_hint).startswith("X"))
+
+
+def test_every_second_element_is_taken_from_vectors() -> None:
+    """As space is made depth: there are too few elements beside each other to transpose tiles."""
+    x = te.placeholder((M, N, 2), "f32", name="X")
+    text = text_of(x, te.compute((2, M, N), lambda r, i, j: x[i, j, r], name="Y"))
+    (func,) = parse(text).ops
+    schedule(func, Target.parse("x86-64-v4"))
+    assert not [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "tile"]
+    native, interpreted = run_both(text, arrays(text, 3, 37), {"m": 3, "n": 37})
+    np.testing.assert_array_equal(native[1], interpreted[1])
+
+
 def test_one_row_is_shared_out_in_whole_groups() -> None:
     x = te.placeholder((N,), "f32", name="X")
     text = text_of(x, te.compute((N * 3,), lambda i: x[i // 3], name="Y"))

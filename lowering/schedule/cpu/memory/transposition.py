@@ -16,6 +16,7 @@ from lowering.schedule.cpu.emit.vectors import vector_turn
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
+from lowering.to_llvm.strided import MOST_STEPS
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp
@@ -58,6 +59,9 @@ def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
         return None
     lanes = min(kernel.target.lanes(8 * max(sizes)), MOST_LANES)
     others = tuple(group for group in groups if group not in (stored, loaded))
+    steps = [place.strides[stored.last].constant_value for place in turned.values()]
+    if len(sizes) == 1 and all(step is not None and step <= MOST_STEPS for step in steps):
+        return None  # Every second to fourth element is faster taken from vectors side by side.
     # Elements may be stored twice if they are not what is loaded.
     again = not any(load.buffer is stage.stores[0].buffer for load in loads)
     covers = again and stored.extent.constant_value == lanes and masks_are_cheap(kernel, [stage])
