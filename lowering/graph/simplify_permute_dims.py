@@ -80,7 +80,7 @@ class SimplifyPermuteDimsPass(ModulePass):
 
 def _moved(op: Operation) -> bool:
     """Whether a rule has replaced an op; one that is gone by then is left alone."""
-    if op.parent is None:
+    if _is_gone(op):
         return False
     if isinstance(op, PermuteDimsOp):
         _simplify(op)
@@ -90,6 +90,10 @@ def _moved(op: Operation) -> bool:
         _reduce_first(op)
     elif isinstance(op, Operator) and is_elementwise(op):
         _sink(op)
+    return _is_gone(op)
+
+
+def _is_gone(op: Operation) -> bool:
     return op.parent is None
 
 
