@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
-import tvm_ffi
 
 from benchmarks.contestants import Call, Contestant
 from benchmarks.peak import peak
@@ -20,6 +20,7 @@ from benchmarks.timing import measure_in_turns, time_in_turns
 from lowering import build
 from lowering.parsing import parse_module
 from vm_dialect import VirtualMachine
+from vm_dialect.tensors import from_numpy
 
 ROUNDS, SECONDS = 25, 0.004
 """Many short turns: some of them are not disturbed."""
@@ -70,7 +71,7 @@ def _ours(case: Case) -> Call:
 
         function = VirtualMachine(build(import_model(_model(case))))["main"]
         arrays = case.arrays[:1] if case.weights else case.arrays
-    tensors = [tvm_ffi.from_dlpack(array) for array in arrays]
+    tensors = [from_numpy(array) for array in arrays]
     return lambda: function(*tensors)
 
 
@@ -87,8 +88,14 @@ def _torch(case: Case, threads: int) -> Call | None:
     if case.torch is None:
         return None
     torch.set_num_threads(threads)
-    function, tensors = case.torch(torch), [torch.from_numpy(array) for array in case.peer_arrays]
+    function, tensors = case.torch(torch), [_torch_tensor(torch, array) for array in case.peer_arrays]
     return lambda: function(*tensors)
+
+
+def _torch_tensor(torch: Any, array: np.ndarray) -> Any:
+    if array.dtype == ml_dtypes.bfloat16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
 
 
 def _names(case: Case) -> list[str]:
@@ -180,8 +187,10 @@ def run_case(case: Case, number: int, systems: Mapping[str, Contestant], threads
 
 
 def _compare(name: str, expected: np.ndarray, got: np.ndarray) -> None:
-    scale = max(1.0, float(np.abs(expected.astype("f8")).max(initial=0)))
-    np.testing.assert_allclose(got / scale, expected / scale, atol=1e-3, err_msg=name)
+    left, right = got.astype("f8"), expected.astype("f8")
+    scale = max(1.0, float(np.abs(right).max(initial=0)))
+    tolerance = 1e-2 if expected.dtype == ml_dtypes.bfloat16 else 1e-3
+    np.testing.assert_allclose(left / scale, right / scale, atol=tolerance, err_msg=name)
 
 
 def run(module: str, title: str, cases: Sequence[Case], threads: int) -> None:

@@ -13,8 +13,10 @@ from multiprocessing.connection import Connection
 from typing import Any, cast
 
 import numpy as np
+import tvm_ffi
 
 from benchmarks.timing import seconds_of
+from vm_dialect.tensors import to_numpy
 
 Call = Callable[[], Any]
 Prepare = Callable[[int], Call | None]
@@ -70,4 +72,8 @@ def _serve(prepare: Prepare, pipe: Connection) -> None:
 def as_array(result: Any) -> np.ndarray:
     """A result of any of the systems."""
     first = cast("list[Any]", result)[0] if isinstance(result, list) else result
+    if isinstance(first, tvm_ffi.Tensor):
+        return to_numpy(first)
+    if str(getattr(first, "dtype", "")) == "torch.bfloat16":  # which NumPy does not take
+        first = first.float()
     return np.asarray(first) if isinstance(first, np.ndarray | np.generic) else np.from_dlpack(first)

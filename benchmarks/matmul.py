@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import ml_dtypes
 import numpy as np
 
 from benchmarks.compute import Case, run
@@ -57,7 +58,10 @@ def _other_types() -> Iterator[Case]:
     work = 2.0 * n**3
     x, y = rng.random((n, n)), rng.random((n, n))
     yield Case(f"{n}, f64", program("f64"), (x, y), work, np.matmul, lambda torch: torch.mm)
-    yield Case(f"{n}, f16", program("f16"), (x.astype(np.float16), y.astype(np.float16)), work)
+    for name, dtype in (("f16", np.float16), ("bf16", ml_dtypes.bfloat16)):
+        yield Case(
+            f"{n}, {name}", program(name), (x.astype(dtype), y.astype(dtype)), work, torch=lambda torch: torch.mm
+        )
     x, y = (rng.integers(-128, 128, (n, n)).astype(np.int8) for _ in range(2))
     yield Case(f"{n}, i8 to i32", program("i8", " out_dtype = i32"), (x, y), work, torch=lambda torch: torch._int_mm)
     for m, k, n in BYTES:
