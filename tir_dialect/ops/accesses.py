@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -52,6 +52,23 @@ def print_access(printer: Printer, buffer: SSAValue, indices: Sequence[SSAValue]
     printer.print_ssa_value(buffer)
     with printer.in_square_brackets():
         printer.print_list(indices, printer.print_ssa_value)
+
+
+def parse_numbered_access(
+    parser: Parser, word: str
+) -> tuple[SSAValue[BufferType], list[SSAValue], int, dict[str, Attribute]]:
+    """`%A[%i, %j] word 2 {..}`: an element, a number that says more, and attributes."""
+    buffer, indices = parse_access(parser)
+    parser.parse_keyword(word)
+    return buffer, indices, parser.parse_integer(), parser.parse_optional_attr_dict()
+
+
+def print_numbered_access(printer: Printer, op: Operation, word: str, number: int) -> None:
+    """What `parse_numbered_access` reads, of an op whose operands are a buffer and indices."""
+    printer.print_string(" ")
+    print_access(printer, op.operands[0], op.operands[1:])
+    printer.print_string(f" {word} {number}")
+    printer.print_op_attributes(op.attributes)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.ops.accesses import parse_access, print_access
+from tir_dialect.ops.accesses import parse_numbered_access, print_numbered_access
 from tir_dialect.types import BufferType
 
 
@@ -52,17 +52,13 @@ class MisalignmentOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> MisalignmentOp:
-        buffer, indices = parse_access(parser)
-        parser.parse_keyword("of")
-        op = cls(buffer, indices, parser.parse_integer())
-        op.attributes |= parser.parse_optional_attr_dict()
+        buffer, indices, count, attributes = parse_numbered_access(parser, "of")
+        op = cls(buffer, indices, count)
+        op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_access(printer, self.buffer, self.indices)
-        printer.print_string(f" of {self.count.value.data}")
-        printer.print_op_attributes(self.attributes)
+        print_numbered_access(printer, self, "of", self.count.value.data)
 
     def verify_(self) -> None:
         rank, count = self.buffer_type.rank, self.count.value.data

@@ -11,7 +11,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from tir_dialect.ops.accesses import parse_access, print_access
+from tir_dialect.ops.accesses import parse_numbered_access, print_numbered_access
 from tir_dialect.ops.effects import FillsCaches
 from tir_dialect.types import BufferType
 
@@ -52,17 +52,13 @@ class PrefetchOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> PrefetchOp:
-        buffer, indices = parse_access(parser)
-        parser.parse_keyword("level")
-        op = cls(buffer, indices, parser.parse_integer())
-        op.attributes |= parser.parse_optional_attr_dict()
+        buffer, indices, level, attributes = parse_numbered_access(parser, "level")
+        op = cls(buffer, indices, level)
+        op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_access(printer, self.buffer, self.indices)
-        printer.print_string(f" level {self.level.value.data}")
-        printer.print_op_attributes(self.attributes)
+        print_numbered_access(printer, self, "level", self.level.value.data)
 
     def verify_(self) -> None:
         rank = self.buffer_type.rank
