@@ -179,13 +179,16 @@ def load_ahead() -> None:
     """Loads LLVM on a thread, for those who will need it soon: it takes 10 to 60 ms, of no processor while files are
     read. llvmlite would hold the interpreter's lock for that time, and finds the library loaded afterwards.
 
-    Other libraries that are loaded meanwhile wait. Does nothing where the library is not in its usual place.
+    Other libraries that are loaded meanwhile wait, and so does a fork, whose child would have half of the library. Does
+    nothing where the library is not in its usual place.
     """
     package = find_spec("llvmlite")
     folders = () if package is None else package.submodule_search_locations or ()
     for path in (file for folder in folders for file in Path(folder, "binding").glob("libllvmlite.*")):
         # A function of the C library: calls of those release the lock, `ctypes.CDLL(path)` does not.
-        Thread(target=ctypes.CDLL(None).dlopen, args=(os.fsencode(path), os.RTLD_NOW)).start()
+        thread = Thread(target=ctypes.CDLL(None).dlopen, args=(os.fsencode(path), os.RTLD_NOW))
+        thread.start()
+        os.register_at_fork(before=thread.join)
 
 
 @cache

@@ -29,6 +29,27 @@ def test_who_imports_build_has_the_library_soon():
     assert (result.stdout.split(), result.stderr) == (["False", "True"], "")
 
 
+_FORKED = """
+import os
+import threading
+
+from lowering.codegen.binding import llvm, load_ahead
+
+load_ahead()
+child = os.fork()
+if child == 0:
+    llvm()
+    os._exit(0)
+print(threading.active_count(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_child_has_all_of_it():
+    """A fork waits for the thread, which it would end."""
+    result = subprocess.run([sys.executable, "-c", _FORKED], capture_output=True, text=True, cwd=ROOT)
+    assert (result.stdout.split(), result.stderr) == (["1", "0"], "")
+
+
 def test_without_the_library_nothing_is_loaded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(binding, "find_spec", lambda name: None)
     binding.load_ahead.__wrapped__()
