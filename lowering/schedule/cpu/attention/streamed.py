@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.attention.code import AttentionCode, PackedAttention, Rows
+from lowering.schedule.cpu.attention.code import AttentionCode, Rows
+from lowering.schedule.cpu.attention.packed import PackedAttention
 from lowering.schedule.cpu.attention.rows import Attention
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.tasks import shared_units
