@@ -10,6 +10,7 @@ from lowering.schedule.cpu.products.streamed import block_rows
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.test_compute_bound import Sum, check_guarded, compiled, kernel, run_guarded
 from tir_dialect.dims import constant
+from tir_dialect.interpreter import run_prim_func
 from tir_dialect.target import Target
 
 PRODUCT = Sum("mk,kn->mn")
@@ -27,6 +28,18 @@ relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], f32>, %y: !relax.tensor<[
 def test_any_number_of_columns(n: int) -> None:
     for m, k in ((0, 3), (1, 70), (2, 5), (17, 0), (31, 1), (40, 600)):
         check_guarded(PRODUCT, {"m": m, "n": n, "k": k})
+
+
+@pytest.mark.parametrize("n", range(9, 14))
+def test_panels_as_narrow_as_what_may_be_behind_them(n: int) -> None:
+    """Two vectors of two doubles: four columns are a whole panel."""
+    case = Sum("mk,kn->mn", "f64")
+    func = kernel(case.text)
+    schedule(func, Target.parse("x86-64-v2"))
+    arrays = case.arrays({"m": 18, "k": 3, "n": n})
+    result = np.full((18, n), np.nan)
+    run_prim_func(func, [*arrays, result])
+    case.check(result, arrays)
 
 
 @pytest.mark.parametrize("n", [9, 16, 17, 36, 37, 48, 64])

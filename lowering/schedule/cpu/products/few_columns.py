@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, total_in_lanes
-from lowering.schedule.cpu.products.last_columns import LAST_COLUMNS, MOST_COLUMNS, leaves_last, lies_in_rows
+from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_last, lies_in_rows, most_last
 from lowering.schedule.cpu.products.long_lines import Copies, LongLines, are_long
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.streamed import PRODUCTS_PER_TASK
@@ -48,7 +48,7 @@ class FewColumnsProduct(WholeSums):
         code, product = self.code, self.product
         n = code.dim(product.n, "n")
         rest = code.remainder(n, product.tiles.width)
-        before = code.select(code.compare("sle", rest, LAST_COLUMNS), code.sub(n, rest), n)
+        before = code.select(code.compare("sle", rest, most_last(product)), code.sub(n, rest), n)
         first = code.select(code.compare("sle", n, MOST_COLUMNS), code.index(0), before)
         with code.when(code.compare("slt", first, n)):
             self._columns(spot, first)

@@ -35,9 +35,14 @@ def leaves_last(product: Product) -> bool:
     return known is None or (known > MOST_COLUMNS and 0 < known % product.tiles.width <= LAST_COLUMNS)
 
 
+def most_last(product: Product) -> int:
+    """How many columns behind whole panels are very few, less than a panel has."""
+    return min(LAST_COLUMNS, product.tiles.width - 1)
+
+
 def panels(product: Product) -> Dim:
     """How many panels there are, where there are more than `MOST_COLUMNS` columns."""
     width = product.tiles.width
     if leaves_last(product):
-        return floordiv(product.n + (width - 1 - LAST_COLUMNS), constant(width))
+        return floordiv(product.n + (width - 1 - most_last(product)), constant(width))
     return ceildiv(product.n, constant(width)) * product.rounds

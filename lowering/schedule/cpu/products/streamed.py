@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.finish import Finish
-from lowering.schedule.cpu.products.last_columns import LAST_COLUMNS, leaves_last
+from lowering.schedule.cpu.products.last_columns import leaves_last, most_last
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Computed, Matrix, operand
@@ -104,7 +104,7 @@ class StreamedProduct:
         """Whether there are few columns, but for those of which one vector would be the last panel: packed, it is."""
         code, tiles = self.code, self.tiles
         last = code.remainder(code.add(n, tiles.width - 1), tiles.width)  # the number of the last one in its panel
-        first = LAST_COLUMNS if leaves_last(self.product) else 0
+        first = most_last(self.product) if leaves_last(self.product) else 0
         fills = code.either(code.compare("slt", last, first), code.compare("sge", last, tiles.lanes))
         pays_not = code.either(fills, code.compare("sle", code.dim(self.product.m, "m"), ROWS_TO_PACK))
         return code.select(code.compare("sle", n, MAX_COLUMNS), pays_not, code.compare("slt", n, 0))
