@@ -61,57 +61,67 @@ ERFC_EXPONENT = (
 )
 
 
+_BIAS = 254
+"""Twice that of an f32: added to an exponent from -252 to 256, so that the halves of the sum are biased themselves."""
+
+
 def _scaled(f: Floats, value: SSAValue, rounded: SSAValue) -> SSAValue:
-    """`value * 2**n`, where n stands in the lowest bits of `rounded`; in two steps, for n may be less than -126."""
+    """`value * 2**n`, where `n + _BIAS` stands in the lowest bits of `rounded`."""
     if has_registers(f):
-        return scaled(f, value, f.sub(rounded, f.number(ROUNDING)))
-    n = f.integers_op(llvm.SubOp, f.bits(rounded), f.integer(_ROUNDING_BITS))
-    half = f.b.make(llvm.AShrOp, (n, f.integer(1)), f.integers)
-    rest = f.integers_op(llvm.SubOp, n, half)
-    return f.mul(f.mul(value, _power_of_two(f, half)), _power_of_two(f, rest))
+        return scaled(f, value, f.sub(rounded, f.number(ROUNDING + _BIAS)))
+    first, second = _powers_of_two(f, rounded)
+    return f.mul(f.mul(value, first), second)
 
 
-_ROUNDING_BITS = 0x4B400000
+def _powers_of_two(f: Floats, rounded: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """Two factors of `2**n`, where `n + _BIAS` stands in the lowest bits of `rounded`: n may be less than -126.
+
+    The upper bits of `rounded` are lost when the lowest ones go to where a float has its exponent.
+    """
+    bits = f.bits(rounded)
+    halved = f.b.make(llvm.ShlOp, (bits, f.integer(22)), f.integers)
+    first = f.b.make(llvm.AndOp, (halved, f.integer(_EXPONENT)), f.integers)
+    whole = f.b.make(llvm.ShlOp, (bits, f.integer(23)), f.integers)
+    return f.from_bits(first), f.from_bits(f.integers_op(llvm.SubOp, whole, first))
 
 
-def _power_of_two(f: Floats, n: SSAValue) -> SSAValue:
-    biased = f.integers_op(llvm.AddOp, n, f.integer(127))
-    return f.from_bits(f.b.make(llvm.ShlOp, (biased, f.integer(23)), f.integers))
+_EXPONENT = 0x7F800000
 
 
 def exp(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x = 2**n * e**r` with `n` the nearest integer to `x / ln 2`."""
     x = f.clamp(x, -104.0, 89.0)
-    return math_tables.exp(f, x) if has_registers(f) else _scaled(f, *_exp_parts(f, x))
+    return math_tables.exp(f, x) if has_registers(f) else _grown(f, *_exp_tail(f, x, _BIAS))
 
 
-def _exp_parts(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """`e**r`, and a number with n in its lowest bits."""
-    tail, rounded = _exp_tail(f, x)
-    return f.add(tail, f.number(1.0)), rounded
+def _grown(f: Floats, tail: SSAValue, rounded: SSAValue) -> SSAValue:
+    """`(1 + tail) * 2**n`, where `n + _BIAS` stands in the lowest bits of `rounded`."""
+    if has_registers(f):
+        return _scaled(f, f.add(tail, f.number(1.0)), rounded)
+    first, second = _powers_of_two(f, rounded)
+    return f.mul(f.fma(tail, first, first), second)
 
 
-def _exp_tail(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """`e**r - 1`, and a number with n in its lowest bits."""
-    rounded = f.fma(x, f.number(LOG2_E), f.number(ROUNDING))
-    n = f.sub(rounded, f.number(ROUNDING))
+def _exp_tail(f: Floats, x: SSAValue, bias: int) -> tuple[SSAValue, SSAValue]:
+    """`e**r - 1`, and a number with `n + bias` in its lowest bits."""
+    rounded = f.fma(x, f.number(LOG2_E), f.number(ROUNDING + bias))
+    n = f.sub(rounded, f.number(ROUNDING + bias))
     r = f.fma(n, f.number(-LN2_LOW), f.fma(n, f.number(-LN2_HIGH), x))
     return f.fma(f.polynomial(r, EXP), f.mul(r, r), r), rounded
 
 
 def _expm1(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x - 1` for x from -87 to 88, as exact as `x` near 0."""
-    tail, rounded = _exp_tail(f, x)
-    shifted = f.b.make(llvm.ShlOp, (f.bits(rounded), f.integer(23)), f.integers)
-    scale = f.from_bits(f.integers_op(llvm.AddOp, shifted, f.integer(127 << 23)))
+    tail, rounded = _exp_tail(f, x, 127)
+    scale = f.from_bits(f.b.make(llvm.ShlOp, (f.bits(rounded), f.integer(23)), f.integers))
     return f.fma(scale, tail, f.sub(scale, f.number(1.0)))
 
 
 def exp2(f: Floats, x: SSAValue) -> SSAValue:
     """`2**x = 2**n * 2**r` with `n` the nearest integer."""
     x = f.clamp(x, -151.0, 129.0)
-    rounded = f.add(x, f.number(ROUNDING))
-    r = f.sub(x, f.sub(rounded, f.number(ROUNDING)))
+    rounded = f.add(x, f.number(ROUNDING + _BIAS))
+    r = f.sub(x, f.sub(rounded, f.number(ROUNDING + _BIAS)))
     return _scaled(f, f.fma(f.polynomial(r, EXP2), r, f.number(1.0)), rounded)
 
 
@@ -187,8 +197,7 @@ def log10(f: Floats, x: SSAValue) -> SSAValue:
 
 def _half_exp(f: Floats, size: SSAValue) -> tuple[SSAValue, SSAValue]:
     """Halves of `e**x` and of `e**-x`, for x that are not negative; that of a NaN is NaN."""
-    parts, rounded = _exp_parts(f, f.at_most(size, 90.0))
-    grown = _scaled(f, parts, f.sub(rounded, f.number(1.0)))
+    grown = _grown(f, *_exp_tail(f, f.at_most(size, 90.0), _BIAS - 1))
     return grown, f.div(f.number(0.25), grown)
 
 
