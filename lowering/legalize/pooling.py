@@ -27,7 +27,7 @@ from relax_dialect.ops.pooling import (
 )
 from relax_dialect.ops.windows import spatial_letters
 from tir_dialect import te
-from tir_dialect.dims import Dim, ceildiv, constant, floordiv
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, product
 
 
 class Pool:
@@ -110,17 +110,24 @@ def mean(total: te.Expr, count: te.Expr) -> te.Expr:
 
 
 def counted(pool: Pool, op: WindowPoolOp, window: Sequence[te.Expr]) -> te.Expr:
-    """How many places of a window count."""
-    rank, padding = op.RANK, pool.windows.padding
+    """How many places of a window count: for all but those at the border a number that is known."""
+    rank, padding, includes_padding = op.RANK, pool.windows.padding, op.count_include_pad is not None
+    whole = product(pool.sizes)
+    dtype = "i32" if (whole.constant_value or 1 << 31) < 1 << 31 else "i64"
+    if op.ceil_mode is None and (includes_padding or not any(padding)):
+        return te.cast(whole, dtype)
     counts: list[te.Expr] = []
     for axis, first in enumerate(pool.first(window)):
         dilation, size, end = pool.windows.dilation[axis], pool.sizes[axis], pool.lengths[axis]
-        if op.count_include_pad is not None:
+        if includes_padding:
             end = end + padding[axis + rank]
-        beyond = te.minimum(te.ceildiv(end - first, dilation), size)
-        before = 0 if op.count_include_pad is not None else te.maximum(te.ceildiv(0 - first, dilation), 0)
-        counts.append(te.maximum(beyond - before, 0))
-    return reduce(lambda a, b: a * b, counts)
+        is_whole = first + dilation * (size - 1) < end
+        count = te.minimum(te.ceildiv(end - first, dilation), size)
+        if not includes_padding:
+            is_whole = te.logical_and(first >= 0, is_whole)
+            count = count - te.maximum(te.ceildiv(0 - first, dilation), 0)
+        counts.append(te.if_then_else(is_whole, size, te.maximum(count, 0)))
+    return te.cast(reduce(lambda a, b: a * b, counts), dtype)
 
 
 def adaptive_avg_pool(kernel: Kernel, op: AdaptiveAvgPoolOp) -> te.Tensor:

@@ -1,6 +1,7 @@
 """The middle of a row, where a branch is taken in all lanes, such as the data between copies of its ends.
 
-Elsewhere elements come from computed places: there are few of them, and they are taken one by one.
+Elsewhere elements come from computed places, or are made with numbers that are computed from theirs, as how many
+elements count of a window that reaches out of the data: there are few of them, and they are taken one by one.
 """
 
 from __future__ import annotations
@@ -8,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
-from lowering.schedule.cpu.emit.guards import Bound, find_guards, range_of
+from lowering.schedule.cpu.emit.guards import Bound, Guard, find_guards, range_of
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.structure.stages import Stage
-from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.scalars import DimOp
 
 
 @dataclass(frozen=True)
@@ -50,11 +54,29 @@ def find_middle(kernel: Kernel, stages: Sequence[Stage], axis: int) -> Middle | 
     if len(stages) != 1:
         return None
     (stage,) = stages
-    guards = [guard for guard in find_guards(stage) if _is_scattered(kernel, stage, guard.op)]
+    guards = [
+        guard
+        for guard in find_guards(stage)
+        if _is_scattered(kernel, stage, guard.op) or (_is_counted(guard.op) and _moves(guard, axis))
+    ]
     bounds = tuple(bound for guard in guards for bound in guard.bounds)
-    if not guards or not all(bound.step(axis) in (1, -1) for bound in bounds):
+    if not guards or not all(bound.step(axis) for bound in bounds):
         return None
     return Middle(stage, axis, frozenset(guard.op for guard in guards), bounds)
+
+
+def _moves(guard: Guard, axis: int) -> bool:
+    """Whether an axis decides about a branch."""
+    return all(bound.moves_with(axis) for bound in guard.bounds)
+
+
+def _is_counted(branch: IfOp) -> bool:
+    """Whether a known number stands for one that is computed elsewhere."""
+    known, computed = branch.then_body.block.last_op, branch.else_body.block.last_op
+    if not isinstance(known, YieldOp) or not isinstance(computed, YieldOp):
+        return False
+    is_known = all(isinstance(value.owner, arith.ConstantOp | DimOp) for value in known.values)
+    return is_known and any(isinstance(value.type, IndexType) for value in computed.values)
 
 
 def _is_scattered(kernel: Kernel, stage: Stage, branch: IfOp) -> bool:

@@ -194,7 +194,8 @@ class WindowReduction:
             vector_turn(kernel, start, self.lanes, left, [sums], step)
 
         reduce([group.last for group in self.rows], at)
-        vector_turn(kernel, start, self.lanes, left, [sums], self._keep)
+        # Lanes that are not there have the number that changes nothing, and a mask would hold up who loads the row.
+        vector_turn(kernel, start, self.lanes, None, [sums], self._keep)
 
     def _keep(self, index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
         self.code.store(old[0], self.row, [index])
