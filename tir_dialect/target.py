@@ -66,6 +66,15 @@ class Target:
         """The first part of the triple: `x86_64`, `aarch64`, ..."""
         return self.triple.partition("-")[0]
 
+    @property
+    def tile_registers(self) -> int:
+        """How many vector registers a tile of sums, with the numbers that are multiplied for it, should take.
+
+        Multiply-adds of x86 read one factor from memory. Elsewhere that takes a register, and a few more where LLVM
+        loads factors ahead of time: too few make it move sums to and fro, or into memory.
+        """
+        return self.vector_registers - (0 if self.arch.startswith("x86") else 2)
+
     def lanes(self, bits: int) -> int:
         """How many elements of `bits` bits one vector register holds; at least 1."""
         return max(1, self.vector_bits // bits)

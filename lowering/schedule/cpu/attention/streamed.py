@@ -38,7 +38,7 @@ class StreamedAttention(AttentionCode):
     def _vectors(self) -> int:
         """Vectors in a row of the tile: all features if registers suffice, so that values are read in one go."""
         features, tiles = self.totals.n.constant_value, self.tiles
-        most = (self.kernel.target.vector_registers - 2) // (GROUPS[0] + 1)
+        most = (self.kernel.target.tile_registers - 2) // (GROUPS[0] + 1)
         return tiles.vectors if features is None else max(1, min(most, -(-features // tiles.lanes)))
 
     def emit(self) -> None:

@@ -78,7 +78,7 @@ class BlockedProduct:
 
     def _shape(self) -> Shape:
         line, channels = self.line.constant_value, self.channels.constant_value
-        registers, joined = self.product.kernel.target.vector_registers, len(self.blocks.pixels) > 1
+        registers, joined = self.product.kernel.target.tile_registers, len(self.blocks.pixels) > 1
         return tile_shape(registers, self.blocks.vectors, line, channels, joined)
 
     def _borders(self) -> dict[int, Border]:
