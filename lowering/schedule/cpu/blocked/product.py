@@ -1,7 +1,7 @@
 """Products in blocks of channels: direct convolution, pixel by pixel, without packing.
 
-A unit of work is a range of tiles of pixels and a group of blocks. Tiles at the end of a line, and groups at the end
-of the blocks, overlap the ones before them, whose sums they make again but do not store.
+A unit of work is a range of tiles of pixels and a group of blocks. A tile that is higher than its share of a line, and
+the last group of the blocks, may overlap others, whose sums they make again but do not store.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ def is_blocked(product: Product) -> bool:
 
 @dataclass(frozen=True)
 class _Part:
-    """A range of tiles: axes that have one value, pixels of a tile, tiles of a line, and the group of blocks."""
+    """A range of tiles: axes that have one value, tiles of a line, and the group of blocks."""
 
     spot: Spot
-    height: SSAValue
     tiles: SSAValue
     group: SSAValue
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a tile is, and how many of its pixels and blocks the tile before has made."""
+    """Where a tile is, how many pixels it has, and how many of these and of its blocks another tile has made."""
 
     spot: Spot
     pixel: SSAValue
+    height: SSAValue
     block: SSAValue
     done_pixels: SSAValue
     done_blocks: SSAValue
@@ -110,7 +110,7 @@ class BlockedProduct:
             spot = self._spot(product.what.batch, batch)
             first = code.divide(code.mul(part, positions), code.dim(parts))
             last = code.divide(code.mul(code.add(part, 1), positions), code.dim(parts))
-            self._part(_Part(spot, height, tiles, group), first, last)
+            self._part(_Part(spot, tiles, group), first, last)
 
     @property
     def _work(self) -> Dim:
@@ -176,8 +176,8 @@ class BlockedProduct:
         if self.turns is None:
             with code.loop(last, "position", lower=first) as position:
                 spot = self._place(part, position)
-                self._sums(part, spot, TileMemory(memory, code.index(0)), None, code.sub(position, first))
-                self._store(part, spot, memory, code.index(0))
+                self._sums(spot, TileMemory(memory, code.index(0)), None, code.sub(position, first))
+                self._store(spot, memory, code.index(0))
             return
         count = code.sub(last, first)
         sets = code.divide(code.add(count, several - 1), several)
@@ -198,20 +198,34 @@ class BlockedProduct:
             turn = Turn(start, steps, code.compare("eq", number, 0), turns.steps)
             index = code.sub(position, low)
             row = code.mul(index, self.shape.pixels)
-            self._sums(part, self._place(part, position), TileMemory(memory, row), turn, index)
+            self._sums(self._place(part, position), TileMemory(memory, row), turn, index)
         with code.loop(high, "position", lower=low) as position:
             row = code.mul(code.sub(position, low), self.shape.pixels)
-            self._store(part, self._place(part, position), memory, row)
+            self._store(self._place(part, position), memory, row)
 
     def _place(self, part: _Part, position: SSAValue) -> _Place:
-        """Where a tile is: at the end of a line or of the blocks it begins early enough to be whole."""
+        """Where a tile is: it begins early enough to be whole at the end of a line or of the blocks."""
         code, shape = self.code, self.shape
         line, place = code.divide(position, part.tiles), code.remainder(position, part.tiles)
-        wanted, first = code.mul(place, part.height), code.mul(part.group, shape.blocks)
-        pixel = code.minimum(wanted, code.sub(code.dim(self.line), part.height))
+        wanted, end = (self._share(part, each) for each in (place, code.add(place, 1)))
+        height = self._next_height(code.sub(end, wanted))
+        pixel = code.minimum(wanted, code.sub(code.dim(self.line), height))
+        first = code.mul(part.group, shape.blocks)
         block = code.minimum(first, code.dim(self.channels - shape.blocks))
         spot = {**part.spot, **self._spot(self.blocks.lines, line)}
-        return _Place(spot, pixel, block, code.sub(wanted, pixel), code.sub(first, block))
+        return _Place(spot, pixel, height, block, code.sub(wanted, pixel), code.sub(first, block))
+
+    def _share(self, part: _Part, place: SSAValue) -> SSAValue:
+        """Where the share of a tile of a line begins."""
+        return self.code.divide(self.code.mul(place, self.code.dim(self.line)), part.tiles)
+
+    def _next_height(self, pixels: SSAValue) -> SSAValue:
+        """The least height of a tile for so many pixels."""
+        code, (most, *smaller) = self.code, self.shape.heights
+        height = code.index(most)
+        for each in smaller:
+            height = code.select(code.compare("sle", pixels, each), code.index(each), height)
+        return height
 
     def _spot_of(self, place: _Place, p: SSAValue | None = None, q: SSAValue | None = None) -> Spot:
         code = self.code
@@ -219,7 +233,7 @@ class BlockedProduct:
         block = place.block if q is None else code.add(place.block, q)
         return {**place.spot, self.blocks.pixels: pixel, self.product.what.outer: block}
 
-    def _sums(self, part: _Part, place: _Place, memory: TileMemory, turn: Turn | None, number: SSAValue) -> None:
+    def _sums(self, place: _Place, memory: TileMemory, turn: Turn | None, number: SSAValue) -> None:
         """The sums of a tile, or a turn of them; `number` is how many tiles came before."""
         here, what = self._spot_of(place), self.product.what
         data, weights = (self.product.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
@@ -231,7 +245,7 @@ class BlockedProduct:
             if not smaller:
                 self.tile.emit(most, data, weights, memory, turn, ahead, bounds)
                 return
-            with self.code.when(self.code.compare("eq", part.height, most)) as branch:
+            with self.code.when(self.code.compare("eq", place.height, most)) as branch:
                 self.tile.emit(most, data, weights, memory, turn, ahead, bounds)
             with self.code.otherwise(branch):
                 emit(smaller)
@@ -249,11 +263,11 @@ class BlockedProduct:
             found[number] = first, last
         return found
 
-    def _store(self, part: _Part, place: _Place, memory: SSAValue, row: SSAValue) -> None:
+    def _store(self, place: _Place, memory: SSAValue, row: SSAValue) -> None:
         """What is made of the new sums of a tile."""
         code, blocks = self.code, self.shape.blocks
         known = self.channels.constant_value
-        with code.loop(part.height, "p", lower=place.done_pixels, vectorize=False) as p:
+        with code.loop(place.height, "p", lower=place.done_pixels, vectorize=False) as p:
             if known is not None and known % blocks == 0:
                 for q in range(blocks):
                     self._store_block(place, memory, row, p, code.index(q))

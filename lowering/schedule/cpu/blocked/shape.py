@@ -1,7 +1,8 @@
 """The tiles of products in blocks: how many pixels of how many blocks are summed at once.
 
-A line of known length has tiles of one height. For lines whose length is known when the program runs there are
-tiles of a few heights, and each call takes the one that takes the least time for all of the line.
+A line is cut into as many tiles as the highest of them needs, whose heights differ by one at most. One of known length
+has tiles of one or two heights. For lines whose length is known when the program runs there are tiles of a few heights,
+each call takes the number of tiles that takes the least time, and a tile has the next height that there is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ LATENCY = 4
 """So many cycles after a multiply-add has begun its result can be added to."""
 WAITING = 8
 """Cycles of a step in which multipliers wait, by the number of sums: as measured."""
+LOADING = 1.1
+"""Loads take longer than that by this factor, on average: they wait for each other where a line comes from afar."""
 MOST_BLOCKS = 3
 """Weights of more blocks at once were slower with every height."""
 GAIN = 0.02
@@ -52,21 +55,28 @@ def tile_shape(registers: int, vectors: int, pixels: int | None, blocks: int | N
     for count in (1,) if blocks is None else range(1, min(blocks, MOST_BLOCKS) + 1):
         width = count * vectors
         most, groups = max((registers - 1 - width) // width, 1), -(-(blocks or 1) // count)
-        times = {height: _times(lengths, height, width) for height in range(most, 0, -1)}
-        heights, time = _few_heights(times) if pixels is None else _one_height(times)
+        if pixels is None:
+            time, heights = _few_heights({height: _times(lengths, height, width) for height in range(most, 0, -1)})
+        else:
+            time, heights = min(_even_heights(pixels, height, width) for height in range(most, 0, -1))
         if groups * time < least:
             best, least = Shape(heights, count), groups * time
     return best
 
 
-def _one_height(times: Mapping[int, Sequence[float]]) -> tuple[tuple[int, ...], float]:
-    """The best height, and its time."""
-    height = min(times, key=lambda each: sum(times[each]))
-    return (height,), sum(times[height])
+def _even_heights(length: int, most: int, width: int) -> tuple[float, tuple[int, ...]]:
+    """The time of as few tiles for a line as `most` pixels allow, and their heights: two if that gains enough."""
+    tiles = max(1, -(-length // most))
+    low, more = divmod(length, tiles)
+    if not low:
+        return inf, (most,)
+    one = tiles * step_cycles(most, width) / length if most <= length else inf
+    two = (more * step_cycles(low + 1, width) + (tiles - more) * step_cycles(low, width)) / length
+    return (two, (low + 1, low) if more else (low,)) if two < (1 - GAIN) * one else (one, (most,))
 
 
-def _few_heights(times: Mapping[int, Sequence[float]]) -> tuple[tuple[int, ...], float]:
-    """Those for short lines, and each that gains enough beside the ones before; and the time with the best of them."""
+def _few_heights(times: Mapping[int, Sequence[float]]) -> tuple[float, tuple[int, ...]]:
+    """Those for short lines, and each that gains enough beside the ones before; first the time with the best."""
     heights = [height for height in SHORT if height in times]
     best = [min(each) for each in zip(*(times[height] for height in heights), strict=True)]
     while True:
@@ -75,7 +85,7 @@ def _few_heights(times: Mapping[int, Sequence[float]]) -> tuple[tuple[int, ...],
         )
         gain = GAIN if len(heights) >= FEW else 0
         if sum(found) >= (1 - gain) * sum(best):
-            return tuple(sorted(heights, reverse=True)), sum(best)
+            return sum(best), tuple(sorted(heights, reverse=True))
         heights, best = [*heights, height], found
 
 
@@ -90,4 +100,4 @@ def step_cycles(height: int, width: int) -> float:
 
     The fewer sums there are, the more often a multiplier waits for one of them.
     """
-    return max(height * width / 2, (height + width) / 2, LATENCY) + WAITING / (height * width)
+    return max(height * width / 2, LOADING * (height + width) / 2, LATENCY) + WAITING / (height * width)
