@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tvm_ffi import from_dlpack
+from xdsl.dialects.arith import ConstantOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.math import FmaOp
+from xdsl.utils.hints import isa
 
 from lowering.schedule.cpu.products import few_columns, vector
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.test_compute_bound import DTYPES, SUMS, Sum, check_guarded, compiled, kernel
 from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.target import Target
@@ -82,7 +87,7 @@ relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], i8>, %y: !relax.tensor<[k
         assert np.array_equal(np.from_dlpack(result), x.astype(np.int32) @ y.astype(np.int32))
 
 
-@pytest.mark.parametrize("machine", ["x86-64-v4 cores=3", "neoverse-n1 cores=3"])
+@pytest.mark.parametrize("machine", ["x86-64-v4 cores=3", "x86-64-v3 cores=3", "neoverse-n1 cores=3"])
 @pytest.mark.parametrize(
     ("name", "k", "n"), [("row vector", 30, 37), ("column vector", 512, 7), ("column vector", 70, 9)]
 )
@@ -108,3 +113,24 @@ def test_sums_of_tasks_are_added_by_one_thread() -> None:
     assert len(loops) == 1
     behind = [op.induction_var.name_hint for op in func.body.block.ops if isinstance(op, ForOp)]
     assert behind == ["task", "part", "v"]
+
+
+@pytest.mark.parametrize(("machine", "lines", "vectors"), [("x86-64-v4", 1, 4), ("x86-64-v3", 4, 2)])
+def test_long_lines_side_by_side(machine: str, lines: int, vectors: int) -> None:
+    """One line after the other where a vector is a whole cache line; shorter vectors come from several lines."""
+    func = kernel(SUMS["column vector"].text)
+    schedule(func, Target.parse(machine))
+    module = func.parent_op()
+    assert isinstance(module, ModuleOp)
+    (lines_of,) = [op for op in module.ops if isinstance(op, PrimFuncOp) and ".lines." in op.sym_name.data]
+    groups = [op for op in lines_of.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "group"]
+    assert [sum(isinstance(op, FmaOp) for op in group.walk()) for group in groups] == [lines * vectors]
+
+
+@pytest.mark.parametrize(("machine", "vectors"), [("x86-64-v4", {64, 256}), ("x86-64-v3", {512})])
+def test_shorter_vectors_take_longer_blocks(machine: str, vectors: set[int]) -> None:
+    """Blocks of a row's sums: a page of a matrix in the cache, else four; four of any where vectors are shorter."""
+    func = kernel(SUMS["row vector"].text)
+    schedule(func, Target.parse(machine))
+    divisors = {op.value.value.data for op in func.walk() if isinstance(op, ConstantOp) and isa(op.value, IntegerAttr)}
+    assert divisors & {64, 256, 512} == vectors

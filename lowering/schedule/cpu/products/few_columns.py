@@ -57,7 +57,7 @@ class FewColumnsProduct(WholeSums):
         """The columns from one on, so few as it says; each task copies them for itself."""
         code, product, what = self.code, self.product, self.product.what
         long = are_long(product, product.m)
-        rows = LongLines.make(product, what.rows, lambda row: {**spot, what.row: row})
+        rows = LongLines.make(product, what.rows, spot, what.row)
         shift = code.index(0) if long is None else code.select(long, rows.shift, code.index(0))
         units = ceildiv(product.m, constant(self.lanes))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, self._work))
@@ -73,7 +73,7 @@ class FewColumnsProduct(WholeSums):
                     self._streams(spot, top, near, sums)
                 else:
                     with code.when(long) as branch:
-                        rows.sums(near, partial(self._row, top), sums)
+                        rows.sums(near, top, sums)
                     with code.otherwise(branch):
                         self._streams(spot, top, near, sums)
                 self._store({**spot, what.column: j}, top, sums)
@@ -96,7 +96,7 @@ class FewColumnsProduct(WholeSums):
             code.loop(code.dim(product.k, "k"), "r", vectorize=False) as r,
         ):
             value = product.element(what.columns, {**spot, what.column: j, what.reduced: r})
-            code.store(value, packed.buffer, [code.sub(j, first), code.add(r, shift)])
+            code.store(value, packed.buffer, [packed.place(code, code.sub(j, first), r)])
         return packed
 
     def _row(self, top: SSAValue, number: SSAValue) -> SSAValue:

@@ -5,8 +5,6 @@ Each task copies the rows for itself: what another one has written would take lo
 
 from __future__ import annotations
 
-from functools import partial
-
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
@@ -44,7 +42,7 @@ class LongDotProduct(WholeSums):
         code, product, what = self.code, self.product, self.product.what
         units = ceildiv(product.n, constant(self.lanes))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
-        columns = LongLines.make(product, what.columns, lambda column: {**spot, what.column: column})
+        columns = LongLines.make(product, what.columns, spot, what.column)
         with shared_units(code, units, tasks, whole=True) as (lower, upper):
             copies = self._copies(spot, columns.shift)
             sums = code.alloc([self.lanes, self.lanes], what.element, "partial_sums")
@@ -53,7 +51,7 @@ class LongDotProduct(WholeSums):
                 code.loop(code.dim(product.m, "m"), "row") as row,
             ):
                 start = code.mul(unit, self.lanes)
-                columns.sums((copies, row), partial(self._column, start), sums)
+                columns.sums((copies, row), start, sums)
                 lines = [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)]
                 place, count = {**spot, what.row: row, what.column: start}, code.sub(code.dim(product.n), start)
                 self.finish.store(row_sums(code, lines), place, count)
@@ -68,9 +66,5 @@ class LongDotProduct(WholeSums):
         ):
             r = code.mul(v, self.lanes)
             value = product.vector(what.rows, {**spot, what.row: row, what.reduced: r}, what.reduced, None)
-            code.store(value, copies.buffer, [row, code.add(r, shift)])
+            code.store(value, copies.buffer, [copies.place(code, row, r)])
         return copies
-
-    def _column(self, start: SSAValue, number: SSAValue) -> SSAValue:
-        """A column from `start` on; behind the last one, that."""
-        return self.code.minimum(self.code.add(start, number), self.code.sub(self.code.dim(self.product.n), 1))

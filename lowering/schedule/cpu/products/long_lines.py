@@ -1,30 +1,33 @@
-"""Sums along long lines of a matrix that a cache holds: one line is read after the other, as if they were one.
+"""Sums along long lines of a matrix: lines are whole vectors apart, and their loads begin where a vector may.
 
-Prefetchers keep up best with one stream. Lines are whole vectors apart, and their loads begin where a vector of the
-machine may, so that none takes two cache lines; what all are multiplied with is copied to where it lies likewise.
+So no load takes two cache lines; what all are multiplied with is copied to where it lies likewise. Where a load takes
+a whole cache line, prefetchers keep up best with one stream: a matrix that a cache holds is read line after line, as
+if it were one. Shorter loads come faster from several lines side by side, wherever these are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.products.alignment import head_of
+from lowering.schedule.cpu.products.long_sums import Line, LongSums
+from lowering.schedule.cpu.products.operands import Matrix, operand
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dtypes import byte_size
 
-SIDE = 4
-"""Vectors of a line that are multiplied at once, with a vector of sums each."""
 LEAST = 512
 """Elements of a line for which it pays to treat its ends apart."""
 
 
 def are_long(product: Product, lines: Dim) -> SSAValue | None:
-    """Whether so many lines along the sums are long, whole vectors, and no more than the last cache holds.
+    """Whether so many lines along the sums are long, whole vectors, and if read one by one in the last cache.
 
     `None` if they are not: where there are batches, which share that cache, it would be much code for little.
     """
@@ -32,16 +35,23 @@ def are_long(product: Product, lines: Dim) -> SSAValue | None:
         return None
     code, room = product.code, product.kernel.target.l3_bytes // 2 // byte_size(product.what.element)
     k = code.dim(product.k, "k")
-    fit = code.compare("sle", code.dim(lines * product.k), room)
     whole = code.compare("eq", code.remainder(k, product.tiles.lanes), 0)
-    return code.both(code.compare("sge", k, LEAST), code.both(fit, whole))
+    long = code.both(code.compare("sge", k, LEAST), whole)
+    if _kind(product).count > 1:
+        return long
+    return code.both(long, code.compare("sle", code.dim(lines * product.k), room))
+
+
+def _kind(product: Product) -> LongSums:
+    return LongSums.of(product.what.element, product.tiles.lanes)
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Lines that others are multiplied with, copied; element `r` of one is at `r + shift`."""
+    """Lines that others are multiplied with, copied; element `r` of one is `r + shift` behind where it begins."""
 
     buffer: SSAValue
+    width: Dim
     shift: SSAValue
     lanes: int
 
@@ -50,67 +60,64 @@ class Copies:
         """Memory for some lines, of which a part of a vector may be left free."""
         lanes = product.tiles.lanes
         width = lanes * (ceildiv(product.k, constant(lanes)) + 1)
-        buffer = product.code.alloc([count, width], product.what.element, "copies")
-        return Copies(buffer, shift, lanes)
+        return Copies(product.code.alloc([count * width], product.what.element, "copies"), width, shift, lanes)
+
+    def place(self, code: Code, number: SSAValue, r: SSAValue | int) -> SSAValue:
+        """Where an element of a line is."""
+        return code.add(code.add(code.mul(number, code.dim(self.width)), self.shift), r)
 
     def load(self, product: Product, number: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
         """A vector of a line, all its lanes or the first ones."""
         mask = None if on is None else product.code.leading(on, self.lanes)
-        return product.code.load(self.buffer, [number, product.code.add(r, self.shift)], self.lanes, mask)
+        return product.code.load(self.buffer, [self.place(product.code, number, r)], self.lanes, mask)
 
 
 @dataclass(frozen=True)
 class LongLines:
-    """The lines of a factor, which start alike; `line` says where one is."""
+    """The lines of a factor along some axes, which start alike, from `spot` on."""
 
     product: Product
     factor: Factor
-    line: Callable[[SSAValue], Spot]
+    spot: Spot
+    along: tuple[int, ...]
     head: SSAValue
     """How many elements lie before the first place where a vector may begin."""
 
     @staticmethod
-    def make(product: Product, factor: Factor, line: Callable[[SSAValue], Spot]) -> LongLines:
-        """Of lines that have numbers."""
-        code, what = product.code, product.what
-        first = {**line(code.index(0)), what.reduced: code.index(0)}
-        return LongLines(product, factor, line, head_of(product, factor, first))
+    def make(product: Product, factor: Factor, spot: Spot, along: tuple[int, ...]) -> LongLines:
+        """All lines at a place of the other axes."""
+        zero = product.code.index(0)
+        head = head_of(product, factor, {**spot, along: zero, product.what.reduced: zero})
+        return LongLines(product, factor, spot, along, head)
 
     @property
     def shift(self) -> SSAValue:
         """Where copies should begin."""
         return self.product.code.sub(self.product.code.index(self.product.tiles.lanes), self.head)
 
-    def sums(self, near: tuple[Copies, SSAValue], number: Callable[[SSAValue], SSAValue], memory: SSAValue) -> None:
-        """Fills memory with vectors of partial sums, of a line that is copied with as many of these as fit."""
-        code, lanes = self.product.code, self.product.tiles.lanes
-        with code.loop(code.index(lanes), "part", vectorize=False) as part:
-            code.store(self._sum(near, self.line(number(part))), memory, [part, code.index(0)])
+    def sums(self, near: tuple[Copies, SSAValue], start: SSAValue, memory: SSAValue) -> None:
+        """Fills memory with vectors of partial sums: of a line that is copied with as many as fit, from `start` on.
 
-    def _sum(self, near: tuple[Copies, SSAValue], spot: Spot) -> SSAValue:
-        """A vector of partial sums of one line."""
-        product, code, lanes = self.product, self.product.code, self.product.tiles.lanes
-        reduced, (copies, number) = product.what.reduced, near
-        buffer = code.alloc([SIDE, lanes], product.what.element, "sums", scope="local")
-        places = [[code.index(v), code.index(0)] for v in range(SIDE)]
-        for place in places:
-            code.store(code.zeros(product.what.element, lanes), buffer, place)
+        Behind the last line they are those of that.
+        """
+        product, code, (copies, number) = self.product, self.product.code, near
+        bounds, kind, reduced = (self.head, code.dim(product.k, "k")), _kind(product), product.what.reduced
+        last = code.sub(code.dim(product.size(self.along)), 1)
+        zero = code.index(0)
+        matrix = operand(product, self.factor, {**self.spot, self.along: zero, reduced: zero}, self.along)
+        if isinstance(matrix, Matrix):
+            each = matrix.each if isinstance(matrix.each, SSAValue) else code.index(matrix.each)
+            first, end = (code.add(matrix.first, code.mul(line, each)) for line in (start, last))
+            buffers = [copies.buffer, matrix.buffer]
+            rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
+            places = [copies.place(code, number, 0), first, end, each]
+            product.kernel.routines.call(code, kind, [*bounds, *places, *rooms], [*buffers, memory])
+            return
 
-        def add(v: int, r: SSAValue, on: SSAValue | None) -> None:
-            far = product.vector(self.factor, {**spot, reduced: r}, reduced, on)
-            sums = code.fma(copies.load(product, number, r, on), far, code.load(buffer, places[v], lanes))
-            code.store(sums, buffer, places[v])
+        def line(place: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
+            return product.vector(self.factor, {**self.spot, self.along: place, reduced: r}, reduced, on)
 
-        k, step = code.dim(product.k, "k"), SIDE * lanes
-        with code.when(code.compare("sgt", self.head, 0)):
-            add(0, code.index(0), self.head)
-        groups = code.divide(code.sub(k, self.head), step)
-        with code.loop(groups, "group", vectorize=False) as group:
-            for v in range(SIDE):
-                add(v, code.add(code.add(self.head, code.mul(group, step)), v * lanes), None)
-        done = code.add(self.head, code.mul(groups, step))
-        with code.loop(code.divide(code.add(code.sub(k, done), lanes - 1), lanes), "rest", vectorize=False) as rest:
-            r = code.add(done, code.mul(rest, lanes))
-            add(0, r, code.sub(k, r))
-        vectors = [code.load(buffer, place, lanes) for place in places]
-        return code.add_floats(*(code.add_floats(vectors[v], vectors[v + 1]) for v in (0, 2)))
+        def far(i: SSAValue) -> Line:
+            return partial(line, code.minimum(code.add(start, i), last))
+
+        kind.emit(code, bounds, partial(copies.load, product, number), far, memory)

@@ -17,6 +17,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.tasks import at_most_threads, numbered_tasks
 from lowering.schedule.cpu.products.alignment import head_of
 from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.long_sums import LINE_BYTES
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.streamed import PRODUCTS_PER_TASK, can_stream
 from tir_dialect.dims import ceildiv, constant, maximum, minimum
@@ -30,7 +31,8 @@ SIDE = 4
 BLOCK_BYTES = 4096
 """Of sums that are made before the next ones, and of each line: a page, from whose end prefetchers look no further."""
 LARGE_BLOCKS = 4
-"""So many times longer are blocks of a matrix that comes from memory, where it takes longer until prefetchers start."""
+"""So many times longer are blocks of a matrix that comes from memory, where it takes longer until prefetchers start,
+and blocks of any matrix where a vector is no whole cache line."""
 
 
 def can_be_vector(product: Product) -> bool:
@@ -113,8 +115,11 @@ class VectorProduct:
         code, product = self.code, self.product
         size = byte_size(product.what.element)
         page = BLOCK_BYTES // size // self.lanes
-        is_near = code.compare("sle", code.dim(product.k * product.n), product.kernel.target.l3_bytes // 2 // size)
-        best = code.select(is_near, code.index(page), code.index(LARGE_BLOCKS * page))
+        best = code.index(LARGE_BLOCKS * page)
+        if self.lanes * size >= LINE_BYTES:
+            room = product.kernel.target.l3_bytes // 2 // size
+            is_near = code.compare("sle", code.dim(product.k * product.n), room)
+            best = code.select(is_near, code.index(page), best)
         blocks = code.maximum(code.divide(code.add(vectors, code.divide(best, 2)), best), 1)
         all_groups = code.mul(blocks, SIDE)
         return code.mul(code.divide(code.add(vectors, code.sub(all_groups, 1)), all_groups), SIDE)

@@ -1,0 +1,118 @@
+"""Vectors of partial sums of the products of long lines of a matrix with one line that is near.
+
+A routine where both lie in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.code import Code
+from tir_dialect.dims import symbol
+from tir_dialect.dtypes import byte_size
+from tir_dialect.types import BufferType
+
+Line = Callable[[SSAValue, SSAValue | None], SSAValue]
+"""A vector of a line at a place along the sums; all its lanes, or so many or more."""
+Bounds = tuple[SSAValue, SSAValue]
+"""How many elements lie before the first place where a vector of the lines may begin, and the length of the sums."""
+
+WHOLE, SHORTER = (1, 4), (4, 2)
+"""How many lines are read side by side, and vectors of each, with a vector of sums each: where a vector is a whole
+cache line, and where it is shorter."""
+LINE_BYTES = 64
+"""A cache line."""
+
+_SIZES = ("head", "k", "near", "first", "last", "each")
+_ROOMS = ("copies", "matrix")
+
+
+@dataclass(frozen=True)
+class LongSums:
+    """How lines are read: so many side by side, and so many vectors of each."""
+
+    dtype: AnyFloat
+    lanes: int
+    count: int
+    side: int
+
+    @staticmethod
+    def of(dtype: AnyFloat, lanes: int) -> LongSums:
+        """The best way for vectors of a machine."""
+        whole = lanes * byte_size(dtype) >= LINE_BYTES or lanes < SHORTER[0]
+        return LongSums(dtype, lanes, *(WHOLE if whole else SHORTER))
+
+    def emit(self, code: Code, bounds: Bounds, near: Line, far: Callable[[SSAValue], Line], memory: SSAValue) -> None:
+        """Fills memory with as many vectors of sums as they have lanes, those of the lines with these numbers."""
+        with code.loop(code.index(self.lanes // self.count), "part", vectorize=False) as part:
+            numbers = [code.add(code.mul(part, self.count), i) for i in range(self.count)]
+            found = self._sums(code, bounds, near, [far(number) for number in numbers])
+            for number, total in zip(numbers, found, strict=True):
+                code.store(total, memory, [number, code.index(0)])
+
+    def _sums(self, code: Code, bounds: Bounds, near: Line, far: Sequence[Line]) -> list[SSAValue]:
+        """A vector of sums of each line."""
+        (head, k), side, lanes = bounds, self.side, self.lanes
+        buffer = code.alloc([len(far) * side, lanes], self.dtype, "sums", scope="local")
+        places = [[[code.index(i * side + v), code.index(0)] for v in range(side)] for i in range(len(far))]
+        for place in (place for line in places for place in line):
+            code.store(code.zeros(self.dtype, lanes), buffer, place)
+
+        def add(v: int, r: SSAValue, on: SSAValue | None) -> None:
+            own = near(r, on)
+            for place, line in zip(places, far, strict=True):
+                code.store(code.fma(own, line(r, on), code.load(buffer, place[v], lanes)), buffer, place[v])
+
+        with code.when(code.compare("sgt", head, 0)):
+            add(0, code.index(0), head)
+        groups, step = code.divide(code.sub(k, head), side * lanes), side * lanes
+        with code.loop(groups, "group", vectorize=False, plain=True) as group:
+            for v in range(side):
+                add(v, code.add(code.add(head, code.mul(group, step)), v * lanes), None)
+        done = code.add(head, code.mul(groups, step))
+        with code.loop(code.divide(code.add(code.sub(k, done), lanes - 1), lanes), "rest", vectorize=False) as rest:
+            r = code.add(done, code.mul(rest, lanes))
+            add(0, r, code.sub(k, r))
+        return [_total(code, [code.load(buffer, place, lanes) for place in line]) for line in places]
+
+    # As a routine.
+
+    @property
+    def name(self) -> str:
+        """How lines are read, to be read by people, and a digest of everything."""
+        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+        return f"lines.{self.dtype}.{self.count}x{self.side * self.lanes}.{digest}"
+
+    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
+        """The sizes and buffers in the order of a call."""
+        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in _ROOMS]
+        sums = BufferType([self.lanes, self.lanes], self.dtype, align=64)
+        return [*_SIZES, *(f"{name}_room" for name in _ROOMS)], [*buffers, ("sums", sums)]
+
+    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+        """The code of the function: `near` and `first` are where lines begin, up to `last`, `each` elements apart."""
+        head, k, start, first, last, each = sizes[: len(_SIZES)]
+
+        def line(buffer: SSAValue, begin: SSAValue) -> Line:
+            def vector(r: SSAValue, on: SSAValue | None) -> SSAValue:
+                mask = None if on is None else code.leading(on, self.lanes)
+                return code.load(buffer, [code.add(begin, r)], self.lanes, mask)
+
+            return vector
+
+        def far(number: SSAValue) -> Line:
+            return line(buffers[1], code.minimum(code.add(first, code.mul(number, each)), last))
+
+        self.emit(code, (head, k), line(buffers[0], start), far, buffers[2])
+
+
+def _total(code: Code, vectors: Sequence[SSAValue]) -> SSAValue:
+    """The sum of some vectors, a power of two: neighbours first."""
+    while len(vectors) > 1:
+        vectors = [code.add_floats(a, b) for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
+    return vectors[0]
