@@ -50,6 +50,8 @@ class Case:
     features: int = 8
     dtype: str = "f32"
     bias_dtype: str = ""
+    symbolic: bool = False
+    """Whether the number of heads is a symbol."""
 
     @property
     def constants(self) -> dict[str, int]:
@@ -61,7 +63,8 @@ class Case:
         return [q, k.replace("h", "g"), v.replace("h", "g"), *([self.bias] if self.bias else []), out]
 
     def type(self, letters: str, dtype: str) -> str:
-        dims = ", ".join(str(self.constants.get(letter, letter)) for letter in letters)
+        heads = {"h": f"{self.shared} * g", "g": "g"} if self.symbolic else {}
+        dims = ", ".join(str({**self.constants, **heads}.get(letter, letter)) for letter in letters)
         return f"!relax.tensor<[{dims}], {dtype}>"
 
     @property
@@ -77,7 +80,8 @@ class Case:
             f'{name}_layout = "{text}"' for name, text in zip(("q", "k", "v", "out"), orders, strict=True)
         )
         name, bias = ("relax.nn.attention_bias", ", %m") if self.bias else ("relax.nn.attention", "")
-        return f"""relax.func @main[%b, %s, %t]({params}) -> {self.type(out, self.dtype)} {{
+        symbols = "%b, %g, %s, %t" if self.symbolic else "%b, %s, %t"
+        return f"""relax.func @main[{symbols}]({params}) -> {self.type(out, self.dtype)} {{
   %0 = {name} %q, %k, %v{bias} {self.attributes} {layouts}
   relax.return %0
 }}"""
@@ -108,6 +112,7 @@ CASES = {
     "chosen": Case("masked_score = -5.0", bias="st", bias_dtype="i1"),
     "hidden": Case('causal_mask = "BottomRight"', bias="bost", bias_dtype="i1"),
     "f64": Case(dtype="f64", shared=2),
+    "any heads": Case(layouts="bhsd bhtd bhte bhse", shared=4, symbolic=True),
 }
 LETTERS = "bst"
 SIZES = ((1, 1, 1), (2, 1, 40), (1, 5, 0), (0, 5, 5), (2, 0, 3), (1, 16, 17), (2, 17, 33), (1, 31, 130), (1, 130, 31))
@@ -153,7 +158,7 @@ def test_no_memory_for_all_scores(name: str) -> None:
     schedule(func, Target.parse("x86-64-v4"))
     for op in func.walk():
         if isinstance(op, AllocBufferOp):
-            sizes = [{"b": 1, "s": length, "t": length} for length in (2048, 4096)]
+            sizes = [{"b": 1, "g": 2, "s": length, "t": length} for length in (2048, 4096)]
             small, large = (
                 np.prod(
                     [
@@ -212,7 +217,7 @@ def check_guarded(case: Case, sizes: dict[str, int], arrays: Sequence[np.ndarray
     arrays = arrays or case.arrays(sizes)
     wanted = expected(case.text, arrays)
     func, kernels = guarded(case.text)
-    symbols = {name: sizes[name] for name in func.symbol_names}
+    symbols = {name: {**sizes, "g": case.heads}[name] for name in func.symbol_names}
     for at_end in (True, False):
         pages = [Guarded(array, at_end) for array in (*arrays, np.full_like(wanted, 7))]
         assert call(kernels, func, [page.array for page in pages], symbols) == 0

@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from math import gcd
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType
-from xdsl.ir import BlockArgument, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import BlockArgument
 
+from lowering.schedule.cpu.structure.axis_splitting import split_axis
 from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import loop_of
@@ -26,7 +25,6 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import IteratorKind
 
 _PROVER = Prover()
@@ -41,7 +39,7 @@ def split_quotients(func: PrimFuncOp) -> None:
     for block in blocks:
         if block.init is None and all(each.kind is IteratorKind.SPATIAL for each in block.iterators):
             while (found := next(_splittable(block, reduces, chained), None)) is not None:
-                block = _split(block, *found)
+                block = split_axis(block, *found)
 
 
 def _splittable(block: BlockOp, reduces: bool, chained: bool) -> Iterator[tuple[BlockArgument, ForOp, Dim, Dim]]:
@@ -102,48 +100,3 @@ def _groups(value: BlockArgument) -> tuple[Dim, Dim] | None:
                 if count is not None and count > 1:
                     return constant(count), size
     return None
-
-
-def _split(block: BlockOp, value: BlockArgument, loop: ForOp, count: Dim, size: Dim) -> BlockOp:
-    groups, members = DimOp(count), DimOp(size)
-    Rewriter.insert_op([groups, members], InsertPoint.before(loop))
-    outer, inner = ForOp(groups, name_hint="group"), ForOp(members, name_hint="member")
-    for new in (groups, members, outer, inner):
-        new.location = loop.location
-    outer.body.block.add_op(inner)
-    for op in list(loop.body.block.ops):
-        op.detach()
-        inner.body.block.add_op(op)
-    Rewriter.insert_op(outer, InsertPoint.before(loop))
-    kinds = [(iterator.kind, iterator.binding, iterator.extent) for iterator in block.iterators]
-    kinds[value.index : value.index + 1] = [
-        (IteratorKind.SPATIAL, outer.induction_var, groups.result),
-        (IteratorKind.SPATIAL, inner.induction_var, members.result),
-    ]
-    member = block.body.block.insert_arg(IndexType(), value.index + 1)
-    _replace_uses(value, member, size)
-    region = block.detach_region(block.body)
-    new_block = BlockOp(block.block_name.data, kinds, region)
-    new_block.location = block.location
-    Rewriter.replace_op(block, new_block)
-    Rewriter.erase_op(loop)
-    return new_block
-
-
-def _replace_uses(group: BlockArgument, member: SSAValue, size: Dim) -> None:
-    """Quotients become the group, remainders the member, and other uses the number that both make."""
-    uses = list(group.uses)
-    factor = DimOp(size)
-    product = arith.MuliOp(group, factor.result)
-    whole = arith.AddiOp(product.result, member)
-    Rewriter.insert_op([factor, product, whole], InsertPoint.at_start(group.block))
-    for use in uses:
-        op = use.operation
-        if _divides(op, group, size):
-            Rewriter.replace_op(op, [], [group if isinstance(op, arith.DivUIOp) else member])
-        else:
-            op.operands[use.index] = whole.result
-
-
-def _divides(op: Operation, value: SSAValue, size: Dim) -> bool:
-    return isinstance(op, arith.DivUIOp | arith.RemUIOp) and op.lhs is value and dim_of(op.rhs) is size

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from lowering.schedule.cpu.structure.axis_splitting import split_axis
 from lowering.schedule.cpu.structure.panels import reads_panels
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.structure import enclosing_func, loop_of
-from tir_dialect.dims import Dim
-from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.dims import Dim, constant, floordiv, mod
+from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -75,16 +74,16 @@ def _is_plain(loop: ForOp) -> bool:
 
 
 def _groups(block: BlockOp) -> Iterator[tuple[BlockArgument, ForOp, int]]:
-    """The iterators that are divided by a constant number, a divisor of their extent, and their loops."""
+    """The iterators that are divided by a number of which their extents are multiples, and their loops."""
     for iterator in block.iterators:
         loop, extent = loop_of(iterator.binding), dim_of(iterator.extent)
         if iterator.kind is not IteratorKind.SPATIAL or loop is None or extent is None:
             continue
         for use in iterator.value.uses:
             size = _size(use.operation, iterator.value)
-            length = extent.constant_value
-            plain = _is_plain(loop) and not _is_of_panels(use.operation)
-            if size is not None and length is not None and 1 < size < length and length % size == 0 and plain:
+            if size is None or size == 1 or extent is constant(size) or mod(extent, size) is not constant(0):
+                continue
+            if _is_plain(loop) and not _is_of_panels(use.operation):
                 yield iterator.value, loop, size
 
 
@@ -105,69 +104,4 @@ def _is_of_panels(quotient: Operation) -> bool:
 def _split(block: BlockOp, value: BlockArgument, loop: ForOp, size: int) -> None:
     length = dim_of(loop.upper)
     assert length is not None  # as asked before
-    groups, members = (_constant(number, loop) for number in ((length.constant_value or 0) // size, size))
-    outer, inner = ForOp(groups), ForOp(members)
-    for new in (outer, inner):
-        new.location = loop.location
-    outer.induction_var.name_hint, inner.induction_var.name_hint = "group", "member"
-    outer.body.block.add_op(inner)
-    Rewriter.insert_op(outer, InsertPoint.before(loop))
-    for op in list(loop.body.block.ops):
-        op.detach()
-        inner.body.block.add_op(op)
-    _replace_block(block, value, (outer.induction_var, groups), (inner.induction_var, members), size)
-    Rewriter.erase_op(loop)
-
-
-def _constant(value: int, before: Operation) -> SSAValue:
-    op = arith.ConstantOp(IntegerAttr(value, IndexType()))
-    op.location = before.location
-    Rewriter.insert_op(op, InsertPoint.before(before))
-    return op.result
-
-
-Axis = tuple[SSAValue, SSAValue]
-
-
-def _replace_block(block: BlockOp, value: BlockArgument, group: Axis, member: Axis, size: int) -> None:
-    """The block with two iterators, each a loop's variable and its extent, for one."""
-    number = value.index
-    kinds = [(iterator.kind, iterator.binding, iterator.extent) for iterator in block.iterators]
-    kinds[number : number + 1] = [(IteratorKind.SPATIAL, *group), (IteratorKind.SPATIAL, *member)]
-    body = block.body.block
-    part = body.insert_arg(IndexType(), number + 1)
-    quotients = [use.operation for use in value.uses if _size(use.operation, value) == size]
-    remainders = [use.operation for use in value.uses if _is_remainder(use.operation, value, size)]
-    _replace_rest(body, value, part, size, frozenset((*quotients, *remainders)))
-    for ops, replacement in ((quotients, value), (remainders, part)):
-        for op in ops:
-            Rewriter.replace_op(op, [], [replacement])
-    region = block.detach_region(block.body)
-    new = BlockOp(block.block_name.data, kinds, region)
-    new.location = block.location
-    Rewriter.replace_op(block, new)
-
-
-def _is_remainder(op: Operation, value: SSAValue, size: int) -> bool:
-    if not isinstance(op, arith.RemUIOp) or op.lhs is not value:
-        return False
-    divisor = dim_of(op.rhs)
-    return divisor is not None and divisor.constant_value == size
-
-
-def _replace_rest(body: Block, group: SSAValue, member: SSAValue, size: int, known: frozenset[Operation]) -> None:
-    """Uses of the axis by other ops get `group * size + member`."""
-    init = body.first_op if isinstance(body.first_op, InitOp) else None
-    others = [use for use in group.uses if use.operation not in known]
-    inside = {id(op) for op in init.walk()} if init is not None else set[int]()
-    places = [(init.body.block, True)] if init is not None else []
-    for target, in_init in [*places, (body, False)]:
-        uses = [use for use in others if (id(use.operation) in inside) == in_init]
-        if uses:
-            anchor = InsertPoint.at_start(target) if in_init or init is None else InsertPoint.after(init)
-            factor = arith.ConstantOp(IntegerAttr(size, IndexType()))
-            product = arith.MuliOp(group, factor.result)
-            whole = arith.AddiOp(product.result, member)
-            Rewriter.insert_op([factor, product, whole], anchor)
-            for use in uses:
-                use.operation.operands[use.index] = whole.result
+    split_axis(block, value, loop, floordiv(length, size), constant(size))
