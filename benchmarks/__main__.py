@@ -13,6 +13,7 @@ BENCHMARKS = (
     "gemv",
     "weights",
     "convolution",
+    "attention",
     "elementwise",
     "reductions",
     "normalization",

@@ -51,6 +51,7 @@ class Case:
     """From our result to the layout of the peers' results."""
     result: str = "float32"
     """What the ONNX node gives."""
+    opset: int = 17
 
     @property
     def peer_arrays(self) -> tuple[np.ndarray, ...]:
@@ -131,7 +132,7 @@ def _model(case: Case) -> Any:
         [helper.make_tensor_value_info("y", result, [f"y{axis}" for axis in range(given[names[0]].ndim)])],
         [numpy_helper.from_array(given[name], name) for name in constants],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", case.opset)], ir_version=10)
 
 
 def _onnxruntime(case: Case, threads: int) -> Call | None:
