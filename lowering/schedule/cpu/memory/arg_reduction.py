@@ -1,45 +1,136 @@
-"""Which reductions find the first place of the best f32 of a row, NaN before all."""
+"""Which reductions find the first place of the best number along an axis, NaN before all, and how numbers compare.
+
+Narrow integers are compared as i32, 16-bit floats as the f32 that sums and extremes of theirs are made in.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import inf, nan
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type, FloatAttr
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, FloatAttr, IntegerAttr, IntegerType, i32, i64
+from xdsl.ir import Operation, SSAValue
 
+from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.structure.arithmetic import evaluated
 from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dtypes import ElementType, is_dtype, lookup
+from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
 
-_VALUES, _PLACES = (nan, inf, 1.0, 0.0, -1.0, -inf), (3, 5)
+_FLOATS, _INTEGERS, _PLACES = (nan, inf, 1.0, 0.0, -1.0, -inf), (7, 1, 0, -1, -7), (3, 5)
 
 
-def direction(stage: Stage, reduction: Reduction) -> str | None:
-    """How a better value compares with one (`ogt`, `olt`), if the reduction finds the best of a row."""
+@dataclass(frozen=True)
+class Order:
+    """How the numbers of an arg-reduction compare."""
+
+    better: str
+    """The predicate of a better number: `ogt` or `olt`, `sgt`, `slt`, `ugt` or `ult`."""
+    dtype: ElementType
+    """What is compared, of 32 or 64 bits."""
+    place: IntegerType
+    """As wide, for places or what tells them."""
+    source: ElementType
+    """The type of the numbers."""
+
+    @property
+    def is_float(self) -> bool:
+        """Whether there may be NaN."""
+        return isinstance(self.dtype, AnyFloat)
+
+    @property
+    def bits(self) -> int:
+        """How wide what is compared is."""
+        return self.place.width.data
+
+    def widened(self, code: Code, value: SSAValue) -> SSAValue:
+        """A number as it is compared."""
+        if self.source == self.dtype:
+            return value
+        kind = arith.ExtUIOp if self.better[0] == "u" else arith.ExtSIOp
+        return code.value(kind(value, self.place))
+
+    def narrowed(self, code: Code, value: SSAValue) -> SSAValue:
+        """The number that has been widened."""
+        if self.source == self.dtype or not isinstance(self.source, IntegerType):
+            return value
+        return code.value(arith.TruncIOp(value, self.source))
+
+    def is_better(self, code: Code, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Whether the left number is better; no NaN is, nor is anything better than NaN."""
+        return self._compared(code, self.better, left, right)
+
+    def comes_before(self, code: Code, new: SSAValue, old: SSAValue) -> SSAValue:
+        """Whether the number that is met later counts: it is better, or NaN where there was none."""
+        if not self.is_float:
+            return self.is_better(code, new, old)
+        is_better = self._compared(code, "u" + self.better[1:], new, old)
+        return code.both(is_better, self._compared(code, "ord", old, old))
+
+    def is_same(self, code: Code, left: SSAValue, right: SSAValue) -> SSAValue:
+        """Whether two numbers are equal."""
+        return self._compared(code, self.equal, left, right)
+
+    @property
+    def equal(self) -> str:
+        """The predicate of equal numbers."""
+        return "oeq" if self.is_float else "eq"
+
+    def _compared(self, code: Code, predicate: str, left: SSAValue, right: SSAValue) -> SSAValue:
+        kind = arith.CmpfOp if self.is_float else arith.CmpiOp
+        return code.value(kind(left, right, predicate))
+
+
+def order_of(stage: Stage, reduction: Reduction) -> Order | None:
+    """How numbers compare, if the reduction finds the first place of the best one along its only axis."""
     reduced = stage.of_kind(IteratorKind.REDUCE)
-    if len(reduction.sources) != 2 or len(reduced) != 1 or not isinstance(reduction.sources[0].type, Float32Type):
+    if len(reduction.sources) != 2 or len(reduced) != 1:
         return None
-    place = reduction.sources[1].owner
-    if not isinstance(place, arith.IndexCastOp) or place.input is not stage.axes[reduced[0]].value:
+    place, kind = reduction.sources[1], reduction.sources[0].type
+    counts = isinstance(place.owner, arith.IndexCastOp) and place.owner.input is stage.axes[reduced[0]].value
+    if not counts or not isinstance(place.type, IntegerType) or not is_dtype(kind):
         return None
-    found = next((found for found in ("ogt", "olt") if _finds(reduction, found)), None)
-    return found if found is not None and _is_worst(reduction.first[0], found) else None
+    source = lookup(kind).type
+    better = next((each for each in _predicates(source) if _finds(reduction, each)), None)
+    return None if better is None or not _is_worst(reduction.first[0], better) else _order(better, source)
+
+
+def _order(better: str, source: ElementType) -> Order:
+    if isinstance(source, AnyFloat):
+        return Order(better, source, i64 if isinstance(source, Float64Type) else i32, source)
+    wide = i64 if source.width.data > 32 else i32
+    return Order(better, source if source.width.data >= 32 else wide, wide, source)
+
+
+def _predicates(kind: ElementType) -> Sequence[str]:
+    if isinstance(kind, IntegerType):
+        return ("sgt", "slt", "ugt", "ult") if kind.width.data in (8, 16, 32, 64) else ()
+    return ("ogt", "olt") if isinstance(kind, Float32Type | Float64Type) else ()
 
 
 def _is_worst(first: SSAValue, better: str) -> bool:
-    """Whether nothing is worse than a value, so that a lane without elements is never chosen before another."""
+    """Whether nothing is worse than a value, so that what is not there is never chosen before another."""
     value = first.owner.value if isinstance(first.owner, arith.ConstantOp) else None
-    return isinstance(value, FloatAttr) and value.value.data == (-inf if better == "ogt" else inf)
+    if isinstance(value, FloatAttr):
+        return value.value.data == (-inf if better == "ogt" else inf)
+    if not isinstance(value, IntegerAttr) or not isinstance(value.type, IntegerType):
+        return False
+    bits = value.type.width.data
+    least = -(1 << (bits - 1)) if better[0] == "s" else 0
+    worst = least if better.endswith("gt") else least + (1 << bits) - 1
+    return (value.value.data - worst) % (1 << bits) == 0
 
 
 def _finds(reduction: Reduction, better: str) -> bool:
     """Whether the reduction prefers what `better` says, NaN before all, and of equals the first: tried on all kinds."""
-    for left, right in product(product(_VALUES, _PLACES), repeat=2):
+    values = _FLOATS if better[0] == "o" else [value for value in _INTEGERS if better[0] == "s" or value >= 0]
+    for left, right in product(product(values, _PLACES), repeat=2):
         if left[1] == right[1]:
             continue
         known: dict[SSAValue, object] = dict(zip(reduction.sources, right, strict=True))
@@ -53,11 +144,17 @@ def _finds(reduction: Reduction, better: str) -> bool:
 
 
 def _preferred(left: tuple[float, int], right: tuple[float, int], better: str) -> tuple[float, int]:
-    sign = 1 if better == "ogt" else -1
+    sign = 1 if better.endswith("gt") else -1
     keys = [(each[0] == each[0], -sign * each[0] if each[0] == each[0] else 0.0, each[1]) for each in (left, right)]
     return left if keys[0] < keys[1] else right
 
 
-def suits_lanes(kernel: Kernel, stage: Stage) -> bool:
-    """Whether the machine has vectors, and masks for the last of a row."""
-    return kernel.target.lanes(32) >= 8 and masks_are_cheap(kernel, [stage])
+def element_ops(stage: Stage, reduction: Reduction) -> list[Operation]:
+    """The ops that make what is compared, and its place."""
+    ops = [op for op in stage.body if not isinstance(op, StoreOp) and op not in reduction.combine]
+    return [op for op in ops if not (isinstance(op, LoadOp) and op in reduction.accumulators)]
+
+
+def has_lanes(kernel: Kernel) -> bool:
+    """Whether the machine has vectors that are worth their folding."""
+    return kernel.target.lanes(32) >= 8

@@ -6,14 +6,18 @@ added up in rows of some cache lines, and a pooling window for all lanes togethe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
-from lowering.schedule.cpu.emit.widths import lane_count
-from lowering.schedule.cpu.memory.arg_reduction import direction, suits_lanes
+from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap
+from lowering.schedule.cpu.memory.arg_columns import ArgColumns
+from lowering.schedule.cpu.memory.arg_reduction import has_lanes, order_of
 from lowering.schedule.cpu.memory.arg_rows import ArgReduction
 from lowering.schedule.cpu.memory.borders import find_border
 from lowering.schedule.cpu.memory.columns import Columns
@@ -39,6 +43,9 @@ class ColumnReduction:
         self.reduced = group_axes(kernel, [stage], stage.of_kind(IteratorKind.REDUCE))
         self.lane = lane_group(kernel, [stage], [*self.reduced, *self.spatial])
         self.lanes = lane_count(kernel, [stage], self.lane) if self.lane in self.spatial else 1
+        order = order_of(stage, reduction) if self.lanes > 1 else None
+        self.places = None if order is None else ArgColumns(kernel, stage, reduction, order, self.lane)
+        self.lanes = self.lanes if self.places is None else self.places.lanes
         border = find_border(stage, reduction, self.lane.last) if self.lanes > 1 else None
         alone = self.lanes > 1 and len(self.lane.axes) == 1
         found = find_window(stage, reduction, self.lane.last, border) if alone else None
@@ -65,6 +72,8 @@ class ColumnReduction:
         """Memory that all results share, before the loops."""
         if self.window is not None:
             self.window.prepare()
+        if self.places is not None:
+            self.places.prepare()
 
     def emit(self, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None = None) -> None:
         """The loops, after `prepare`; `part` is the range of the outermost group."""
@@ -76,9 +85,10 @@ class ColumnReduction:
                 self.window.emit(at)
             elif self.lane in self.reduced or self.lanes == 1:
                 self._rows(at, part)
+            elif self.places is not None:
+                self._best_of_columns(self.places, at, part)
             else:
-                low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
-                self.columns.emit(at, low, high if low is None else self.code.sub(high, low))
+                self.columns.emit(at, *self._beginning_and_length(part))
             return
         low, high = (None, self.code.dim(groups[0].extent)) if part is None else part
         with self.code.loop(high, self._name(groups[0]), lower=low) as index:
@@ -87,22 +97,60 @@ class ColumnReduction:
     def _name(self, group: Group) -> str:
         return self.stage.axes[group.last].value.name_hint or "i"
 
-    def _rows(self, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None) -> None:
+    def _beginning_and_length(self, part: tuple[SSAValue, SSAValue] | None) -> tuple[SSAValue | None, SSAValue]:
+        if part is None:
+            return None, self.code.dim(self.lane.extent)
+        return part[0], self.code.sub(part[1], part[0])
+
+    def _best_of_columns(
+        self, places: ArgColumns, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+    ) -> None:
+        """In lanes; one by one if there are too many rows to be counted in these."""
+        can_count = places.can_count
+        if isinstance(can_count, SSAValue):
+            with self.code.when(can_count) as branch:
+                places.emit(at, *self._beginning_and_length(part))
+            with self.code.otherwise(branch):
+                self._rows(at, part, one_by_one)
+        elif can_count:
+            places.emit(at, *self._beginning_and_length(part))
+        else:
+            self._rows(at, part, one_by_one)
+
+    def _rows(
+        self, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None, reduce: RowCode | None = None
+    ) -> None:
         """Lanes along a reduced axis, or none."""
+        reduce = reduce or reduce_rows
         if self.lane in self.spatial:
             low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
             with self.code.loop(high, self._name(self.lane), lower=low) as index:
-                reduce_rows(self.kernel, self.stage, self.reduction, {**at, self.lane.last: index})
+                reduce(self.kernel, self.stage, self.reduction, {**at, self.lane.last: index})
             return
-        reduce_rows(self.kernel, self.stage, self.reduction, at)
+        reduce(self.kernel, self.stage, self.reduction, at)
+
+
+RowCode: TypeAlias = Callable[[Kernel, Stage, Reduction, Mapping[int, SSAValue]], None]
+"""Emits one result."""
 
 
 def reduce_rows(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[int, SSAValue]) -> None:
     """One result: all reduced axes in one sweep."""
-    better = direction(stage, reduction) if suits_lanes(kernel, stage) else None
-    if better is not None:
-        ArgReduction(kernel, stage, reduction, better).emit(at)
+    order = order_of(stage, reduction) if has_lanes(kernel) else None
+    if order is None:
+        sweep_row(kernel, stage, reduction, at)
         return
+    short = None if masks_are_cheap(kernel, [stage]) else partial(one_by_one, kernel, stage, reduction, at)
+    ArgReduction(kernel, stage, reduction, order).emit(at, short)
+
+
+def one_by_one(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[int, SSAValue]) -> None:
+    """The same in the order of elements, without lanes."""
+    sweep_row(kernel, stage, replace(reduction, combine=()), at)
+
+
+def sweep_row(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[int, SSAValue]) -> None:
+    """The same, by what all kinds of reductions have in common."""
     accumulators = Sweep(kernel, [stage], stage.of_kind(IteratorKind.REDUCE), {0: reduction}).emit(at)
     if accumulators is not None:
         accumulators.write(accumulators.finish())
