@@ -9,8 +9,9 @@
     func = te.create_prim_func([A, B, C], name="matmul")
 """
 
+from tir_dialect.te.calls import call_extern, call_packed
 from tir_dialect.te.compute import compute
-from tir_dialect.te.conversions import call_extern, cast, const, reinterpret, scalar
+from tir_dialect.te.conversions import cast, const, reinterpret, scalar
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import ExternBuilder, extern
 from tir_dialect.te.functions import (
@@ -75,9 +76,12 @@ from tir_dialect.te.operators import (
     truncmod,
 )
 from tir_dialect.te.prim_func import create_prim_func
+from tir_dialect.te.primfunc import extern_primfunc
 from tir_dialect.te.reducer import Reducer, comm_reducer, reduce_axis
 from tir_dialect.te.reductions import all, any, max, max_value, min, min_value, prod, sum
+from tir_dialect.te.scan import scan
 from tir_dialect.te.shapes import size_var, var
+from tir_dialect.te.tag import tag_scope
 from tir_dialect.te.tensor import Tensor, placeholder
 
 __all__ = [
@@ -97,6 +101,7 @@ __all__ = [
     "atan2",
     "atanh",
     "call_extern",
+    "call_packed",
     "cast",
     "cbrt",
     "ceil",
@@ -114,6 +119,7 @@ __all__ = [
     "exp2",
     "expm1",
     "extern",
+    "extern_primfunc",
     "floor",
     "floordiv",
     "floormod",
@@ -151,6 +157,7 @@ __all__ = [
     "round_away",
     "rsqrt",
     "scalar",
+    "scan",
     "select",
     "sigmoid",
     "sign",
@@ -159,6 +166,7 @@ __all__ = [
     "size_var",
     "sqrt",
     "sum",
+    "tag_scope",
     "tan",
     "tanh",
     "trunc",

@@ -89,6 +89,9 @@ def _adopt_dim(value: Dim, dtype: DType) -> Expr:
 
 
 def _leaf(value: object) -> Expr | Scalar | Dim:
+    if isinstance(value, nodes.Slice):
+        rank, given = value.tensor.ndim, len(value.indices)
+        raise IndexError(f'te: tensor "{value.tensor.name}" has rank {rank}, got {given} indices')
     if isinstance(value, Expr | Dim):
         return value
     # NumPy's float64 is a float, too, but has a dtype of its own

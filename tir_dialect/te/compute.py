@@ -16,12 +16,13 @@ from tir_dialect.te.coerce import as_expr
 from tir_dialect.te.expr import Expr, Operand
 from tir_dialect.te.nodes import IterVar, Reduce
 from tir_dialect.te.shapes import ShapeLike, to_shape
+from tir_dialect.te.tag import current_tag
 from tir_dialect.te.tensor import Tensor, to_element_type
 from tir_dialect.te.tree import free_variables, post_order, substitute
 
 
 @dataclass(frozen=True, eq=False)
-class Compute:
+class Nest:
     """For all values of `axes`: either one expression per output, or all results of one reduction in order."""
 
     name: str
@@ -30,13 +31,6 @@ class Compute:
     annotations: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
     """Of the block, for schedules and lowerings to read."""
     outputs: tuple[Tensor, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        shape = tuple(axis.extent for axis in self.axes)
-        names = [self.name] if len(self.bodies) == 1 else [f"{self.name}_v{i}" for i in range(len(self.bodies))]
-        dtypes = [to_element_type(self.name, body.dtype) for body in self.bodies]
-        made = (Tensor(n, shape, dtype, self, i) for i, (n, dtype) in enumerate(zip(names, dtypes, strict=True)))
-        object.__setattr__(self, "outputs", tuple(made))
 
     @property
     def reduction(self) -> Reduce | None:
@@ -48,28 +42,67 @@ class Compute:
         """The axes, then those of the reduction."""
         return self.axes if self.reduction is None else (*self.axes, *self.reduction.axes)
 
+    @property
+    def axis(self) -> tuple[IterVar, ...]:
+        """The axes, as TVM calls them."""
+        return self.axes
+
+    @property
+    def reduce_axis(self) -> tuple[IterVar, ...]:
+        """The axes of the reduction, as TVM calls them."""
+        return () if self.reduction is None else self.reduction.axes
+
+    @property
+    def places(self) -> tuple[Expr, ...]:
+        """The indices of the elements of the outputs that an instance computes."""
+        return self.axes
+
+
+@dataclass(frozen=True, eq=False)
+class Compute(Nest):
+    """A nest that makes its outputs, which have an element for all values of the axes."""
+
+    tag: str = ""
+    """What the computation is called by those who look for it; `tag_scope` gives it."""
+
+    def __post_init__(self) -> None:
+        shape = tuple(axis.length for axis in self.axes if axis.length is not None)
+        names = [self.name] if len(self.bodies) == 1 else [f"{self.name}_v{i}" for i in range(len(self.bodies))]
+        dtypes = [to_element_type(self.name, body.dtype) for body in self.bodies]
+        made = (Tensor(n, shape, dtype, self, i) for i, (n, dtype) in enumerate(zip(names, dtypes, strict=True)))
+        object.__setattr__(self, "outputs", tuple(made))
+
 
 @overload
 def compute(
-    shape: ShapeLike, f: Callable[..., tuple[Operand, ...]], name: str = ..., attrs: Mapping[str, Note] | None = ...
+    shape: ShapeLike,
+    f: Callable[..., tuple[Operand, ...]],
+    name: str = ...,
+    attrs: Mapping[str, Note] | None = ...,
+    tag: str = ...,
 ) -> tuple[Tensor, ...]: ...
 @overload
 def compute(
-    shape: ShapeLike, f: Callable[..., Operand], name: str = ..., attrs: Mapping[str, Note] | None = ...
+    shape: ShapeLike, f: Callable[..., Operand], name: str = ..., attrs: Mapping[str, Note] | None = ..., tag: str = ...
 ) -> Tensor: ...
 def compute(
-    shape: ShapeLike, f: Callable[..., Any], name: str = "compute", attrs: Mapping[str, Note] | None = None
+    shape: ShapeLike,
+    f: Callable[..., Any],
+    name: str = "compute",
+    attrs: Mapping[str, Note] | None = None,
+    tag: str = "",
 ) -> Tensor | tuple[Tensor, ...]:
     """The tensor with element `f(i, j, ...)` at `[i, j, ...]`; a tuple of tensors if `f` gives a tuple.
 
     The names of the parameters of `f` become those of the loops. A reduction may stand anywhere in the expression but
     in a branch of `if_then_else`: one inside a larger expression becomes a tensor of its own, over those axes that it
-    depends on. `attrs` become annotations of the block, as by `Schedule.annotate`.
+    depends on. `attrs` become annotations of the block, as by `Schedule.annotate`; `tag` is that of `tag_scope`.
 
     Raises TypeError if `f` does not take one variable per dimension, its value has no dtype that a tensor can hold, or
     an attribute is no note, and ValueError if the expression uses an iteration variable that is not its own.
     """
     extents = to_shape(name, shape)
+    tag = current_tag(tag)
     axes = tuple(
         IterVar(axis, constant(0), extent, "spatial")
         for axis, extent in zip(_axis_names(f, len(extents), name), extents, strict=True)
@@ -79,7 +112,7 @@ def compute(
     bodies = tuple(as_expr(f'compute "{name}"', body) for body in results)
     _check_variables(name, bodies, axes)
     _check_reductions(name, bodies)
-    tensors = _define(name, axes, bodies, _annotations(name, attrs or {}))
+    tensors = _define(name, axes, bodies, _annotations(name, attrs or {}), tag)
     return tensors if isinstance(result, tuple) else tensors[0]
 
 
@@ -91,16 +124,17 @@ def _annotations(name: str, attrs: Mapping[str, Note]) -> dict[str, Attribute]:
 
 
 def _define(
-    name: str, axes: tuple[IterVar, ...], bodies: tuple[Expr, ...], annotations: Mapping[str, Attribute]
+    name: str, axes: tuple[IterVar, ...], bodies: tuple[Expr, ...], annotations: Mapping[str, Attribute], tag: str = ""
 ) -> tuple[Tensor, ...]:
     """The tensors of `bodies`, with reductions inside larger expressions computed before."""
     first = bodies[0]
     if isinstance(first, Reduce) and all(_same_reduction(first, body) for body in bodies):
-        sources = _lift(name, first.operands)
-        every = tuple(nodes.reduce(first.reducer, sources, first.axes, which) for which in range(len(sources)))
-        outputs = Compute(name, axes, every, annotations).outputs
+        operands = _lift(name, first.operands)
+        count = len(first.sources)
+        every = tuple(nodes.reduce(first.reducer, operands, first.axes, which) for which in range(count))
+        outputs = Compute(name, axes, every, annotations, tag).outputs
         return tuple(outputs[body.which] for body in bodies if isinstance(body, Reduce))
-    return Compute(name, axes, _lift(name, bodies), annotations).outputs
+    return Compute(name, axes, _lift(name, bodies), annotations, tag).outputs
 
 
 def _same_reduction(a: Reduce, b: Expr) -> bool:
@@ -119,6 +153,12 @@ def _lift(name: str, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 def _stage(name: str, reduction: Expr) -> Expr:
     free = free_variables((reduction,))
+    for variable in free:
+        if variable.length is None:
+            raise ValueError(
+                f'te: "{name}" cannot be computed for all values of "{variable.name}", whose bounds vary; '
+                "make a tensor of it, by a compute of its own"
+            )
     axes = tuple(IterVar(variable.name, constant(0), variable.extent, "spatial") for variable in free)
     local: dict[Expr, Expr] = {variable: axis + variable.lo for variable, axis in zip(free, axes, strict=True)}
     (tensor,) = _define(name, axes, substitute((reduction,), local), {})

@@ -47,6 +47,10 @@ class Expr:
     def __iter__(self) -> Iterator[Expr]:
         raise TypeError("a te expression is a scalar and cannot be iterated over")
 
+    def __getitem__(self, indices: Operand | tuple[Operand, ...]) -> Expr:
+        """An element, of a tensor that already has some of its indices."""
+        raise TypeError("a te expression is a scalar and has no elements")
+
     def astype(self, dtype: str) -> Expr:
         """The value converted to a dtype, as by `te.cast`."""
         from tir_dialect.te.conversions import cast as convert

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
+from inspect import signature
+from typing import TypeAlias, cast, overload
 
 from tir_dialect.dims import constant
 from tir_dialect.te import nodes
+from tir_dialect.te.calls import Argument, arguments
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, as_index
 from tir_dialect.te.conversions import DTypeLike
 from tir_dialect.te.expr import INDEX, Expr, Operand
@@ -49,7 +51,7 @@ class ExternBuilder:
             raise ValueError(
                 f'te: extern "{self._name}" stores to "{tensor.name}", which is no output and not allocated'
             )
-        target = tensor[indices]
+        target = as_expr(f'extern "{self._name}"', tensor[indices])
         stored = value if isinstance(value, Expr) else adopt(value, tensor.dtype)
         if stored.dtype != tensor.dtype:
             raise TypeError(
@@ -119,19 +121,20 @@ class ExternBuilder:
             yield iterators
         self._add(Block(name, iterators, tuple(body)))
 
-    def call_extern(self, symbol: str, *args: Tensor | Expr) -> None:
+    def call_extern(self, symbol: str, *args: Argument) -> None:
         """Calls a C function for its effect; a tensor is passed as the pointer to its data."""
-        self._call(symbol, args, packed=False)
+        self.call(Call(symbol, arguments(args), packed=False))
 
-    def call_packed(self, symbol: str, *args: Tensor | Expr) -> None:
+    def call_packed(self, symbol: str, *args: Argument) -> None:
         """Calls a function of the run time's registry for its effect; a tensor is passed as a tensor."""
-        self._call(symbol, args, packed=True)
+        self.call(Call(symbol, arguments(args), packed=True))
 
-    def _call(self, symbol: str, args: tuple[Tensor | Expr, ...], packed: bool) -> None:
-        for arg in args:
+    def call(self, statement: Call) -> None:
+        """A call that `te.call_extern` or `te.call_packed` made."""
+        for arg in statement.args:
             if isinstance(arg, Tensor):
                 self._check_known(arg)
-        self._add(Call(symbol, args, packed), *(arg for arg in args if isinstance(arg, Expr)))
+        self._add(statement, *(arg for arg in statement.args if isinstance(arg, Expr)))
 
     def _add(self, statement: Statement, *used: Expr) -> None:
         exprs = list(post_order(used))
@@ -161,16 +164,39 @@ class ExternBuilder:
         return tuple(self._body)
 
 
+Statements: TypeAlias = "Callable[[ExternBuilder, tuple[Tensor, ...], tuple[Tensor, ...]], None]"
+Calls: TypeAlias = "Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], Call | Sequence[Call]]"
+
+
+@overload
 def extern(
     outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike],
     inputs: Sequence[Tensor],
-    body: Callable[[ExternBuilder, tuple[Tensor, ...], tuple[Tensor, ...]], None],
+    body: Statements,
+    name: str = ...,
+    dtype: DTypeLike | None = ...,
+) -> tuple[Tensor, ...]: ...
+@overload
+def extern(
+    outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike],
+    inputs: Sequence[Tensor],
+    body: Calls,
+    name: str = ...,
+    dtype: DTypeLike | None = ...,
+) -> Tensor | tuple[Tensor, ...]: ...
+def extern(
+    outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike],
+    inputs: Sequence[Tensor],
+    body: Statements | Calls,
     name: str = "extern",
     dtype: DTypeLike | None = None,
-) -> tuple[Tensor, ...]:
+) -> Tensor | tuple[Tensor, ...]:
     """Tensors of the given shapes and dtypes, filled by `body(builder, inputs, outputs)`.
 
     With a `dtype` for all, `outputs` is a list of shapes, or the shape of one tensor as a tuple.
+
+    A `body(inputs, outputs)` gives the calls that fill them, as in TVM: `te.call_packed("sort", ins[0], outs[0])`. Then
+    the dtype is that of the inputs if none is given, and the result is one tensor if there is one.
 
     ::
 
@@ -185,6 +211,9 @@ def extern(
     outputs without dtypes.
     """
     source = Extern(name, tuple(inputs))
+    gives_calls = len(signature(body).parameters) == 2
+    if gives_calls and dtype is None and not _are_pairs(outputs):
+        dtype = _common_dtype(name, inputs)
     kinds = _kinds(name, outputs, dtype)
     names = [name] if len(kinds) == 1 else [f"{name}_v{i}" for i in range(len(kinds))]
     made = tuple(
@@ -193,9 +222,27 @@ def extern(
     )
     object.__setattr__(source, "outputs", made)
     builder = ExternBuilder(name, source.inputs, made)
-    body(builder, source.inputs, made)
+    if gives_calls:
+        calls = cast("Calls", body)(source.inputs, made)
+        for call in (calls,) if isinstance(calls, Call) else calls:
+            builder.call(call)
+    else:
+        cast("Statements", body)(builder, source.inputs, made)
     object.__setattr__(source, "body", builder.finish())
-    return made
+    return made[0] if gives_calls and len(made) == 1 else made
+
+
+def _common_dtype(name: str, inputs: Sequence[Tensor]) -> DTypeLike:
+    kinds = {tensor.dtype for tensor in inputs}
+    if len(kinds) != 1:
+        raise TypeError(f'te: extern "{name}" needs a dtype, its inputs have {len(kinds)} of them')
+    return kinds.pop()
+
+
+def _are_pairs(outputs: Sequence[object]) -> bool:
+    """Whether there is a dtype beside each shape."""
+    pairs = [cast("tuple[object, ...]", each) for each in outputs if isinstance(each, tuple)]
+    return len(pairs) == len(outputs) and all(len(pair) == 2 and isinstance(pair[0], tuple | list) for pair in pairs)
 
 
 def _kinds(

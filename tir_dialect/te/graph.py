@@ -7,22 +7,36 @@ from typing import TypeAlias
 
 from tir_dialect.dims import Dim
 from tir_dialect.te import nodes, statements
-from tir_dialect.te.compute import Compute
+from tir_dialect.te.compute import Compute, Nest
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern
 from tir_dialect.te.nodes import Param
+from tir_dialect.te.primfunc import Inlined
+from tir_dialect.te.scan_steps import Scan
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.te.tree import post_order
 
-Source: TypeAlias = "Compute | Extern"
+Source: TypeAlias = "Compute | Extern | Inlined | Scan"
 
 
 def inputs_of(source: Source) -> tuple[Tensor, ...]:
     """The tensors that a computation uses and does not define, in order of first use."""
-    if isinstance(source, Extern):
+    if isinstance(source, Extern | Inlined):
         return source.inputs
-    loads = (expr.tensor for expr in post_order(source.bodies) if isinstance(expr, nodes.Load))
-    return tuple(dict.fromkeys(loads))
+    loads = (expr.tensor for expr in post_order(_expressions(source)) if isinstance(expr, nodes.Load))
+    own = set((*source.outputs, *source.locals)) if isinstance(source, Scan) else set[Tensor]()
+    return tuple(tensor for tensor in dict.fromkeys(loads) if tensor not in own)
+
+
+def nests_of(source: Source) -> tuple[Nest, ...]:
+    """The nests that a computation consists of, if it is none of statements."""
+    match source:
+        case Compute():
+            return (source,)
+        case Scan():
+            return (*source.starts, *source.steps)
+        case Extern() | Inlined():
+            return ()
 
 
 def sources_of(tensors: Iterable[Tensor]) -> list[Source]:
@@ -55,7 +69,7 @@ def symbols_of(args: Sequence[Tensor | Expr], sources: Iterable[Source]) -> list
 
 
 def _walk(source: Source) -> Iterator[statements.Statement]:
-    stack = [] if isinstance(source, Compute) else [*reversed(source.body)]
+    stack = [*reversed(source.body)] if isinstance(source, Extern) else []
     while stack:
         statement = stack.pop()
         yield statement
@@ -64,8 +78,8 @@ def _walk(source: Source) -> Iterator[statements.Statement]:
 
 
 def _expressions(source: Source) -> Iterator[Expr]:
-    if isinstance(source, Compute):
-        yield from source.bodies
+    for nest in nests_of(source):
+        yield from nest.bodies
     for statement in _walk(source):
         yield from statements.expressions(statement)
 
@@ -73,12 +87,16 @@ def _expressions(source: Source) -> Iterator[Expr]:
 def _dims(source: Source) -> Iterator[Dim]:
     for tensor in source.outputs:
         yield from tensor.shape
-    if isinstance(source, Compute):
-        for axis in source.all_axes:
-            yield from (axis.extent, axis.lo)
+    if isinstance(source, Inlined):
+        yield from source.symbols.values()
+    for nest in nests_of(source):
+        yield from (axis.length for axis in nest.axes if axis.length is not None)
+        domains = () if nest.reduction is None else nest.reduction.domains
+        bounds = (bound for lo, extent in domains for bound in (extent, lo))
+        yield from (bound.dim for bound in bounds if isinstance(bound, nodes.Size))
     for statement in _walk(source):
         if isinstance(statement, statements.Alloc):
             yield from statement.tensor.shape
         elif isinstance(statement, statements.Block):
-            yield from (axis.extent for axis in statement.axes)
+            yield from (axis.length for axis in statement.axes if axis.length is not None)
     yield from (expr.dim for expr in post_order(_expressions(source)) if isinstance(expr, nodes.Size))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from tir_dialect.dims import Dim
-from tir_dialect.te.expr import INDEX, DType, Expr, Scalar
+from tir_dialect.te.expr import INDEX, DType, Expr, Operand, Scalar
 
 if TYPE_CHECKING:
     from tir_dialect.te.reducer import Reducer
@@ -33,15 +33,23 @@ class Param(Var):
 
 
 class IterVar(Var):
-    """An iteration variable: the `index` values `lo <= v < lo + extent`."""
+    """An iteration variable: the `index` values `lo <= v < lo + extent`.
+
+    The bounds of a variable to reduce over may depend on other variables, and on elements.
+    """
 
     __slots__ = ("extent", "kind", "lo")
 
-    def __init__(self, name: str, lo: Dim, extent: Dim, kind: IterKind):
+    def __init__(self, name: str, lo: Expr | Dim, extent: Expr | Dim, kind: IterKind):
         super().__init__(name, INDEX)
-        self.lo = lo
-        self.extent = extent
+        self.lo = size(lo) if isinstance(lo, Dim) else lo
+        self.extent = size(extent) if isinstance(extent, Dim) else extent
         self.kind: IterKind = kind
+
+    @property
+    def length(self) -> Dim | None:
+        """The extent as a dimension; `None` if it depends on other variables or on elements."""
+        return self.extent.dim if isinstance(self.extent, Size) else None
 
 
 class Const(Expr):
@@ -72,6 +80,20 @@ class Load(Expr):
     def __init__(self, tensor: Tensor, indices: tuple[Expr, ...]):
         super().__init__(tensor.dtype, indices)
         self.tensor = tensor
+
+
+class Slice(Expr):
+    """A tensor with indices for its first dimensions, such as `A[0]` in `A[0][i]`: no value until it has all."""
+
+    __slots__ = ("indices", "tensor")
+
+    def __init__(self, tensor: Tensor, indices: tuple[Operand, ...]):
+        super().__init__(tensor.dtype)
+        self.tensor = tensor
+        self.indices = indices
+
+    def __getitem__(self, indices: Operand | tuple[Operand, ...]) -> Expr:
+        return self.tensor[(*self.indices, *(indices if isinstance(indices, tuple) else (indices,)))]
 
 
 class Apply(Expr):
@@ -107,15 +129,30 @@ class Conditional(Expr):
 
 
 class Reduce(Expr):
-    """Result number `which` of reducing the operands with `reducer` over `axes`."""
+    """Result number `which` of reducing the sources with `reducer` over `axes`.
+
+    The operands are the sources, then the first value and the extent of each axis: an expression in which something is
+    replaced has other bounds, too, with the same variables.
+    """
 
     __slots__ = ("axes", "reducer", "which")
 
-    def __init__(self, reducer: Reducer, sources: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int):
-        super().__init__(sources[which].dtype, sources)
+    def __init__(self, reducer: Reducer, operands: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int):
+        super().__init__(operands[which].dtype, operands)
         self.reducer = reducer
         self.axes = axes
         self.which = which
+
+    @property
+    def sources(self) -> tuple[Expr, ...]:
+        """What is reduced."""
+        return self.operands[: len(self.operands) - 2 * len(self.axes)]
+
+    @property
+    def domains(self) -> tuple[tuple[Expr, Expr], ...]:
+        """The first value and the extent of each axis."""
+        bounds = self.operands[len(self.sources) :]
+        return tuple(zip(bounds[::2], bounds[1::2], strict=True))
 
 
 _nodes: WeakValueDictionary[tuple[Hashable, ...], Expr] = WeakValueDictionary()
@@ -170,10 +207,10 @@ def conditional(condition: Expr, then: Expr, otherwise: Expr) -> Conditional:
     return _shared(lambda: Conditional(then.dtype, operands), Conditional, *_ids(operands))
 
 
-def reduce(reducer: Reducer, sources: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int) -> Reduce:
-    """Result `which` of the reduction."""
-    key = (reducer, which, len(axes), *_ids(axes), *_ids(sources))
-    return _shared(lambda: Reduce(reducer, sources, axes, which), Reduce, *key)
+def reduce(reducer: Reducer, operands: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int) -> Reduce:
+    """Result `which` of the reduction; the operands are those of `Reduce`."""
+    key = (reducer, which, len(axes), *_ids(axes), *_ids(operands))
+    return _shared(lambda: Reduce(reducer, operands, axes, which), Reduce, *key)
 
 
 def call_extern(symbol: str, dtype: DType, operands: tuple[Expr, ...]) -> CallExtern:

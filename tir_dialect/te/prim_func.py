@@ -17,11 +17,15 @@ from tir_dialect.symbols import SymbolAttr
 from tir_dialect.te.compute import Compute
 from tir_dialect.te.emit.blocks import emit_compute
 from tir_dialect.te.emit.casts import value_type
+from tir_dialect.te.emit.inlined import emit_inlined
 from tir_dialect.te.emit.scalar import Names
+from tir_dialect.te.emit.scans import emit_scan
 from tir_dialect.te.emit.statements import emit_extern
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.graph import Source, inputs_of, scalars_of, sources_of, symbols_of
 from tir_dialect.te.nodes import Param
+from tir_dialect.te.primfunc import Inlined
+from tir_dialect.te.scan_steps import Scan
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.types import BufferType
 
@@ -110,15 +114,17 @@ class _FunctionEmitter:
 
     def emit(self, source: Source) -> None:
         """Appends a computation."""
-        for tensor in source.outputs:
+        for tensor in (*source.outputs, *(source.locals if isinstance(source, Scan) else ())):
             if tensor not in self._names.buffers:
                 self._names.buffers[tensor] = self._allocate(tensor)
-        name = self._unique(source.name)
         if isinstance(source, Compute):
-            extents = [self._extent(axis.extent) for axis in source.all_axes]
-            self._nests.append(emit_compute(name, source, extents, self._names))
+            self._nests += emit_compute(source, self._names, self._extent, self._unique)
+        elif isinstance(source, Scan):
+            self._nests += emit_scan(source, self._names, self._extent, self._unique)
+        elif isinstance(source, Inlined):
+            self._nests += emit_inlined(source, self._names, self._extent, self._unique)
         else:
-            self._nests.append(emit_extern(name, source, self._names, self._extent))
+            self._nests.append(emit_extern(self._unique(source.name), source, self._names, self._extent))
 
     def finish(self) -> None:
         """Puts everything into the function."""

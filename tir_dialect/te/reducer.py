@@ -11,7 +11,9 @@ from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_condition, as_expr
 from tir_dialect.te.expr import DType, Expr, Operand
 from tir_dialect.te.nodes import IterVar
-from tir_dialect.te.shapes import ExtentLike, to_dimension, to_extent
+from tir_dialect.te.operators import maximum
+from tir_dialect.te.shapes import ExtentLike, is_varying, to_dimension, to_extent, to_index
+from tir_dialect.te.tree import free_variables
 
 Axes: TypeAlias = "IterVar | Sequence[IterVar]"
 
@@ -69,7 +71,8 @@ class Reducer:
         if where is not None:
             condition = as_condition(self.name, where)
             sources = tuple(nodes.conditional(condition, s, i) for s, i in zip(sources, identities, strict=True))
-        results = tuple(nodes.reduce(self, sources, axes, which) for which in range(len(sources)))
+        operands = (*sources, *(bound for each in axes for bound in (each.lo, each.extent)))
+        results = tuple(nodes.reduce(self, operands, axes, which) for which in range(len(sources)))
         return results if isinstance(value, tuple) else results[0]
 
     def _axes(self, axis: Axes) -> tuple[IterVar, ...]:
@@ -79,7 +82,18 @@ class Reducer:
                 raise ValueError(f'te.{self.name}: "{each.name}" is a {each.kind} variable, expected te.reduce_axis')
         if not axes or len(set(axes)) != len(axes):
             raise ValueError(f"te.{self.name}: expected at least one axis and none twice, got {len(axes)}")
+        self._check_order(axes)
         return axes
+
+    def _check_order(self, axes: tuple[IterVar, ...]) -> None:
+        """Refuses an axis whose bounds use one behind it."""
+        for place, each in enumerate(axes):
+            later = set(axes[place:])
+            for used in free_variables((each.lo, each.extent)):
+                if used in later:
+                    raise ValueError(
+                        f'te.{self.name}: the bounds of "{each.name}" use "{used.name}", which has to come before it'
+                    )
 
 
 def comm_reducer(combine: Callable[[Any, Any], Any], identity: Callable[..., Any], name: str = "reduce") -> Reducer:
@@ -95,8 +109,15 @@ def comm_reducer(combine: Callable[[Any, Any], Any], identity: Callable[..., Any
 
 
 def reduce_axis(domain: ExtentLike | tuple[ExtentLike, ExtentLike], name: str = "r") -> IterVar:
-    """A variable to reduce over: `0 <= v < extent` for an extent, `lo <= v < hi` for a pair."""
-    if not isinstance(domain, tuple):
-        return IterVar(name, constant(0), to_extent(name, domain), "reduce")
-    lo, hi = (to_dimension(name, bound) for bound in domain)
-    return IterVar(name, lo, to_extent(name, hi - lo), "reduce")
+    """A variable to reduce over: `0 <= v < extent` for an extent, `lo <= v < hi` for a pair.
+
+    The bounds may depend on the variables of the compute that the axis is for, on axes that come before it in the
+    reduction, and on elements: `te.reduce_axis((0, i + 1))`, `te.reduce_axis((start[i], start[i + 1]))`. Where `hi` is
+    below `lo` there is nothing to reduce.
+    """
+    bounds = domain if isinstance(domain, tuple) else (constant(0), domain)
+    if not any(is_varying(bound) for bound in bounds):
+        lo, hi = (to_dimension(name, bound) for bound in bounds)
+        return IterVar(name, lo, to_extent(name, hi - lo), "reduce")
+    low, high = (to_index(name, bound) for bound in bounds)
+    return IterVar(name, low, high if low is nodes.size(constant(0)) else maximum(high - low, 0), "reduce")

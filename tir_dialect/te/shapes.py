@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from tir_dialect.dims import Dim, DimLike, symbol, to_dim
+from tir_dialect.dims import Dim, DimLike, constant, symbol, to_dim
 from tir_dialect.te import nodes
+from tir_dialect.te.coerce import as_index, is_integer
 from tir_dialect.te.expr import Expr
 
 SIZE_DTYPES = ("index", "int32", "int64", "i32", "i64")
@@ -37,9 +38,21 @@ def to_dimension(what: str, value: ExtentLike) -> Dim:
     """`value` as a dimension; TypeError if it depends on iteration variables or elements."""
     if not isinstance(value, Expr):
         return to_dim(value)
+    if isinstance(value, nodes.Const) and is_integer(value.dtype):
+        return constant(int(value.value))
     if not isinstance(value, nodes.Size):
         raise TypeError(f'te: the extents of "{what}" must be computed from dimensions alone')
     return value.dim
+
+
+def is_varying(value: ExtentLike) -> bool:
+    """Whether a bound depends on iteration variables or elements."""
+    return isinstance(value, Expr) and not isinstance(value, nodes.Size | nodes.Const)
+
+
+def to_index(what: str, value: ExtentLike) -> Expr:
+    """A bound of `what` as an `index` expression."""
+    return as_index(f'te: a bound of "{what}"', value if isinstance(value, Expr) else to_dim(value))
 
 
 def to_extent(what: str, extent: ExtentLike) -> Dim:

@@ -17,6 +17,8 @@ from tir_dialect.te.shapes import ShapeLike, to_shape
 if TYPE_CHECKING:
     from tir_dialect.te.compute import Compute
     from tir_dialect.te.extern import Extern
+    from tir_dialect.te.primfunc import Inlined
+    from tir_dialect.te.scan_steps import Scan
 
 
 class Tensor:
@@ -32,7 +34,7 @@ class Tensor:
         name: str,
         shape: tuple[Dim, ...],
         dtype: ElementType,
-        source: Compute | Extern | None = None,
+        source: Compute | Extern | Inlined | Scan | None = None,
         output: int = 0,
     ):
         self.name = name
@@ -47,11 +49,32 @@ class Tensor:
         return len(self.shape)
 
     def __getitem__(self, indices: Operand | tuple[Operand, ...]) -> Expr:
-        """One element; a loaded integer is a valid index. IndexError unless there is one index per dimension."""
+        """One element, `A[i, j]` or `A[i][j]`; a loaded integer is a valid index. IndexError for too many indices."""
         given = indices if isinstance(indices, tuple) else (indices,)
+        if given and len(given) < self.ndim:
+            return nodes.Slice(self, given)
         if len(given) != self.ndim:
             raise IndexError(f'te: tensor "{self.name}" has rank {self.ndim}, got {len(given)} indices')
         return nodes.load(self, tuple(as_index(f'te: tensor "{self.name}"', index) for index in given))
+
+    @property
+    def op(self) -> Compute | Extern | Inlined | Scan | None:
+        """The computation that defines it, as TVM calls it; None for a placeholder."""
+        return self.source
+
+    @property
+    def value_index(self) -> int:
+        """Which of the outputs of its computation it is, as TVM calls it."""
+        return self.output
+
+    @property
+    def data(self) -> Tensor:
+        """The memory, as an argument of a call, for which the tensor itself stands."""
+        return self
+
+    def access_ptr(self, access_mask: str = "rw") -> Tensor:
+        """The memory, as an argument of a call, for which the tensor itself stands."""
+        return self
 
     def __call__(self, *indices: Operand) -> Expr:
         """One element, as `tensor[indices]`."""

@@ -2,67 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation
 
 from tir_dialect.ops.annotations import annotations_attr
-from tir_dialect.ops.blocks import BlockOp, InitOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.blocks import InitOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.te import nodes
-from tir_dialect.te.compute import Compute
+from tir_dialect.te.compute import Nest
+from tir_dialect.te.emit.nests import ExtentOf, NestBuilder
 from tir_dialect.te.emit.scalar import Names, ScalarEmitter
-from tir_dialect.te.emit.signs import Signs
 from tir_dialect.te.expr import Expr
-from tir_dialect.te.nodes import IterVar
-from tir_dialect.te.tree import substitute
-from tir_dialect.types import IteratorKind
+from tir_dialect.te.signs import Signs
+from tir_dialect.te.tree import free_variables, substitute
 
 
-def nest_of(name: str, axes: Sequence[IterVar], extents: Sequence[SSAValue]) -> tuple[ForOp | BlockOp, BlockOp]:
-    """A loop per axis around an empty block with an iterator per axis: the outermost op, and the block."""
-    loops = [ForOp(extent, name_hint=axis.name) for axis, extent in zip(axes, extents, strict=True)]
-    bindings = [loop.induction_var for loop in loops]
-    kinds = [IteratorKind(axis.kind) for axis in axes]
-    iterators = list(zip(kinds, bindings, extents, strict=True))
-    block = BlockOp(name, iterators, name_hints=[f"v{axis.name}" for axis in axes])
-    inner: ForOp | BlockOp = block
-    for loop in reversed(loops):
-        loop.body.block.add_op(inner)
-        inner = loop
-    return inner, block
-
-
-def emit_compute(name: str, compute: Compute, extents: Sequence[SSAValue], names: Names) -> ForOp | BlockOp:
-    """The nest of a compute; `extents` are those of the spatial axes, then those of the reduction axes."""
-    reduction = compute.reduction
-    outer, block = nest_of(name, compute.all_axes, extents)
-    block.annotations = annotations_attr(compute.annotations)
-    names.variables.update(zip(compute.all_axes, block.body.block.args, strict=True))
-    emitter = ScalarEmitter(block.body.block, names, Signs(compute.all_axes))
+def emit_compute(
+    nest: Nest, names: Names, extent_of: ExtentOf, unique: Callable[[str], str], builder: NestBuilder | None = None
+) -> list[Operation]:
+    """The loops and the block of a compute, with what their extents need; `builder` may have loops already."""
+    outer = builder or NestBuilder(names, extent_of)
+    name = unique(nest.name)
+    reduction = nest.reduction
+    ops: list[Operation] = []
+    if reduction is not None and _depends_on_itself(reduction):
+        ops = _emit_init(unique(f"{name}_init"), nest, reduction, outer.copy())
+    for axis in nest.axes[outer.rank :]:
+        outer.loop(axis, axis.extent)
+    shifted = {} if reduction is None else _reduction_loops(reduction, outer)
+    block = outer.block(name)
+    block.annotations = annotations_attr(nest.annotations)
+    emitter = ScalarEmitter(block.body.block, names, Signs(nest.all_axes))
     if reduction is None:
-        _store(emitter, compute, emitter.emit(*compute.bodies), names)
+        _store(emitter, nest, nest.bodies, names)
     else:
-        _emit_reduction(emitter, compute, reduction, names)
-    return outer
+        if not ops:
+            init = InitOp()
+            emitter.block.add_op(init)
+            _store(emitter.inside(init.body.block), nest, _identities(reduction), names)
+        accumulators = tuple(tensor[nest.places] for tensor in nest.outputs)
+        combined = reduction.reducer.combined(accumulators, substitute(reduction.sources, shifted))
+        _store(emitter, nest, combined, names)
+    return [*ops, *outer.finish()]
 
 
-def _store(emitter: ScalarEmitter, compute: Compute, values: Sequence[SSAValue], names: Names) -> None:
-    indices = [names.variables[axis] for axis in compute.axes]
-    for tensor, value in zip(compute.outputs, values, strict=True):
+def _depends_on_itself(reduction: nodes.Reduce) -> bool:
+    """Whether the extent of an axis depends on another: no first instance starts the reduction then."""
+    own = set(reduction.axes)
+    return not own.isdisjoint(free_variables(extent for _, extent in reduction.domains))
+
+
+def _emit_init(name: str, nest: Nest, reduction: nodes.Reduce, builder: NestBuilder) -> list[Operation]:
+    """The start of a reduction as a nest of its own."""
+    for axis in nest.axes[builder.rank :]:
+        builder.loop(axis, axis.extent)
+    block = builder.block(name)
+    _store(
+        ScalarEmitter(block.body.block, builder.names, Signs(nest.axes)), nest, _identities(reduction), builder.names
+    )
+    return builder.finish()
+
+
+def _identities(reduction: nodes.Reduce) -> tuple[Expr, ...]:
+    return reduction.reducer.identities([source.dtype for source in reduction.sources])
+
+
+def _reduction_loops(reduction: nodes.Reduce, builder: NestBuilder) -> dict[Expr, Expr]:
+    """Adds the loops of a reduction, which count from 0; what axes are that start elsewhere."""
+    own = set(reduction.axes)
+    extents = [extent for _, extent in reduction.domains]
+    # a reduction that may be empty starts where all of its extents are known
+    builder.evaluate([extent for extent in extents if own.isdisjoint(free_variables((extent,)))])
+    shifted: dict[Expr, Expr] = {}
+    for axis, (lo, extent) in zip(reduction.axes, reduction.domains, strict=True):
+        first, length = substitute((lo, extent), shifted)
+        builder.loop(axis, length)
+        if not _is_zero(first):
+            shifted[axis] = axis + first
+    return shifted
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, nodes.Size) and not expr.dim.terms
+
+
+def _store(emitter: ScalarEmitter, nest: Nest, values: Sequence[Expr], names: Names) -> None:
+    emitted = emitter.emit(*values)
+    indices = emitter.emit(*nest.places)
+    for tensor, value in zip(nest.outputs, emitted, strict=True):
         emitter.block.add_op(StoreOp(value, names.buffers[tensor], indices))
-
-
-def _emit_reduction(emitter: ScalarEmitter, compute: Compute, reduction: nodes.Reduce, names: Names) -> None:
-    init = InitOp()
-    emitter.block.add_op(init)
-    at_start = emitter.inside(init.body.block)
-    identities = reduction.reducer.identities([source.dtype for source in reduction.operands])
-    _store(at_start, compute, at_start.emit(*identities), names)
-    # an axis that starts elsewhere than at 0 is counted from 0
-    shifted: dict[Expr, Expr] = {axis: axis + axis.lo for axis in reduction.axes if axis.lo.terms}
-    sources = substitute(reduction.operands, shifted)
-    accumulators = tuple(tensor[compute.axes] for tensor in compute.outputs)
-    combined = reduction.reducer.combined(accumulators, sources)
-    _store(emitter, compute, emitter.emit(*combined), names)

@@ -19,9 +19,9 @@ from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_index
 from tir_dialect.te.emit.casts import emit_cast, value_type
 from tir_dialect.te.emit.expansions import emit_constant, emit_reinterpret, expansion
-from tir_dialect.te.emit.signs import Signs
 from tir_dialect.te.emit.tables import op_table
 from tir_dialect.te.expr import Expr
+from tir_dialect.te.signs import Signs
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.te.tree import post_order
 

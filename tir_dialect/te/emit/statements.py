@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from tir_dialect.dims import Dim
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp
@@ -14,18 +11,15 @@ from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
 from tir_dialect.te import statements
-from tir_dialect.te.emit.blocks import nest_of
+from tir_dialect.te.emit.nests import ExtentOf, NestBuilder
 from tir_dialect.te.emit.scalar import Names, ScalarEmitter
-from tir_dialect.te.emit.signs import Signs
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern
 from tir_dialect.te.nodes import IterVar, Size
+from tir_dialect.te.signs import Signs
 from tir_dialect.te.statements import Body
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.types import BufferType, LoopKind
-
-ExtentOf = Callable[[Dim], SSAValue]
-"""Gives the value of an extent, defined at the top of the function."""
 
 
 def emit_extern(name: str, extern: Extern, names: Names, extent_of: ExtentOf) -> BlockOp:
@@ -118,10 +112,11 @@ class StatementEmitter:
         self._add(WhileOp(Region(before), Region(self._nested(statement.body))))
 
     def _nest(self, statement: statements.Block) -> None:
-        extents = [self._extent_of(axis.extent) for axis in statement.axes]
-        outer, block = nest_of(statement.name, statement.axes, extents)
-        self._add(outer)
-        self._names.variables.update(zip(statement.axes, block.body.block.args, strict=True))
+        builder = NestBuilder(self._names, self._extent_of)
+        for axis in statement.axes:
+            builder.loop(axis, axis.extent)
+        block = builder.block(statement.name)
+        self._block.add_ops(builder.finish())
         self._fill(block.body.block, statement.body, statement.axes)
 
     def _call(self, statement: statements.Call) -> None:

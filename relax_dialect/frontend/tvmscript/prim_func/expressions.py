@@ -36,9 +36,9 @@ from tir_dialect.ops.memory import StoreOp
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_float
 from tir_dialect.te.emit.scalar import Names, ScalarEmitter, emit_dim
-from tir_dialect.te.emit.signs import Signs
 from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar
+from tir_dialect.te.signs import Signs
 
 T = TypeVar("T")
 

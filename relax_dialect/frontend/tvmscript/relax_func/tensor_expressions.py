@@ -21,7 +21,7 @@ from relax_dialect.frontend.tvmscript.text.evaluator import items_of
 from relax_dialect.frontend.tvmscript.text.plain_functions import PlainFunction
 from relax_dialect.frontend.tvmscript.text.scope import Scope
 from tir_dialect import te
-from tir_dialect.te.nodes import IterVar
+from tir_dialect.te.nodes import IterVar, Slice
 from tir_dialect.te.reducer import reduce_axis
 
 if TYPE_CHECKING:
@@ -97,12 +97,12 @@ class TensorExpressionReader(TirExpressionReader):
 
     def subscript(self, node: ast.Subscript) -> object:
         owner = self.value(node.value)
-        if not isinstance(owner, te.Tensor):
+        if not isinstance(owner, te.Tensor | Slice):
             return super().subscript(node)
         parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         return self._element(node, owner, parts)
 
-    def _element(self, node: ast.AST, tensor: te.Tensor, parts: Sequence[ast.expr]) -> te.Expr:
+    def _element(self, node: ast.AST, tensor: te.Tensor | Slice, parts: Sequence[ast.expr]) -> te.Expr:
         values: list[object] = []
         for part in parts:
             value = self.value(part.value if isinstance(part, ast.Starred) else part)
@@ -171,8 +171,8 @@ class TensorExpressionReader(TirExpressionReader):
         name = "r" if (label := given.get("name")) is None else self.text(label)
         if len(ends) != 2:
             self.fail(domain, "expected the first value and the end")
-        pair = self.to_dim(domain, ends[0]), self.to_dim(domain, ends[1])
-        return self.emit(node, lambda: reduce_axis(pair, name))
+        lo, hi = (each if isinstance(each, te.Expr) else self.to_dim(domain, each) for each in ends)
+        return self.emit(node, lambda: reduce_axis((lo, hi), name))
 
     def _reduction(self, node: ast.Call, reduce: Callable[..., te.Expr]) -> te.Expr:
         given = Arguments(self.source, node, "the reduction", "expr axis where init")

@@ -51,12 +51,30 @@ def test_several_results():
     np.testing.assert_array_equal(run_everywhere(module, "main", [x]), (x + 1) * shifted)
 
 
+def test_axes_that_vary_and_slices():
+    module = module_of("""
+        def row(A, i):
+            k = te.reduce_axis((0, i + 1), name="k")
+            return te.sum(A[i][k], axis=k)
+
+        def below(A):
+            return te.compute((A.shape[0],), lambda i: row(A, i))
+
+        @R.function
+        def main(x: R.Tensor(("n", "n"), "float32")):
+            return R.emit_te(below, x)
+        """)
+    x = np.random.default_rng(0).random((4, 4), np.float32)
+    np.testing.assert_allclose(run_everywhere(module, "main", [x]), np.tril(x).sum(1), rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("function", "message"),
     [
         ("other", "expected a lambda, a function of the text"),
         ("lambda A: te.compute(A.shape, lambda i, j: A[i])", "has rank 1, but its function takes 2"),
         ("lambda A: te.compute(A.shape, lambda i: A[i, i])", "has rank 1, got 2 indices"),
+        ("lambda A: te.compute(A.shape, lambda i: A[i][i])", "has no elements"),
         ("lambda A: te.compute(A.shape, f)", "te.compute expected a lambda"),
         ("lambda A: A.size", "a tensor has no size"),
         (

@@ -25,11 +25,21 @@ class Signs:
         dividend, divisor = self._dim(lhs), self._dim(rhs)
         if dividend is None or divisor is None:
             return False
+        prover = self._known()
+        return bool(prover.less_equal(0, dividend)) and bool(prover.less_equal(0, divisor))
+
+    def less_equal(self, lhs: Expr, rhs: Expr) -> bool:
+        """Whether the left side is at most the right side for all values of the variables."""
+        low, high = self._dim(lhs), self._dim(rhs)
+        return low is not None and high is not None and bool(self._known().less_equal(low, high))
+
+    def _known(self) -> Prover:
         if self._prover is None:
             # An iterator without values has no bounds; what it indexes is not executed.
-            limits = {dim: axis.extent for axis, dim in self._symbols.items() if axis.extent.constant_value != 0}
-            self._prover = Prover({str(dim): (0, extent - 1) for dim, extent in limits.items()})
-        return bool(self._prover.less_equal(0, dividend)) and bool(self._prover.less_equal(0, divisor))
+            lengths = {dim: axis.length for axis, dim in self._symbols.items()}
+            limits = {dim: length for dim, length in lengths.items() if length is None or length.constant_value != 0}
+            self._prover = Prover({str(dim): (0, None if n is None else n - 1) for dim, n in limits.items()})
+        return self._prover
 
     def _dim(self, root: Expr) -> Dim | None:
         for expr in post_order((root,), lambda node: () if node in self._dims else node.operands):
