@@ -19,10 +19,9 @@
 // CHECK:         tir.if
 // CHECK:           tir.misalignment %A_1[{{.*}}] of 8
 // CHECK:           tir.for parallel (%task_{{[0-9]+}})
-// CHECK:             %copies = tir.alloc_buffer : !tir.buffer<[8, 8 * floordiv(k + 7, 8) + 8], f32, align = 64>
+// CHECK:             %copies = tir.alloc_buffer : !tir.buffer<[64 * floordiv(k + 7, 8) + 64], f32, align = 64>
 // CHECK:             %partial_sums = tir.alloc_buffer : !tir.buffer<[8, 8], f32, align = 64>
-// CHECK:             %sums_{{[0-9]+}} = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
-// CHECK:               tir.load %A_1
+// CHECK:               tir.call unchecked @relax.routine.lines.f32.4x16{{.*}}](%copies, %A_1, %partial_sums)
 // CHECK:             %sums_{{[0-9]+}} = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if
@@ -61,12 +60,11 @@ tir.prim_func @anything[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffe
 // CHECK-NOT:     packed
 // CHECK:         tir.misalignment %W_1[{{.*}}] of 8
 // CHECK:         %copies = tir.alloc_buffer
-// CHECK:         tir.load %W_1[{{.*}}] mask {{.*}} : vector<8xf32>
-// CHECK:         tir.load %W_1[%{{[0-9]+}}] : vector<8xf32>
+// CHECK:         tir.call unchecked @relax.routine.lines.f32.4x16{{.*}}](%copies, %W_1, %partial_sums)
 // CHECK:         vector.shuffle
 // CHECK:         tir.store {{.*}}, %y_1[{{.*}}] mask
 // CHECK:       } else {
-// CHECK:         %sums_{{[0-9]+}} = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
+// CHECK:         %sums{{.*}} = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>
 // CHECK:         tir.load %W_1[%{{[0-9]+}}] : vector<8xf32>
 // CHECK:         arith.cmpi slt
 // CHECK:         tir.load %W_1[{{.*}}] mask {{.*}} : vector<8xf32>
