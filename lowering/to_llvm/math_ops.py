@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from xdsl.dialects import llvm, math
+from xdsl.dialects import arith, llvm, math
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
@@ -51,6 +51,13 @@ def _intrinsic(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAV
     if expanded is not None:
         return _rounded(b, op, expanded)
     return _rounded(b, op, b.overloaded(f"llvm.{name}", wide, wide[0].type, fast_math(b, op)))
+
+
+def _fma(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    """Rounds once; with the flag `contract` where the processor can, and not by a function of the C library."""
+    flags = op.properties.get("fastmath")
+    may = isinstance(flags, arith.FastMathFlagsAttr) and arith.FastMathFlag.ALLOW_CONTRACT in flags.data
+    return _intrinsic("fmuladd" if may else "fma", b, op, operands)
 
 
 def _powf(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
@@ -151,7 +158,6 @@ _INTRINSICS: dict[type[Operation], str] = {
     math.ExpOp: "exp",
     math.Exp2Op: "exp2",
     math.FloorOp: "floor",
-    math.FmaOp: "fma",
     math.LogOp: "log",
     math.Log10Op: "log10",
     math.Log2Op: "log2",
@@ -187,6 +193,7 @@ MATH_LOWERINGS: dict[type[Operation], Lower] = {
     math.CountLeadingZerosOp: partial(_with_flag, "ctlz"),
     math.CountTrailingZerosOp: partial(_with_flag, "cttz"),
     math.CtPopOp: _ctpop,
+    math.FmaOp: _fma,
     math.FPowIOp: _fpowi,
     math.IPowIOp: _ipowi,
     math.PowFOp: _powf,

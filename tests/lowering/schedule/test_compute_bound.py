@@ -247,3 +247,10 @@ def test_tiles_fill_the_registers_of_a_machine() -> None:
         assert not [
             line for line in block.splitlines() if re.search(r"mm\d|\b[qv]\d", line) and re.search(r"\[sp|%rsp", line)
         ]
+
+
+@pytest.mark.parametrize(("name", "product"), [("product", "mulps"), ("f64", "mulpd"), ("row vector", "mulps")])
+def test_no_function_is_called_where_nothing_fuses(name: str, product: str) -> None:
+    text = compile_to_text(kernel(SUMS[name].text), Target.parse("x86-64-v2"))
+    assert text.count(product) >= 12
+    assert not re.search(r"\bfmaf?\b", text)

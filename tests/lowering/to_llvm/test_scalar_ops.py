@@ -6,6 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from lowering.codegen.llvm_text import llvm_text
+from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
+from lowering.to_llvm.emitter import LoweringOptions
+from tests.lowering.to_llvm.conftest import find, parse
+
 FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 INTEGERS = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
 COUNT = 45
@@ -202,6 +207,13 @@ def test_fma(type_: str, loop: str, same_as_interpreter):
     x, y, z = (float_values(FLOATS[type_], seed) for seed in range(3))
     text = elementwise(f"%r = math.fma %x0, %x1, %x2 : {type_}", [type_] * 3, type_, loop)
     same_as_interpreter(text, [x, y, z, np.zeros_like(x)], {})
+
+
+def test_what_may_be_fused_is_left_to_the_processor():
+    text = elementwise("%r = math.fma %x0, %x0, %x0 fastmath<contract> : f32", ["f32"], "f32", LOOPS[0])
+    lowered = llvm_text(lower_prim_funcs([find(parse(text))], LoweringOptions()))
+    assert "llvm.fmuladd.f32" in lowered
+    assert "llvm.fma." not in lowered
 
 
 @pytest.mark.parametrize("loop", LOOPS)

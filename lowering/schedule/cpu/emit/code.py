@@ -35,6 +35,7 @@ from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 
 INDEX = IndexType()
+_CONTRACT = arith.FastMathFlagsAttr((arith.FastMathFlag.ALLOW_CONTRACT,))
 
 
 class Code:
@@ -192,8 +193,9 @@ class Code:
         return self._once(vector.CreateMaskOp([count], VectorType(i1, [lanes])), (count, lanes))
 
     def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
-        """`a * b + c`, rounded once."""
-        return self.value(math.FmaOp.create(operands=(a, b, c), result_types=(c.type,)))
+        """`a * b + c`, rounded once where the processor can."""
+        properties = {"fastmath": _CONTRACT}
+        return self.value(math.FmaOp.create(operands=(a, b, c), result_types=(c.type,), properties=properties))
 
     def add_floats(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The sum of two numbers or vectors."""
