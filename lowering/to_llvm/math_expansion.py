@@ -112,9 +112,22 @@ def _exp_tail(f: Floats, x: SSAValue, bias: int) -> tuple[SSAValue, SSAValue]:
 
 def _expm1(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x - 1` for x from -87 to 88, as exact as `x` near 0."""
-    tail, rounded = _exp_tail(f, x, 127)
-    scale = f.from_bits(f.b.make(llvm.ShlOp, (f.bits(rounded), f.integer(23)), f.integers))
+    tail, scale = _tail_and_scale(f, x, 127)
     return f.fma(scale, tail, f.sub(scale, f.number(1.0)))
+
+
+def expm1(f: Floats, x: SSAValue) -> SSAValue:
+    """`e**x - 1`, by its half, which is less than the greatest number wherever the result is one."""
+    tail, scale = _tail_and_scale(f, f.clamp(x, -18.0, 89.0), 126)
+    half = f.fma(scale, tail, f.sub(scale, f.number(0.5)))
+    is_small = f.b.compare_floats("olt", f.magnitude(x), f.number(2.0**-25))
+    return f.b.select(is_small, x, f.add(half, half))
+
+
+def _tail_and_scale(f: Floats, x: SSAValue, bias: int) -> tuple[SSAValue, SSAValue]:
+    """`e**r - 1`, and the number whose biased exponent is `n + bias`, from 1 to 254."""
+    tail, rounded = _exp_tail(f, x, bias)
+    return tail, f.from_bits(f.b.make(llvm.ShlOp, (f.bits(rounded), f.integer(23)), f.integers))
 
 
 def exp2(f: Floats, x: SSAValue) -> SSAValue:
@@ -243,6 +256,7 @@ EXPANSIONS: dict[str, Callable[[Floats, SSAValue], SSAValue]] = {
     "math.erf": erf,
     "math.exp": exp,
     "math.exp2": exp2,
+    "math.expm1": expm1,
     "math.log": log,
     "math.log10": log10,
     "math.log2": log2,

@@ -26,6 +26,7 @@ REFERENCES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "erf": np.vectorize(math.erf),
     "exp": np.exp,
     "exp2": np.exp2,
+    "expm1": np.expm1,
     "log": np.log,
     "log10": np.log10,
     "log1p": np.log1p,

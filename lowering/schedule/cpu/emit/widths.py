@@ -14,6 +14,15 @@ from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dtypes import byte_size, is_dtype
 from tir_dialect.ops.memory import LoadOp, StoreOp
 
+LATENT = frozenset(
+    f"math.{name}"
+    for name in (
+        *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "exp2", "expm1"),
+        *("log", "log10", "log1p", "log2", "sin", "sinh", "tanh"),
+    )
+)
+"""Functions whose instructions wait for each other, and are few enough to be written twice."""
+
 
 def lane_count(
     kernel: Kernel, stages: Sequence[Stage], group: Group, left_out: AbstractSet[Operation] = frozenset()
@@ -47,3 +56,15 @@ def masks_are_cheap(kernel: Kernel, stages: Sequence[Stage]) -> bool:
         return True
     sizes = (byte_size(op.buffer_type.dtype) for stage in stages for op in stage.places)
     return kernel.target.vector_bits >= 256 and min(sizes, default=4) >= 4
+
+
+def registers_of_a_turn(kernel: Kernel, stages: Sequence[Stage], group: Group, lanes: int) -> int:
+    """Two where an elementary function makes a register wait for itself, else one.
+
+    The processor looks some sixty instructions ahead, which is not as far as the next turn. Registers of 512 bits have
+    functions by tables, which are shorter.
+    """
+    waits = any(op.name in LATENT for stage in stages for op in stage.needed)
+    length = group.extent.constant_value
+    is_long = lanes > 1 and (length is None or length >= 2 * lanes)
+    return 2 if waits and is_long and kernel.target.vector_bits < 512 and masks_are_cheap(kernel, stages) else 1

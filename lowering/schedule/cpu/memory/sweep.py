@@ -21,7 +21,7 @@ from lowering.schedule.cpu.emit.body import Body, number_like
 from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
 from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
 from lowering.schedule.cpu.emit.vectors import vector_turn
-from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap
+from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap, registers_of_a_turn
 from lowering.schedule.cpu.memory.accumulators import Accumulators
 from lowering.schedule.cpu.memory.middles import Middle, find_middle
 from lowering.schedule.cpu.memory.reduction import Reduction
@@ -67,6 +67,8 @@ class Sweep:
         self.shared = self._shared()
         lanes = lane_count(self.kernel, self.stages, self.lane, left_out) if self.lane is not None and splits else 1
         self.lanes = self.shared.lanes if self.shared is not None else lanes if lanes > 1 else 1
+        if self.lane is not None and not self.reductions and self.shared is None and self.middle is None:
+            self.lanes *= registers_of_a_turn(self.kernel, self.stages, self.lane, self.lanes)
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
         self.unroll = 4 if self.unrolls and self.reductions and light and self.lanes > 1 else 1
 

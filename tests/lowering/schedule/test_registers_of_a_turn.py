@@ -1,0 +1,47 @@
+"""Maps by elementary functions: where registers are short, a turn has two, which need not wait for each other."""
+
+import re
+
+import numpy as np
+import pytest
+
+from lowering.codegen.llvm_text import llvm_text
+from lowering.parsing import parse_module
+from lowering.schedule.schedule_cpu import schedule
+from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
+from lowering.to_llvm.emitter import LoweringOptions
+from tests.support.programs import run_everywhere, run_pipeline
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+
+MAP = """
+relax.func @main[%m](%x: !relax.tensor<[m, N], f32>) {
+  %0 = relax.BODY
+  relax.return %0
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("machine", "body", "size", "lanes"),
+    [
+        ("x86-64-v3", "tanh %x", "64", 16),
+        ("x86-64-v3", "tanh %x", "8", 16),
+        ("x86-64-v3", "add %x, %x", "16", 8),
+        ("x86-64-v4", "tanh %x", "16", 16),
+        ("neoverse-n1", "exp %x", "16", 4),
+    ],
+)
+def test_lanes_of_a_turn(machine: str, body: str, size: str, lanes: int) -> None:
+    module, target = parse_module(MAP.replace("N", size).replace("BODY", body)), Target.parse(f"{machine} cores=1")
+    run_pipeline(module, "legalize-ops,fuse-ops,fuse-tir")
+    (func,) = (op for op in module.ops if isinstance(op, PrimFuncOp))
+    schedule(func, target)
+    text = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions(target.vector_bits)))
+    assert set(re.findall(r"load <(\d+) x float>", text)) == {str(lanes)}
+
+
+@pytest.mark.parametrize("n", [0, 7, 16, 47])
+def test_values_of_every_length(n: int) -> None:
+    x = np.linspace(-3, 3, n, dtype=np.float32)
+    run_everywhere(MAP.replace("[m, N]", "[m]").replace("BODY", "tanh %x"), "main", [x])
