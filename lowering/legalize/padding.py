@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from lowering.legalize.context import legalizes
 from lowering.legalize.indices import clamped
@@ -11,6 +12,7 @@ from lowering.legalize.scalars import number
 from relax_dialect.ops.padding import PadOp
 from tir_dialect import te
 from tir_dialect.dims import Dim, maximum
+from tir_dialect.dtypes import is_bool, is_small_float, lookup
 
 
 @legalizes(PadOp)
@@ -21,12 +23,26 @@ def pad(kernel: Kernel, op: PadOp) -> te.Tensor:
     if mode != "constant":
         return _copied(x, kernel.shape(op.result), before, mode)
 
+    value = _value(op.pad_value.value.data, x)
+
     def element(*i: te.Expr) -> te.Expr:
         places = [each - width for each, width in zip(i, before, strict=True)]
-        value = te.cast(number(op.pad_value.value.data, te.const(0.0, "f64")), x.dtype)
         return te.if_then_else(inside(places, x.shape), x[tuple(places)], value)
 
     return te.compute(kernel.shape(op.result), element, name="pad")
+
+
+def _value(value: float, x: te.Tensor) -> te.Expr:
+    """The number that is put around the data: a constant, by which schedules know what this is, if it has one."""
+    dtype = x.dtype
+    if is_bool(dtype):
+        return te.const(value != 0, dtype)
+    if lookup(dtype).is_float and not is_small_float(dtype):
+        return number(value, te.const(0.0, dtype))
+    with suppress(ValueError, OverflowError):  # No number of the dtype, or none at all
+        if not lookup(dtype).is_float:
+            return te.const(int(value), dtype)
+    return te.cast(te.const(value, "f64"), dtype)
 
 
 def _copied(x: te.Tensor, shape: Sequence[Dim], before: Sequence[int], mode: str) -> te.Tensor:

@@ -7,12 +7,19 @@ from tests.operators.support import MODES, Programs, random
 
 MATRIX = "%x: !relax.tensor<[n, m], f32>"
 NUMPY_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+ROWS = "0, 0, 1, 0, 9, 2"
+ROW_DTYPES = ("i8", "f16", "f32", "i64")
 PROGRAMS = Programs(
     {
         **{name: (MATRIX, f'relax.nn.pad %x pad_width = [1, 2, 0, 3] mode = "{name}"') for name in NUMPY_MODES},
         "value": (MATRIX, "relax.nn.pad %x pad_width = [0, 0, 1, 1] pad_value = -2.5"),
         "value_i8": ("%x: !relax.tensor<[n], i8>", "relax.nn.pad %x pad_width = [2, 1] pad_value = 7.0"),
         "value_bf16": ("%x: !relax.tensor<[n], bf16>", "relax.nn.pad %x pad_width = [2, 1]"),
+        "value_i1": ("%x: !relax.tensor<[n], i1>", "relax.nn.pad %x pad_width = [2, 1] pad_value = 0.5"),
+        **{
+            f"rows_{dtype}": (f"%x: !relax.tensor<[2, n, m], {dtype}>", f"relax.nn.pad %x pad_width = [{ROWS}]")
+            for dtype in ROW_DTYPES
+        },
         "cut": (MATRIX, "relax.nn.pad %x pad_width = [-1, 2, 1, -2]"),
         "ranked": ("%x: !relax.tensor<[_, _], f32>", "relax.nn.pad %x pad_width = [0, 1, 1, 0]"),
     }
@@ -38,6 +45,16 @@ def test_value(shape: tuple[int, int]):
     y, z = random("i8", shape[0]), random("bf16", shape[0])
     PROGRAMS.check("value_i8", [y], np.pad(y, (2, 1), constant_values=7))
     PROGRAMS.check("value_bf16", [z], np.pad(z.astype(np.float32), (2, 1)).astype(z.dtype))
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 7, 8, 17, 32, 45])
+def test_rows_of_every_length(width: int):
+    """Shorter than a vector, as long as one, and longer, of elements of every size."""
+    for dtype in ROW_DTYPES:
+        x = random(dtype, 2, 3, width)
+        PROGRAMS.check(f"rows_{dtype}", [x], np.pad(x, ((0, 0), (1, 0), (9, 2))))
+    y = random("i1", width)
+    PROGRAMS.check("value_i1", [y], np.pad(y, (2, 1), constant_values=True))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -1,17 +1,27 @@
-"""Code that puts a constant around data: whole rows are copied or filled, and no element asks where it is."""
+"""Code that puts a constant around data: whole rows are copied or filled, and no element asks where it is.
+
+Rows are whatever length the call says, so the last vector of one begins early enough to be whole, as does the half of a
+vector where there is not a whole one. What is stored twice is the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.structure.padding import Padding
-from tir_dialect.dims import product
+from tir_dialect.dims import Dim, constant, product
 from tir_dialect.dtypes import byte_size
+
+LEAST_BYTES = 8
+"""Shorter vectors are elements one by one."""
+
+Write = Callable[[SSAValue, int | None], None]
+"""Writes so many elements from a place on, or the one."""
 
 
 def emit_padding(kernel: Kernel, padding: Padding) -> None:
@@ -34,24 +44,32 @@ class _Row:
         self.target = kernel.flat[stage.stores[0].buffer]
         self.source = kernel.flat[padding.load.buffer]
         dtype = padding.load.buffer_type.dtype
-        lanes, whole = kernel.target.lanes(8 * byte_size(dtype)), self.inner.constant_value
-        self.lanes = lanes if whole is not None and whole % lanes == 0 and lanes > 1 else None
+        size = byte_size(dtype)
+        lanes, inner = kernel.target.lanes(8 * size), self.inner.constant_value
+        self.widths = [
+            lanes >> halved for halved in range(lanes.bit_length()) if lanes >> halved >= LEAST_BYTES // size
+        ]
+        self.widths = [width for width in self.widths if width > 1]
+        self.whole = lanes if inner is not None and inner % lanes == 0 and lanes > 1 else None
+        """The width of vectors that each number of places is made of."""
 
     def emit(self, number: SSAValue) -> None:
         """The row with some number: zeros, data, zeros; or zeros only."""
-        code, padding, row = self.code, self.padding, self.padding.row
+        code, row, padding = self.code, self.padding.row, self.padding
         length, data = (dims[row] * self.inner for dims in (padding.stage.extents, padding.data))
-        start, begin = code.mul(number, code.dim(length)), code.mul(code.index(padding.low[row]), code.dim(self.inner))
-        end, (place, inside) = code.add(begin, code.dim(data)), self._place(number)
+        low = padding.low[row] * self.inner
+        start, place, inside = code.mul(number, code.dim(length)), *self._place(number)
+        fill = partial(self._set, start)
         if inside is None:
-            self._copy(start, begin, end, place)
+            self._write(constant(0), low, fill)
+            self._write(low, data, partial(self._move, start, code.sub(place, code.dim(low))))
         else:
             with code.when(inside) as branch:
-                self._copy(start, begin, end, place)
+                self._write(constant(0), low, fill)
+                self._write(low, data, partial(self._move, start, code.sub(place, code.dim(low))))
             with code.otherwise(branch):
-                self._fill(start, code.index(0), begin)
-                self._fill(start, begin, end)
-        self._fill(start, end, code.dim(length))
+                self._write(constant(0), low + data, fill)
+        self._write(low + data, length - data - low, fill)
 
     def _place(self, number: SSAValue) -> tuple[SSAValue, SSAValue | None]:
         """Where in the data a row begins, and whether it is there."""
@@ -68,25 +86,41 @@ class _Row:
             stride = stride * padding.data[axis]
         return index, inside
 
-    def _copy(self, start: SSAValue, begin: SSAValue, end: SSAValue, place: SSAValue) -> None:
-        self._fill(start, self.code.index(0), begin)
-        with self._elements(begin, end) as at:
-            value = self.code.load(self.source, [self.code.add(place, self.code.sub(at, begin))], self.lanes)
-            self.code.store(value, self.target, [self.code.add(start, at)])
+    def _move(self, start: SSAValue, moved: SSAValue, at: SSAValue, lanes: int | None) -> None:
+        value = self.code.load(self.source, [self.code.add(moved, at)], lanes)
+        self.code.store(value, self.target, [self.code.add(start, at)])
 
-    def _fill(self, start: SSAValue, begin: SSAValue, end: SSAValue) -> None:
-        with self._elements(begin, end) as at:
-            value = self.kernel.code.value(arith.ConstantOp(self.padding.filler.value))
-            value = value if self.lanes is None else self.code.splat(value, self.lanes)
-            self.code.store(value, self.target, [self.code.add(start, at)])
+    def _set(self, start: SSAValue, at: SSAValue, lanes: int | None) -> None:
+        value = self.code.value(arith.ConstantOp(self.padding.filler.value))
+        value = value if lanes is None else self.code.splat(value, lanes)
+        self.code.store(value, self.target, [self.code.add(start, at)])
 
-    @contextmanager
-    def _elements(self, begin: SSAValue, end: SSAValue) -> Generator[SSAValue]:
-        """What happens at each place of a row from `begin` on, or at the first of each vector."""
+    def _write(self, begin: Dim, length: Dim, write: Write) -> None:
+        """Writes so many places of a row from `begin` on."""
+        first, count = self.code.dim(begin), self.code.dim(length)
+        if self.whole is None:
+            self._by_widths(first, count, length.constant_value, self.widths, write)
+        else:
+            self._vectors(first, count, self.whole, write)
+
+    def _by_widths(
+        self, begin: SSAValue, count: SSAValue, known: int | None, widths: Sequence[int], write: Write
+    ) -> None:
+        """Vectors of the first of some widths that is not greater than the count."""
         code = self.code
-        if self.lanes is None:
-            with code.loop(end, "i", lower=begin) as at:
-                yield at
+        while widths and known is not None and known < widths[0]:
+            widths = widths[1:]
+        if not widths:
+            with code.loop(code.add(begin, count), "i", lower=begin, vectorize=False) as at:
+                write(at, None)
             return
-        with code.loop(code.divide(code.sub(end, begin), self.lanes), "v", vectorize=False) as v:
-            yield code.add(begin, code.mul(v, self.lanes))
+        with code.when(code.compare("sge", count, widths[0])) as branch:
+            self._vectors(begin, count, widths[0], write)
+            write(code.sub(code.add(begin, count), widths[0]), widths[0])
+        with code.otherwise(branch):
+            self._by_widths(begin, count, known, widths[1:], write)
+
+    def _vectors(self, begin: SSAValue, count: SSAValue, lanes: int, write: Write) -> None:
+        code = self.code
+        with code.loop(code.divide(count, lanes), "v", vectorize=False) as v:
+            write(code.add(begin, code.mul(v, lanes)), lanes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
@@ -14,6 +15,9 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp
+
+Comparison: TypeAlias = tuple[str, Dim | None, Dim | None]
+"""What is asked of two indices."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,13 @@ def _offsets(stage: Stage, load: LoadOp, condition: SSAValue) -> tuple[int, ...]
         return None
     shape = load.buffer_type.shape
     behind = [axis - index for axis, index in zip(axes, indices, strict=True) if index is not None]
+    bounds = [{("sge", index, constant(0)), ("slt", index, size)} for index, size in zip(indices, shape, strict=True)]
     moved = [d for d, low in enumerate(behind) if low.terms or shape[d] is not stage.extents[d]]
-    wanted = {("sge", indices[d], constant(0)) for d in moved} | {("slt", indices[d], shape[d]) for d in moved}
+    wanted = set[Comparison]().union(*(bounds[d] for d in moved))
     asked = {(kind, space.dim_of(a), space.dim_of(b)) for kind, a, b in _comparisons(condition)}
+    known = set[Comparison]().union(*bounds)  # An axis that is not padded may be asked for, too.
     found = tuple(low.constant_value for low in behind)
-    return tuple(low for low in found if low is not None) if asked == wanted and None not in found else None
+    return tuple(low for low in found if low is not None) if wanted <= asked <= known and None not in found else None
 
 
 def _comparisons(condition: SSAValue) -> Iterator[tuple[str, SSAValue, SSAValue]]:
