@@ -320,23 +320,24 @@ tir.prim_func @windows[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m,
 
 // The place of the greatest element: of four vectors, the greatest of each lane meets the greatest before, and lanes
 // count turns. Of the lanes with the greatest value the first turn counts, and its elements are looked at once more; a
-// row with NaN is gone through again for the first. A row of up to a vector has one turn, an empty one keeps what it
-// began with.
+// row with NaN is gone through again for the first. The last turn begins early enough to be whole; a row that is shorter
+// than a turn has one turn of its own.
 // CHECK-LABEL: tir.prim_func @place
-// CHECK:         arith.cmpi sgt
+// CHECK:         arith.cmpi sge
 // CHECK-NEXT:    tir.if
 // CHECK:         %turns = tir.alloc_buffer : !tir.buffer<[8], i32, scope = "local", align = 64>
 // CHECK:         tir.for (%v)
-// CHECK:           %[[TURN:.*]] = arith.index_cast %v : index to i32
+// CHECK:           arith.minsi
+// CHECK-NEXT:      %[[TURN:.*]] = arith.index_cast %v : index to i32
 // CHECK:           tir.for vectorized
 // CHECK-COUNT-3:     arith.cmpf ogt
 // CHECK:             %[[BEST:.*]] = tir.load %best
 // CHECK-NEXT:        %[[BETTER:.*]] = arith.cmpf ogt, %{{.*}}, %[[BEST]] : f32
 // CHECK:             arith.select %[[BETTER]], %[[TURN]]
-// CHECK:             arith.cmpf ord
-// CHECK:             arith.cmpf ord
+// CHECK:             arith.cmpf uno
+// CHECK:             arith.cmpf uno
 // CHECK:         arith.cmpf oeq
-// CHECK:         tir.compare uno %[[FAULTS:.*]], %[[FAULTS]] : vector<8xf32>
+// CHECK:         tir.compare ne {{.*}} : vector<8xi32>
 // CHECK-NEXT:    tir.first_lane
 // CHECK-NEXT:    arith.cmpi slt
 // CHECK-NEXT:    tir.if
