@@ -237,16 +237,54 @@ def compile_to_text(func: PrimFuncOp, target: Target) -> str:
 
 
 def test_tiles_fill_the_registers_of_a_machine() -> None:
-    arm, avx2, avx512 = (micro_kernel(machine) for machine in ("neoverse-n1", "x86-64-v3", "x86-64-v4"))
+    machines = "neoverse-n1", "x86-64-v3", "x86-64-v4 l2-bytes=1048576"
+    arm, avx2, avx512 = (micro_kernel(machine) for machine in machines)
     assert arm.count("fmla") == 8 * 3
-    assert avx2.count("vfmadd") == 6 * 2
+    assert avx2.count("vfmadd") == 4 * 6 * 2  # four steps
     assert "%ymm15" in avx2
     assert avx512.count("vfmadd") == 2 * 14 * 2  # two steps
     assert "%zmm28" in avx512
-    for block in (arm, avx2, avx512):
-        assert not [
-            line for line in block.splitlines() if re.search(r"mm\d|\b[qv]\d", line) and re.search(r"\[sp|%rsp", line)
-        ]
+    assert "prefetch" in avx512
+    assert "prefetch" not in avx2  # its panels stay in the first-level cache
+    assert not [spill for block in (arm, avx2, avx512) for spill in spills(block)]
+
+
+def spills(block: str) -> list[str]:
+    """The instructions that move a vector register to or from the stack."""
+    return [line for line in block.splitlines() if re.search(r"mm\d|\b[qv]\d", line) and re.search(r"\[sp|%rsp", line)]
+
+
+PANELS = """
+tir.prim_func @panels[%m](
+    %A: !tir.buffer<[m, 80], f32>, %B: !tir.buffer<[5, 80, 16], f32>, %C: !tir.buffer<[m, 80], f32>) {
+  %c16 = arith.constant 16 : index
+  %c80 = arith.constant 80 : index
+  tir.for (%i, %j, %r) in (%m, %c80, %c80) {
+    tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %c80, %vr = reduce %r in %c80) {
+      tir.init {
+        %zero = arith.constant 0.0 : f32
+        tir.store %zero, %C[%vi, %vj]
+      }
+      %a = tir.load %A[%vi, %vr]
+      %panel = arith.divui %vj, %c16 : index
+      %within = arith.remui %vj, %c16 : index
+      %b = tir.load %B[%panel, %vr, %within]
+      %c = tir.load %C[%vi, %vj]
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      tir.store %s, %C[%vi, %vj]
+    }
+  }
+}"""
+"""Columns that lie in panels, as constant weights do."""
+
+
+def test_sums_in_parts_fit_the_registers() -> None:
+    func = next(op for op in parse_module(PANELS).walk() if isinstance(op, PrimFuncOp))
+    blocks = compile_to_text(func, Target.parse("x86-64-v3")).split("\n.LBB")
+    loops = [block[: block.rindex("vfmadd")] + "vfmadd" for block in blocks if block.count("vfmadd") >= 8]
+    assert {loop.count("vfmadd") for loop in loops} >= {4 * 6 * 2, 4 * 4 * 2, 8}
+    assert not [spill for loop in loops for spill in spills(loop)]
 
 
 @pytest.mark.parametrize(("name", "product"), [("product", "mulps"), ("f64", "mulpd"), ("row vector", "mulps")])

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.products.cache_lines import line_starts
 from lowering.schedule.cpu.products.micro_kernel import Ask, Where, micro_kernel
 from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Product, Spot
-from tir_dialect.dtypes import byte_size
+from lowering.schedule.cpu.products.tile import parts_of
 
-LINE_BYTES = 64
 NEAR = 16
 """Steps along the sums from the one that is made to the one whose columns should be in the first-level cache."""
 
@@ -31,7 +31,6 @@ class GivenPanel:
         what = product.what
         (load,) = what.columns.loads
         self.buffer = product.kernel.flat[load.buffer]
-        self.per_line = LINE_BYTES // byte_size(load.buffer_type.dtype)
         self.pitch = what.columns.panels or product.tiles.width
         place = {**spot, what.reduced: start, what.column: left}
         self.columns = operand(product, what.columns, place, what.column)
@@ -41,9 +40,11 @@ class GivenPanel:
     def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue, strip: SSAValue) -> None:
         """Sums of `height` rows into the buffer `tile`."""
         tiles, code = self.product.tiles, self.code
-        asks = tuple(Ask(NEAR, line, 1) for line in range(0, tiles.width, self.per_line))
+        asks = tuple(Ask(NEAR, line, 1) for line in line_starts(self.product))
         place, ahead = self._ahead(length, height, strip)
-        kind = replace(micro_kernel(self.product, height), splits=True, asks=asks, ahead=ahead)
+        parts = parts_of(height, tiles.vectors, self.product.kernel.target.vector_registers)
+        unroll = tiles.steps if parts == len(asks) == 1 else 1
+        kind = replace(micro_kernel(self.product, height), parts=parts, asks=asks, ahead=ahead, unroll=unroll)
         later = Matrix(self.buffer, place, 1, self.pitch, tiles.lanes) if ahead else None
         where = Where(rows, self.columns, code.index(0), length, tile, ahead=later)
         if height == 1:  # little code, which waits for memory: it is faster with what is known of places here

@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type
+from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.operands import Matrix, Operand
 from lowering.schedule.cpu.products.product import Product
 from lowering.schedule.cpu.products.tile import Grid, emit_panel_tile, emit_tile
@@ -46,8 +47,8 @@ class MicroKernel:
     vectors: int
     lanes: int
     unroll: int = 1
-    splits: bool = False
-    """Whether low tiles are made in parts of the sums."""
+    parts: int = 1
+    """In how many parts of the sums it is made."""
     masks: Masks = "never"
     asks: tuple[Ask, ...] = ()
     ahead: tuple[tuple[int, int], ...] = ()
@@ -138,8 +139,8 @@ class MicroKernel:
             self._ask(code, where, r)
 
         grid = Grid(code, self.dtype, self.lanes, self.vectors)
-        if self.splits:
-            emit_panel_tile(grid, where.upper, self.height, element, vector, where.tile, ask)
+        if self.parts > 1:
+            emit_panel_tile(grid, where.upper, self.height, element, vector, where.tile, ask, self.parts)
         else:
             bounds = where.lower, where.upper
             emit_tile(grid, bounds, self.height, element, vector, where.tile, ask, self.unroll)
@@ -179,4 +180,4 @@ def micro_kernel(product: Product, height: int) -> MicroKernel:
 
 def masks_of(product: Product) -> Masks:
     """How columns past the end are left out."""
-    return "always" if product.has_cheap_masks else "if needed"
+    return "always" if masks_are_registers(product.kernel) else "if needed"

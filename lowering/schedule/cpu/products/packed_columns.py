@@ -8,6 +8,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.products.cache_lines import line_ends, line_starts
 from lowering.schedule.cpu.products.column_panels import ColumnPanel, has_lines
 from lowering.schedule.cpu.products.last_columns import leaves_last
 from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
@@ -116,24 +117,30 @@ class PackedPanel:
 
     def _tile(self, product: Product, length: SSAValue, height: int, rows: Operand, tile: SSAValue) -> None:
         """Sums with as many vectors as the product's tiles have."""
-        asks = tuple(Ask(NEAR, v * product.tiles.lanes, 1) for v in range(product.tiles.vectors))
+        asks = tuple(Ask(NEAR, line, 1) for line in line_starts(product)) if product.tiles.far else ()
         unroll = product.tiles.steps if height == product.tiles.rows else 1
         kind = replace(micro_kernel(product, height), unroll=unroll, asks=asks)
         kind.call(product.kernel, Where(rows, self.packed, self.code.index(0), length, tile))
 
     def packing_tile(self, height: int, rows: Operand, tile: SSAValue) -> None:
         """The same, from columns that are not packed yet, which this does."""
-        code, product, what, tiles = self.code, self.product, self.product.what, self.tiles
+        code, product, what = self.code, self.product, self.product.what
         place = {**self.spot, what.reduced: self.part.start, what.column: self.left}
         columns = operand(product, what.columns, place, what.column)
-        # The line of the first may be that of the last one before.
-        asks = tuple(Ask(FAR, (v + 1) * tiles.lanes - 1, 2) for v in range(tiles.vectors))
-        kind = replace(micro_kernel(product, height), asks=asks, masks=masks_of(product), packs=True)
+        kind = replace(micro_kernel(product, height), asks=self._packing_asks, masks=masks_of(product), packs=True)
         count = code.sub(code.dim(product.n), self.left)
         zero, length = code.index(0), self.part.length
         kind.call(product.kernel, Where(rows, columns, zero, length, tile, count, self.packed))
 
+    @property
+    def _packing_asks(self) -> tuple[Ask, ...]:
+        """Where a row takes one line only, the next panel's is its neighbour, in the same page of memory."""
+        ends = line_ends(self.product)
+        if len(ends) > 1:
+            return tuple(Ask(FAR, end, 2) for end in ends)
+        return Ask(0, ends[0] + self.tiles.width, 2), Ask(SOON, ends[0], 1)
 
-NEAR, FAR = 24, 32
-"""Steps along the sums from the one that is made to the one that is asked for: from the second-level cache, and from
-further away."""
+
+NEAR, SOON, FAR = 24, 16, 32
+"""Steps along the sums from the one that is made to the one that is asked for: from the second-level cache, from
+further away where the next panel's line has been asked for already, and where it has not."""

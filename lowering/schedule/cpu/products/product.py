@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.emit.widths import masks_are_cheap
+from lowering.schedule.cpu.emit.widths import masks_are_cheap, masks_are_registers
 from lowering.schedule.cpu.products.tiling import Tiling
 from lowering.schedule.cpu.structure.contraction import Contraction, Factor, is_chain
 from lowering.schedule.cpu.structure.epilogue import Epilogue
@@ -170,12 +170,12 @@ class Product:
 
     @property
     def has_cheap_masks(self) -> bool:
-        """Whether masks cost next to nothing in all its accesses."""
+        """Whether vectors can be loaded under masks from all its buffers for next to nothing."""
         return masks_are_cheap(self.kernel, [self.what.stage, *(step.stage for step in self.epilogue.steps)])
 
     def masked(self, on: SSAValue, lanes: int, emit: Callable[[bool], None]) -> None:
         """What is done with `lanes` lanes of which `on` are on: where masks take long, without them if all are on."""
-        if self.has_cheap_masks:
+        if masks_are_registers(self.kernel):
             emit(True)
             return
         with self.code.when(self.code.compare("sge", on, lanes)) as branch:

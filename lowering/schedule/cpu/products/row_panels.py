@@ -7,13 +7,13 @@ from collections.abc import Callable
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import buffer_type
+from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
 from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Product, Spot
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
 
-LINE_BYTES = 64
 WAY_BYTES = 4096
 """Elements so far apart share a set of the first-level cache, which has room for fewer than a tile has rows."""
 

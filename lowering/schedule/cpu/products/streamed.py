@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.products.cache_lines import line_ends, line_starts
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.last_columns import leaves_last, most_last
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
@@ -24,10 +25,10 @@ from lowering.schedule.cpu.products.tile import store_rows
 from lowering.schedule.cpu.structure.contraction import is_chain
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 
-MAX_ROWS = 16
-"""With more rows the packed columns are used often enough."""
-MAX_COLUMNS = 64
-"""With more columns the packed rows are."""
+MAX_ROWS, MAX_COLUMNS = 16, 64
+"""With more rows the packed columns are used often enough, with more columns the packed rows are."""
+MAX_LOW_ROWS, MAX_PANELS = 4, 2
+"""The same where a row of a panel is one line of the cache, far from the next, so that it pays sooner to pack it."""
 ROWS_TO_PACK = 64
 """With more rows it pays to pack them for a panel that is narrower."""
 DEPTH = 32
@@ -38,8 +39,8 @@ TURN = 8192
 """Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them."""
 BLOCK = 256
 """Most rows of a block, which a thread takes."""
-GROUPS = (8, 4, 1)
-"""Rows that share a vector of columns once it is loaded, if half of the registers hold their sums."""
+TALLEST, GROUPS = (8, 6), (4, 1)
+"""Rows that share a vector of columns once it is loaded: as many as the registers have room for, then fewer."""
 PRODUCTS_PER_TASK = 1 << 17
 """Half a megabyte of columns: about what a core reads while another is woken."""
 
@@ -57,9 +58,26 @@ def is_small(product: Product) -> bool | None:
     Where only the number of rows is known there may be many columns, which are then expected.
     """
     rows, columns = product.m.constant_value, product.n.constant_value
-    if columns is not None and columns <= MAX_COLUMNS:
+    if columns is not None and columns <= max_columns(product):
         return True
-    return None if rows is None else rows <= MAX_ROWS
+    return None if rows is None else rows <= max_rows(product)
+
+
+def max_rows(product: Product) -> int:
+    """The most rows that are few."""
+    return MAX_ROWS if len(line_starts(product)) > 1 else MAX_LOW_ROWS
+
+
+def max_columns(product: Product) -> int:
+    """The most columns that are few."""
+    return MAX_COLUMNS if len(line_starts(product)) > 1 else MAX_PANELS * product.tiles.width
+
+
+def groups(product: Product) -> tuple[int, ...]:
+    """Heights of tiles, in falling order."""
+    vectors, registers = product.tiles.vectors, product.kernel.target.vector_registers
+    tall = next((height for height in TALLEST if (height + 1) * vectors < registers), GROUPS[0])
+    return tall, *(height for height in GROUPS if height < tall)
 
 
 def partial_sums(product: Product) -> bool:
@@ -86,8 +104,7 @@ class StreamedProduct:
         longest = product.what.longest
         self.depth = depth if longest is None else minimum(depth, constant(longest))
         self.turns = maximum(ceildiv(product.k, self.depth), constant(1))
-        registers = product.kernel.target.vector_registers // 2
-        self.groups = [height for height in GROUPS if height * self.tiles.vectors <= registers]
+        self.groups = groups(product)
 
     @property
     def is_best(self) -> SSAValue | None:
@@ -95,7 +112,7 @@ class StreamedProduct:
         code, product = self.code, self.product
         if is_small(product) is not None:
             return None
-        few_rows = code.compare("sle", code.dim(product.m, "m"), MAX_ROWS)
+        few_rows = code.compare("sle", code.dim(product.m, "m"), max_rows(product))
         if product.n.constant_value is not None:
             return few_rows
         return code.either(few_rows, self._are_few(code.dim(product.n, "n")))
@@ -107,7 +124,7 @@ class StreamedProduct:
         first = most_last(self.product) if leaves_last(self.product) else 0
         fills = code.either(code.compare("slt", last, first), code.compare("sge", last, tiles.lanes))
         pays_not = code.either(fills, code.compare("sle", code.dim(self.product.m, "m"), ROWS_TO_PACK))
-        return code.select(code.compare("sle", n, MAX_COLUMNS), pays_not, code.compare("slt", n, 0))
+        return code.select(code.compare("sle", n, max_columns(self.product)), pays_not, code.compare("slt", n, 0))
 
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
@@ -186,7 +203,7 @@ class StreamedProduct:
             self._group(finish, spot, left, bounds, height, top, after)
             top = after
 
-    def _heights(self) -> list[int]:
+    def _heights(self) -> Sequence[int]:
         """The groups that occur: where the number of rows is known, few do."""
         known, found = self.product.m.constant_value, list[int]()
         if known is None:
@@ -222,6 +239,5 @@ class StreamedProduct:
 
     @property
     def _asks(self) -> tuple[Ask, ...]:
-        """A step of the next columns; the line of their first may be that of the last one here."""
-        last = self.tiles.width + self.tiles.lanes - 1
-        return tuple(Ask(0, v * self.tiles.lanes + last, 1) for v in range(self.tiles.vectors))
+        """A step of the next columns."""
+        return tuple(Ask(0, self.tiles.width + end, 1) for end in line_ends(self.product))

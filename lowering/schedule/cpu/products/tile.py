@@ -23,6 +23,12 @@ CHAINS, MOST_PARTS = 16, 4
 """So many sums are under way where that is easily done: eight keep the multipliers busy, more hide where one waits."""
 
 
+def parts_of(height: int, vectors: int, registers: int) -> int:
+    """In how many parts of the sums low tiles are made: all sums, a row of columns and an element have registers."""
+    wanted, room = -(-CHAINS // (height * vectors)), (registers - vectors - 1) // (height * vectors)
+    return max(1, min(MOST_PARTS, wanted, room))
+
+
 @dataclass(frozen=True)
 class Grid:
     """The columns of a tile: so many vectors of so many lanes, and where its code goes."""
@@ -70,25 +76,21 @@ def emit_panel_tile(
     vector: Callable[[SSAValue, int], SSAValue],
     tile: SSAValue,
     ask: Step,
+    parts: int,
 ) -> None:
-    """The same from 0 to `length` for columns that come from far, for which `ask(r)` asks in advance.
+    """The same from 0 to `length` in parts of the sums, side by side, for columns that come from far.
 
-    Low tiles are made in parts of the sums, side by side: so there are more sums under way, and memory is read at
-    several places, which is faster.
+    So there are more sums of low tiles under way, and memory is read at several places, which is faster.
     """
     code = grid.code
-    parts = min(MOST_PARTS, -(-CHAINS // (height * grid.vectors)))
     sums = _Sums(grid, height, parts)
-    done = code.index(0)
-    if parts > 1:
-        steps = code.divide(length, parts)
-        with code.loop(steps, "step") as step:
-            for part in range(parts):
-                r = code.add(code.mul(steps, part), step) if part else step
-                ask(r)
-                sums.add(part, r, element, vector)
-        done = code.mul(steps, parts)
-    with code.loop(length, "r", lower=done) as r:
+    steps = code.divide(length, parts)
+    with code.loop(steps, "step") as step:
+        for part in range(parts):
+            r = code.add(code.mul(steps, part), step) if part else step
+            ask(r)
+            sums.add(part, r, element, vector)
+    with code.loop(length, "r", lower=code.mul(steps, parts)) as r:
         ask(r)
         sums.add(0, r, element, vector)
     sums.store(tile)

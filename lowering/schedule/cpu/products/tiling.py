@@ -27,6 +27,8 @@ class Tiling:
     """Steps along the sums in a turn of the micro-kernel's loop."""
     low: tuple[int, ...] = ()
     """Still smaller tiles, where there is no other way for few rows."""
+    far: bool = False
+    """Whether packed panels are larger than the first-level cache, so that their lines are asked for in advance."""
 
     @property
     def rows(self) -> int:
@@ -45,22 +47,22 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Ti
     No more than `longest` products are added at once.
 
     With 32 registers of 512 bits that is 14 x 2 vectors, and two steps share what is no arithmetic; with 32 of 128 bits
-    (NEON) 8 x 3, with 16 registers 6 x 2.
+    (NEON) 8 x 3; with 16 registers 6 x 2, of which four steps are as much.
     """
     lanes = target.lanes(8 * element_bytes)
     if target.vector_registers < 32:
-        vectors, heights = 2, (6, 3)
+        vectors, heights, steps = 2, (6, 4), 4
     elif target.vector_bits >= 512:
-        vectors, heights = 2, (14, 8, 4)
+        vectors, heights, steps = 2, (14, 8, 4), 2
     else:
-        vectors, heights = 3, (8, 4)
+        vectors, heights, steps = 3, (8, 4), 1
     room = max(target.l1_bytes * 2 // 3, target.l2_bytes // PANELS)
     depth = max(64, room // (vectors * lanes * element_bytes) // lanes * lanes)
     depth = min(longest or depth, depth)
-    packed = max(1, target.l2_bytes // BLOCKS // (depth * element_bytes * heights[0]))
+    far = depth * vectors * lanes * element_bytes > target.l1_bytes
+    packed = max(1, target.l2_bytes // (FAR_BLOCKS if far else BLOCKS) // (depth * element_bytes * heights[0]))
     low = tuple(height for height in (4, 1) if height < heights[-1])
-    steps = 2 if target.vector_bits >= 512 else 1
-    return Tiling(lanes, vectors, heights, depth, heights[0] * packed, steps, low)
+    return Tiling(lanes, vectors, heights, depth, heights[0] * packed, steps, low, far)
 
 
 def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | None, longest: int | None) -> Tiling:
@@ -74,8 +76,9 @@ def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | 
     return replace(tiles, depth=depth, height=tiles.rows * packed)
 
 
-PANELS, BLOCKS = 16, 2
+PANELS, BLOCKS, FAR_BLOCKS = 16, 4, 2
 """A panel of columns, and the packed rows, take such parts of the second-level cache, or a panel most of the first.
 
-Longer sums go to memory and back less often, but what is used next, and the output, need room beside them.
+Longer sums go to memory and back less often, but what is used next, and the output, need room beside them. Rows take
+more room where panels are far: each block of rows reads all of them.
 """
