@@ -227,8 +227,8 @@ def kernel_groups(module: ModuleOp) -> Iterator[list[PrimFuncOp]]:
 
 
 def _salt(target: Target) -> str:
-    """What all code depends on. Schedules depend on every number of the target but the cores, which are the run's."""
-    return f"{compiler_version()} {library_version()} {replace(target, cores=1)}"
+    """What all code depends on. Schedules depend on every number of the target: for one core loops are not parallel."""
+    return f"{compiler_version()} {library_version()} {target}"
 
 
 def _callees(function: PrimFuncOp, functions: Mapping[str, PrimFuncOp]) -> list[PrimFuncOp]:

@@ -51,9 +51,7 @@ class ProgramCache:
     ) -> ProgramCache:
         """`how` is what else the executable depends on: mode, options, what the tuner has found."""
         versions = f"{program_compiler_version()} {library_version()} {tvm_ffi.__version__} {sys.version_info[:3]}"
-        # The number of cores is the run's: code asks for it.
-        machine = str(replace(target, cores=1))
-        return cls(cache, module, weights, cache_key(["program", versions, machine, *how, module.digest]))
+        return cls(cache, module, weights, cache_key(["program", versions, str(target), *how, module.digest]))
 
     def load(self) -> Executable | None:
         """The executable if it is there; a damaged one is dropped."""
