@@ -10,10 +10,12 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.math import FmaOp
 from xdsl.utils.hints import isa
 
+from lowering.schedule.cpu.emit.routines import outside_modules
 from lowering.schedule.cpu.products import few_columns, vector
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.test_compute_bound import DTYPES, SUMS, Sum, check_guarded, compiled, kernel
 from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.misalignment import MisalignmentOp
@@ -134,3 +136,13 @@ def test_shorter_vectors_take_longer_blocks(machine: str, vectors: set[int]) -> 
     schedule(func, Target.parse(machine))
     divisors = {op.value.value.data for op in func.walk() if isinstance(op, ConstantOp) and isa(op.value, IntegerAttr)}
     assert divisors & {64, 256, 512} == vectors
+
+
+def test_the_sums_of_a_row_are_a_routine() -> None:
+    """One function for kernels of all sizes; where numbers are widened first, the kernel has the code itself."""
+    for case, there in ((Sum("k,kn->n"), True), (Sum("k,kn->n", "f16"), False)):
+        func = kernel(case.text)
+        with outside_modules() as routines:
+            schedule(func, Target.parse("x86-64-v3"))
+        assert any(name.startswith(f"{ROUTINE}vector.") for name in routines) is there
+        assert any(isinstance(op, FmaOp) for op in func.walk()) is not there

@@ -8,11 +8,8 @@
 // CHECK:           %sums = tir.alloc_buffer : !tir.buffer<[{{.*}}, 8 * floordiv(n + 7, 8) + 32], f32, align = 64>
 // CHECK:           tir.misalignment %B_1[{{.*}}] of 8
 // CHECK:           tir.for parallel (%task)
-// CHECK:             tir.for (%turn)
-// CHECK:               tir.for (%group)
-// CHECK:                 tir.load %B_1[%{{[0-9]+}}] : vector<8xf32>
-// CHECK:               tir.load %B_1[{{.*}}] mask {{.*}} : vector<8xf32>
-// CHECK:             tir.for (%line)
+// CHECK-NOT:         tir.for
+// CHECK:             tir.call unchecked @relax.routine.vector.f32.8{{.*}}](%A_1, %B_1, %{{[0-9]+}})
 // CHECK:           tir.for (%part)
 // CHECK:           tir.store {{.*}}, %C_1[{{.*}}] mask
 // CHECK:         arith.cmpi sle
@@ -229,6 +226,16 @@ tir.prim_func @views[%n, %m](%A: !tir.buffer<[n, m], f32>, %C: !tir.buffer<[n, m
     }
   }
 }
+
+// The sums of one row: several lines of the matrix at once, whole vectors of them without masks, then line by line.
+// CHECK-LABEL: tir.prim_func private @relax.routine.vector.f32.8
+// CHECK:         tir.for (%turn)
+// CHECK:           tir.if
+// CHECK:             tir.load %columns[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:           tir.for (%group)
+// CHECK:             tir.load %columns[%{{[0-9]+}}] : vector<8xf32>
+// CHECK:           tir.load %columns[{{.*}}] mask {{.*}} : vector<8xf32>
+// CHECK:         tir.for (%line)
 
 // Few rows or columns: a function for all sizes. Groups of rows share a vector of columns; sums of earlier turns are added.
 // Where masks are no registers, only vectors of which lanes are missing are stored under one.

@@ -1,0 +1,210 @@
+"""Sums of the lines of a matrix, each times its element of a row: what a thread does for a product with one row.
+
+A routine where both lie in memory. Sums lie in whole vectors, which are numbered: number 0 has the `head` columns
+before the first place where a vector of all lanes may begin, and those behind it follow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.products.operands import Matrix
+from tir_dialect.dims import symbol
+from tir_dialect.types import BufferType
+
+LINES = 7
+"""Lines of the matrix that are read side by side. With the sums they are as many as a set of the first-level cache has
+ways, and all may fall into one."""
+SIDE = 4
+"""Vectors of each line that are taken at once: loads right behind a store wait if their addresses end as it does."""
+
+_SIZES = ("lower", "upper", "n", "head", "vectors", "block")
+_PLACES = ("row", "row_step", "column", "column_step")
+_BUFFERS = ("rows", "columns", "sums")
+
+_Bounds = tuple[SSAValue, SSAValue]
+_Column = tuple[SSAValue, SSAValue]
+"""The first column of a vector, and where its sums are."""
+_Add = Callable[[Sequence[_Column], Sequence[SSAValue] | None], None]
+"""Adds to vectors at some places; all lanes, or so many or more."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """What is multiplied and added up."""
+
+    element: Callable[[SSAValue], SSAValue]
+    """The row's at a line."""
+    vector: Callable[[SSAValue, SSAValue, SSAValue | None], SSAValue]
+    """The matrix's at a line from a column on: all lanes, or so many or more."""
+    added: Callable[[SSAValue, SSAValue], SSAValue]
+    """A vector of sums and one of the products of some lines."""
+    zeros: Callable[[], SSAValue]
+    """A vector of sums without products."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """Which lines and columns there are."""
+
+    lower: SSAValue
+    upper: SSAValue
+    """The first line, and the one behind the last."""
+    n: SSAValue
+    """Columns."""
+    head: SSAValue
+    vectors: SSAValue
+    block: SSAValue
+    """Vectors of sums that are made before the next ones; whole groups."""
+
+
+@dataclass(frozen=True)
+class VectorSums:
+    """What kind of numbers and vectors there are."""
+
+    dtype: AnyFloat
+    lanes: int
+    masks: bool
+    """Whether masks cost next to nothing."""
+
+    def emit(self, code: Code, extent: Extent, values: Values, sums: SSAValue) -> None:
+        """The code at this place, for operands that are computed."""
+        _Body(self, code, extent, values, sums).emit()
+
+    @property
+    def name(self) -> str:
+        """The lanes, to be read by people, and a digest of everything."""
+        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+        return f"vector.{self.dtype}.{self.lanes}.{digest}"
+
+    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
+        """The sizes and buffers in the order of a call."""
+        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in _BUFFERS]
+        return [*_SIZES, *_PLACES, *(f"{name}_room" for name in _BUFFERS)], buffers
+
+    def arguments(self, extent: Extent, row: Matrix, columns: Matrix) -> list[SSAValue | int]:
+        """The sizes of a call, without those of the buffers."""
+        sizes = [extent.lower, extent.upper, extent.n, extent.head, extent.vectors, extent.block]
+        return [*sizes, row.first, row.step, columns.first, columns.step]
+
+    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+        """The code of the function."""
+        rows, columns, sums = buffers
+        row, row_step, column, column_step = sizes[len(_SIZES) : len(_SIZES) + len(_PLACES)]
+
+        def element(line: SSAValue) -> SSAValue:
+            return code.load(rows, [code.add(row, code.mul(line, row_step))])
+
+        def vector(line: SSAValue, place: SSAValue, on: SSAValue | None) -> SSAValue:
+            begin = code.add(column, code.mul(line, column_step))
+            mask = None if on is None else code.leading(on, self.lanes)
+            return code.load(columns, [code.add(begin, place)], self.lanes, mask)
+
+        values = Values(element, vector, code.add_floats, lambda: code.zeros(self.dtype, self.lanes))
+        self.emit(code, Extent(*sizes[: len(_SIZES)]), values, sums)
+
+
+@dataclass(frozen=True)
+class _Body:
+    kind: VectorSums
+    code: Code
+    extent: Extent
+    values: Values
+    sums: SSAValue
+
+    def emit(self) -> None:
+        """The sums over some lines, block by block: those of a turn, then what is left, one by one."""
+        code, extent = self.code, self.extent
+        with code.loop(code.add(extent.vectors, SIDE - 1), "v", vectorize=False) as v:
+            code.store(self.values.zeros(), self.sums, [code.mul(v, self.kind.lanes)])
+        turns = code.divide(code.sub(extent.upper, extent.lower), LINES)
+        rest = code.add(extent.lower, code.mul(turns, LINES))
+        blocks = code.divide(code.add(extent.vectors, code.sub(extent.block, 2)), extent.block)
+        with code.loop(code.maximum(blocks, 1), "block") as number:
+            begin = code.add(code.mul(number, extent.block), 1)  # the first one has number 0 too
+            bounds = begin, code.minimum(code.add(begin, extent.block), extent.vectors)
+            with code.loop(turns, "turn") as turn:
+                first = code.add(extent.lower, code.mul(turn, LINES))
+                self._lines([code.add(first, line) for line in range(LINES)], bounds)
+            with code.loop(extent.upper, "line", lower=rest) as line:
+                self._lines([line], bounds)
+
+    def _lines(self, lines: Sequence[SSAValue], bounds: _Bounds) -> None:
+        """Adds some lines times their elements of the row; all vectors within bounds.
+
+        Several vectors at a time, without masks but at the ends.
+        """
+        code, (n, head), (begin, end) = self.code, (self.extent.n, self.extent.head), bounds
+        factors = [code.splat(self.values.element(line), self.kind.lanes) for line in lines]
+        add = partial(self._add, lines, factors)
+        with code.when(code.compare("sle", begin, code.minimum(head, 1))):
+            add([(code.index(0), code.index(0))], [head])
+        if len(lines) == 1:
+            self._single(add, begin, end)
+            return
+        whole = code.minimum(end, code.add(code.divide(code.sub(n, head), self.kind.lanes), 1))
+        groups = code.divide(code.maximum(code.sub(whole, begin), 0), SIDE)
+        with code.loop(groups, "group", vectorize=False) as group:
+            first = code.add(begin, code.mul(group, SIDE))
+            add([column_of(code, self.kind.lanes, head, code.add(first, v)) for v in range(SIDE)], None)
+        self._rest(add, code.add(begin, code.mul(groups, SIDE)), end)
+
+    def _rest(self, add: _Add, begin: SSAValue, end: SSAValue) -> None:
+        """The vectors behind whole groups, fewer than one: where masks cost little, as one that reaches into padding.
+
+        Only the last block has some, so that what is off adds to nothing: zero times infinity is no zero.
+        """
+        code, extent = self.code, self.extent
+        if not self.kind.masks:
+            self._single(add, begin, end)
+            return
+        with code.when(code.compare("slt", begin, end)):
+            places = [column_of(code, self.kind.lanes, extent.head, code.add(begin, v)) for v in range(SIDE)]
+            add(places, [code.sub(extent.n, column) for column, _ in places])
+
+    def _single(self, add: _Add, begin: SSAValue, end: SSAValue) -> None:
+        """Vectors one by one."""
+        code, lanes = self.code, self.kind.lanes
+        with code.loop(end, "v", lower=begin, vectorize=False) as v:
+            place = column_of(code, lanes, self.extent.head, v)
+            count = code.sub(self.extent.n, place[0])
+            if self.kind.masks:
+                add([place], [count])
+                return
+            with code.when(code.compare("sge", count, lanes)) as branch:
+                add([place], None)
+            with code.otherwise(branch):
+                add([place], [count])
+
+    def _add(
+        self,
+        lines: Sequence[SSAValue],
+        factors: Sequence[SSAValue],
+        places: Sequence[_Column],
+        on: Sequence[SSAValue] | None,
+    ) -> None:
+        """Adds the products of some lines to vectors of sums at some places.
+
+        All sums are read before one is written, and all lanes of them: what is off in `on` adds zero.
+        """
+        code, lanes = self.code, self.kind.lanes
+        totals = [code.zeros(self.kind.dtype, lanes)] * len(places)
+        counts = [None] * len(places) if on is None else on
+        for factor, line in zip(factors, lines, strict=True):
+            columns = [self.values.vector(line, place, count) for (place, _), count in zip(places, counts, strict=True)]
+            totals = [code.fma(factor, column, total) for column, total in zip(columns, totals, strict=True)]
+        old = [code.load(self.sums, [number], lanes) for _, number in places]
+        for (_, number), earlier, total in zip(places, old, totals, strict=True):
+            code.store(self.values.added(earlier, total), self.sums, [number])
+
+
+def column_of(code: Code, lanes: int, head: SSAValue, vector: SSAValue) -> _Column:
+    """The first column of a vector, but for number 0, and where its sums are."""
+    return code.add(head, code.mul(code.sub(vector, 1), lanes)), code.mul(vector, lanes)
