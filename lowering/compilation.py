@@ -72,7 +72,7 @@ def compile_program(
         # Ahead of time, while there is nothing else to do for LLVM: every program needs it, or most do.
         background.submit(lambda: common_runtime(target, cache))
         if target.code_key() == Target.host().code_key():
-            background.submit(prepare_support)
+            background.submit(lambda: prepare_support(cache))
         verify_program(module)
         lowered = module.clone()
         ExposePrimFuncsPass().apply(Context(), lowered)

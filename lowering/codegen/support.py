@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from importlib.resources import files
 
+from lowering.codegen.cache import CodeCache
 from lowering.codegen.cached_compiler import compile_cached
 from lowering.codegen.compiler import CompileOptions
 from lowering.codegen.threads import host_text, threads_text
@@ -57,13 +58,17 @@ for parts of the range; `i32 relax_max_threads()` and `void relax_set_num_thread
 SUPPORT = (BLOCKS, THREADS, SCRATCH)
 
 
-def prepare_support() -> None:
-    """Compiles what most programs call, or finds it in the cache."""
+def prepare_support(known: CodeCache) -> None:
+    """Compiles what most programs call, or finds it in a cache."""
     for support in SUPPORT:
-        support_object(support.text())
+        support_object(support.text(), known)
 
 
-@cache
-def support_object(text: str) -> bytes:
-    """The machine code of a text for this process, from the cache of compiled code if it is there."""
-    return compile_cached("support", text, Target.host(), CompileOptions(as_written=True))
+_MADE: dict[str, bytes] = {}
+
+
+def support_object(text: str, known: CodeCache | None = None) -> bytes:
+    """The machine code of a text for this process, made once; from a cache, else the default one, if it is there."""
+    if text not in _MADE:
+        _MADE[text] = compile_cached("support", text, Target.host(), CompileOptions(as_written=True), known)
+    return _MADE[text]

@@ -10,6 +10,7 @@ from functools import partial
 
 from xdsl.dialects import arith, llvm, math
 from xdsl.dialects.builtin import f32
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import Lower, fast_math, result_element
@@ -56,7 +57,7 @@ def _intrinsic(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAV
 def _fma(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     """Rounds once; with the flag `contract` where the processor can, and not by a function of the C library."""
     flags = op.properties.get("fastmath")
-    may = isinstance(flags, arith.FastMathFlagsAttr) and arith.FastMathFlag.ALLOW_CONTRACT in flags.data
+    may = isinstance(flags, arith.FastMathFlagsAttr) and FastMathFlag.ALLOW_CONTRACT in flags.data
     return _intrinsic("fmuladd" if may else "fma", b, op, operands)
 
 

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
+from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.codegen.compiler import LONG_LOOP, PLAIN_ADDRESSES
@@ -37,7 +38,7 @@ from tir_dialect.ops.scalars import DimOp
 from tir_dialect.types import BufferType
 
 INDEX = IndexType()
-_CONTRACT = arith.FastMathFlagsAttr((arith.FastMathFlag.ALLOW_CONTRACT,))
+_CONTRACT = arith.FastMathFlagsAttr((FastMathFlag.ALLOW_CONTRACT,))
 
 _Key: TypeAlias = tuple[object, ...]
 """What an op computes: its kind and what that depends on."""
