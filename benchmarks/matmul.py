@@ -64,8 +64,8 @@ def _other_types() -> Iterator[Case]:
         )
     x, y = (rng.integers(-128, 128, (n, n)).astype(np.int8) for _ in range(2))
     yield Case(f"{n}, i8 to i32", program("i8", " out_dtype = i32"), (x, y), work, torch=lambda torch: torch._int_mm)
-    for m, k, n in BYTES:
-        x, y = rng.integers(0, 256, (m, k)).astype(np.uint8), rng.integers(-128, 128, (k, n)).astype(np.int8)
+    for m, k, n in BYTES:  # weights of seven bits: without VNNI sums of two products of more are wrong in ONNX Runtime
+        x, y = rng.integers(0, 256, (m, k)).astype(np.uint8), rng.integers(-64, 64, (k, n)).astype(np.int8)
         name = f"{m} x {k} x {n}, ui8 and i8 weights"
         yield Case(name, "", (x, y), 2.0 * m * k * n, onnx="MatMulInteger", weights=True, result="int32")
 
