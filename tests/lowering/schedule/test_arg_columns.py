@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
-from lowering.legalize.legalize_ops import LegalizeOpsPass
-from lowering.parsing import parse_module
 from lowering.schedule.cpu.memory.sweep import constant_of
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.kernels import kernel_of_program
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
@@ -31,15 +29,10 @@ SHAPES = [(1, 1), (3, 7), (9, 33), (40, 5), (17, 100), (2, 129), (5, 0)]
 
 def kernel_of(name: str, dtype: str, axis: int, rows: str = "m") -> PrimFuncOp:
     symbols = "%m, %n" if rows == "m" else "%n"
-    module = parse_module(
+    return kernel_of_program(
         f"relax.func @main[{symbols}](%x: !relax.tensor<[{rows}, n], {dtype}>) {{\n"
         f"%y = relax.{name} %x axis = {axis}\nrelax.return %y\n}}"
     )
-    LegalizeOpsPass().apply(Context(), module)
-    (func,) = (op for op in module.ops if isinstance(op, PrimFuncOp))
-    func.detach()
-    func.sym_visibility = None
-    return func
 
 
 @cache

@@ -7,17 +7,15 @@ from itertools import product
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
-from lowering.legalize.legalize_ops import LegalizeOpsPass
-from lowering.parsing import parse_module
 from lowering.schedule.cpu.structure.flags import has_flag, is_flag
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.kernels import kernel_of_program
 from tir_dialect.dims import parse_dim
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
@@ -43,12 +41,7 @@ CASES = {
 def function_of(name: str) -> PrimFuncOp:
     """The kernel of an operator."""
     symbols, parameters, op = CASES[name]
-    module = parse_module(f"relax.func @main{symbols}({parameters}) {{\n%r = {op}\nrelax.return %r\n}}")
-    LegalizeOpsPass().apply(Context(), module)
-    (func,) = (op for op in module.ops if isinstance(op, PrimFuncOp))
-    func.detach()
-    func.sym_visibility = None
-    return func
+    return kernel_of_program(f"relax.func @main{symbols}({parameters}) {{\n%r = {op}\nrelax.return %r\n}}")
 
 
 @cache

@@ -6,17 +6,15 @@ from functools import cache
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
-from lowering.legalize.legalize_ops import LegalizeOpsPass
-from lowering.parsing import parse_module
 from lowering.schedule.cpu.memory.sweep import constant_of
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.kernels import kernel_of_program
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
@@ -36,12 +34,7 @@ def function_of(mode: str, shape: str) -> PrimFuncOp:
     symbols = ", ".join(f"%{name}" for name in shape.split(", ") if name.isalpha())
     widths = [width for pair in WIDTHS[shape] for width in pair]
     body = f'%y = relax.nn.pad %x pad_width = {widths} mode = "{mode}"\nrelax.return %y'
-    module = parse_module(f"relax.func @main[{symbols}](%x: !relax.tensor<[{shape}], f32>) {{\n{body}\n}}")
-    LegalizeOpsPass().apply(Context(), module)
-    (func,) = (op for op in module.ops if isinstance(op, PrimFuncOp))
-    func.detach()
-    func.sym_visibility = None
-    return func
+    return kernel_of_program(f"relax.func @main[{symbols}](%x: !relax.tensor<[{shape}], f32>) {{\n{body}\n}}")
 
 
 @cache

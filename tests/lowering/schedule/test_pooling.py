@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from xdsl.context import Context
 from xdsl.dialects import arith
 
-from lowering.legalize.legalize_ops import LegalizeOpsPass
-from lowering.parsing import parse_module
 from lowering.schedule.cpu.memory.sweep import constant_of
 from lowering.schedule.schedule_cpu import schedule
+from tests.support.kernels import kernel_of_program
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
@@ -21,13 +19,9 @@ TARGET = Target.parse("x86-64-v3")
 
 
 def kernel_of(pooling: str) -> PrimFuncOp:
-    module = parse_module(
+    return kernel_of_program(
         f"relax.func @main[%m, %n](%x: !relax.tensor<[2, m, n], f32>) {{\n%y = relax.nn.{pooling}\nrelax.return %y\n}}"
     )
-    LegalizeOpsPass().apply(Context(), module)
-    (func,) = (op for op in module.ops if isinstance(op, PrimFuncOp))
-    func.detach()
-    return func
 
 
 @pytest.mark.parametrize("strides", [1, 2])

@@ -6,16 +6,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
-from lowering.legalize.legalize_ops import LegalizeOpsPass
-from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.kernels import kernel_of_program
 from tir_dialect.interpreter import compile_prim_func
 from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -52,12 +50,7 @@ tir.prim_func @product[%m, %k, %n](%X: !tir.buffer<[m, k], LEFT>, %Y: !tir.buffe
 
 
 def function(text: str, left: str, right: str) -> PrimFuncOp:
-    module = parse_module(text.replace("LEFT", left).replace("RIGHT", right))
-    LegalizeOpsPass().apply(Context(), module)
-    (func,) = (op for op in module.ops if isinstance(op, PrimFuncOp))
-    func.detach()
-    func.sym_visibility = None
-    return func
+    return kernel_of_program(text.replace("LEFT", left).replace("RIGHT", right))
 
 
 @cache
