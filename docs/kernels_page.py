@@ -18,7 +18,7 @@ GROUPS = {
     "Padding": "pad_einsum can_decompose_padding decompose_padding",
     "Reductions": "decompose_reduction rfactor fuse_reduction_epilogue",
     "Blocks of blocks": "blockize tensorize",
-    "Choices at random": "sample_categorical sample_perfect_tile sample_compute_location",
+    "Choices at random": "sample_categorical sample_perfect_tile sample_partitioned_tile sample_compute_location",
 }
 MARK = "<!-- generated: schedule primitives -->\n"
 

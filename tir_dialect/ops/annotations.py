@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import TypeAlias, cast
 
 from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, f64, i64
@@ -19,10 +20,10 @@ def note_attr(value: object) -> Attribute:
     match value:
         case bool():
             return BoolAttr.from_bool(value)
-        case int():
-            return IntegerAttr(value, i64)
-        case float():
-            return FloatAttr(value, f64)
+        case Integral():
+            return IntegerAttr(int(value), i64)
+        case Real():
+            return FloatAttr(float(value), f64)
         case str():
             return StringAttr(value)
         case list() | tuple():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from xdsl.ir import Operation
 
 from tir_dialect.ops.blocks import BlockOp
@@ -40,6 +42,22 @@ class Block:
 
     def __repr__(self) -> str:
         return f"Block({self.name})"
+
+
+class Origin:
+    """Where a number was drawn: what a trace knows it by, since numbers that are equal are not the same."""
+
+
+class Drawn(int):
+    """A number that a schedule drew: calls that it is passed to follow when the trace is replayed with another one."""
+
+    origin: Origin
+
+    def __new__(cls, value: int) -> Self:
+        """A number of its own."""
+        number = super().__new__(cls, value)
+        number.origin = Origin()
+        return number
 
 
 def is_inside(op: Operation, ancestor: Operation) -> bool:

@@ -72,6 +72,7 @@ class Schedule(ScheduleState):
 
     sample_categorical = sampling.sample_categorical
     sample_perfect_tile = sampling.sample_perfect_tile
+    sample_partitioned_tile = sampling.sample_partitioned_tile
     sample_compute_location = sampling.sample_compute_location
 
     split = splitting.split

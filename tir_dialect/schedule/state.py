@@ -19,16 +19,13 @@ from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.materialize import hoist_sizes
-from tir_dialect.schedule.trace import Trace
+from tir_dialect.schedule.trace import QUERIES, Trace
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
 
 PRIMITIVES: dict[str, Callable[..., Any]] = {}
 """All primitives by name."""
-
-QUERIES: set[str] = set()
-"""The primitives that change nothing."""
 
 SPELLING = frozenset({"preserve_unit_iters", "func_name"})
 """Arguments of TVM's primitives that change nothing here: another form of the same bindings, which are always in
@@ -183,7 +180,9 @@ class ScheduleState:
                 self.changed()
         if not self._running:
             meant = self._meant
-            given = [meant.get(id(arg), arg) for arg in args]
+            names = primitive.__code__.co_varnames[1 : 1 + len(args)]
+            pairs = zip(args, names, strict=False) if self._decided else ((arg, "") for arg in args)
+            given = [meant.get(id(arg), arg) for arg, parameter in pairs if parameter not in self._decided]
             named = {key: meant.get(id(arg), arg) for key, arg in kwargs.items()}
             self.trace.record(name, given, named | self._decided, result)
         return result

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, cast
 
 from tir_dialect.dims import Dim
 from tir_dialect.schedule.errors import ScheduleError
-from tir_dialect.schedule.handles import Block, Loop
+from tir_dialect.schedule.handles import Block, Drawn, Loop, Origin
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
+from tir_dialect.schedule.trace_values import Ref, Value, from_json, plain, refs, text, to_json
 
-Handle: TypeAlias = "Block | Loop"
-Value: TypeAlias = Any
-"""An argument or result: handles, numbers, strings, dimensions, `None`, and sequences of those."""
+Handle: TypeAlias = "Block | Loop | Origin"
+
+QUERIES: set[str] = set()
+"""The primitives that change nothing: calls of them whose results nobody uses may be left out."""
 
 VERSION = 1
 
@@ -25,18 +27,6 @@ class Schedule(Protocol):
     def call(self, name: str, *args: Value, **kwargs: Value) -> Value:
         """Calls a primitive."""
         ...
-
-
-@dataclass(frozen=True)
-class Ref:
-    """A handle, by the number that it got when it first appeared."""
-
-    number: int
-    kind: str
-    """`b` for a block, `l` for a loop."""
-
-    def __str__(self) -> str:
-        return f"{self.kind}{self.number}"
 
 
 @dataclass(frozen=True)
@@ -52,7 +42,7 @@ class Instruction:
 
 @dataclass
 class Trace:
-    """A list of calls in which handles are numbered."""
+    """A list of calls in which handles are numbered, and so are numbers that were drawn (`sample_...`)."""
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
     _numbers: dict[Handle, Ref] = field(default_factory=dict[Handle, Ref], repr=False)
@@ -61,19 +51,20 @@ class Trace:
         """Appends a call."""
         named = {key: self._encode(value) for key, value in kwargs.items()}
         encoded = tuple(self._encode(arg) for arg in args)
+        for origin in _origins(result):
+            self._number(origin, "v")
         self.instructions.append(Instruction(primitive, encoded, named, self._encode(result)))
 
-    def copy(self, twins: Mapping[Handle, Handle]) -> Trace:
+    def copy(self, twins: Mapping[Any, Handle]) -> Trace:
         """The same calls, to be continued with other handles."""
         numbers = {twins.get(handle, handle): ref for handle, ref in self._numbers.items()}
         return Trace(list(self.instructions), numbers)
 
     def _encode(self, value: Value) -> Value:
         if isinstance(value, Block | Loop):
-            if value not in self._numbers:
-                kind = "b" if isinstance(value, Block) else "l"
-                self._numbers[value] = Ref(len(self._numbers), kind)
-            return self._numbers[value]
+            return self._number(value, "b" if isinstance(value, Block) else "l")
+        if isinstance(value, Drawn):  # by another schedule: just a number
+            return self._numbers.get(value.origin, int(value))
         if isinstance(value, list | tuple):
             items = cast("Sequence[Value]", value)
             return tuple(self._encode(item) for item in items)
@@ -81,7 +72,45 @@ class Trace:
             return str(IndexMap.of(cast("IndexMapLike", value)))
         if isinstance(value, Dim):
             return str(value) if value.constant_value is None else value.constant_value
-        return value
+        if isinstance(value, Mapping):
+            entries = cast("Mapping[str, Value]", value)
+            return {str(key): self._encode(each) for key, each in entries.items()}
+        return plain(value)
+
+    def _number(self, handle: Handle, kind: str) -> Ref:
+        return self._numbers.setdefault(handle, Ref(len(self._numbers), kind))
+
+    @property
+    def insts(self) -> list[Instruction]:
+        """TVM's name of `instructions`."""
+        return self.instructions
+
+    @property
+    def decisions(self) -> dict[int, Value]:
+        """What was drawn by each call that draws, by the number of the call."""
+        return {number: call.kwargs["decision"] for number, call in _drawing(self.instructions)}
+
+    def with_decision(self, number: int, decision: Value) -> Trace:
+        """The same calls, of which one draws something else: what uses the numbers follows when it is replayed."""
+        calls = list(self.instructions)
+        if number not in self.decisions:
+            raise ValueError(f"expected the number of a call that draws, {sorted(self.decisions)}, got {number}")
+        calls[number] = replace(calls[number], kwargs={**calls[number].kwargs, "decision": self._encode(decision)})
+        return Trace(calls, dict(self._numbers))
+
+    def simplified(self) -> Trace:
+        """The same calls without those that change nothing and whose results nobody uses."""
+        used: set[Ref] = set()
+        kept: list[Instruction] = []
+        for call in reversed(self.instructions):
+            if call.primitive not in QUERIES or not used.isdisjoint(refs(call.outputs)):
+                used |= {*refs(call.args), *refs(dict(call.kwargs))}
+                kept.append(call)
+        return Trace(kept[::-1], dict(self._numbers))
+
+    def show(self) -> None:
+        """Prints the calls as Python."""
+        print(self.as_python(), end="")
 
     def as_python(self, name: str = "sch") -> str:
         """The calls as Python statements on a schedule called `name`."""
@@ -89,18 +118,18 @@ class Trace:
 
     def as_json(self) -> list[dict[str, Value]]:
         """The calls as JSON values."""
-        return [_to_json(instruction) for instruction in self.instructions]
+        return [_call_to_json(instruction) for instruction in self.instructions]
 
     @staticmethod
     def from_json(data: object) -> Trace:
         """The trace that `as_json` gave; ValueError if the data is none."""
         if not isinstance(data, list):
             raise ValueError("a schedule trace must be a list of calls")
-        return Trace([_from_json(call) for call in cast("list[object]", data)])
+        return Trace([_call_from_json(call) for call in cast("list[object]", data)])
 
     def replay(self, schedule: Schedule) -> None:
         """Makes the same calls on another schedule; ScheduleError where one cannot be applied there."""
-        handles: dict[Ref, Handle] = {}
+        handles: dict[Ref, Value] = {}
         for instruction in self.instructions:
             args = [_resolve(arg, handles) for arg in instruction.args]
             kwargs = {key: _resolve(value, handles) for key, value in instruction.kwargs.items()}
@@ -130,7 +159,21 @@ def load(text: str) -> dict[str, Trace]:
     return {str(name): Trace.from_json(calls) for name, calls in entries.items()}
 
 
-def _resolve(value: Value, handles: Mapping[Ref, Handle]) -> Value:
+KINDS: dict[str, type] = {"b": Block, "l": Loop, "v": int}
+"""What handles stand for."""
+
+
+def _origins(result: Value) -> Iterator[Origin]:
+    """Those of the numbers that a call drew."""
+    drawn = cast("Sequence[Value]", result) if isinstance(result, list | tuple) else (result,)
+    return (value.origin for value in drawn if isinstance(value, Drawn))
+
+
+def _drawing(calls: Sequence[Instruction]) -> Iterator[tuple[int, Instruction]]:
+    return ((number, call) for number, call in enumerate(calls) if "decision" in call.kwargs)
+
+
+def _resolve(value: Value, handles: Mapping[Ref, Value]) -> Value:
     if isinstance(value, Ref):
         if value not in handles:
             raise ScheduleError("replay", f"handle {value} is used before it is defined")
@@ -138,12 +181,15 @@ def _resolve(value: Value, handles: Mapping[Ref, Handle]) -> Value:
     if isinstance(value, tuple):
         items = cast("Sequence[Value]", value)
         return [_resolve(item, handles) for item in items]
+    if isinstance(value, dict):
+        entries = cast("dict[str, Value]", value)
+        return {key: _resolve(each, handles) for key, each in entries.items()}
     return value
 
 
-def _bind(instruction: Instruction, outputs: Value, result: Value, handles: dict[Ref, Handle]) -> None:
+def _bind(instruction: Instruction, outputs: Value, result: Value, handles: dict[Ref, Value]) -> None:
     if isinstance(outputs, Ref):
-        if not isinstance(result, Block if outputs.kind == "b" else Loop):
+        if not isinstance(result, KINDS[outputs.kind]):
             raise ScheduleError("replay", f"{instruction.primitive} gave {result!r}, the trace has handle {outputs}")
         handles[outputs] = result
     elif isinstance(outputs, tuple):
@@ -157,52 +203,27 @@ def _bind(instruction: Instruction, outputs: Value, result: Value, handles: dict
             _bind(instruction, name, item, handles)
 
 
-def _refs(value: Value) -> Iterator[Ref]:
-    if isinstance(value, Ref):
-        yield value
-    elif isinstance(value, tuple):
-        items = cast("Sequence[Value]", value)
-        for item in items:
-            yield from _refs(item)
-
-
 def _statement(instruction: Instruction, name: str) -> str:
-    arguments = [_text(arg) for arg in instruction.args]
-    arguments += [f"{key}={_text(value)}" for key, value in instruction.kwargs.items()]
+    arguments = [text(arg) for arg in instruction.args]
+    arguments += [f"{key}={text(value)}" for key, value in instruction.kwargs.items()]
     call = f"{name}.{instruction.primitive}({', '.join(arguments)})"
     outputs = instruction.outputs
-    targets = ", ".join(map(str, _refs(outputs)))
-    if isinstance(outputs, tuple) and len(list(_refs(outputs))) == 1:
+    targets = ", ".join(map(str, refs(outputs)))
+    if isinstance(outputs, tuple) and len(list(refs(outputs))) == 1:
         targets += ","
     return f"{targets} = {call}" if targets else call
 
 
-def _text(value: Value) -> str:
-    if isinstance(value, tuple):
-        items = cast("Sequence[Value]", value)
-        return f"[{', '.join(map(_text, items))}]"
-    return str(value) if isinstance(value, Ref) else json.dumps(value) if isinstance(value, str) else repr(value)
-
-
-def _to_json(instruction: Instruction) -> dict[str, Value]:
-    call: dict[str, Value] = {"call": instruction.primitive, "args": [_json(arg) for arg in instruction.args]}
+def _call_to_json(instruction: Instruction) -> dict[str, Value]:
+    call: dict[str, Value] = {"call": instruction.primitive, "args": [to_json(arg) for arg in instruction.args]}
     if instruction.kwargs:
-        call["kwargs"] = {key: _json(value) for key, value in instruction.kwargs.items()}
-    if any(True for _ in _refs(instruction.outputs)):
-        call["outputs"] = _json(instruction.outputs)
+        call["kwargs"] = {key: to_json(value) for key, value in instruction.kwargs.items()}
+    if any(True for _ in refs(instruction.outputs)):
+        call["outputs"] = to_json(instruction.outputs)
     return call
 
 
-def _json(value: Value) -> Value:
-    if isinstance(value, Ref):
-        return {value.kind: value.number}
-    if isinstance(value, tuple):
-        items = cast("Sequence[Value]", value)
-        return [_json(item) for item in items]
-    return value
-
-
-def _from_json(call: object) -> Instruction:
+def _call_from_json(call: object) -> Instruction:
     fields = cast("dict[str, Value]", call) if isinstance(call, dict) else {}
     primitive, args, kwargs = fields.get("call"), fields.get("args", []), fields.get("kwargs", {})
     if not isinstance(primitive, str) or not isinstance(args, list) or not isinstance(kwargs, dict):
@@ -211,21 +232,7 @@ def _from_json(call: object) -> Instruction:
     named = cast("dict[str, Value]", kwargs)
     return Instruction(
         primitive,
-        tuple(_value(arg) for arg in values),
-        {key: _value(value) for key, value in named.items()},
-        _value(fields.get("outputs")),
+        tuple(from_json(arg) for arg in values),
+        {key: from_json(value) for key, value in named.items()},
+        from_json(fields.get("outputs")),
     )
-
-
-def _value(data: Value) -> Value:
-    if isinstance(data, dict):
-        entries = cast("dict[str, Value]", data)
-        match list(entries.items()):
-            case [("b" | "l" as kind, int(number))]:
-                return Ref(number, kind)
-            case _:
-                raise ValueError(f"expected a handle in a schedule trace, got {json.dumps(data)}")
-    if isinstance(data, list):
-        items = cast("Sequence[Value]", data)
-        return tuple(_value(item) for item in items)
-    return data

@@ -9,7 +9,7 @@ import pytest
 from tests.tir_dialect.schedule.support import elementwise, matmul, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
-from tir_dialect.schedule import Schedule
+from tir_dialect.schedule import Schedule, ScheduleError, Trace
 
 A = te.placeholder((24, 60), "i32", "A")
 
@@ -46,6 +46,56 @@ def test_decisions_may_be_given_and_are_checked():
     refuses(sch, 'no block in loops reads what block "C" writes', "sample_compute_location", "C")
     rows = Schedule(matmul())
     refuses(rows, "expected a loop of constant extent", "sample_perfect_tile", rows.get_loops("C")[0], 2)
+
+
+def test_inner_factors_are_multiples():
+    def transform(sch):
+        for seed, loop in enumerate(sch.get_loops("C")):
+            sch.random.seed(seed)
+            tiles = sch.sample_partitioned_tile(loop, 4, 2, 4)
+            assert prod(tiles) in (24, 60)
+            assert prod(tiles[2:]) % 4 == 0
+            sch.split(loop, tiles)
+
+    scheduled(doubled(), transform, [{}])
+    sch = Schedule(doubled())
+    loop = sch.get_loops("C")[0]
+    assert sch.sample_partitioned_tile(loop, 3, 0, 12)[0] % 12 == 0
+    assert sch.sample_partitioned_tile(loop, 2, 1, 3, [4, 6]) == [4, 6]
+    for message, arguments in (
+        ("expected a place of 0 to 1 and a divisor of 24, got 2 and 1", (2, 2)),
+        ("expected a place of 0 to 1 and a divisor of 24, got 1 and 5", (2, 1, 5)),
+        ("expected inner factors with a multiple of 4, got [8, 3]", (2, 1, 4, [8, 3])),
+        ("expected 2 factors of 24, got [5, 4]", (2, 1, 4, [5, 4])),
+        ("expected 2 factors of 24, got [-6, -4]", (2, 1, 4, [-6, -4])),
+    ):
+        refuses(sch, message, "sample_partitioned_tile", loop, *arguments)
+
+
+def test_what_follows_from_a_decision_follows_another_one():
+    sch = Schedule(doubled())
+    loop = sch.get_loops("C")[0]
+    outer, inner = sch.sample_perfect_tile(loop, 2, 16, [6, 4])
+    sch.split(loop, [outer, inner])
+    sch.annotate("C", "unroll", sch.sample_categorical([16, 64], [0.5, 0.5], decision=1))
+    text = sch.trace.as_python()
+    assert "v2, v3 = sch.sample_perfect_tile(l0, 2, 16, decision=[6, 4])" in text
+    assert "sch.split(l0, [v2, v3])" in text
+    (tile, _) = sch.trace.decisions
+    assert sch.trace.decisions[tile] == (6, 4)
+    other = Schedule(doubled())
+    Trace.from_json(sch.trace.with_decision(tile, [3, 8]).as_json()).replay(other)
+    by_hand = Schedule(doubled())
+    by_hand.split(by_hand.get_loops("C")[0], [3, 8])
+    by_hand.annotate("C", "unroll", 64)
+    assert str(other.func) == str(by_hand.func)
+    with pytest.raises(ValueError, match=r"expected the number of a call that draws, \[1, 3\], got 0"):
+        sch.trace.with_decision(0, [3, 8])
+    with pytest.raises(ScheduleError, match=r"expected 2 factors of 24, got \[5, 5\]"):
+        sch.trace.with_decision(tile, [5, 5]).replay(Schedule(doubled()))
+    elsewhere = Schedule(doubled())
+    elsewhere.split(elsewhere.get_loops("C")[0], [None, inner])
+    assert elsewhere.trace.as_python().endswith(".split(l0, [None, 4])\n")
 
 
 def test_producers_consumers_and_outputs():

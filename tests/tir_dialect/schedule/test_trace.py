@@ -6,9 +6,10 @@ import inspect
 import json
 import re
 
+import numpy as np
 import pytest
 
-from tests.tir_dialect.schedule.support import check_same, elementwise, matmul, row_sum
+from tests.tir_dialect.schedule.support import check_same, elementwise, matmul, row_sum, scheduled
 from tir_dialect.schedule import Schedule, ScheduleError, Trace, trace
 from tir_dialect.schedule.arguments import KNOWN, fits
 from tir_dialect.schedule.state import PRIMITIVES
@@ -177,6 +178,39 @@ def test_outputs_that_a_primitive_does_not_give(call, outputs, message):
 def test_json_is_plain():
     data = json.loads(trace.save({"matmul": tiled().trace}))
     assert data["functions"]["matmul"][0] == {"call": "get_block", "args": ["C"], "outputs": {"b": 0}}
+
+
+def test_numbers_of_numpy_and_dictionaries_are_saved():
+    def transform(sch):
+        i, j, _ = sch.get_loops("C")
+        sch.split(i, [None, np.int64(4)])
+        sch.annotate(j, "notes", {"depth": np.int32(3), "pads": [1, 2.5], "name": "a", "more": {"x": True}})
+        sch.annotate(j, "share", np.float32(0.5))
+
+    sch = scheduled(matmul(), transform)
+    data = json.loads(trace.save({"matmul": sch.trace}))
+    assert data["functions"]["matmul"][2]["args"][2] == {
+        "map": {"depth": 3, "pads": [1, 2.5], "name": "a", "more": {"map": {"x": True}}}
+    }
+    again = Schedule(matmul())
+    trace.load(trace.save({"matmul": sch.trace}))["matmul"].replay(again)
+    assert str(again.func) == str(sch.func)
+
+
+def test_queries_whose_results_nobody_uses_are_left_out():
+    sch = tiled()
+    sch.get_block("C")
+    sch.get_loops("C")
+    assert sch.trace.simplified().as_python() == PYTHON
+    assert sch.trace.insts[-1].primitive == "get_loops"
+    again = Schedule(matmul())
+    sch.trace.simplified().replay(again)
+    assert str(again.func) == str(sch.func)
+
+
+def test_a_trace_is_shown(capsys):
+    tiled().trace.show()
+    assert capsys.readouterr().out == PYTHON
 
 
 def test_copies_go_their_own_way_with_the_same_handles():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from tir_dialect.schedule.handles import Block, Loop
+from tir_dialect.schedule.handles import Block, Drawn, Loop
 from tir_dialect.schedule.primitives.queries import get_consumers, get_loops
 from tir_dialect.schedule.state import ScheduleState, query
 
@@ -20,8 +21,8 @@ def sample_categorical(
         (decision,) = self.random.choices(range(len(candidates)), probs)
     if not 0 <= decision < len(candidates):
         raise self.error(f"expected a decision of 0 to {len(candidates) - 1}, got {decision}")
-    self.record_with(decision=decision)
-    return candidates[decision]
+    self.record_with(decision=int(decision))
+    return Drawn(candidates[decision])
 
 
 @query
@@ -32,24 +33,64 @@ def sample_perfect_tile(
 
     Refuses a loop of no constant extent, and a decision that is no such list.
     """
+    extent = _extent(self, loop, n)
+    if decision is None:
+        last = self.random.choice([d for d in _divisors(extent) if d <= max_innermost_factor]) if n > 1 else extent
+        decision = [*_factors(self, extent // last, n - 1), last]
+    return _decided(self, extent, n, decision)
+
+
+@query
+def sample_partitioned_tile(
+    self: ScheduleState,
+    loop: Loop,
+    n: int,
+    partition_pos: int = 0,
+    innerpart_factor: int = 1,
+    decision: Sequence[int] | None = None,
+) -> list[int]:
+    """`n` factors whose product is the extent of a loop; that of those from `partition_pos` on is a multiple.
+
+    They are a multiple of `innerpart_factor`, for instance of the lanes of a vector. Refuses a loop of no constant
+    extent, or of one that is no such multiple, and a decision that is no such list.
+    """
+    extent = _extent(self, loop, n)
+    if not 0 <= partition_pos < n or innerpart_factor < 1 or extent % innerpart_factor:
+        raise self.error(
+            f"expected a place of 0 to {n - 1} and a divisor of {extent}, got {partition_pos} and {innerpart_factor}"
+        )
+    if decision is None:
+        rest = extent // innerpart_factor
+        outer = self.random.choice(_divisors(rest)) if partition_pos else 1
+        inner = _factors(self, rest // outer, n - partition_pos)
+        inner[0] *= innerpart_factor
+        decision = [*_factors(self, outer, partition_pos), *inner]
+    if prod(decision[partition_pos:]) % innerpart_factor:
+        raise self.error(f"expected inner factors with a multiple of {innerpart_factor}, got {list(decision)}")
+    return _decided(self, extent, n, decision)
+
+
+def _extent(self: ScheduleState, loop: Loop, n: int) -> int:
     extent = self.extent(loop.op).constant_value
     if extent is None or extent < 1 or n < 1:
         raise self.error(f'expected a loop of constant extent and at least one factor, got "{loop.name}" and {n}')
-    if decision is None:
-        last = self.random.choice([d for d in _divisors(extent) if d <= max_innermost_factor]) if n > 1 else extent
-        factors = [last]
-        left = extent // last
-        for _ in range(n - 2):
-            factors.insert(0, self.random.choice(_divisors(left)))
-            left //= factors[0]
-        decision = [left, *factors] if n > 1 else factors
-    total = 1
-    for factor in decision:
-        total *= factor
-    if len(decision) != n or total != extent:
+    return extent
+
+
+def _factors(self: ScheduleState, number: int, count: int) -> list[int]:
+    """So many factors of a number at random; none of the number 1."""
+    factors: list[int] = []
+    for _ in range(count - 1):
+        factors.insert(0, self.random.choice(_divisors(number)))
+        number //= factors[0]
+    return [number, *factors] if count else []
+
+
+def _decided(self: ScheduleState, extent: int, n: int, decision: Sequence[int]) -> list[int]:
+    if len(decision) != n or prod(decision) != extent or min(decision) < 1:
         raise self.error(f"expected {n} factors of {extent}, got {list(decision)}")
-    self.record_with(decision=list(decision))
-    return list(decision)
+    self.record_with(decision=[int(factor) for factor in decision])
+    return [Drawn(factor) for factor in decision]
 
 
 def _divisors(number: int) -> list[int]:
@@ -70,5 +111,5 @@ def sample_compute_location(self: ScheduleState, block: Block, decision: int | N
         decision = self.random.randrange(len(loops))
     if not 0 <= decision < len(loops):
         raise self.error(f"expected a decision of 0 to {len(loops) - 1}, got {decision}")
-    self.record_with(decision=decision)
+    self.record_with(decision=int(decision))
     return loops[decision]
