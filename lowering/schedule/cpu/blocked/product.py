@@ -1,7 +1,7 @@
 """Products in blocks of channels: direct convolution, pixel by pixel, without packing.
 
 A unit of work is a range of tiles of pixels and a group of blocks. A tile that is higher than its share of a line, and
-the last group of the blocks, may overlap others, whose sums they make again but do not store.
+the last group of the blocks, may overlap others, whose sums they make as well but do not store.
 """
 
 from __future__ import annotations
@@ -49,13 +49,14 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a tile is, how many pixels it has, and how many of these and of its blocks another tile has made."""
+    """Where a tile is, how many pixels it has, which of these are its own, and how many blocks another has made."""
 
     spot: Spot
     pixel: SSAValue
     height: SSAValue
     block: SSAValue
-    done_pixels: SSAValue
+    own: tuple[SSAValue, SSAValue]
+    """The first of them, and the one after the last: what is made of a sum may have overwritten what it is made of."""
     done_blocks: SSAValue
 
 
@@ -213,7 +214,8 @@ class BlockedProduct:
         first = code.mul(part.group, shape.blocks)
         block = code.minimum(first, code.dim(self.channels - shape.blocks))
         spot = {**part.spot, **self._spot(self.blocks.lines, line)}
-        return _Place(spot, pixel, height, block, code.sub(wanted, pixel), code.sub(first, block))
+        own = code.sub(wanted, pixel), code.sub(end, pixel)
+        return _Place(spot, pixel, height, block, own, code.sub(first, block))
 
     def _share(self, part: _Part, place: SSAValue) -> SSAValue:
         """Where the share of a tile of a line begins."""
@@ -267,7 +269,8 @@ class BlockedProduct:
         """What is made of the new sums of a tile."""
         code, blocks = self.code, self.shape.blocks
         known = self.channels.constant_value
-        with code.loop(place.height, "p", lower=place.done_pixels, vectorize=False) as p:
+        lower, upper = place.own
+        with code.loop(upper, "p", lower=lower, vectorize=False) as p:
             if known is not None and known % blocks == 0:
                 for q in range(blocks):
                     self._store_block(place, memory, row, p, code.index(q))
