@@ -22,6 +22,7 @@ from tir_dialect.ops.lanes import CompareOp, FirstLaneOp, SelectOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.misalignment import MisalignmentOp
+from tir_dialect.ops.of_rows import GreaterOp, ScaledExpOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
@@ -69,6 +70,8 @@ TIR = Dialect(
         FirstLaneOp,
         ConvertOp,
         DotOp,
+        GreaterOp,
+        ScaledExpOp,
         AssertOp,
         CallOp,
         CallExternOp,

@@ -76,13 +76,15 @@ class Floats:
 
     def clamp(self, x: SSAValue, low: float, high: float) -> SSAValue:
         """The number in the range that is nearest; a NaN stays."""
-        b = self.b
-        x = b.select(b.compare_floats("ogt", x, self.number(high)), self.number(high), x)
-        return b.select(b.compare_floats("olt", x, self.number(low)), self.number(low), x)
+        return self.at_least(self.at_most(x, high), low)
 
     def at_most(self, x: SSAValue, limit: float) -> SSAValue:
         """The number, or the limit if it is greater; a NaN stays."""
         return self.b.select(self.b.compare_floats("ogt", x, self.number(limit)), self.number(limit), x)
+
+    def at_least(self, x: SSAValue, limit: float) -> SSAValue:
+        """The number, or the limit if it is less; a NaN stays."""
+        return self.b.select(self.b.compare_floats("olt", x, self.number(limit)), self.number(limit), x)
 
     def magnitude(self, x: SSAValue) -> SSAValue:
         """The number without its sign."""

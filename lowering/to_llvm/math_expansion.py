@@ -130,6 +130,12 @@ def _tail_and_scale(f: Floats, x: SSAValue, bias: int) -> tuple[SSAValue, SSAVal
     return tail, f.from_bits(f.b.make(llvm.ShlOp, (f.bits(rounded), f.integer(23)), f.integers))
 
 
+def scaled_exp(f: Floats, x: SSAValue) -> SSAValue:
+    """`e**x * 2**64`, for x of at most 0: neither the power nor its factor is subnormal."""
+    tail, scale = _tail_and_scale(f, f.at_least(x, -104.0), 127 + 64)
+    return f.fma(tail, scale, scale)
+
+
 def exp2(f: Floats, x: SSAValue) -> SSAValue:
     """`2**x = 2**n * 2**r` with `n` the nearest integer."""
     x = f.clamp(x, -151.0, 129.0)

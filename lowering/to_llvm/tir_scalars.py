@@ -15,11 +15,19 @@ from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.lane_values import Ramp, as_vector, compare, compare_lanes, index_rule, is_varying
 from lowering.to_llvm.math_ops import MATH_LOWERINGS
 from lowering.to_llvm.register_ops import REGISTER_LOWERINGS
+from lowering.to_llvm.row_ops import ROW_LOWERINGS
 from lowering.to_llvm.vector_types import element_type, lane_count, lanes_of
 from tir_dialect.ops.lanes import FirstLaneOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 
-SCALAR_LOWERINGS = {**ARITH_LOWERINGS, **LANE_LOWERINGS, **MATH_LOWERINGS, **REGISTER_LOWERINGS, **DOT_LOWERINGS}
+SCALAR_LOWERINGS = {
+    **ARITH_LOWERINGS,
+    **LANE_LOWERINGS,
+    **MATH_LOWERINGS,
+    **REGISTER_LOWERINGS,
+    **DOT_LOWERINGS,
+    **ROW_LOWERINGS,
+}
 """Ops that are lowered by a function over operands."""
 
 

@@ -13,6 +13,7 @@ from tir_dialect.interpreter import numerics
 from tir_dialect.interpreter.widths import bits_of, numpy_type
 from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.lanes import CompareOp, SelectOp
+from tir_dialect.ops.of_rows import GreaterOp
 
 Expression: TypeAlias = Callable[[Operation, Sequence[str]], str]
 """From an op and the names of its operands to the text of its value."""
@@ -213,6 +214,7 @@ EXPRESSIONS: dict[type[Operation], Expression] = {
     arith.NegfOp: _plain("-{0}"),
     arith.MaximumfOp: _plain("maximum({0}, {1})"),
     arith.MinimumfOp: _plain("minimum({0}, {1})"),
+    GreaterOp: _plain("{0} if {0} > {1} else {1}"),
     arith.MaxnumfOp: _plain("maximum_number({0}, {1})"),
     arith.MinnumfOp: _plain("minimum_number({0}, {1})"),
     math.AbsFOp: _plain("abs({0})"),
@@ -226,7 +228,7 @@ EXPRESSIONS: dict[type[Operation], Expression] = {
 """The scalar ops that the interpreter knows, except those in `FUNCTIONS`."""
 
 FUNCTIONS: dict[str, Expression] = {name: _function(name) for name in (*numerics.UNARY, *numerics.BINARY)}
-"""The float functions of `math`, by op name."""
+"""The float functions of `math` and `tir`, by op name."""
 
 
 def expression_of(op: Operation) -> Expression | None:

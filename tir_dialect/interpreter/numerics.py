@@ -184,6 +184,10 @@ def _floor(value: float) -> float:
     return float(np.floor(value))
 
 
+def _scaled_exp(value: float) -> float:
+    return float(np.exp(np.float64(-104.0 if value < -104.0 else value))) * 2.0**64
+
+
 UNARY: dict[str, Callable[[float], float]] = {
     "math.acos": _total(math.acos, np.arccos),
     "math.acosh": _total(math.acosh, np.arccosh),
@@ -213,8 +217,9 @@ UNARY: dict[str, Callable[[float], float]] = {
     "math.tan": _total(math.tan, np.tan),
     "math.tanh": math.tanh,
     "math.trunc": lambda value: float(np.trunc(value)),
+    "tir.scaled_exp": _scaled_exp,
 }
-"""The unary functions of the `math` dialect by op name."""
+"""The unary functions of floats by op name."""
 
 BINARY: dict[str, Callable[[float, float], float]] = {
     "math.atan2": math.atan2,

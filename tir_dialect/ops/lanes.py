@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, StringAttr, VectorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, result_def, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -13,32 +13,9 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from tir_dialect.ops.memory import lanes_of
-from tir_dialect.ops.syntax import parse_defined_operand
+from tir_dialect.ops.syntax import parse_operands, print_operands
 
 I1 = IntegerType(1)
-
-
-def _parse_lanes(parser: Parser, count: int) -> tuple[list[SSAValue], dict[str, Attribute]]:
-    """So many operands, attributes, and the type of the last operand."""
-    operands = [parse_defined_operand(parser)]
-    for _ in range(count - 1):
-        parser.parse_punctuation(",")
-        operands.append(parse_defined_operand(parser))
-    attributes = parser.parse_optional_attr_dict()
-    parser.parse_punctuation(":")
-    start = parser.pos
-    written = parser.parse_type()
-    if written != operands[-1].type:
-        parser.raise_error(f"expected {operands[-1].type}, the type of the operand, got {written}", start, parser.pos)
-    return operands, attributes
-
-
-def _print_lanes(printer: Printer, op: Operation, type: Attribute) -> None:
-    printer.print_string(" ")
-    printer.print_list(op.operands, printer.print_ssa_value)
-    printer.print_op_attributes(op.attributes)
-    printer.print_string(" : ")
-    printer.print_attribute(type)
 
 
 @irdl_op_definition
@@ -90,14 +67,14 @@ class CompareOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> CompareOp:
         predicate = parser.parse_identifier("a predicate")
-        (lhs, rhs), attributes = _parse_lanes(parser, 2)
+        (lhs, rhs), attributes = parse_operands(parser, 2)
         op = cls(predicate, lhs, rhs)
         op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
         printer.print_string(f" {self.predicate.data}")
-        _print_lanes(printer, self, self.lhs.type)
+        print_operands(printer, self, self.lhs.type)
 
     def verify_(self) -> None:
         lanes = lanes_of(self.lhs.type)
@@ -146,13 +123,13 @@ class SelectOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> SelectOp:
-        (mask, on, off), attributes = _parse_lanes(parser, 3)
+        (mask, on, off), attributes = parse_operands(parser, 3)
         op = cls(mask, on, off)
         op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
-        _print_lanes(printer, self, self.result.type)
+        print_operands(printer, self, self.result.type)
 
     def verify_(self) -> None:
         if not self.on.type == self.off.type == self.result.type:
@@ -189,13 +166,13 @@ class FirstLaneOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> FirstLaneOp:
-        (mask,), attributes = _parse_lanes(parser, 1)
+        (mask,), attributes = parse_operands(parser, 1)
         op = cls(mask)
         op.attributes |= attributes
         return op
 
     def print(self, printer: Printer) -> None:
-        _print_lanes(printer, self, self.mask.type)
+        print_operands(printer, self, self.mask.type)
 
     def verify_(self) -> None:
         lanes = lanes_of(self.mask.type)

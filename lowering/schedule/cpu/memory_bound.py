@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from xdsl.ir import Block, Region, SSAValue
 
@@ -14,6 +15,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.memory.chains import Row, find_row
 from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
+from lowering.schedule.cpu.memory.exponentials import simplify_exponentials
 from lowering.schedule.cpu.memory.inlining import inline_producers
 from lowering.schedule.cpu.memory.quotients import split_quotients
 from lowering.schedule.cpu.memory.reduction import Reduction
@@ -34,11 +36,12 @@ def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
     stages = None if program is None else find_stages(program)
     if program is None or stages is None or not is_understood(stages):
         return False
-    if inline_producers(stages):
-        program = find_program(func)
-        stages = None if program is None else find_stages(program)
-        assert program is not None  # inlined code is made of the same ops
-        assert stages is not None
+    for rewrite in (inline_producers, partial(simplify_exponentials, target=target)):
+        if rewrite(stages):
+            program = find_program(func)
+            stages = None if program is None else find_stages(program)
+            assert program is not None  # what was rewritten is made of ops that are understood
+            assert stages is not None
     _Emitter(func, program, stages, target).emit()
     return True
 

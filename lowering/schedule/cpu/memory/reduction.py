@@ -16,6 +16,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.structure.arithmetic import evaluated
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.of_rows import GreaterOp
 from tir_dialect.types import IteratorKind
 
 
@@ -141,6 +142,7 @@ _FLOATS = {
     arith.AddfOp: 0.0,
     arith.MulfOp: 1.0,
     arith.MaximumfOp: -math.inf,
+    GreaterOp: -math.inf,
     arith.MaxnumfOp: -math.inf,
     arith.MinimumfOp: math.inf,
     arith.MinnumfOp: math.inf,

@@ -386,12 +386,12 @@ tir.prim_func @place[%m, %n](%X: !tir.buffer<[m, n], f32>, %P: !tir.buffer<[m], 
 // While the powers of a row are computed, the next row is asked for, and the place of this row's result.
 // CHECK-LABEL: tir.prim_func @powers
 // CHECK:         tir.for (%row)
-// CHECK:           arith.maximumf
+// CHECK:           tir.greater
 // CHECK:           tir.for (%v_2)
 // CHECK:             tir.prefetch %X_1
 // CHECK:             tir.prefetch %Y_1
 // CHECK-NEXT:        tir.for vectorized
-// CHECK:               math.exp
+// CHECK:               tir.scaled_exp
 // CHECK:           arith.subf
 tir.prim_func @powers[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, n], f32>) {
   %T = tir.alloc_buffer : !tir.buffer<[m], f32>

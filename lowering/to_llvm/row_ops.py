@@ -1,0 +1,26 @@
+"""What softmax does to the numbers of a row, of which it knows that they are not greater than the greatest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from lowering.to_llvm.arith_ops import Lower
+from lowering.to_llvm.builder import LLVMBuilder
+from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.math_expansion import scaled_exp
+from tir_dialect.ops.of_rows import GreaterOp, ScaledExpOp
+
+
+def _greater(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    lhs, rhs = operands
+    return b.select(b.compare_floats("ogt", lhs, rhs), lhs, rhs)
+
+
+def _scaled_exp(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    (x,) = operands
+    return scaled_exp(Floats(b, x.type), x)
+
+
+ROW_LOWERINGS: dict[type[Operation], Lower] = {GreaterOp: _greater, ScaledExpOp: _scaled_exp}

@@ -1,0 +1,18 @@
+// RUN: RELAX_ROUNDTRIP
+// RUN: RELAX_GENERIC_ROUNDTRIP
+
+// CHECK-LABEL: tir.prim_func @of_rows
+tir.prim_func @of_rows(%A: !tir.buffer<[8], f32>, %a: f32) {
+  %c0 = arith.constant 0 : index
+  %v = tir.load %A[%c0] : vector<8xf32>
+  // CHECK: %g = tir.greater %a, %a : f32
+  // CHECK-NEXT: %h = tir.greater %v, %v {note} : vector<8xf32>
+  // CHECK-NEXT: %e = tir.scaled_exp %g : f32
+  // CHECK-NEXT: %f = tir.scaled_exp %h {note} : vector<8xf32>
+  %g = tir.greater %a, %a : f32
+  %h = tir.greater %v, %v {note} : vector<8xf32>
+  %e = tir.scaled_exp %g : f32
+  %f = tir.scaled_exp %h {note} : vector<8xf32>
+  tir.store %f, %A[%c0]
+  tir.store %e, %A[%c0]
+}

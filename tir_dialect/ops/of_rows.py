@@ -1,0 +1,108 @@
+"""Arithmetic on floats of which a kernel knows more than an op of `arith` or `math` can: fewer instructions.
+
+A softmax subtracts the greatest number of a row from all of them. It is no number already if one of them is none, and
+its quotients do not change if powers and their sum have a common factor.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import AnyFloat, Float32Type, VectorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from tir_dialect.ops.memory import lanes_of
+from tir_dialect.ops.syntax import parse_operands, print_operands
+
+SCALE = 2.0**64
+"""The factor of `tir.scaled_exp`."""
+
+
+@irdl_op_definition
+class GreaterOp(IRDLOperation):
+    """The first number where it is greater than the second, else the second: one instruction of x86.
+
+    ```mlir
+    %top = tir.greater %x, %old : f32
+    ```
+
+    A first operand that is NaN is left out, a second one stays. Of two zeros the second is taken, whatever their signs.
+
+    C1: operands and result are floats, or vectors of floats with one fixed dimension, of one type.
+    """
+
+    name = "tir.greater"
+
+    lhs = operand_def()
+    rhs = operand_def()
+    result = result_def()
+
+    traits = traits_def(Pure())
+
+    def __init__(self, lhs: SSAValue | Operation, rhs: SSAValue | Operation):
+        super().__init__(operands=[lhs, rhs], result_types=[SSAValue.get(rhs).type])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GreaterOp:
+        (lhs, rhs), attributes = parse_operands(parser, 2)
+        op = cls(lhs, rhs)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self, self.result.type)
+
+    def verify_(self) -> None:
+        if not self.lhs.type == self.rhs.type == self.result.type or not isinstance(_element(self.result), AnyFloat):
+            raise VerifyException(
+                f"'tir.greater' op expected floats or vectors of one type, got {self.lhs.type} and {self.rhs.type}"
+            )  # C1
+
+
+@irdl_op_definition
+class ScaledExpOp(IRDLOperation):
+    """`e**x * 2**64`, for x that are not greater than 0: a normal number, for which no x needs a factor of its own.
+
+    ```mlir
+    %y = tir.scaled_exp %x : f32
+    ```
+
+    An x below -104, whose power is 0 in `f32`, counts as -104. What a positive one gives is not defined.
+
+    C1: operand and result are `f32`, or vectors of it with one fixed dimension, of one type.
+    """
+
+    name = "tir.scaled_exp"
+
+    operand = operand_def()
+    result = result_def()
+
+    traits = traits_def(Pure())
+
+    def __init__(self, operand: SSAValue | Operation):
+        super().__init__(operands=[operand], result_types=[SSAValue.get(operand).type])
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ScaledExpOp:
+        (operand,), attributes = parse_operands(parser, 1)
+        op = cls(operand)
+        op.attributes |= attributes
+        return op
+
+    def print(self, printer: Printer) -> None:
+        print_operands(printer, self, self.result.type)
+
+    def verify_(self) -> None:
+        if self.operand.type != self.result.type or not isinstance(_element(self.result), Float32Type):
+            raise VerifyException(f"'tir.scaled_exp' op expected f32 or a vector of it, got {self.operand.type}")  # C1
+
+
+def _element(value: SSAValue) -> Attribute | None:
+    """The type of a number, or of the numbers of a vector with one fixed dimension."""
+    if isa(value.type, VectorType):
+        return None if lanes_of(value.type) is None else value.type.element_type
+    return value.type
