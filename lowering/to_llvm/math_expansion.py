@@ -18,6 +18,7 @@ from lowering.to_llvm.registers import has_registers, scaled
 
 LOG10_2_HIGH, LOG10_2_LOW = 0.301025390625, 4.605038981195214e-06
 LOG10_E = 0.4342944819032518
+LN2 = 0.6931471805599453
 
 EXP = (0.5, 0.16666512191295624, 0.0416661873459816, 0.008369597606360912, 0.0013951703440397978)
 EXP2 = (
@@ -38,14 +39,7 @@ LOG = (
     0.12762068212032318,
     -0.07633998990058899,
 )
-TANH = (
-    -0.3333333134651184,
-    0.13333247601985931,
-    -0.053952474147081375,
-    0.021734442561864853,
-    -0.008267097175121307,
-    0.002231069840490818,
-)
+TANH = (-0.33333322405815125, 0.1333114206790924, -0.05271520838141441)
 SINH = (0.1666666716337204, 0.00833331048488617, 0.00019842895562760532, 2.7822131869470468e-06)
 ERFC_EXPONENT_FIRST = 0.128379225730896  # and 1, apart since the product is rounded then
 ERFC_EXPONENT = (
@@ -235,16 +229,34 @@ def sinh(f: Floats, x: SSAValue) -> SSAValue:
 
 
 def tanh(f: Floats, x: SSAValue) -> SSAValue:
-    """A polynomial near 0, else `1 - 2 / (e**2x + 1)`."""
+    """`(a + t) / (1 + a * t)` with `t = tanh r` and `a = tanh (n * ln 2 / 2)`.
+
+    The nearest f32 to `ln 2` is so near that its multiples need no second part: what they lack grows with n, but the
+    share of it that is left falls as `2**-n`.
+    """
     if has_registers(f):
         return math_tables.tanh(f, x)
-    b, size = f.b, f.magnitude(x)
-    square = f.mul(x, x)
-    near = f.fma(f.mul(f.polynomial(square, TANH), square), x, x)
-    inner = f.at_most(size, 10.0)
-    grown = _expm1(f, f.add(inner, inner))
-    far = f.sub(f.number(1.0), f.div(f.number(2.0), f.add(grown, f.number(2.0))))
-    return f.with_sign(b.select(b.compare_floats("olt", size, f.number(0.6)), near, far), x)
+    size = f.at_most(f.magnitude(x), 10.0)
+    rounded = f.fma(size, f.number(-2.0 * LOG2_E), f.number(ROUNDING + 127))
+    r = f.fma(f.sub(rounded, f.number(ROUNDING + 127)), f.number(LN2 / 2), size)
+    square = f.mul(r, r)
+    t = f.fma(f.mul(r, square), f.polynomial(square, TANH), r)
+    power = f.from_bits(f.b.make(llvm.ShlOp, (f.bits(rounded), f.integer(23)), f.integers))
+    return f.with_sign(_sum_of_tanh(f, power, t), x)
+
+
+def _sum_of_tanh(f: Floats, power: SSAValue, t: SSAValue) -> SSAValue:
+    """`(less + more * t) / (more + less * t)` for `less = 1 - power` and `more = 1 + power`, where power is `2**-n`.
+
+    It is a number of few digits and a smaller quotient, so that the last sum is most of what is rounded. Around 0,
+    where n is 0, the first is 0 and the quotient t.
+    """
+    one = f.number(1.0)
+    less, more = f.sub(one, power), f.add(one, power)
+    first = f.at_least(f.fma(power, f.number(-1.5), one), 0.0)
+    minus = f.sub(f.number(-0.0), first)
+    rest = f.fma(f.fma(minus, less, more), t, f.fma(minus, more, less))
+    return f.add(first, f.div(rest, f.fma(less, t, more)))
 
 
 def erf(f: Floats, x: SSAValue) -> SSAValue:

@@ -12,11 +12,10 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.floats import Floats, any_lane
-from lowering.to_llvm.math_expansion import log, log_of_one_plus, split
+from lowering.to_llvm.math_expansion import LN2, log, log_of_one_plus, split
 from lowering.to_llvm.math_tables import LN2_HIGH, LN2_LOW
 from lowering.to_llvm.registers import finite_reciprocal, has_registers
 
-LN2 = 0.6931471805599453
 LARGE = 2.0**60
 """From here on the functions are `log 2 * |x|`, while squares of smaller numbers are finite."""
 
