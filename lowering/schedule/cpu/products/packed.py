@@ -19,7 +19,7 @@ from lowering.schedule.cpu.products.packed_columns import PackedColumns, PackedP
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.row_panels import RowPanels
 from lowering.schedule.cpu.products.shares import MOST, shares, threads_for
-from lowering.schedule.cpu.products.tile import store_tile
+from lowering.schedule.cpu.products.tile import Corner, store_tile
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.loops import LoopKind
@@ -191,7 +191,15 @@ class PackedProduct:
                 emit_all()
         else:
             emit_all()
-        store_tile(product, finish, tile, here, top, left, isinstance(panel, PackedPanel))
+        later = self._later(part, strip, top, left) if isinstance(panel, PackedPanel) else None
+        store_tile(product, finish, tile, here, (top, left), later)
+
+    def _later(self, part: Part, strip: SSAValue, top: SSAValue, left: SSAValue) -> Corner:
+        """The tile that follows one: that below, or behind the last strip the first one of the next panel."""
+        code, tiles = self.code, self.tiles
+        is_last = code.compare("sge", code.add(strip, 1), self._count(part))
+        below = code.select(is_last, part.top, code.add(top, tiles.rows))
+        return below, code.select(is_last, code.add(left, tiles.width), left)
 
     def _smallest(self, left: SSAValue, heights: Sequence[int], emit: Callable[[int], None]) -> None:
         """The smallest micro-kernel that has `left` rows."""

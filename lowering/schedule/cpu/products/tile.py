@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.products.cache_lines import line_ends
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.product import Product, Spot
 
@@ -130,16 +131,18 @@ class _Sums:
                 code.store(reduce(code.add_floats, values), tile, place)
 
 
-def store_tile(
-    product: Product, finish: Finish, tile: SSAValue, spot: Spot, top: SSAValue, left: SSAValue, ask: bool
-) -> None:
-    """The rows and columns of a tile that there are; `top` and `left` are the first.
+Corner = tuple[SSAValue, SSAValue]
+"""The first row and the first column of a tile."""
 
-    If told so, it asks for the output of the tile below.
-    """
+
+def store_tile(
+    product: Product, finish: Finish, tile: SSAValue, spot: Spot, corner: Corner, later: Corner | None = None
+) -> None:
+    """The rows and columns of a tile that there are; asks for the output of the tile that is made `later`."""
     code, tiles = product.code, product.tiles
+    top, left = corner
     rows = code.minimum(code.sub(code.dim(product.m), top), tiles.rows)
-    store_rows(product, finish, tile, spot, (top, rows), left, tiles.rows if ask else 0)
+    store_rows(product, finish, tile, spot, (top, rows), left, later)
 
 
 def store_rows(
@@ -149,17 +152,18 @@ def store_rows(
     spot: Spot,
     rows: tuple[SSAValue, SSAValue],
     left: SSAValue,
-    below: int = 0,
+    later: Corner | None = None,
 ) -> None:
-    """So many rows of a tile: `rows` are the first one and their number; asks for the output `below` each."""
+    """So many rows of a tile: `rows` are the first one and their number; asks for as many from `later` on."""
     code, tiles, what = product.code, product.tiles, product.what
     n, (top, count) = code.dim(product.n), rows
     with code.loop(count, "i") as i:
-        row = code.add(top, i)
-        here = {**spot, what.row: row}
+        here = {**spot, what.row: code.add(top, i)}
         for v in range(tiles.vectors):
             place = code.add(left, v * tiles.lanes)
             sums = code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes)
             finish.store(sums, {**here, what.column: place}, code.sub(n, place))
-            if below:
-                finish.ask({**spot, what.row: code.add(row, below), what.column: code.add(place, tiles.lanes - 1)})
+        if later is not None:
+            there = {**spot, what.row: code.add(later[0], i)}
+            for end in line_ends(product):
+                finish.ask({**there, what.column: code.add(later[1], end)})

@@ -116,7 +116,7 @@ class _Emitter:
 
         emit(code.sub(count, done), self._heights)
         left = code.mul(tile.panel, self.tiles.width)
-        store_tile(self.product, Finish(self.product, None, None), sums, spot, code.add(top, done), left, False)
+        store_tile(self.product, Finish(self.product, None, None), sums, spot, (code.add(top, done), left))
 
     @property
     def _heights(self) -> tuple[int, ...]:

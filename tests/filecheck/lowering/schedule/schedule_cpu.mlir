@@ -1,7 +1,7 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"},schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// One row reads whole lines of the matrix, of which each task has some: they start where vectors may, and the sums of tasks are added. Very few columns are copied by each task, and whole rows multiplied with each: long ones start where vectors may, and short ones are read side by side. With few rows or columns, both are used from where they are. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns.
+// One row reads whole lines of the matrix, of which each task has some: they start where vectors may, and the sums of tasks are added. Very few columns are copied by each task, and whole rows multiplied with each: long ones start where vectors may, and short ones are read side by side. With few rows or columns, both are used from where they are. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns. Each asks for where the next one goes, below or in the next panel, once for a line.
 // CHECK-LABEL: tir.prim_func @anything
 // CHECK:         arith.cmpi eq
 // CHECK:         tir.if
@@ -34,7 +34,12 @@
 // CHECK:           tir.for (%panel)
 // CHECK:             %tile{{.*}} = tir.alloc_buffer : !tir.buffer<[6, 16], f32, align = 64>
 // CHECK:             tir.call unchecked @relax.routine.tile.f32.6x16
+// CHECK:             [[LAST:%[0-9]+]] = arith.cmpi sge
+// CHECK:             arith.select [[LAST]]
+// CHECK:             arith.select [[LAST]]
 // CHECK:             tir.store {{.*}}, %C_1[{{.*}}] mask
+// CHECK:             tir.prefetch %C_1
+// CHECK-NOT:         tir.prefetch
 tir.prim_func @anything[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[k, n], f32>, %C: !tir.buffer<[m, n], f32>) {
   tir.for (%i, %j, %r) in (%m, %n, %k) {
     tir.block "b" (%vi = spatial %i in %m, %vj = spatial %j in %n, %vr = reduce %r in %k) {
