@@ -22,6 +22,7 @@ from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.row_blocks import RowBlocks, find_row_blocks
 from lowering.schedule.cpu.memory.sweep import Sweep
 from lowering.schedule.cpu.structure.stages import Program, Stage, find_program, find_stages
+from tir_dialect.dims import maximum
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.target import Target
@@ -93,7 +94,8 @@ class _Emitter:
         for buffer in row.buffers:
             kernel.rows[buffer] = buffer, row.depth  # where accesses lead is asked before there is memory
         groups = group_axes(kernel, self.stages, range(row.depth))
-        work = work_of(max(self.stages, key=lambda stage: len(stage.axes)))
+        most = max(len(stage.axes) for stage in self.stages)
+        work = maximum(*(work_of(stage) for stage in self.stages if len(stage.axes) == most))
         with kernel.shared(groups[0].extent, work) as part:
             blocks = find_row_blocks(kernel, row, groups[-1], self.reductions)
             suits = False if blocks is None else blocks.suits()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -73,7 +74,20 @@ def test_the_ends_of_rows_are_work_too(rows: int, tasks: int) -> None:
     assert text.count("tir.for parallel") == tasks - 1
 
 
-@pytest.mark.parametrize("name", ["softmax", "log softmax", "layer norm", "rms norm"])
+def test_exponentials_are_work_where_they_are_not_stored() -> None:
+    text = scheduled("4096, 10", "x86-64-v3 cores=2", "relax.nn.log_softmax %x")
+    assert text.count("tir.for parallel") == 1
+
+
+@pytest.mark.parametrize(("machine", "stores"), [("x86-64-v3 cores=2", 3), ("x86-64-v4 cores=2", 2)])
+def test_the_end_of_a_row_needs_no_mask_where_the_next_one_comes(machine: str, stores: int) -> None:
+    text = scheduled("m, n", machine, "relax.cumsum %x axis = 1")
+    assert len(re.findall(r"tir.store .*%cumsum", text)) == stores
+    # The last rows of a thread's part are followed by those of another thread.
+    assert len(re.findall(r"tir.store .*%cumsum.* mask", text)) == 1
+
+
+@pytest.mark.parametrize("name", ["softmax", "log softmax", "layer norm", "rms norm", "running sums"])
 @pytest.mark.parametrize("m", [1, 7, 8, 15, 16, 17, 40])
 def test_any_number_of_rows_of_any_length(name: str, m: int) -> None:
     kernels, func = native_kernel(name)

@@ -22,7 +22,8 @@ from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
 from lowering.schedule.cpu.emit.guards import find_guards
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.emit.transpose import shuffle
-from lowering.schedule.cpu.emit.widths import masks_are_cheap
+from lowering.schedule.cpu.emit.widths import masks_are_cheap, masks_are_registers
+from lowering.schedule.cpu.structure.contraction import place_of
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import byte_size
@@ -119,19 +120,21 @@ def _loops(
     at: Mapping[int, SSAValue],
     part: tuple[SSAValue, SSAValue] | None,
 ) -> None:
-    if not axes:
-        _Row(kernel, scan, at).emit()
-        return
     low, high = (None, kernel.code.dim(scan.stage.axes[axes[0]].extent)) if part is None else part
     with kernel.code.loop(high, "row", lower=low) as index:
-        _loops(kernel, scan, axes[1:], {**at, axes[0]: index}, None)
+        inner = {**at, axes[0]: index}
+        if len(axes) == 1:
+            _Row(kernel, scan, inner, kernel.code.sub(high, index)).emit()
+        else:
+            _loops(kernel, scan, axes[1:], inner, None)
 
 
 class _Row:
     """The code of one row."""
 
-    def __init__(self, kernel: Kernel, scan: Scan, at: Mapping[int, SSAValue]):
-        self.kernel, self.code, self.scan, self.at = kernel, kernel.code, scan, at
+    def __init__(self, kernel: Kernel, scan: Scan, at: Mapping[int, SSAValue], rows: SSAValue | None = None):
+        """`rows` is how many are left for the loop around, with this one."""
+        self.kernel, self.code, self.scan, self.at, self.rows = kernel, kernel.code, scan, at, rows
         self.axis = len(scan.stage.axes) - 1
         self.lanes = kernel.target.lanes(8 * byte_size(scan.dtype))
 
@@ -165,13 +168,32 @@ class _Row:
             left = code.sub(length, done)
             with code.when(code.compare("sgt", left, 0)):
                 body, sums = self._elements(done, Lanes(self.axis, lanes, left))
-                self._store(body, self._combined(code.load(carry, [zero], lanes), self._within(sums)))
+                sums = self._combined(code.load(carry, [zero], lanes), self._within(sums))
+                self._store_first(body, sums, left, length)
             return
         with code.loop(length, "e", lower=done, vectorize=False) as place:
             body, element = self._elements(place, None)
             total = self._combined(code.load(carry, [zero]), element)
             code.store(total, carry, [zero])
             self._store(body, total)
+
+    def _store_first(self, body: Explicit, value: SSAValue, left: SSAValue, length: SSAValue) -> None:
+        """What is left of a row; the first elements of the next rows get anything, until their turn comes."""
+        code, rows = self.code, self.rows
+        if rows is None or masks_are_registers(self.kernel) or not self._is_contiguous():
+            self._store(body, value)
+            return
+        room = code.add(left, code.mul(code.sub(rows, 1), length))
+        with code.when(code.compare("sge", room, self.lanes)) as branch:
+            whole = Explicit(self.kernel, self.scan.stage, body.at, Lanes(self.axis, self.lanes))
+            self._store(whole, value)
+        with code.otherwise(branch):
+            self._store(body, value)
+
+    def _is_contiguous(self) -> bool:
+        """Whether each row of the result begins where the one before ends."""
+        axes, place = self.scan.stage.axes, place_of(self.scan.stage, self.scan.stage.stores[0])
+        return place.strides[self.axis - 1] is axes[self.axis].extent and not place.computed
 
     def _elements(self, start: SSAValue, lanes: Lanes | None) -> tuple[Explicit, SSAValue]:
         """What is added up, for a vector or one element."""
