@@ -106,7 +106,7 @@ def lower_routine(function: PrimFuncOp, options: LoweringOptions) -> ModuleOp:
 def _context(
     functions: Mapping[str, PrimFuncOp], options: LoweringOptions, outside: frozenset[str] = frozenset()
 ) -> ModuleContext:
-    builder = ModuleBuilder(options.vector_bits >= 512, options.extensions)
+    builder = ModuleBuilder(options.vector_bits, options.extensions)
     return ModuleContext(builder, options, functions, LOWERINGS, outside)
 
 

@@ -28,9 +28,10 @@ _NO_ALIAS = ArrayAttr([DictionaryAttr({"llvm.noalias": UnitAttr()})])
 class ModuleBuilder:
     """An llvm module in the making."""
 
-    def __init__(self, avx512: bool = False, extensions: frozenset[str] = frozenset()) -> None:
-        """`avx512`: whether the machine has the vectors of 512 bits of x86; `extensions`: what else it has."""
-        self.avx512 = avx512
+    def __init__(self, vector_bits: int = 128, extensions: frozenset[str] = frozenset()) -> None:
+        """`vector_bits`: of registers, 256 where x86 has AVX2 and 512 with AVX-512; `extensions`: what else it has."""
+        self.vector_bits = vector_bits
+        self.avx512 = vector_bits >= 512
         self.extensions = extensions
         self.ops: list[Operation] = []
         self.defined: set[str] = set()

@@ -21,7 +21,9 @@ from xdsl.dialects.builtin import (
     ReducedPrecisionFloatType,
     VectorType,
     bf16,
+    f16,
     f32,
+    f64,
     i1,
     i8,
     i16,
@@ -32,10 +34,8 @@ from xdsl.ir import Attribute, SSAValue
 
 from lowering.to_llvm import llvm_ext, small_floats
 from lowering.to_llvm.builder import LLVMBuilder
-from lowering.to_llvm.vector_types import element_type, integer_type, is_vector, like, type_suffix
-
-F32_DIGITS = 24
-"""Integers of so many bits are `f32` numbers."""
+from lowering.to_llvm.float_casts import f64_to_f16, has_lanes, lanes_to_integer
+from lowering.to_llvm.vector_types import integer_type, is_vector, like, type_suffix
 
 
 def llvm_type(type_: Attribute) -> Attribute:
@@ -100,6 +100,8 @@ def convert_float(b: LLVMBuilder, value: SSAValue, source: Attribute, target: At
         return convert_float(b, _widen_bf16(b, value), f32, target)
     if target == bf16:
         return _round_to_bf16(b, convert_float(b, value, source, f32))
+    if source == f64 and target == f16 and is_vector(value.type) and b.module.vector_bits >= 256:
+        return f64_to_f16(b, value)
     kind = llvm.FPExtOp if _bits(source) < _bits(target) else llvm.FPTruncOp
     return b.make(kind, (value,), like(value.type, target))
 
@@ -152,26 +154,10 @@ def to_integer(b: LLVMBuilder, value: SSAValue, source: Attribute, target: Attri
     # Half floats go through f32: LLVM 22 gives the least i16 for a NaN of f16 on processors with AVX512-FP16.
     wide = convert_float(b, value, source, math_type(source))
     result = like(value.type, llvm_type(target))
-    bits = integer_type(target).width.data - signed
-    if is_vector(wide.type) and element_type(wide.type) == f32 and 0 < bits < 32 and target != i1:
-        return _lanes_to_integer(b, wide, result, bits, signed)
+    if has_lanes(b, wide, integer_type(target), signed):
+        return lanes_to_integer(b, wide, result, signed)
     name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{type_suffix(result)}.{type_suffix(wide.type)}"
     return b.intrinsic(name, (wide,), result)
-
-
-def _lanes_to_integer(b: LLVMBuilder, value: SSAValue, result: Attribute, bits: int, signed: bool) -> SSAValue:
-    """The same for lanes of `f32` and integers of less than 32 bits besides a sign, which LLVM takes one by one."""
-    low, end, kind = float(-(1 << bits) if signed else 0), float(1 << bits), like(value.type, i32)
-    last = end - (1 if bits <= F32_DIGITS else 1 << (bits - F32_DIGITS))
-    number = b.select(b.compare_floats("ord", value, value), value, b.float(0.0, value.type))
-    for predicate, limit in (("ogt", low), ("olt", last)):
-        edge = b.float(limit, value.type)
-        number = b.select(b.compare_floats(predicate, number, edge), number, edge)
-    whole = b.make(llvm_ext.FPToSIOp, (number,), kind)
-    if last < end - 1:
-        beyond = b.compare_floats("oge", value, b.float(end, value.type))
-        whole = b.select(beyond, b.integer((1 << bits) - 1, kind), whole)
-    return whole if kind == result else b.make(llvm.TruncOp, (whole,), result)
 
 
 def from_integer(b: LLVMBuilder, value: SSAValue, target: Attribute, signed: bool) -> SSAValue:
