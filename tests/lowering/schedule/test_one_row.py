@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.math import FmaOp
 from xdsl.utils.hints import isa
 
+from lowering.codegen.compiler import PLAIN_ADDRESSES
 from lowering.schedule.cpu.emit.routines import outside_modules
 from lowering.schedule.cpu.products import few_columns, vector
 from lowering.schedule.schedule_cpu import schedule
@@ -127,6 +128,15 @@ def test_long_lines_side_by_side(machine: str, lines: int, vectors: int) -> None
     (lines_of,) = [op for op in module.ops if isinstance(op, PrimFuncOp) and ".lines." in op.sym_name.data]
     groups = [op for op in lines_of.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "group"]
     assert [sum(isinstance(op, FmaOp) for op in group.walk()) for group in groups] == [lines * vectors]
+
+
+def test_long_lines_leave_addresses_of_other_loops_alone() -> None:
+    """Where they are no function of their own, and few: the hint is one for all of a kernel."""
+    func = kernel(SUMS["bf16"].text)
+    schedule(func, Target.parse("x86-64-v4"))
+    groups = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "group"]
+    assert groups
+    assert PLAIN_ADDRESSES not in str(func)
 
 
 @pytest.mark.parametrize(("machine", "vectors"), [("x86-64-v4", {64, 256}), ("x86-64-v3", {512})])

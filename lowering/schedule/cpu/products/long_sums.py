@@ -47,15 +47,27 @@ class LongSums:
         whole = lanes * byte_size(dtype) >= LINE_BYTES or lanes < SHORTER[0]
         return LongSums(dtype, lanes, *(WHOLE if whole else SHORTER))
 
-    def emit(self, code: Code, bounds: Bounds, near: Line, far: Callable[[SSAValue], Line], memory: SSAValue) -> None:
-        """Fills memory with as many vectors of sums as they have lanes, those of the lines with these numbers."""
+    def emit(
+        self,
+        code: Code,
+        bounds: Bounds,
+        near: Line,
+        far: Callable[[SSAValue], Line],
+        memory: SSAValue,
+        alone: bool = False,
+    ) -> None:
+        """Fills memory with as many vectors of sums as they have lanes, those of the lines with these numbers.
+
+        Addresses are as they are written where this is `alone` in a function, or has many: in other loops of a kernel
+        they are better counted up.
+        """
         with code.loop(code.index(self.lanes // self.count), "part", vectorize=False) as part:
             numbers = [code.add(code.mul(part, self.count), i) for i in range(self.count)]
-            found = self._sums(code, bounds, near, [far(number) for number in numbers])
+            found = self._sums(code, bounds, near, [far(number) for number in numbers], alone or self.count > 1)
             for number, total in zip(numbers, found, strict=True):
                 code.store(total, memory, [number, code.index(0)])
 
-    def _sums(self, code: Code, bounds: Bounds, near: Line, far: Sequence[Line]) -> list[SSAValue]:
+    def _sums(self, code: Code, bounds: Bounds, near: Line, far: Sequence[Line], plain: bool) -> list[SSAValue]:
         """A vector of sums of each line."""
         (head, k), side, lanes = bounds, self.side, self.lanes
         buffer = code.alloc([len(far) * side, lanes], self.dtype, "sums", scope="local")
@@ -71,7 +83,7 @@ class LongSums:
         with code.when(code.compare("sgt", head, 0)):
             add(0, code.index(0), head)
         groups, step = code.divide(code.sub(k, head), side * lanes), side * lanes
-        with code.loop(groups, "group", vectorize=False, plain=True) as group:
+        with code.loop(groups, "group", vectorize=False, plain=plain) as group:
             for v in range(side):
                 add(v, code.add(code.add(head, code.mul(group, step)), v * lanes), None)
         done = code.add(head, code.mul(groups, step))
@@ -108,7 +120,7 @@ class LongSums:
         def far(number: SSAValue) -> Line:
             return line(buffers[1], code.minimum(code.add(first, code.mul(number, each)), last))
 
-        self.emit(code, (head, k), line(buffers[0], start), far, buffers[2])
+        self.emit(code, (head, k), line(buffers[0], start), far, buffers[2], alone=True)
 
 
 def _total(code: Code, vectors: Sequence[SSAValue]) -> SSAValue:
