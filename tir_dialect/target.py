@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -60,6 +60,26 @@ class Target:
 
     cores: int = 1
     """How many threads parallel loops are planned for."""
+
+    # What the rules choose unless it is said; for one kernel a search may find something better.
+
+    tile_rows: int = 0
+    """Rows of the tile of sums that a product keeps in registers; 0 for what the rules choose, as in all these."""
+
+    tile_vectors: int = 0
+    """Vectors in a row of that tile."""
+
+    tile_steps: int = 0
+    """Steps along the sums in a turn of the loop around that tile."""
+
+    unpacked_rows: int = 0
+    """With so many rows and fewer a product reads its factors where they are; with more it packs them into panels."""
+
+    turn_registers: int = 0
+    """Registers that a turn of the innermost loop of a map fills."""
+
+    task_percent: int = 100
+    """The least work for which a thread is woken, in parts of what the rules choose."""
 
     @property
     def arch(self) -> str:
@@ -155,8 +175,8 @@ def _named(name: str) -> Target:
     return Target(triple, PROCESSORS.get(name, name), vector_bits=bits, vector_registers=registers)
 
 
-_NUMERIC_KEYS = frozenset({"vector_bits", "vector_registers", "l1_bytes", "l2_bytes", "l3_bytes", "cores"})
 _TEXT_KEYS = frozenset({"triple", "cpu", "features"})
+_NUMERIC_KEYS = frozenset(field.name for field in fields(Target)) - _TEXT_KEYS
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -14,7 +14,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from tools.arguments import add_build_options, build_options
 from tools.failures import ToolError, run_tool, with_traceback
-from tools.programs import MODES, load_packed_functions, load_program, memory_text, read_module
+from tools.programs import (
+    MODES,
+    BuildOptions,
+    load_packed_functions,
+    load_program,
+    memory_text,
+    read_module,
+    target_of,
+)
 from tools.values import (
     Arrays,
     NamedValue,
@@ -79,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="VALUE",
         help='3, 2.5, (1, 2), [4, 8] (a shape), "text"',
     )
-    parser.add_argument("--seed", type=int, default=0, help="of random arrays (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="of random arrays and of --tune (default: 0)")
     parser.add_argument(
         "--load",
         action="append",
@@ -142,7 +150,9 @@ def _run(argv: Sequence[str] | None) -> None:
         options = replace(options, shapes=[_rank(value.value) for value in inputs])
     if args.tune:
         module = read_module(args.file, args.weights, options.shapes)
-        _tune(module, args.entry, [as_argument(value.value) for value in inputs], args.tune)
+        if target_of(options) != target_of(replace(options, target=None)):
+            raise ToolError("--tune measures on this machine, and cannot search for another one; leave out --target")
+        _tune(module, args, options, [as_argument(value.value) for value in inputs])
     program = load_program(args.file, args.entry, options)
     if args.profile and program.profile is None:
         raise ToolError("only bytecode can be profiled; leave out --mode, or give an executable with bytecode")
@@ -172,11 +182,23 @@ def _rank(argument: object) -> list[None] | None:
     return None if ndim is None else [None] * ndim
 
 
-def _tune(module: ModuleOp, entry: str, arguments: Sequence[object], trials: int) -> None:
+def _tune(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arguments: Sequence[object]) -> None:
     from lowering.tune import tune
+    from lowering.tune.location import default_path
 
-    report = _call(lambda *given: tune(module, given, entry=entry, trials=trials), arguments)
+    path = default_path()
+    kept = "nowhere, as RELAX_TUNING is 0" if path is None else f"in {path}"
+    try:
+        report = _call(
+            lambda *given: tune(
+                module, given, entry=args.entry, trials=args.tune, seed=args.seed, opt_level=options.opt_level
+            ),
+            arguments,
+        )
+    except KeyboardInterrupt:
+        raise ToolError(f"the search was interrupted; what it has found until now is kept {kept}") from None
     print(report.as_text())
+    print(f"  kept {kept}")
 
 
 def _measure(

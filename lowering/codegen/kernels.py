@@ -51,6 +51,9 @@ class KernelOptions:
     choice: Choice | None = None
     """How functions are scheduled instead; without it, tuning may have found something for each, or else by default."""
 
+    is_found: bool = False
+    """Whether the choice is one that tuning found: a later version of the rules may not take it any more."""
+
     def key(self) -> str:
         """What generated code depends on, for cache keys."""
         return f"O{self.opt_level} contract={self.contract} schedule={self.schedule}"
@@ -201,7 +204,9 @@ def plan_kernels(module: ModuleOp, target: Target, cache: CodeCache, options: Ke
         key = cache_key(parts if choice is None else [*parts, choice.text()])
         symbol = symbols[group[0].sym_name.data] = f"relax_{key[:32]}"
         if symbol not in kernels:
-            kernels[symbol] = _Kernel(key, group, symbol, replace(options, choice=choice))
+            kernels[symbol] = _Kernel(
+                key, group, symbol, replace(options, choice=choice, is_found=options.choice is None)
+            )
     signatures = {group[0].sym_name.data: kernel_signature(group[0]) for group in groups}
     return KernelPlan(symbols, signatures, target, cache, kernels, options, salt)
 
@@ -283,22 +288,25 @@ def _lower(
     lowered_tir = ModuleOp(copies)
     with outside_modules() as routines:
         if options.schedule:
-            _schedule(copies, target, options.choice)
+            _schedule(copies, target, options)
     run_tir_passes(lowered_tir)
     lowering = LoweringOptions(target.vector_bits, options.contract, target.extensions)
     shared.add(routines.values(), lowering)
     return lowered_tir, lower_prim_funcs(copies, lowering, routines.values())
 
 
-def _schedule(group: Sequence[PrimFuncOp], target: Target, choice: Choice | None) -> None:
+def _schedule(group: Sequence[PrimFuncOp], target: Target, options: KernelOptions) -> None:
     """A choice is for the first function; those that it calls are scheduled as always."""
     from lowering.schedule.schedule_cpu import schedule
 
     for function in group:
-        if choice is not None and function is group[0]:
-            choice.schedule(function, target)
-        else:
+        choice = options.choice if function is group[0] else None
+        if choice is None:
             schedule(function, target)
+        elif options.is_found:
+            choice.schedule_if_it_fits(function, target)
+        else:
+            choice.schedule(function, target)
 
 
 def tir_passes() -> tuple[ModulePass, ...]:

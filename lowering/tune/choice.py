@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule.trace import Trace
 from tir_dialect.target import Target
 
-FACTS = frozenset({"vector_bits", "vector_registers", "l1_bytes", "l2_bytes", "l3_bytes", "cores"})
-"""The fields of a target that decide tile sizes."""
+FACTS = frozenset(field.name for field in fields(Target)) - {"triple", "cpu", "features"}
+"""The fields of a target that decide how a kernel is scheduled."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,25 @@ class Choice:
 
         changed: Mapping[str, Any] = dict(self.facts)
         schedule(func, replace(target, **changed))
+
+    def schedule_if_it_fits(self, func: PrimFuncOp, target: Target) -> None:
+        """Schedules a function by default, with a warning, if a trace does not fit it."""
+        from lowering.schedule.schedule_cpu import schedule
+        from tir_dialect.schedule.errors import ScheduleError
+
+        before = func.clone()
+        try:
+            self.schedule(func, target)
+        except ScheduleError as error:
+            name = func.sym_name.data
+            warnings.warn(
+                f"the schedule that tuning found for @{name} does not fit it any more ({error}); "
+                "it has the default one, tune again",
+                stacklevel=2,
+            )
+            func.detach_region(func.body)
+            func.add_region(before.detach_region(before.body))
+            schedule(func, target)
 
     def as_json(self) -> dict[str, object]:
         """Plain data."""

@@ -11,13 +11,14 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import cast
 
 from lowering.codegen.cache import cache_key
+from lowering.tune.call import Call
 from lowering.tune.choice import Choice
 from lowering.tune.location import default_path
 from tir_dialect.analysis.fingerprint import Fingerprint
@@ -38,6 +39,8 @@ class Record:
     """Of the same calls with the default schedule."""
     kernel: str = ""
     """A name for people."""
+    calls: tuple[Call, ...] = ()
+    """What was measured: another search must not make these slower."""
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -45,6 +48,7 @@ class Record:
             "seconds": self.seconds,
             "default_seconds": self.default_seconds,
             "kernel": self.kernel,
+            "calls": [call.as_json() for call in self.calls],
         }
 
     @staticmethod
@@ -54,13 +58,17 @@ class Record:
         seconds, default = fields.get("seconds"), fields.get("default_seconds")
         if not isinstance(seconds, int | float) or not isinstance(default, int | float):
             raise ValueError(f"expected a record with times, got {data}")
-        return Record(Choice.from_json(fields.get("choice")), seconds, default, str(fields.get("kernel", "")))
+        kernel, calls = str(fields.get("kernel", "")), fields.get("calls", [])
+        if not isinstance(calls, list):
+            raise ValueError(f"expected a list of calls, got {calls}")
+        known = tuple(Call.from_json(kernel, call) for call in cast("list[object]", calls))
+        return Record(Choice.from_json(fields.get("choice")), seconds, default, kernel, known)
 
 
 def kernel_key(group: Sequence[PrimFuncOp], target: Target) -> str:
     """What records are found by: a function with all it calls, and the machine; names do not count."""
     fingerprint = Fingerprint()
-    return cache_key([target.code_key(), *(fingerprint(func, ("sym_name",)) for func in group)])
+    return cache_key([str(target), *(fingerprint(func, ("sym_name",)) for func in group)])
 
 
 @dataclass
@@ -87,14 +95,28 @@ class TuningDatabase:
 
     def add(self, found: Mapping[str, Record]) -> None:
         """Adds records, in the place of older ones; `OSError` if the file cannot be written."""
+        self._change(lambda records: {**records, **found})
+
+    def remove(self, key: str) -> None:
+        """Forgets what is known of a kernel, if anything; `OSError` if the file cannot be written."""
+        if key in self.records():
+            self._change(lambda records: {each: record for each, record in records.items() if each != key})
+
+    def _change(self, change: Callable[[Mapping[str, Record]], dict[str, Record]]) -> None:
         if self.path is None:
-            self._records = {**self.records(), **found}
+            self._records = change(self.records())
             return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(self.path):
-            merged = {**self._read(), **found}
-            data = {"version": VERSION, "kernels": {key: record.as_json() for key, record in merged.items()}}
-            _replace(self.path, json.dumps(data, indent=1, sort_keys=True))
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(self.path):
+                records = change(self._read())
+                data = {"version": VERSION, "kernels": {key: record.as_json() for key, record in records.items()}}
+                _replace(self.path, json.dumps(data, indent=1, sort_keys=True))
+        except OSError as error:
+            raise OSError(
+                f"the tuning database {self.path} cannot be written ({error.strerror or error}); "
+                "set RELAX_TUNING_FILE to another path"
+            ) from error
         self._records = None
 
     def _file_stamp(self) -> tuple[int, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -13,15 +14,15 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.kernels import KernelOptions, Kernels, compile_prim_funcs
+from lowering.tune.call import Call
 from lowering.tune.choice import Choice
-from lowering.tune.workload import Call
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from vm_dialect.dtypes import element_type
 from vm_dialect.tensors import from_numpy, numpy_dtype, to_numpy
 
-ROUNDS = 5
-ROUND_SECONDS = 0.01
+ROUND_SECONDS = 0.005
+"""A round of a race repeats each call for so long."""
 
 Array = NDArray[Any]
 
@@ -52,22 +53,64 @@ class Bench:
             found.append([to_numpy(each).copy() for each in copies if isinstance(each, tvm_ffi.Tensor)])
         return found
 
-    def seconds(self, function: tvm_ffi.Function) -> float:
-        """The time of all calls together: of each the best of some rounds."""
-        total = 0.0
-        for arguments, count in self.calls:
-            total += count * _best(function, [_copy(each) for each in arguments])
-        return total
+    def race(self, first: tvm_ffi.Function, second: tvm_ffi.Function, rounds: int) -> Race:
+        """Both in turns, as the machine is faster now and slower then; who begins changes, too."""
+        calls = [_race(first, second, [_copy(each) for each in arguments], rounds) for arguments, _ in self.calls]
+        return Race([count for _, count in self.calls], calls)
+
+
+@dataclass(frozen=True)
+class Race:
+    """The seconds that two functions took."""
+
+    counts: Sequence[int]
+    """How often each call is made."""
+    calls: Sequence[Sequence[tuple[float, float]]]
+    """Of each call the seconds of both, round by round."""
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """Of all calls together: of each the middle of its rounds."""
+        middles = [(_middle([a for a, _ in call]), _middle([b for _, b in call])) for call in self.calls]
+        first, second = zip(*middles, strict=True)
+        return (
+            sum(count * each for count, each in zip(self.counts, first, strict=True)),
+            sum(count * each for count, each in zip(self.counts, second, strict=True)),
+        )
+
+    @property
+    def ratios(self) -> list[float]:
+        """How long the second takes where the first takes 1, call by call: the middle of the rounds."""
+        return [_middle([second / first for first, second in call]) for call in self.calls]
+
+    @property
+    def wins(self) -> float:
+        """In which part of the rounds, of all calls, the second was faster."""
+        rounds = [second < first for call in self.calls for first, second in call]
+        return sum(rounds) / len(rounds)
+
+
+def _middle(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+def _race(
+    first: tvm_ffi.Function, second: tvm_ffi.Function, arguments: Sequence[Any], rounds: int
+) -> list[tuple[float, float]]:
+    once = max(_time(second, arguments, 1), _time(first, arguments, 1), 1e-7)
+    repeats = max(1, min(10_000, int(ROUND_SECONDS / once)))
+    found: list[tuple[float, float]] = []
+    for number in range(rounds):
+        if number % 2:
+            later = _time(second, arguments, repeats)
+            found.append((_time(first, arguments, repeats), later))
+        else:
+            found.append((_time(first, arguments, repeats), _time(second, arguments, repeats)))
+    return found
 
 
 def _copy(argument: Any) -> Any:
     return from_numpy(cast("Array", argument).copy()) if isinstance(argument, np.ndarray) else argument
-
-
-def _best(function: tvm_ffi.Function, arguments: Sequence[Any]) -> float:
-    once = max(_time(function, arguments, 1), 1e-7)
-    repeats = max(1, min(10_000, int(ROUND_SECONDS / once)))
-    return min(_time(function, arguments, repeats) for _ in range(ROUNDS))
 
 
 def _time(function: tvm_ffi.Function, arguments: Sequence[Any], repeats: int) -> float:

@@ -1,10 +1,11 @@
-"""What is tried for a kernel: the default rules under other assumptions, and traces of tiles, vectors and threads."""
+"""What is tried for a kernel: the default rules with other numbers, and traces of tiles, vectors and threads."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
+from typing import TypeAlias, TypeVar
 
 from xdsl.utils.exceptions import DiagnosticException
 
@@ -15,55 +16,120 @@ from tir_dialect.schedule import Block, Loop, Schedule, ScheduleError
 from tir_dialect.target import Target
 from tir_dialect.types import IteratorKind
 
-TILES = (4, 8, 16, 32, 64)
-ROWS = (1, 2, 4, 8)
+_T = TypeVar("_T")
+Move: TypeAlias = Mapping[str, int]
+"""Numbers of the target that the rules see changed together."""
+
+TILE_ROWS, TILE_VECTORS, TILE_STEPS = (2, 3, 4, 5, 6, 8, 10, 12, 14), (1, 2, 3, 4), (1, 2, 4, 8)
+UNPACKED_ROWS = (1, 64, 1 << 20)
+TASK_PERCENT = (25, 400)
+TURN_REGISTERS = (1, 2, 4)
+COLUMNS, ROWS = (1, 2, 4), (1, 4, 8)
+"""Of the tiles of traces: vectors of a row, and rows."""
+PATIENCE = 100
+"""So many mixtures in a row that make nothing new, and there is nothing new."""
 
 
-def candidates(func: PrimFuncOp, target: Target, seed: int = 0) -> Iterator[Choice]:
-    """Choices in an order that depends on `seed` only, no two of which make the same code, none the default code."""
-    every = [*_assumptions(target), *_traces(func, target)]
-    random.Random(seed).shuffle(every)
-    seen = {_result(func, target, Choice())}
-    for choice in every:
-        made = _result(func, target, choice)
-        if made is not None and made not in seen:
-            seen.add(made)
+def candidates(
+    func: PrimFuncOp, target: Target, seed: int = 0, best: Callable[[], Choice | None] = lambda: None
+) -> Iterator[Choice]:
+    """Choices that make different code, none the default code.
+
+    First come the single changes, and after them mixtures of those that change something with the best choice until
+    then and with each other. The order depends on `seed`, and on what is best, only.
+    """
+    space = _Space(func, target)
+    order = random.Random(seed)
+    moves = _shuffled(order, _moves(target))
+    useful: list[Move] = []
+    for move in moves:
+        choice = Choice(facts=tuple(sorted(move.items())))
+        if space.is_new(choice):
+            useful.append(move)
             yield choice
+    rest = [*_shuffled(order, _traces(func, target))]
+    fruitless = 0
+    while rest or (useful and fruitless < PATIENCE):
+        if rest and (fruitless >= PATIENCE or not useful or order.random() < 0.25):
+            choice = rest.pop()
+        else:
+            found = best()
+            choice = _mixture({} if found is None else dict(found.facts), order.choice(useful), order, useful)
+        if space.is_new(choice):
+            fruitless = 0
+            yield choice
+        else:
+            fruitless += 1
 
 
-def _result(func: PrimFuncOp, target: Target, choice: Choice) -> str | None:
-    copy = func.clone()
-    try:
-        choice.schedule(copy, target)
-    except (ScheduleError, DiagnosticException):
-        return None
-    return Fingerprint()(copy)
+def _mixture(facts: dict[str, int], move: Move, order: random.Random, others: Sequence[Move]) -> Choice:
+    if not facts:
+        facts = dict(order.choice(others))
+    return Choice(facts=tuple(sorted({**facts, **move}.items())))
 
 
-def _assumptions(target: Target) -> Iterator[Choice]:
-    """Caches that are smaller or larger than they are, and narrower vectors."""
-    widths = [bits for bits in (128, 256, 512) if bits <= target.vector_bits]
-    scales = (0.5, 1, 2)
-    for bits, first, second in product(widths, scales, scales):
-        facts = {
-            "vector_bits": bits,
-            "l1_bytes": int(target.l1_bytes * first),
-            "l2_bytes": int(target.l2_bytes * second),
-        }
-        changed = {name: value for name, value in facts.items() if value != getattr(target, name)}
-        if changed:
-            yield Choice(facts=tuple(sorted(changed.items())))
+def _shuffled(order: random.Random, every: Iterator[_T]) -> list[_T]:
+    found = list(every)
+    order.shuffle(found)
+    return found
+
+
+class _Space:
+    """Which code was tried."""
+
+    def __init__(self, func: PrimFuncOp, target: Target):
+        self.func, self.target = func, target
+        self.texts: set[str] = set()
+        self.made = {self._result(Choice())}
+
+    def is_new(self, choice: Choice) -> bool:
+        """Whether a choice can be made and its code was not tried."""
+        if choice.text() in self.texts:
+            return False
+        self.texts.add(choice.text())
+        made = self._result(choice)
+        if made is None or made in self.made:
+            return False
+        self.made.add(made)
+        return True
+
+    def _result(self, choice: Choice) -> str | None:
+        copy = self.func.clone()
+        try:
+            choice.schedule(copy, self.target)
+        except (ScheduleError, DiagnosticException):
+            return None
+        return Fingerprint()(copy)
+
+
+def _moves(target: Target) -> Iterator[Move]:
+    """The tile of sums, packing, threads, the turns of maps; caches that seem smaller or larger, and half the lanes."""
+    for rows, vectors in product(TILE_ROWS, TILE_VECTORS):
+        needed = rows * vectors + vectors
+        if target.vector_registers // 2 <= needed < target.vector_registers:
+            yield {"tile_rows": rows, "tile_vectors": vectors}
+    yield from ({"tile_steps": steps} for steps in TILE_STEPS)
+    yield from ({"unpacked_rows": rows} for rows in UNPACKED_ROWS)
+    if target.cores > 1:
+        yield {"cores": 1}
+        yield from ({"task_percent": percent} for percent in TASK_PERCENT)
+    yield from ({"turn_registers": registers} for registers in TURN_REGISTERS)
+    for name in ("l1_bytes", "l2_bytes"):
+        yield from ({name: size} for size in (getattr(target, name) // 2, getattr(target, name) * 2))
+    yield {"vector_registers": target.vector_registers * 3 // 4}
+    if target.vector_bits > 128:
+        yield {"vector_bits": target.vector_bits // 2}
 
 
 def _traces(func: PrimFuncOp, target: Target) -> Iterator[Choice]:
     """Traces for functions of one block; others are left to the rules."""
-    names = Schedule(func.clone()).get_blocks()
-    if len(names) != 1:
+    if len(Schedule(func.clone()).get_blocks()) != 1:
         return
-    for rows, columns, parallel in product(ROWS, TILES, (False, True)):
+    threads = (False, True) if target.cores > 1 else (False,)
+    for rows, vectors, parallel in product(ROWS, COLUMNS, threads):
         schedule = Schedule(func.clone())
         try:
-            _tile(schedule, schedule.get_blocks()[0], rows, columns, parallel)
+            _tile(schedule, schedule.get_blocks()[0], rows, vectors * target.lanes(32), parallel)
         except ScheduleError:
             continue
         yield Choice(schedule.trace)

@@ -1,40 +1,49 @@
-"""`tune`: the search."""
+"""`tune`: a search for every kernel of a program."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.utils.exceptions import DiagnosticException
 
-from lowering.codegen.errors import CodegenError
 from lowering.codegen.kernels import kernel_groups
 from lowering.progress import ProgressBar
-from lowering.tune.choice import Choice
+from lowering.tune.call import Call
 from lowering.tune.database import Record, TuningDatabase, default_database, kernel_key
-from lowering.tune.measure import Bench, agree
-from lowering.tune.space import candidates
-from lowering.tune.workload import Call, kernels_of, record_calls
-from tir_dialect.schedule import ScheduleError
+from lowering.tune.measure import Bench
+from lowering.tune.search import Search
+from lowering.tune.workload import kernels_of, record_calls
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
-LEAST_GAIN = 0.03
-"""What is not faster by this part is noise: the default stays."""
+BUSY = 0.5
+"""More processes than processors by this are told: threads then wait for each other."""
+MOST_KNOWN = 8
+"""So many calls of earlier searches are measured again."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Report:
     """What a search found, by the name of the kernel."""
 
-    records: Mapping[str, Record]
+    records: dict[str, Record] = field(default_factory=dict[str, Record])
     """Of kernels for which something faster than the default was found."""
-    kernels: int
-    tried: int
+    others: list[str] = field(default_factory=list[str])
+    """Kernels that stay as they are by default."""
+    tried: int = 0
+    load: float = 0.0
+    """How many processes wanted a processor meanwhile, of which the search is one."""
+    cores: int = 1
+
+    @property
+    def kernels(self) -> int:
+        """How many were searched."""
+        return len(self.records) + len(self.others)
 
     @property
     def seconds(self) -> float:
@@ -47,11 +56,18 @@ class Report:
         return sum(record.default_seconds for record in self.records.values())
 
     def as_text(self) -> str:
-        """A line for each improved kernel."""
-        lines = [f"tried {self.tried} schedules of {self.kernels} kernels, improved {len(self.records)}"]
+        """A line for each kernel."""
+        noun = "kernel" if self.kernels == 1 else "kernels"
+        lines = [f"tried {self.tried} schedules of {self.kernels} {noun}, improved {len(self.records)}"]
         for name, record in self.records.items():
             gain = record.default_seconds / max(record.seconds, 1e-12)
-            lines.append(f"  @{name}  {gain:.2f}x  {record.choice.describe()}")
+            times = f"{1e6 * record.default_seconds:.1f} -> {1e6 * record.seconds:.1f} us"
+            lines.append(f"  @{name}  {times}, {gain:.2f}x  {record.choice.describe()}")
+        if self.load > self.cores + BUSY:
+            lines.append(
+                f"  the machine was busy ({self.load:.1f} processes on {self.cores} cores): tune again when not"
+            )
+        lines += [f"  @{name}  nothing is faster than the default" for name in self.others]
         return "\n".join(lines)
 
 
@@ -64,14 +80,16 @@ def tune(
     target: Target | None = None,
     database: TuningDatabase | None = None,
     seed: int = 0,
+    opt_level: int = 3,
     progress: TextIO | None = sys.stderr,
 ) -> Report:
     """Searches a faster schedule for every kernel that `entry` calls with these arguments; remembers what it finds.
 
-    Each kernel is measured on the sizes it was called with, by default, as a search before this one found, and under up
-    to `trials` choices; a choice counts if it gives the same values and takes less time. `database` is the user's
-    unless one is given; later builds consult it. What is found for a kernel is in it before the next one is searched,
-    so that a search may be ended at any time and goes on with another `seed`. `progress` gets a bar.
+    Each kernel is measured on the sizes it was called with, and on those of earlier searches, none of which may become
+    slower: one kernel is for all sizes. It is raced by default, as a search before this one found, and under up to
+    `trials` choices; a choice counts if it gives the same values and takes less time, again when all is done.
+    `database` is the user's unless one is given; later builds consult it. What is found for a kernel is in it before
+    the next one is searched, and if the search is interrupted; it goes on with another `seed`. `progress` gets a bar.
 
     Raises what `build` raises for the module, and `OSError` or `ValueError` if the database cannot be used.
     """
@@ -79,58 +97,50 @@ def tune(
     database = default_database() if database is None else database
     database.add({})  # one that cannot be read or written is told before the search, not after it
     calls = _by_kernel(record_calls(module, entry, arguments))
-    lowered = kernels_of(module)
-    groups = {group[0].sym_name.data: group for group in kernel_groups(lowered) if group[0].sym_name.data in calls}
-    found: dict[str, Record] = {}
-    tried = 0
-    bar = ProgressBar(progress, "kernels")
-    for number, (name, group) in enumerate(groups.items()):
-        key = kernel_key(group, target)
-        search = _Search(Bench(group, calls[name], target), target, name, database.lookup(key))
-        for count, _ in enumerate(search.run(trials, seed), start=1):
-            bar.show(number + count / trials, len(groups), name)
-            tried += 1
-        if search.record is not None:
-            found[name] = search.record
-            database.add({key: search.record})
-    bar.close()
-    return Report(found, len(groups), tried)
+    groups = [group for group in kernel_groups(kernels_of(module)) if group[0].sym_name.data in calls]
+    report, bar = Report(cores=target.cores), ProgressBar(progress, "kernels")
+    try:
+        for number, group in enumerate(groups):
+            name = group[0].sym_name.data
+            key = kernel_key(group, target)
+            search = _search(group, calls[name], target, database.records().get(key), opt_level)
+            try:
+                for count, _ in enumerate(search.run(trials, seed), start=1):
+                    bar.show(number + min(count / trials, 1), len(groups), search.describe(name))
+                    report.tried += 1
+            except KeyboardInterrupt:
+                if search.best is not None:
+                    _keep(search, name, key, database, report)
+                raise
+            _keep(search, name, key, database, report)
+    finally:
+        bar.close()
+    report.load = os.getloadavg()[0]
+    return report
+
+
+def _search(
+    group: Sequence[PrimFuncOp], calls: Mapping[Call, int], target: Target, known: Record | None, opt_level: int
+) -> Search:
+    """A search that measures these calls and those that are known, once each."""
+    earlier = () if known is None else known.calls[:MOST_KNOWN]
+    every = {**dict.fromkeys((Call(group[0].sym_name.data, call.arguments) for call in earlier), 1), **calls}
+    return Search(Bench(group, every, target, opt_level), target, every, None if known is None else known.choice)
+
+
+def _keep(search: Search, name: str, key: str, database: TuningDatabase, report: Report) -> None:
+    record = search.record(name)
+    if record is None:
+        report.others.append(name)
+        database.remove(key)
+    else:
+        report.records[name] = record
+        database.add({key: record})
 
 
 def _by_kernel(calls: Mapping[Call, int]) -> dict[str, Counter[Call]]:
     found: dict[str, Counter[Call]] = {}
     for call, count in calls.items():
-        found.setdefault(call.kernel, Counter())[call] += count
+        if not call.is_empty:
+            found.setdefault(call.kernel, Counter())[call] += count
     return found
-
-
-class _Search:
-    """The best choice for one kernel so far."""
-
-    def __init__(self, bench: Bench, target: Target, name: str, known: Choice | None):
-        """`known` is tried before all others."""
-        self.bench = bench
-        self.target = target
-        self.name = name
-        self.known = () if known is None else (known,)
-        self.record: Record | None = None
-
-    def run(self, trials: int, seed: int) -> Iterable[Choice]:
-        """Measures candidates one by one; gives each that was tried."""
-        default = self.bench.compile(None)
-        expected = self.bench.results(default)
-        least = self.bench.seconds(default)
-        for choice in chain(self.known, islice(candidates(self.bench.group[0], self.target, seed), trials)):
-            try:
-                function = self.bench.compile(choice)
-            except (ScheduleError, DiagnosticException, CodegenError):
-                yield choice
-                continue
-            if agree(self.bench.results(function), expected):
-                # both in turns: the machine may have become slower or faster since
-                before, seconds = self.bench.seconds(default), self.bench.seconds(function)
-                least = min(least, before)
-                best = least if self.record is None else self.record.seconds
-                if seconds < best * (1 - LEAST_GAIN):
-                    self.record = Record(choice, seconds, least, self.name)
-            yield choice

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import tvm_ffi
@@ -12,18 +11,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.pipelines import RelaxToVMPass
+from lowering.tune.call import Call
 from tir_dialect.ops.function import PrimFuncOp
 from vm_dialect import VirtualMachine
 from vm_dialect.observers import Decision
 from vm_dialect.program import Site
-
-
-@dataclass(frozen=True)
-class Call:
-    """Arguments of a kernel: the dtype and shape of a tensor, or a number."""
-
-    kernel: str
-    arguments: tuple[tuple[str, tuple[int, ...]] | float, ...]
 
 
 class _Recorder:

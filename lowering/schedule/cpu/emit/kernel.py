@@ -121,8 +121,12 @@ class Kernel:
 
     def tasks(self, work: Dim) -> Dim:
         """How many threads have enough to do, of so many elements: at least one, at most all."""
-        worthwhile = floordiv(work, constant(ELEMENTS_PER_TASK))
+        worthwhile = floordiv(work, constant(self.least_work(ELEMENTS_PER_TASK)))
         return maximum(minimum(worthwhile, constant(self.target.cores)), constant(1))
+
+    def least_work(self, usual: int) -> int:
+        """The least work for which a thread is woken."""
+        return max(1, usual * self.target.task_percent // 100)
 
     @contextmanager
     def shared(self, extent: Dim, work: Dim, step: int = 1) -> Generator[tuple[SSAValue, SSAValue] | None]:

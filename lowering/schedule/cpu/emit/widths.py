@@ -64,10 +64,13 @@ def registers_of_a_turn(kernel: Kernel, stages: Sequence[Stage], group: Group, l
     The processor looks some sixty instructions ahead, which is not as far as the next turn. Registers of 512 bits have
     functions by tables, which are shorter.
     """
-    waits = any(op.name in LATENT for stage in stages for op in stage.needed)
+    chosen = kernel.target.turn_registers
+    waits = chosen > 1 or any(op.name in LATENT for stage in stages for op in stage.needed)
     length = group.extent.constant_value
     is_long = lanes > 1 and (length is None or length >= 2 * lanes)
-    return 2 if waits and is_long and kernel.target.vector_bits < 512 and masks_are_cheap(kernel, stages) else 1
+    if not waits or not is_long or not masks_are_cheap(kernel, stages):
+        return 1
+    return chosen or (2 if kernel.target.vector_bits < 512 else 1)
 
 
 def masks_are_registers(kernel: Kernel) -> bool:

@@ -84,7 +84,7 @@ class Product:
         `work` is the number of products, unless it is that of one product of matrices.
         """
         work = self.m * self.n * self.rounds * self.k if work is None else work
-        worthwhile = floordiv(work, constant(least))
+        worthwhile = floordiv(work, constant(self.kernel.least_work(least)))
         return maximum(minimum(worthwhile, constant(self.kernel.target.cores)), constant(1))
 
     # Places

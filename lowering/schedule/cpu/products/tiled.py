@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowering.schedule.cpu.products.tiling import Tiling, for_panels, tiling
+from lowering.schedule.cpu.products.tiling import Tiling, chosen_tile, for_panels, tiling
 from lowering.schedule.cpu.structure.contraction import Contraction, from_panels
 from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
@@ -12,7 +12,7 @@ from tir_dialect.target import Target
 def with_tiles(what: Contraction, target: Target) -> tuple[Contraction, Tiling]:
     """A contraction on a machine: its columns are in panels only if these are as wide as a tile."""
     size = byte_size(what.element)
-    tiles = tiling(target, size, what.longest)
+    tiles = tiling(target, size, what.longest, chosen_tile(target))
     what = from_panels(what, tiles.width)
     if what.columns.panels is None:
         return what, tiles

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from tir_dialect.target import Target
 
@@ -41,21 +42,36 @@ class Tiling:
         return self.lanes * self.vectors
 
 
-def tiling(target: Target, element_bytes: int, longest: int | None = None) -> Tiling:
-    """The tile that fills the registers: sums, a row of columns, and one element of the rows at a time.
+Tile: TypeAlias = tuple[int, tuple[int, ...], int]
+"""Vectors of a row, heights and steps, as in `Tiling`."""
 
-    No more than `longest` products are added at once.
+
+def usual_tile(target: Target) -> Tile:
+    """The tile that fills the registers: sums, a row of columns, and one element of the rows at a time.
 
     With 32 registers of 512 bits that is 14 x 2 vectors, and two steps share what is no arithmetic; with 32 of 128 bits
     (NEON) 8 x 3; with 16 registers 6 x 2, of which four steps are as much.
     """
-    lanes = target.lanes(8 * element_bytes)
     if target.vector_registers < 32:
-        vectors, heights, steps = 2, (6, 4), 4
-    elif target.vector_bits >= 512:
-        vectors, heights, steps = 2, (14, 8, 4), 2
-    else:
-        vectors, heights, steps = 3, (8, 4), 1
+        return 2, (6, 4), 4
+    return (2, (14, 8, 4), 2) if target.vector_bits >= 512 else (3, (8, 4), 1)
+
+
+def chosen_tile(target: Target) -> Tile:
+    """The tile that a search has chosen for a kernel, where it has, and else the usual one."""
+    vectors, heights, steps = usual_tile(target)
+    if rows := target.tile_rows:
+        heights = (rows, *([height for height in heights if height < rows] or [max(1, rows // 2)][: rows - 1]))
+    return target.tile_vectors or vectors, heights, target.tile_steps or steps
+
+
+def tiling(target: Target, element_bytes: int, longest: int | None = None, tile: Tile | None = None) -> Tiling:
+    """The blocks for a tile, the usual one unless another is given.
+
+    No more than `longest` products are added at once.
+    """
+    lanes = target.lanes(8 * element_bytes)
+    vectors, heights, steps = tile or usual_tile(target)
     room = max(target.l1_bytes * 2 // 3, target.l2_bytes // PANELS)
     depth = max(64, room // (vectors * lanes * element_bytes) // lanes * lanes)
     depth = min(longest or depth, depth)

@@ -1,0 +1,44 @@
+"""With what a kernel was called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+
+@dataclass(frozen=True)
+class Call:
+    """Arguments of a kernel: the dtype and shape of a tensor, or a number."""
+
+    kernel: str
+    arguments: tuple[tuple[str, tuple[int, ...]] | float, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether a tensor has no elements: how long such a call takes says nothing."""
+        return any(isinstance(each, tuple) and 0 in each[1] for each in self.arguments)
+
+    def as_json(self) -> list[object]:
+        """Plain data, but for the name of the kernel."""
+        return [list(each) if isinstance(each, tuple) else each for each in self.arguments]
+
+    @staticmethod
+    def from_json(kernel: str, data: object) -> Call:
+        """The call that `as_json` gave; `ValueError` for anything else."""
+        if not isinstance(data, list):
+            raise ValueError(f"expected the arguments of a call, got {data}")
+        return Call(kernel, tuple(_argument_of(each) for each in cast("list[object]", data)))
+
+
+def _argument_of(data: object) -> tuple[str, tuple[int, ...]] | float:
+    if isinstance(data, int | float) and not isinstance(data, bool):
+        return data
+    if isinstance(data, list) and len(pair := cast("list[object]", data)) == 2:
+        dtype, shape = pair
+        if isinstance(dtype, str) and isinstance(shape, list) and all(map(_is_size, cast("list[object]", shape))):
+            return dtype, tuple(cast("list[int]", shape))
+    raise ValueError(f"expected a number, or the dtype and the shape of a tensor, got {data}")
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**48

@@ -1,0 +1,85 @@
+"""The search for the best choice for one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+
+import tvm_ffi
+from xdsl.utils.exceptions import DiagnosticException
+
+from lowering.codegen.errors import CodegenError
+from lowering.tune.call import Call
+from lowering.tune.choice import Choice
+from lowering.tune.database import Record
+from lowering.tune.measure import Array, Bench, Race, agree
+from lowering.tune.space import candidates
+from tir_dialect.schedule import ScheduleError
+from tir_dialect.target import Target
+
+LEAST_GAIN = 0.03
+"""What is not faster by this part is noise: the default stays."""
+LEAST_WINS = 0.7
+"""What is not faster in this part of the rounds is noise."""
+GLANCE, LOOK, PROOF = 3, 9, 21
+"""Rounds of a race: whether one more look pays, against the best until then, and at the end, against the default."""
+
+
+class Search:
+    """Races between choices for a kernel: each against the best until then, and the winner against the default."""
+
+    def __init__(self, bench: Bench, target: Target, calls: Mapping[Call, int], known: Choice | None):
+        """`known` is tried before all others."""
+        self.bench, self.target, self.calls = bench, target, calls
+        self.known = () if known is None else (known,)
+        self.best: Choice | None = None
+        self.default = bench.compile(None)
+        self._function = self.default
+        self.gain = 1.0
+        """How much faster the best is than the default, by the races until now."""
+
+    def run(self, trials: int, seed: int) -> Iterator[Choice]:
+        """Measures candidates one by one; gives each that was tried."""
+        expected = self.bench.results(self.default)
+        new = candidates(self.bench.group[0], self.target, seed, lambda: self.best)
+        for choice in chain(self.known, islice(new, trials)):
+            function = self._compiled(choice, expected)
+            if function is not None and self._is_faster(function):
+                self.best, self._function = choice, function
+            yield choice
+
+    def _compiled(self, choice: Choice, expected: list[list[Array]]) -> tvm_ffi.Function | None:
+        """The kernel; `None` if it cannot be made so, or gives other values."""
+        try:
+            function = self.bench.compile(choice)
+        except (ScheduleError, DiagnosticException, CodegenError):
+            return None
+        return function if agree(self.bench.results(function), expected) else None
+
+    def _is_faster(self, function: tvm_ffi.Function) -> bool:
+        for rounds in (GLANCE, LOOK):
+            race = self.bench.race(self._function, function, rounds)
+            if not is_gain(race):
+                return False
+        before, seconds = race.seconds
+        self.gain *= before / seconds
+        return True
+
+    def describe(self, name: str) -> str:
+        """The kernel, and how much faster the best is until now."""
+        return name if self.gain == 1 else f"{name}  {self.gain:.2f}x"
+
+    def record(self, name: str) -> Record | None:
+        """What was found, if it proves to be faster than the default once more."""
+        if self.best is None:
+            return None
+        race = self.bench.race(self.default, self._function, PROOF)
+        before, seconds = race.seconds
+        return Record(self.best, seconds, before, name, tuple(self.calls)) if is_gain(race) else None
+
+
+def is_gain(race: Race) -> bool:
+    """Whether the second is faster beyond noise in all, and in no single call slower beyond noise."""
+    before, seconds = race.seconds
+    none_slower = all(ratio < 1 + LEAST_GAIN for ratio in race.ratios)
+    return seconds < before * (1 - LEAST_GAIN) and race.wins >= LEAST_WINS and none_slower
