@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from xdsl.context import Context
+from xdsl.dialects.arith import ConstantOp, DivUIOp, RemUIOp
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import NO_CACHE
@@ -23,6 +24,7 @@ from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
 
@@ -194,6 +196,23 @@ def test_what_a_tile_reads_and_writes_is_asked_for() -> None:
     schedule(func, Target.parse("x86-64-v4"))
     asked = {op.buffer.name_hint for op in func.walk() if isinstance(op, PrefetchOp)}
     assert asked == {"x", "r", "T"}  # few weights and a bias stay near
+
+
+def test_data_between_skipped_pixels_is_not_asked_for() -> None:
+    func = kernel("1x1, every second").clone()
+    schedule(func, Target.parse("x86-64-v3"))
+    asked = {op.buffer.name_hint for op in func.walk() if isinstance(op, PrefetchOp)}
+    assert asked == {"conv2d"}  # its result
+
+
+@pytest.mark.parametrize("name", ["1x1, 7x7", "3x3, 13x17"])
+def test_the_tiles_of_lines_of_known_length_are_found_without_divisions(name: str) -> None:
+    func = kernel(name).clone()
+    schedule(func, Target.parse("x86-64-v3"))
+    tiles = [op for op in func.walk() if isinstance(op, ForOp) and op.body.block.args[0].name_hint == "position"]
+    divisors = [op.rhs.owner for loop in tiles for op in loop.walk() if isinstance(op, DivUIOp | RemUIOp)]
+    assert divisors
+    assert all(isinstance(divisor, ConstantOp) for divisor in divisors)
 
 
 @pytest.mark.parametrize("target", [Target.host(), SMALL_CACHES], ids=["whole", "in turns"])

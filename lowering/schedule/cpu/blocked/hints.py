@@ -34,7 +34,10 @@ class Hints:
         return [*([] if ahead is None else [ahead]), *self._results(here)]
 
     def _weights(self, weights: SSAValue, number: SSAValue, turn: Turn | None) -> Ahead | None:
-        """The weights that come next, which the tiles of one picture ask for together; `None` if they are near."""
+        """The weights that come next, of the next turn or of the next blocks; `None` if they are near.
+
+        The tiles of one picture ask for them together.
+        """
         code, what, tile, blocks = self.code, self.product.what, self.tile, self.tile.blocks
         extents = [extent.constant_value for extent in (*tile.extents, tile.jump)]
         if len(what.outer) != 1 or len(tile.extents) < 2 or None in extents:
@@ -49,9 +52,9 @@ class Hints:
         lines = ceildiv(length * byte_size(what.element), LINE_BYTES * maximum(runs, constant(1))).constant_value or 0
         start = code.add(weights, code.dim(tile.jump * self.shape.blocks))
         if turn is not None:
-            start = code.add(
-                code.add(weights, code.dim(length)), code.mul(turn.start, code.dim(length // (steps or 1)))
-            )
+            done = code.add(turn.start, turn.steps)
+            further = code.add(weights, code.mul(done, code.dim(length // (steps or 1))))
+            start = code.select(code.compare("slt", done, code.dim(tile.extents[0])), further, start)
         asked = Ahead(tile.weights.memory, start, tile.jump, code.minimum(number, tiles - 1), lines, 2)
         return asked if 0 < lines <= MOST_AHEAD else None
 

@@ -98,9 +98,7 @@ class BlockedProduct:
 
     def emit(self) -> None:
         """All results."""
-        code, product = self.code, self.product
-        height = self._height()
-        tiles = code.divide(code.add(code.dim(self.line), code.sub(height, 1)), height)
+        code, product, tiles = self.code, self.product, self._tiles()
         positions = code.mul(code.dim(product.size(self.blocks.lines)), tiles)
         groups, parts = self._units()
         units = product.size(product.what.batch) * groups * parts
@@ -118,9 +116,11 @@ class BlockedProduct:
         what = self.product.what
         return self.product.size((*what.batch, *what.row, *what.outer, *what.column, *what.reduced))
 
-    def _height(self) -> SSAValue:
-        """The pixels of a tile: those that take the least time for a line."""
+    def _tiles(self) -> SSAValue:
+        """How many tiles a line has: of pixels that take the least time for it, which a line of known length has."""
         code, line = self.code, self.code.dim(self.line)
+        if self.line.is_constant:
+            return code.dim(ceildiv(self.line, constant(self.shape.pixels)))
         *more, least = self.shape.heights
         height, time = code.index(least), self._time(line, least)
         for each in more:
@@ -128,7 +128,7 @@ class BlockedProduct:
             fits = code.compare("sge", line, each)
             better = code.select(fits, code.compare("sle", other, time), fits)
             height, time = code.select(better, code.index(each), height), code.select(better, other, time)
-        return height
+        return code.divide(code.add(line, code.sub(height, 1)), height)
 
     def _time(self, line: SSAValue, height: int) -> SSAValue:
         """How long a line takes in tiles of some height, in quarters of a cycle for each step of the sums."""

@@ -158,16 +158,28 @@ class Tile:
         return product_of((*outer, *self.extents[1:-1])).constant_value if len(self.extents) > 1 else 1
 
     def _ask_for_data(self, height: int, data: SSAValue, most: int | None) -> None:
-        """Asks for what the next tile reads where this one reads, if the first-level cache holds that too."""
+        """Asks for what the next tile reads where this one reads, if the first-level cache holds that too.
+
+        Where windows skip pixels, lines of the picture are short, and half of each line of the cache is not needed.
+        """
         code, target = self.code, self.product.kernel.target
         step, runs = self.data.strides[self.blocks.pixels[-1]].constant_value, self.runs(most)
-        if step is None or runs is None:
+        if step is None or runs is None or step > self._run_of_data:
             return
         line = LINE_BYTES // byte_size(self.product.what.element)
         lines = -(-height * step // line)
         if lines * runs * LINE_BYTES <= target.l1_bytes // 3:
             for number in range(lines):
                 code.prefetch(self.data.memory, [code.add(data, height * step + number * line)], 1)
+
+    @property
+    def _run_of_data(self) -> int:
+        """How many elements of the data that are summed lie side by side."""
+        extents, strides = self.product.what.stage.extents, self.data.strides
+        along = [
+            extents[axis].constant_value for axis in self.product.what.reduced if strides[axis].constant_value == 1
+        ]
+        return max((extent or 1 for extent in along), default=1)
 
     def _ask(self, ahead: Sequence[Ahead]) -> None:
         """Asks for the next lines of what is needed later."""

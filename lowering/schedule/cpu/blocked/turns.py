@@ -13,6 +13,12 @@ from tir_dialect.dims import Dim, constant
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 
+SHARE = 0.3
+"""Of the first-level cache for the weights of a turn; there are data of two tiles too, and sums pass through."""
+SHARE_OF_LONG_TURNS = 0.5
+"""The same, where a tile has so many sums that they take long to come and go."""
+MANY_REGISTERS = 32
+
 
 @dataclass(frozen=True)
 class Turns:
@@ -47,5 +53,6 @@ def find_turns(product: Product, blocks: Blocks, shape: Shape, lines: Dim) -> Tu
     known = lines.constant_value
     if outer * weights <= target.l1_bytes // 2 or tiles < 2 or known == 1:
         return None
-    count = -(-outer // max(1, target.l1_bytes // 2 // weights))
+    share = SHARE if target.vector_registers < MANY_REGISTERS else SHARE_OF_LONG_TURNS
+    count = -(-outer // max(1, int(target.l1_bytes * share) // weights))
     return Turns(-(-outer // count), count, tiles if known is None else min(tiles, known))
