@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 from xdsl.ir import Block, Region, SSAValue
 
@@ -12,7 +13,7 @@ from lowering.schedule.cpu.emit.ahead import Ahead, accesses_ahead
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.groups import Group, group_axes
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
-from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of
+from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of, scan_of
 from lowering.schedule.cpu.memory.chains import Row, find_row
 from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
 from lowering.schedule.cpu.memory.exponentials import simplify_exponentials
@@ -27,6 +28,9 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.target import Target
 from tir_dialect.types import IteratorKind
+
+if TYPE_CHECKING:
+    from lowering.schedule.cpu.memory.scan import Scan
 
 
 def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
@@ -70,21 +74,29 @@ class _Emitter:
             kernel.code.emit(copy)
         touched = {op.buffer for stage in self.stages for op in stage.places}
         own = [alloc.buffer for alloc in self.program.buffers]
-        row = find_row(kernel, self.stages, self.reductions, own)
+        scan = scan_of(self.stages)
+        row = find_row(kernel, self.stages, self.reductions, own) if scan is None else None
         kernel.divisors = _reduced_values(self.stages, self.reductions, self.program)
         for parameter in self.func.params:
             if parameter in touched:
                 kernel.make_flat(parameter)
         for alloc in self.program.buffers:
-            if alloc.buffer in touched and (row is None or alloc.buffer not in row.buffers):
+            if alloc.buffer in touched and scan is None and (row is None or alloc.buffer not in row.buffers):
                 kernel.allocate(alloc)
-        if row is None:
+        if scan is not None:
+            self._running_sums(scan)
+        elif row is None:
             for stage in self.stages:
                 emit_alone(self.kernel, stage, self.reductions.get(stage))
         else:
             self._rows(row)
         self.func.detach_region(self.func.body)
         self.func.add_region(Region(self.body))
+
+    def _running_sums(self, scan: Scan) -> None:
+        from lowering.schedule.cpu.memory.scan import emit_scan
+
+        emit_scan(self.kernel, scan)
 
     # Rows.
 

@@ -23,27 +23,26 @@ if TYPE_CHECKING:
 
 
 def is_understood(stages: Sequence[Stage]) -> bool:
-    """Whether stages are maps and reductions in memory without gaps, or one of running sums."""
-    for stage in stages:
-        if any(not op.buffer_type.has_default_strides or op.buffer_type.offset.terms for op in stage.places):
-            return False
-        if stage.of_kind(IteratorKind.REDUCE):
-            if stage.of_kind(IteratorKind.SCAN) or find_reduction(stage) is None:
-                return False
-        elif len(stages) == 1 and _scan_of(stage) is not None:
-            continue
-        elif stage.init or not _maps_in_place(stage):
-            return False
-    return True
+    """Whether stages are maps and reductions in memory without gaps, or running sums."""
+    accesses = (op.buffer_type for stage in stages for op in stage.places)
+    if any(not kind.has_default_strides or kind.offset.terms for kind in accesses):
+        return False
+    return scan_of(stages) is not None or all(map(_is_map_or_reduction, stages))
 
 
-def _scan_of(stage: Stage) -> Scan | None:
-    """The running sums that a stage is; few programs have some, or need the code for them."""
-    if not stage.of_kind(IteratorKind.SCAN):
+def _is_map_or_reduction(stage: Stage) -> bool:
+    if stage.of_kind(IteratorKind.REDUCE):
+        return not stage.of_kind(IteratorKind.SCAN) and find_reduction(stage) is not None
+    return not stage.init and _maps_in_place(stage)
+
+
+def scan_of(stages: Sequence[Stage]) -> Scan | None:
+    """The running sums that stages are; few programs have some, or need the code for them."""
+    if not stages[0].of_kind(IteratorKind.SCAN):
         return None
     from lowering.schedule.cpu.memory.scan import find_scan
 
-    return find_scan(stage)
+    return find_scan(stages)
 
 
 def _maps_in_place(stage: Stage) -> bool:
@@ -61,12 +60,6 @@ def reduction_of(stage: Stage) -> Reduction | None:
 
 def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> None:
     """The code of a map, or of a reduction that is taken apart in this way."""
-    scan = _scan_of(stage)
-    if scan is not None:
-        from lowering.schedule.cpu.memory.scan import emit_scan
-
-        emit_scan(kernel, scan)
-        return
     transposition = find_transposition(kernel, stage) if reduction is None else None
     padding = find_padding(stage) if reduction is None else None
     interleaving = find_interleaving(kernel, stage) if reduction is None else None

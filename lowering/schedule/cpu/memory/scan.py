@@ -11,7 +11,7 @@ made in another order. Only the sum that a vector passes on to the next one has 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xdsl.dialects import arith
@@ -45,10 +45,37 @@ class Scan:
     before: LoadOp
     element: SSAValue
     dtype: AnyFloat
+    result: Stage | None = None
+    """The map of the sums that is all that reads them."""
+
+    @property
+    def last(self) -> Stage:
+        """The stage that writes what stays."""
+        return self.result or self.stage
 
 
-def find_scan(stage: Stage) -> Scan | None:
-    """The running sums or products that a stage is, along rows of memory; `None` if it is anything else."""
+def find_scan(stages: Sequence[Stage]) -> Scan | None:
+    """The running sums or products that stages are, along rows of memory; `None` if they are anything else."""
+    scan = _scan_of(stages[0])
+    if scan is None or len(stages) == 1:
+        return scan
+    return replace(scan, result=stages[1]) if len(stages) == 2 and _is_map_of(scan.stage, stages[1]) else None
+
+
+def _is_map_of(stage: Stage, result: Stage) -> bool:
+    """Whether a map without branches has, of what a stage writes to memory of the function, the element at its axes."""
+    (store,) = stage.stores
+    plain = not result.init and not result.of_kind(IteratorKind.REDUCE, IteratorKind.SCAN)
+    if not plain or not isinstance(store.buffer.owner, AllocBufferOp) or len(result.stores) != 1:
+        return False
+    reads = [load for load in result.loads if load.buffer is store.buffer]
+    same = all(result.places[load] == stage.places[store] for load in reads) and result.extents == stage.extents
+    written = result.stores[0].buffer
+    alone = not any(load.buffer is written for load in (*stage.loads, *result.loads))
+    return same and alone and written is not store.buffer and not any(op.regions for op in result.needed)
+
+
+def _scan_of(stage: Stage) -> Scan | None:
     axis, guards = len(stage.axes) - 1, find_guards(stage)
     if stage.of_kind(IteratorKind.SCAN) != (axis,) or stage.init or len(stage.stores) != 1 or len(guards) != 1:
         return None
@@ -164,7 +191,7 @@ class _Row:
 
     def _rest(self, carry: SSAValue, done: SSAValue, length: SSAValue) -> None:
         code, lanes, zero = self.code, self.lanes, self.code.index(0)
-        if masks_are_cheap(self.kernel, [self.scan.stage]):
+        if masks_are_cheap(self.kernel, [self.scan.stage, self.scan.last]):
             left = code.sub(length, done)
             with code.when(code.compare("sgt", left, 0)):
                 body, sums = self._elements(done, Lanes(self.axis, lanes, left))
@@ -185,15 +212,15 @@ class _Row:
             return
         room = code.add(left, code.mul(code.sub(rows, 1), length))
         with code.when(code.compare("sge", room, self.lanes)) as branch:
-            whole = Explicit(self.kernel, self.scan.stage, body.at, Lanes(self.axis, self.lanes))
-            self._store(whole, value)
+            self._store(body, value, Lanes(self.axis, self.lanes))
         with code.otherwise(branch):
             self._store(body, value)
 
     def _is_contiguous(self) -> bool:
         """Whether each row of the result begins where the one before ends."""
-        axes, place = self.scan.stage.axes, place_of(self.scan.stage, self.scan.stage.stores[0])
-        return place.strides[self.axis - 1] is axes[self.axis].extent and not place.computed
+        stage = self.scan.last
+        place = place_of(stage, stage.stores[0])
+        return place.strides[self.axis - 1] is stage.axes[self.axis].extent and not place.computed
 
     def _elements(self, start: SSAValue, lanes: Lanes | None) -> tuple[Explicit, SSAValue]:
         """What is added up, for a vector or one element."""
@@ -219,6 +246,13 @@ class _Row:
         copy = type(op).create(operands=(before, element), result_types=[element.type], properties=dict(op.properties))
         return self.code.value(copy)
 
-    def _store(self, body: Explicit, value: SSAValue) -> None:
-        body.values[self.scan.stage.stores[0].value] = value
-        body.run(self.scan.stage.stores)
+    def _store(self, body: Explicit, value: SSAValue, lanes: Lanes | None = None) -> None:
+        """Writes sums, or what is made of them; with other lanes than those of the body if they are given."""
+        stage, (store,) = self.scan.last, self.scan.stage.stores
+        last = Explicit(self.kernel, stage, body.at, lanes or body.lanes)
+        if self.scan.result is None:
+            last.values[store.value] = value
+            last.run(stage.stores)
+            return
+        last.values |= {load.result: value for load in stage.loads if load.buffer is store.buffer}
+        last.run(stage.body)
