@@ -38,8 +38,15 @@ class Transposition:
     lanes: int
     turned: tuple[LoadOp, ...]
     """The loads that are contiguous along `loaded`."""
-    covers: bool
-    """Whether tiles cover everything: one is as wide as the stores, the last begin early enough to be whole."""
+    overlaps: bool
+    """Whether elements may be stored twice, so that the last tiles can begin early enough to be whole."""
+    masks: bool
+    """Whether loads of fewer rows than a tile has can be masked."""
+
+    @property
+    def is_panel(self) -> bool:
+        """Whether one tile is as wide as the stores."""
+        return self.overlaps and self.masks and self.stored.extent.constant_value == self.lanes
 
 
 def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
@@ -64,8 +71,8 @@ def find_transposition(kernel: Kernel, stage: Stage) -> Transposition | None:
         return None  # Every second to fourth element is faster taken from vectors side by side.
     # Elements may be stored twice if they are not what is loaded.
     again = not any(load.buffer is stage.stores[0].buffer for load in loads)
-    covers = again and stored.extent.constant_value == lanes and masks_are_cheap(kernel, [stage])
-    return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(turned), covers)
+    masks = masks_are_cheap(kernel, [stage])
+    return None if lanes < 4 else Transposition(stage, others, stored, loaded, lanes, tuple(turned), again, masks)
 
 
 def _is_far(place: Place, group: Group) -> bool:
@@ -114,25 +121,61 @@ class _Tiles:
         self.width = self.code.dim(what.stored.extent)
 
     def emit(self) -> None:
-        """Whole tiles, then the rest of each side."""
-        code, lanes = self.code, self.what.lanes
+        """Whole tiles, and what is left at the edges."""
+        code, what = self.code, self.what
         length = code.sub(self.high, self.low)
-        if self.what.covers:
+        if what.is_panel:
             self._cover(length)
+        elif what.overlaps:
+            self._overlapping(length)
+        else:
+            blocks, columns = code.divide(length, what.lanes), code.divide(self.width, what.lanes)
+            self._whole(blocks, columns, None)
+            end = code.add(self.low, code.mul(blocks, what.lanes))
+            self._edge(self.low, end, code.mul(columns, what.lanes))
+            self._edge(end, self.high, code.index(0))
+
+    def _overlapping(self, length: SSAValue) -> None:
+        """Whole tiles, of which the last begin in those before; fewer rows under masks, fewer columns one by one."""
+        code, lanes, known = self.code, self.what.lanes, self.what.stored.extent.constant_value
+        if known is not None and known >= lanes:
+            self._wide(length)
             return
-        blocks = code.divide(length, lanes)
-        columns = code.divide(self.width, lanes)
+        with code.when(code.compare("sge", self.width, lanes)) as is_wide:
+            self._wide(length)
+        with code.otherwise(is_wide):
+            self._edge(self.low, self.high, code.index(0))
+
+    def _wide(self, length: SSAValue) -> None:
+        """As many columns as a tile has or more."""
+        code, lanes = self.code, self.what.lanes
+        blocks, columns = (code.divide(code.add(size, lanes - 1), lanes) for size in (length, self.width))
+        with code.when(code.compare("sge", length, lanes)) as is_high:
+            self._whole(blocks, columns, length)
+        with code.otherwise(is_high):
+            if self.what.masks:
+                with code.loop(columns, "tile") as tile:
+                    self._tile(self.low, self._column(tile), length)
+            else:
+                self._edge(self.low, self.high, code.index(0))
+
+    def _column(self, tile: SSAValue) -> SSAValue:
+        """Where a tile begins that has no column beyond the last."""
+        code, lanes = self.code, self.what.lanes
+        return code.minimum(code.mul(tile, lanes), code.sub(self.width, lanes))
+
+    def _whole(self, blocks: SSAValue, columns: SSAValue, length: SSAValue | None) -> None:
+        """Whole tiles; with a `length`, the last end with the last of so many rows and with the last column."""
+        code, lanes = self.code, self.what.lanes
         panels = code.divide(code.add(columns, TILES_AT_ONCE - 1), TILES_AT_ONCE)
         with code.loop(panels, "panel") as panel:
             first = code.mul(panel, TILES_AT_ONCE)
             last = code.minimum(columns, code.add(first, TILES_AT_ONCE))
             with code.loop(blocks, "block") as block:
-                start = code.add(self.low, code.mul(block, lanes))
+                row = code.mul(block, lanes)
+                start = code.add(self.low, row if length is None else code.minimum(row, code.sub(length, lanes)))
                 with code.loop(last, "tile", lower=first) as tile:
-                    self._tile(start, code.mul(tile, lanes), None)
-        end = code.add(self.low, code.mul(blocks, lanes))
-        self._edge(self.low, end, code.mul(columns, lanes))
-        self._edge(end, self.high, code.index(0))
+                    self._tile(start, code.mul(tile, lanes) if length is None else self._column(tile), None)
 
     def _cover(self, length: SSAValue) -> None:
         """Nothing but tiles, of which the last begins in the one before, if there is one."""
