@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat, i1, i64
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import AnyFloat, IntegerType, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.dims import Dim, DimLike, constant, symbol
-from tir_dialect.dtypes import lookup
+from tir_dialect.dtypes import ElementType, lookup
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
@@ -23,6 +24,7 @@ from tir_dialect.schedule.inverse import inverse
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.nests import insert_nest, whole
 from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.te.coerce import is_unsigned
 from tir_dialect.te.emit.casts import value_type
 from tir_dialect.te.emit.expansions import emit_constant
 from tir_dialect.te.expr import DType
@@ -35,10 +37,13 @@ Old: TypeAlias = Mapping[Dim, Dim]
 """The old indices of an element in terms of its place, `p$0`, `p$1` and so on, with their extents."""
 
 
-def pad_value_of(self: ScheduleState, value: PadValue, rank: int) -> float | IndexMap:
-    """What to pad a buffer of `rank` indices with; refuses what is no number and no map to one."""
-    if isinstance(value, int | float):
-        return value
+def pad_value_of(self: ScheduleState, value: PadValue, rank: int, dtype: Attribute) -> float | IndexMap:
+    """What to pad a buffer of `rank` indices with; refuses what is no number of the dtype and no map to one."""
+    if isinstance(value, int | float | Real):
+        number = int(value) if isinstance(value, Integral) else float(value)
+        if not isinstance(dtype, AnyFloat) and not _is_integer(number, lookup(dtype).type):
+            raise self.error(f"expected a number of {dtype} to pad with, got {value}")
+        return number
     try:
         found = IndexMap.of(value, rank)
     except ValueError as error:
@@ -49,6 +54,12 @@ def pad_value_of(self: ScheduleState, value: PadValue, rank: int) -> float | Ind
         raise self.error(f'the number to pad with uses "{min(unknown)}", which is no symbol of the function')
     self.record_as(value, found)
     return found
+
+
+def _is_integer(value: float, dtype: ElementType) -> bool:
+    bits, unsigned = (dtype.width.data, is_unsigned(dtype)) if isinstance(dtype, IntegerType) else (64, False)
+    least, most = (0, 2**bits) if unsigned or bits == 1 else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    return value == value // 1 and least <= value < most
 
 
 def old_indices(

@@ -9,8 +9,10 @@ from tir_dialect.schedule.primitives import (
     blockizing,
     buffer_access,
     caching,
+    caching_at,
     computing_at,
     decomposing_padding,
+    dtype,
     epilogue,
     fusing,
     inlining,
@@ -37,12 +39,9 @@ ELSEWHERE = {
     "cache_index": "equal indices are computed once when the function is lowered",
     "enter_postproc": "tuning has no second phase",
     "get_sref": "handles have the operation as op",
-    "read_at": "use cache_read and compute_at",
     "set_axis_separator": "memory has one dimension",
     "unsafe_hide_buffer_access": "use annotate_buffer_access, which checks what can be checked",
-    "unsafe_set_dtype": "it would change results; cast in the expression that the function is made of",
     "work_on": "a schedule has one function",
-    "write_at": "use cache_write and reverse_compute_at",
 }
 """Primitives of TVM's that there are not, and what to do instead."""
 
@@ -100,12 +99,15 @@ class Schedule(ScheduleState):
     cache_read = caching.cache_read
     cache_write = caching.cache_write
     cache_inplace = caching.cache_inplace
+    read_at = caching_at.read_at
+    write_at = caching_at.write_at
     reindex = reindexing.reindex
     reindex_cache_read = reindexing.reindex_cache_read
     reindex_cache_write = reindexing.reindex_cache_write
     annotate_buffer_access = buffer_access.annotate_buffer_access
     set_scope = storage.set_scope
     storage_align = storage.storage_align
+    unsafe_set_dtype = dtype.unsafe_set_dtype
 
     decompose_reduction = reductions.decompose_reduction
     rfactor = rfactor.rfactor

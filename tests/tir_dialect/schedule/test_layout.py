@@ -62,7 +62,10 @@ def test_padding_of_a_layout_is_filled():
     refuses(sch, message, "transform_layout", "B", "B", "(i, j) -> (j, i)", lambda i, j: (i, j))
     message = 'the number to pad with uses "q", which is no symbol of the function'
     refuses(sch, message, "transform_layout", "B", "B", "(i, j) -> (j, i)", "(i, j) -> (q + i)")
-    sch.transform_layout("B", "B", "(i, j) -> (j, i)", pad_value=0)
+    for value in (1.5, float("nan"), float("inf"), 1 << 31):
+        message = f"expected a number of i32 to pad with, got {value}"
+        refuses(sch, message, "transform_layout", "B", "B", "(i, j) -> (floordiv(i, 4), j, mod(i, 4))", value)
+    sch.transform_layout("B", "B", "(i, j) -> (j, i)", pad_value=np.int8(0))
     assert [block.name for block in sch.get_blocks()] == ["B", "C"]
 
 

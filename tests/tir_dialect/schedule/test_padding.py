@@ -258,3 +258,11 @@ def test_decompose_padding_refusals():
     sch.parallel(sch.get_loops("C")[0])
     message = 'buffer "P" is allocated in parallel loop "i"'
     refuses(sch, message, "decompose_padding", "P", sch.get_loops("P")[0])
+
+
+def test_where_there_is_no_padding():
+    inside = te.compute((n, m), lambda i, j: te.if_then_else(te.all(i >= 0, j < m), A[i, j], 0), name="P")
+    sch = Schedule(te.create_prim_func([A, inside]))
+    loop = sch.get_loops("P")[0]
+    refuses(sch, 'block "P" stores no padding, its condition always holds', "decompose_padding", "P", loop)
+    assert not sch.can_decompose_padding("P", loop)

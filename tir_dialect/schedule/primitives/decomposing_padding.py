@@ -53,6 +53,8 @@ def decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> Block:
     check_no_branch(self, op)
     _check_others(self, op, loop.op, store.buffer)
     inside = _comparisons(self, op, conjuncts(self.space, branch.condition))
+    if all(self.space.less_equal(each.lhs + 1, each.rhs) is True for each in inside):
+        raise self.error(f'block "{block.name}" stores no padding, its condition always holds')
     own = _comparisons(self, op, conditions_of(self.space, op))
     if is_defined_inside(store.buffer, loop.op):
         hoist_allocation(store.buffer, loop.op)

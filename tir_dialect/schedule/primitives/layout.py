@@ -56,9 +56,9 @@ def transform_layout(
     With `assume_injective_transform` the caller answers for that the map sends no two elements to one place where this
     cannot be shown.
 
-    Refuses parameters of functions that others in the module call, a `pad_value` for those that are read and written or
-    whose free places cannot be told, maps that send two elements to one place, and accesses by vectors, views, calls,
-    or at indices from memory.
+    Refuses parameters of functions that others in the module call, a `pad_value` of another dtype, or for those that
+    are read and written or whose free places cannot be told, maps that send two elements to one place, and accesses by
+    vectors, views, calls, or at indices from memory.
     """
     value = any_buffer(self, block.op, buffer)
     kind = _layout_of(self, value)
@@ -68,7 +68,7 @@ def transform_layout(
         raise self.error(str(error)) from None
     self.record_as(index_map, wanted)
     shape = mapped_shape(self, wanted, kind.shape, assume_injective=assume_injective_transform)
-    padding = None if pad_value is None else pad_value_of(self, pad_value, len(shape))
+    padding = None if pad_value is None else pad_value_of(self, pad_value, len(shape), kind.dtype)
     accesses = buffer_accesses(self, value)
     fills = self.space.prover.equal(product(shape), product(kind.shape)) is not True
     free = None

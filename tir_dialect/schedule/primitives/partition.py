@@ -60,6 +60,8 @@ def _cuts(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Di
         raise self.error("expected at least one length and at most one None")
     rest = self.extent(loop.op) - total(given)
     for length in (*given, rest):
+        if length is not rest and length.is_constant and not self.space.less_equal(1, length):
+            raise self.error(f"expected lengths of at least 1, got {length}")
         if unknown := length.symbols.difference(self.func.symbol_names):
             raise self.error(f'length {length} uses "{min(unknown)}", which is no symbol of the function')
         if self.space.less_equal(0, length) is not True:
