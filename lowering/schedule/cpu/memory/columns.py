@@ -2,24 +2,30 @@
 
 Some vectors of results stay in registers while the reduced axes run. A matrix that is larger than the caches is read in
 bands of a few whole rows instead: its pages come one after the other, and the results wait in memory between two bands.
+Where masks cost time, lanes behind the last column add up what the next row begins with, and are not stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group
 from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
 from lowering.schedule.cpu.emit.vectors import Step, vector_turn
+from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.memory.accumulators import accumulator
 from lowering.schedule.cpu.memory.borders import Border, Ranges, no_cuts
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.sweep import constant_of
 from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dims import ceildiv, maximum, minimum
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import StoreOp
 
@@ -72,6 +78,15 @@ class Columns:
             first = code.mul(band, BAND)
             rows_of_band = {axis: (first, code.minimum(code.add(first, BAND), rows))}
             _Part(self, at, low, length, rows_of_band, code.compare("eq", band, 0)).emit()
+
+
+Turn: TypeAlias = Callable[[Step], None]
+"""Does a step for some lanes."""
+
+
+def _is_harmless(op: Operation) -> bool:
+    """Whether an op may have any operands, as no number of a float traps."""
+    return not op.regions and all(isinstance(result.type, AnyFloat) for result in op.results)
 
 
 class _Part:
@@ -131,8 +146,36 @@ class _Part:
                 turn(self._first)
             with code.otherwise(branch):
                 turn(self._so_far)
-        self._reduce(list(self.columns.reduced), self.at, turn)
+        safe = None if left is None else self._last_whole_row()
+        if safe is None:
+            self._reduce(list(self.columns.reduced), self.at, turn)
+        else:
+            self._reduce_beyond(safe, turn, partial(vector_turn, kernel, start, lanes, None, sums))
         turn(self._store)
+
+    def _reduce_beyond(self, safe: SSAValue, turn: Turn, whole: Turn) -> None:
+        """The rows before `safe` without a mask: the other lanes have what the next rows begin with."""
+        code, group = self.code, self.columns.reduced[0]
+        low, high = self.cuts.get(group.last, (code.index(0), code.dim(group.extent)))
+        for first, end, some in ((low, code.minimum(high, safe), whole), (code.maximum(low, safe), high, turn)):
+            with code.loop(end, "row", lower=first) as index:
+                self._reduce([], {**self.at, group.last: index}, some)
+
+    def _last_whole_row(self) -> SSAValue | None:
+        """Up to which row there is a whole vector of memory behind any element; `None` if masks cost nothing."""
+        groups, code = self.columns.reduced, self.code
+        if len(groups) != 1 or self.columns.border is not None or masks_are_registers(self.kernel):
+            return None
+        loads = [load for load in self.stage.loads if load not in self.reduction.accumulators]
+        places = [self.kernel.place(self.stage, load) for load in loads]
+        moving = [place for place in places if place.strides[self.lane.last].terms]
+        steps = {place.strides[groups[0].last] for place in moving}
+        known = all(place.strides[self.lane.last].constant_value == 1 and not place.computed for place in moving)
+        if not known or len(steps) != 1 or not all(map(_is_harmless, self.stage.body)):
+            return None
+        (step,) = steps
+        ahead = maximum(groups[0].extent - ceildiv(self.lanes, maximum(step, 1)), 0)
+        return code.dim(ahead * maximum(minimum(step, 1), 0))  # rows that lie apart
 
     def _first(self, index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
         body = self._body(index)
@@ -153,7 +196,7 @@ class _Part:
     def _body(self, index: SSAValue) -> Body:
         return Body(self.kernel, self.stage, {**self.at, self.lane.last: index}, self.lane.last)
 
-    def _reduce(self, groups: list[Group], at: Mapping[int, SSAValue], turn: Callable[[Step], None]) -> None:
+    def _reduce(self, groups: list[Group], at: Mapping[int, SSAValue], turn: Turn) -> None:
         if groups:
             axis = groups[0].last
             low, high = self.cuts.get(axis, (None, self.code.dim(groups[0].extent)))
