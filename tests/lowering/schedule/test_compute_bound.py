@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.context import Context
+from xdsl.dialects import vector
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
@@ -32,6 +33,9 @@ from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect.interpreter import compile_prim_func, run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 
@@ -277,6 +281,20 @@ tir.prim_func @panels[%m](
   }
 }"""
 """Columns that lie in panels, as constant weights do."""
+
+
+@pytest.mark.parametrize(("machine", "masked", "asked"), [("x86-64-v3", 0, 4), ("x86-64-v4", 16, 0)])
+def test_columns_along_the_sums_are_transposed_in_blocks(machine: str, masked: int, asked: int) -> None:
+    """Whole blocks without masks where these take long; there a block asks for the next line of half of its columns."""
+    func = kernel(SUMS["right transposed"].text)
+    schedule(func, Target.parse(machine))
+    blocks = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "block"]
+    inner = [block for block in blocks if any(isinstance(op, vector.ShuffleOp) for op in block.body.block.ops)]
+    assert inner
+    for block in inner:
+        loads = [op for op in block.body.block.ops if isinstance(op, LoadOp)]
+        assert sum(load.mask is not None for load in loads) == masked
+        assert sum(isinstance(op, PrefetchOp) for op in block.body.block.ops) == asked
 
 
 def test_sums_in_parts_fit_the_registers() -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, transposed
+from lowering.schedule.cpu.emit.widths import masks_are_registers
+from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
+from lowering.schedule.cpu.products.operands import Computed
 from lowering.schedule.cpu.products.product import Product, Spot
+from tir_dialect.dtypes import byte_size
 
 
 def has_lines(product: Product) -> bool:
@@ -75,22 +81,54 @@ class ColumnPanel:
     # Columns that lie along the sums.
 
     def _transpose(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
-        code, lanes = self.code, self.tiles.lanes
+        code, what, lanes = self.code, self.product.what, self.tiles.lanes
         last = code.sub(code.dim(self.product.n), 1)
-        with (
-            code.loop(code.index(self.tiles.vectors), "v") as v,
-            code.loop(code.divide(code.add(length, lanes - 1), lanes), "block") as block,
-        ):
-            place, r = code.mul(v, lanes), code.mul(block, lanes)
-            on = code.sub(length, r)
-            what = self.product.what
-            here = {**spot, what.reduced: code.add(start, r)}
+        with code.loop(code.index(self.tiles.vectors), "v") as v:
+            place = code.mul(v, lanes)
             columns = [code.minimum(code.add(code.add(left, place), j), last) for j in range(lanes)]
-            parts = [
-                self.product.vector(what.columns, {**here, what.column: column}, what.reduced, on) for column in columns
-            ]
-            for i, part in enumerate(transposed(code, parts)):
-                code.store(part, self.buffer, [code.add(r, i), place])
+
+            def block(number: SSAValue, masked: bool) -> None:
+                r = code.mul(number, lanes)
+                here = {**spot, what.reduced: code.add(start, r)}
+                self._block(here, columns, code.sub(length, r) if masked else None, (r, place))
+                if not masked:  # prefetchers follow loads of whole lines by themselves
+                    self._ask(here, code.add(code.add(left, place), lanes), number)
+
+            self._blocks(length, block)
+
+    def _blocks(self, length: SSAValue, block: Callable[[SSAValue, bool], None]) -> None:
+        """All blocks of steps: where masks take long, without them but for the last one if it is not whole."""
+        code, lanes = self.code, self.tiles.lanes
+        masked = masks_are_registers(self.product.kernel)
+        count = code.divide(code.add(length, lanes - 1) if masked else length, lanes)
+        with code.loop(count, "block") as number:
+            block(number, masked)
+        if not masked:
+            with code.when(code.compare("slt", code.mul(count, lanes), length)):
+                block(count, True)
+
+    def _block(
+        self, here: Spot, columns: Sequence[SSAValue], on: SSAValue | None, target: tuple[SSAValue, SSAValue]
+    ) -> None:
+        """As many steps as there are columns, of which so many are on, from a place along the sums on."""
+        code, what, (r, place) = self.code, self.product.what, target
+        parts = [
+            self.product.vector(what.columns, {**here, what.column: column}, what.reduced, on) for column in columns
+        ]
+        for i, part in enumerate(transposed(code, parts)):
+            code.store(part, self.buffer, [code.add(r, i), place])
+
+    def _ask(self, here: Spot, first: SSAValue, number: SSAValue) -> None:
+        """Asks for the columns from `first` on, which are packed next.
+
+        A line takes several blocks, each of which asks for the lines of some columns.
+        """
+        code, what, lanes = self.code, self.product.what, self.tiles.lanes
+        turns = max(1, min(lanes, LINE_BYTES // byte_size(what.element) // lanes))
+        first = code.add(first, code.mul(code.remainder(number, turns), lanes // turns))
+        columns = Computed(self.product, what.columns, {**here, what.column: first}, what.column)
+        for j in range(lanes // turns):
+            columns.ask(code, code.index(0), 0, j, 2)
 
     # Windows.
 

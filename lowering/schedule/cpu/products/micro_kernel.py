@@ -28,10 +28,13 @@ Masks: TypeAlias = Literal["never", "always", "if needed"]
 
 @dataclass(frozen=True)
 class Ask:
-    """In each step, asks for column `column` of a step that is so many later, in the cache of this level."""
+    """In each step, asks for column `column` of a step that is so many later, in the cache of this level.
+
+    Without a number it is the column that a call says.
+    """
 
     steps: int
-    column: int
+    column: int | None
     level: int
 
 
@@ -79,7 +82,8 @@ class MicroKernel:
         routine = replace(self, rows=(spacings[0], spacings[1]), columns=spacings[2], room=room)
         into = [] if where.into is None else [where.into]
         places = [each for each in (where.ahead, where.into) if each is not None]
-        values = [where.lower, where.upper, *([] if where.count is None else [where.count]), rows.first, columns.first]
+        told = [each for each in (where.count, where.asked) if each is not None]
+        values = [where.lower, where.upper, *told, rows.first, columns.first]
         values += [each for each in (rows.each, rows.step, columns.step) if isinstance(each, SSAValue)]
         values += [each.first for each in places]
         buffers = [each.buffer for each in (rows, columns, *into)]
@@ -88,10 +92,15 @@ class MicroKernel:
 
     # As a routine.
 
+    @property
+    def _is_told(self) -> bool:
+        """Whether a call says which column is asked for."""
+        return any(each.column is None for each in self.asks)
+
     def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
         """The sizes and buffers in the order of a call."""
         names = ("rows", "columns", "into")[: 2 + self.packs]
-        sizes = ["lower", "upper", *["count"] * (self.masks != "never"), "row", "column"]
+        sizes = ["lower", "upper", *["count"] * (self.masks != "never"), *["asked"] * self._is_told, "row", "column"]
         spacings = zip(("row_each", "row_step", "column_step"), (*self.rows, self.columns), strict=True)
         sizes += [name for name, known in spacings if known is None]
         sizes += ["ahead"] * bool(self.ahead) + ["packed"] * self.packs
@@ -104,13 +113,14 @@ class MicroKernel:
         more = iter(sizes)
         lower, upper = next(more), next(more)
         count = None if self.masks == "never" else next(more)
+        asked = next(more) if self._is_told else None
         row, column = next(more), next(more)
         each, step, line = (next(more) if known is None else known for known in (*self.rows, self.columns))
         rows = Matrix(buffers[0], row, each, step, self.lanes)
         columns = Matrix(buffers[1], column, 1, line, self.lanes)
         ahead = Matrix(buffers[1], next(more), 1, 1, self.lanes) if self.ahead else None
         into = Matrix(buffers[2], next(more), 1, self.vectors * self.lanes, self.lanes) if self.packs else None
-        self.emit(code, Where(rows, columns, lower, upper, buffers[-1], count, into, ahead))
+        self.emit(code, Where(rows, columns, lower, upper, buffers[-1], count, into, ahead, asked))
 
     def emit(self, code: Code, where: Where) -> None:
         """The sums, into memory, by code at this place: for short sums, where a call would take long."""
@@ -147,7 +157,9 @@ class MicroKernel:
 
     def _ask(self, code: Code, where: Where, r: SSAValue) -> None:
         for each in self.asks:
-            where.columns.ask(code, r, each.steps, each.column, each.level)
+            column = where.asked if each.column is None else each.column
+            assert column is not None  # a call says which
+            where.columns.ask(code, r, each.steps, column, each.level)
         if where.ahead is not None:
             for away, step in self.ahead:
                 place = code.add(code.add(where.ahead.first, code.mul(r, step)), away)
@@ -170,6 +182,8 @@ class Where:
     """Where the columns are stored."""
     ahead: Matrix | None = None
     """Begins at a place in the buffer of the columns that is asked for too."""
+    asked: SSAValue | None = None
+    """The column that is asked for, where the tile does not say it."""
 
 
 def micro_kernel(product: Product, height: int) -> MicroKernel:

@@ -26,7 +26,7 @@ class Operand(Protocol):
         """The columns from `j` on: all lanes of a vector, or the first `on` of them."""
         ...
 
-    def ask(self, code: Code, r: SSAValue, steps: int, j: int, level: int) -> None:
+    def ask(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
         """Asks for column `j` of a step that is so many later, which need not exist."""
         ...
 
@@ -52,7 +52,7 @@ class Matrix:
         mask = None if on is None else code.leading(on, self.lanes)
         return code.load(self.buffer, [code.add(self._at(code, r), j)], self.lanes, mask)
 
-    def ask(self, code: Code, r: SSAValue, steps: int, j: int, level: int) -> None:
+    def ask(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
         """A hint."""
         away = code.mul(self.step, steps) if isinstance(self.step, SSAValue) else steps * self.step
         code.prefetch(self.buffer, [code.add(code.add(self._at(code, r), away), j)], level)
@@ -88,7 +88,7 @@ class Computed:
         further = self.product.panel_jump(self.spot[self.along]) if self.factor.panels is not None else None
         return self.product.vector(self.factor, self._place(code, r, j), self.along, on, further)
 
-    def ask(self, code: Code, r: SSAValue, steps: int, j: int, level: int) -> None:
+    def ask(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
         """Asks for everything that is read there."""
         place = self._place(code, code.add(r, steps), j)
         further = self.product.panel_jump(self.spot[self.along]) if self.factor.panels is not None else None
@@ -98,7 +98,7 @@ class Computed:
                 index = index if further is None else code.add(index, further)
                 code.prefetch(self.product.kernel.flat[load.buffer], [index], level)
 
-    def _place(self, code: Code, r: SSAValue, i: int) -> Spot:
+    def _place(self, code: Code, r: SSAValue, i: SSAValue | int) -> Spot:
         reduced = self.product.what.reduced
         step = code.add(self.spot[reduced], r) if reduced in self.spot else r
         return {**self.spot, self.along: code.add(self.spot[self.along], i), reduced: step}

@@ -15,6 +15,7 @@ from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, mi
 from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Product, Spot
 from tir_dialect.dims import Dim, ceildiv, constant
+from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp
 
@@ -130,7 +131,8 @@ class PackedPanel:
         kind = replace(micro_kernel(product, height), asks=self._packing_asks, masks=masks_of(product), packs=True)
         count = code.sub(code.dim(product.n), self.left)
         zero, length = code.index(0), self.part.length
-        kind.call(product.kernel, Where(rows, columns, zero, length, tile, count, self.packed))
+        asked = self._next_column if len(line_ends(product)) == 1 else None
+        kind.call(product.kernel, Where(rows, columns, zero, length, tile, count, self.packed, asked=asked))
 
     @property
     def _packing_asks(self) -> tuple[Ask, ...]:
@@ -138,9 +140,19 @@ class PackedPanel:
         ends = line_ends(self.product)
         if len(ends) > 1:
             return tuple(Ask(FAR, end, 2) for end in ends)
-        return Ask(0, ends[0] + self.tiles.width, 2), Ask(SOON, ends[0], 1)
+        return Ask(0, None, 2), Ask(SOON, ends[0], 1)
+
+    @property
+    def _next_column(self) -> SSAValue:
+        """One in the next panel, or in this one where rows are no page apart: there prefetchers read ahead."""
+        code, what, (end,) = self.code, self.product.what, line_ends(self.product)
+        (place,) = what.columns.places
+        apart = code.dim(place.strides[what.reduced[-1]] * byte_size(what.element))
+        return code.select(code.compare("sge", apart, PAGE_BYTES), code.index(end + self.tiles.width), code.index(end))
 
 
 NEAR, SOON, FAR = 24, 16, 32
 """Steps along the sums from the one that is made to the one that is asked for: from the second-level cache, from
 further away where the next panel's line has been asked for already, and where it has not."""
+PAGE_BYTES = 4096
+"""Of memory, at whose ends prefetchers stop."""

@@ -1,7 +1,7 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"},schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// One row reads whole lines of the matrix, of which each task has some: they start where vectors may, and the sums of tasks are added. Very few columns are copied by each task, and whole rows multiplied with each: long ones start where vectors may, and short ones are read side by side. With few rows or columns, both are used from where they are. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns. Each asks for where the next one goes, below or in the next panel, once for a line.
+// One row reads whole lines of the matrix, of which each task has some: they start where vectors may, and the sums of tasks are added. Very few columns are copied by each task, and whole rows multiplied with each: long ones start where vectors may, and short ones are read side by side. With few rows or columns, both are used from where they are. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns, and asks for the next one where rows are a page apart. Each asks for where the next one goes, below or in the next panel, once for a line.
 // CHECK-LABEL: tir.prim_func @anything
 // CHECK:         arith.cmpi eq
 // CHECK:         tir.if
@@ -33,6 +33,10 @@
 // CHECK:             tir.store
 // CHECK:           tir.for (%panel)
 // CHECK:             %tile{{.*}} = tir.alloc_buffer : !tir.buffer<[6, 16], f32, align = 64>
+// CHECK:             [[BYTES:%[0-9]+]] = tir.dim 4 * n
+// CHECK:             [[PAGE:%[0-9]+]] = arith.constant 4096 : index
+// CHECK:             [[APART:%[0-9]+]] = arith.cmpi sge, [[BYTES]], [[PAGE]] : index
+// CHECK:             arith.select [[APART]]
 // CHECK:             tir.call unchecked @relax.routine.tile.f32.6x16
 // CHECK:             [[LAST:%[0-9]+]] = arith.cmpi sge
 // CHECK:             arith.select [[LAST]]
