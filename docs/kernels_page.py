@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tir_dialect.schedule import Schedule
 
 GROUPS = {
-    "Finding blocks and loops": "get_block get_blocks get_loops get_child_blocks",
+    "Finding blocks and loops": "work_on get_block get_blocks get_loops get_child_blocks",
     "What blocks use": "get_producers get_consumers get_output_blocks annotate_buffer_access",
     "Loops": "split fuse reorder reorder_block_iter_var tile add_unit_loop loop_partition merge",
     "Kinds of loops, notes": "parallel vectorize unroll bind annotate unannotate",

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xdsl.dialects.builtin import ModuleOp
+
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.primitives import (
     block_layout,
     blockizing,
@@ -41,13 +46,12 @@ ELSEWHERE = {
     "get_sref": "handles have the operation as op",
     "set_axis_separator": "memory has one dimension",
     "unsafe_hide_buffer_access": "use annotate_buffer_access, which checks what can be checked",
-    "work_on": "a schedule has one function",
 }
 """Primitives of TVM's that there are not, and what to do instead."""
 
 
 class Schedule(ScheduleState):
-    """Transforms a prim_func in place, step by step.
+    """Transforms a prim_func, or those of a module, in place, step by step.
 
     ```python
     sch = Schedule(func)
@@ -60,6 +64,32 @@ class Schedule(ScheduleState):
     A primitive raises ScheduleError, and leaves the function as it is, if it would change what the function computes.
     """
 
+    @property
+    def mod(self) -> ModuleOp:
+        """The module of the function, or one with a copy of a function that is in none."""
+        root = self.functions.root
+        around = root if isinstance(root, ModuleOp) else root.parent_op()
+        return around if isinstance(around, ModuleOp) else ModuleOp([root.clone()])
+
+    def get(self, handle: Block | Loop) -> BlockOp | ForOp:
+        """The operation that a handle stands for; refuses one that is not there any more."""
+        self.check(handle)
+        return handle.op
+
+    def seed(self, seed: int) -> None:
+        """Begins anew with what samples are drawn from."""
+        self.random.seed(seed)
+
+    def fork_seed(self) -> int:
+        """A seed for another schedule, which then draws other samples."""
+        return self.random.getrandbits(31)
+
+    def show(self) -> None:
+        """Prints what there is, and how it came about."""
+        print(str(self.functions.root))
+        self.trace.show()
+
+    work_on = queries.work_on
     get_block = queries.get_block
     get_sblock = queries.get_block
     get_blocks = queries.get_blocks

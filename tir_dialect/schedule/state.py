@@ -7,6 +7,7 @@ from functools import wraps
 from random import Random
 from typing import Any, Self, TypeVar, cast
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from tir_dialect.analysis.index_space import IndexSpace
@@ -17,8 +18,8 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.arguments import NAMED, wrong_arguments
 from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.errors import ScheduleError
+from tir_dialect.schedule.functions import Functions
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.materialize import hoist_sizes
 from tir_dialect.schedule.trace import QUERIES, Trace
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -27,23 +28,26 @@ _R = TypeVar("_R")
 PRIMITIVES: dict[str, Callable[..., Any]] = {}
 """All primitives by name."""
 
-SPELLING = frozenset({"preserve_unit_iters", "func_name"})
-"""Arguments of TVM's primitives that change nothing here: another form of the same bindings, which are always in
-simplest form, and which function of a module is meant, of which a schedule has one."""
+FUNCTION = "func_name"
+SPELLING = frozenset({"preserve_unit_iters", FUNCTION})
+"""Arguments that all primitives take: another form of the same bindings, which are always in simplest form here, and
+which function of a module is meant."""
+
+WORK_ON = "work_on"
 
 
 class ScheduleState:
     """A function under transformation. Primitives check everything first and then change it in place."""
 
-    def __init__(self, func: PrimFuncOp, *, seed: int = 0):
-        hoist_sizes(func)
-        self.func = func
+    def __init__(self, root: PrimFuncOp | ModuleOp, *, seed: int = 0):
+        """`root` is a function, or a module, whose functions are chosen by `work_on`, or by the handles of theirs."""
+        self.functions = Functions(root)
         self.random = Random(seed)
         """What samples are drawn from."""
         self.trace = Trace()
         self._handles: dict[Operation, Loop | Block] = {}
         self._running: list[str] = []
-        self._scope: Operation = func
+        self._scope: Operation = self.functions.current or root
         self._space: IndexSpace | None = None
         self._meant: dict[int, object] = {}
         self._decided: dict[str, object] = {}
@@ -54,10 +58,12 @@ class ScheduleState:
 
         Handles that this schedule has given stand for the same loops and blocks there.
         """
-        func = self.func.clone()
-        twin = type(self)(func)
+        root = self.functions.root.clone()
+        twin = type(self)(root)
         twin.random.setstate(self.random.getstate())
-        copies = dict(zip(self.func.walk(), func.walk(), strict=True))
+        copies = dict(zip(self.functions.root.walk(), root.walk(), strict=True))
+        if (current := self.functions.current) is not None:
+            twin.functions.current = cast(PrimFuncOp, copies[current])
         for op, handle in self._handles.items():
             if op in copies:
                 twin._twins[handle] = twin._handles[copies[op]] = type(handle)(cast(Any, copies[op]))
@@ -65,6 +71,11 @@ class ScheduleState:
             twin._twins[handle] = twin._twins.get(own, own)
         twin.trace = self.trace.copy(twin._twins)
         return twin
+
+    @property
+    def func(self) -> PrimFuncOp:
+        """The function that is worked on."""
+        return self.functions.worked_on
 
     @property
     def space(self) -> IndexSpace:
@@ -159,13 +170,16 @@ class ScheduleState:
 
     def run(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Calls a primitive, and records it unless another primitive called it."""
-        name = primitive.__name__
+        name, current = primitive.__name__, self.functions.current
         if not self._running:
             self._meant, self._decided = {}, {}
         self._running.append(name)
         try:
+            meant_by = self._function_of(args, kwargs)
             args = tuple(self._own(value) for value in args)
+            said = {key: value for key, value in kwargs.items() if key == FUNCTION and self.functions.are_several}
             kwargs = {key: self._own(value) for key, value in kwargs.items() if key not in SPELLING}
+            self.functions.current = meant_by or current
             given, named = self._find_block(primitive, args, kwargs)
             handles = _handles_in((*given, *named.values()))
             for value in handles:
@@ -176,6 +190,8 @@ class ScheduleState:
                 erase_dead_ops(self.func)
         finally:
             self._running.pop()
+            if name != WORK_ON:
+                self.functions.current = current
             if name not in QUERIES:
                 self.changed()
         if not self._running:
@@ -183,7 +199,7 @@ class ScheduleState:
             names = primitive.__code__.co_varnames[1 : 1 + len(args)]
             pairs = zip(args, names, strict=False) if self._decided else ((arg, "") for arg in args)
             given = [meant.get(id(arg), arg) for arg, parameter in pairs if parameter not in self._decided]
-            named = {key: meant.get(id(arg), arg) for key, arg in kwargs.items()}
+            named = {key: meant.get(id(arg), arg) for key, arg in kwargs.items()} | said
             self.trace.record(name, given, named | self._decided, result)
         return result
 
@@ -195,6 +211,16 @@ class ScheduleState:
             if (wrong := wrong_arguments(primitive, args, kwargs)) is None:
                 raise
             raise self.error(wrong) from None
+
+    def _function_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PrimFuncOp | None:
+        """The function that an argument `func_name`, or the first handle, says; `None` if none does."""
+        name = kwargs.get(FUNCTION)
+        if name is not None:
+            if (found := self.functions.get(str(name))) is None:
+                raise self.error(f"expected the name of a function, got @{name}; {self.functions.names}")
+            return found
+        handles = _handles_in(tuple(self._own(value) for value in (*args, *kwargs.values())))
+        return self.functions.around(handle.op for handle in handles)
 
     def _own(self, value: Any) -> Any:
         """An argument, with handles of the schedule that this one was copied from as its own."""
@@ -219,7 +245,7 @@ class ScheduleState:
     def _enter(self, handles: Sequence[Loop | Block]) -> None:
         """Makes the block or function around the first handle the scope; refuses handles of another one."""
         scopes = [scope_of(handle.op) for handle in handles]
-        scope = scopes[0] if scopes else self.func
+        scope = scopes[0] if scopes else self.functions.current or self.functions.root
         for handle, other in zip(handles, scopes, strict=True):
             if other is not scope:
                 raise self.error(f'"{handle.name}" and "{handles[0].name}" are not in the same block')
@@ -231,7 +257,8 @@ class ScheduleState:
         """Calls the primitive `name` with values from a file; ScheduleError if there is none that takes them."""
         if name not in PRIMITIVES:
             raise ScheduleError("replay", f'there is no primitive "{name}"')
-        if (wrong := wrong_arguments(PRIMITIVES[name], args, kwargs)) is not None:
+        own = {key: value for key, value in kwargs.items() if key not in SPELLING}
+        if (wrong := wrong_arguments(PRIMITIVES[name], args, own)) is not None:
             raise ScheduleError(name, wrong)
         try:
             return self.run(PRIMITIVES[name], args, kwargs)

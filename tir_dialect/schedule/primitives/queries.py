@@ -14,6 +14,18 @@ from tir_dialect.schedule.state import ScheduleState, query
 
 
 @query
+def work_on(self: ScheduleState, function: str) -> None:
+    """Says which function of a module is meant where no handle says it; else it is `@main`, or the only one.
+
+    Refuses if there is none of that name, naming those there are.
+    """
+    func = self.functions.named.get(function)
+    if func is None:
+        raise self.error(f"expected the name of a function, got @{function}; {self.functions.names}")
+    self.functions.current = func
+
+
+@query
 def get_block(self: ScheduleState, name: str) -> Block:
     """The block called `name`. Refuses if there is none, naming those there are."""
     return self.block_named(name)

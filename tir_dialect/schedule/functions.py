@@ -1,0 +1,55 @@
+"""The functions that a schedule changes: one, or those of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.schedule.errors import ScheduleError
+from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.materialize import hoist_sizes
+
+MAIN = "main"
+
+
+class Functions:
+    """The functions by name, and the one that is worked on."""
+
+    def __init__(self, root: PrimFuncOp | ModuleOp):
+        self.root = root
+        found = [root] if isinstance(root, PrimFuncOp) else [op for op in root.ops if isinstance(op, PrimFuncOp)]
+        for func in found:
+            hoist_sizes(func)
+        self.named = {func.sym_name.data: func for func in found}
+        self.current = found[0] if len(found) == 1 else self.named.get(MAIN)
+
+    @property
+    def worked_on(self) -> PrimFuncOp:
+        """Refuses where it was not said which of several is meant."""
+        if self.current is None:
+            raise ScheduleError("schedule", f"it was not said which function is meant, use work_on: {self.names}")
+        return self.current
+
+    @property
+    def are_several(self) -> bool:
+        """Whether it has to be said which is meant."""
+        return len(self.named) > 1
+
+    @property
+    def names(self) -> str:
+        """For messages."""
+        return "there are " + (", ".join(f"@{name}" for name in self.named) or "none")
+
+    def get(self, name: str) -> PrimFuncOp | None:
+        """The function of a name; that of a single function need not be right, nobody else can be meant."""
+        return self.root if isinstance(self.root, PrimFuncOp) else self.named.get(name)
+
+    def around(self, ops: Iterable[Operation]) -> PrimFuncOp | None:
+        """The function that the first op is in, if there is one."""
+        if isinstance(self.root, PrimFuncOp):
+            return self.root
+        first = next(iter(ops), None)
+        return next((func for func in self.named.values() if first is not None and is_inside(first, func)), None)
