@@ -6,15 +6,18 @@ Division never traps: a divisor that is 0 gives the quotient and the remainder 0
 from __future__ import annotations
 
 from xdsl.dialects import llvm
+from xdsl.dialects.builtin import f32, f64, i32
 from xdsl.ir import Attribute, SSAValue
 
+from lowering.to_llvm import llvm_ext
 from lowering.to_llvm.builder import LLVMBuilder
+from lowering.to_llvm.vector_types import element_type, integer_type, is_vector, like
 
 
 def truncdiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """Signed division towards zero; by -1 it is negation, which does not trap."""
     lhs = _safe_dividend(b, lhs, rhs)
-    quotient = b.make(llvm.SDivOp, (lhs, _safe_divisor(b, rhs, signed=True)), lhs.type)
+    quotient = _quotient(b, lhs, rhs, signed=True)
     if b.known_integer(rhs) not in (None, -1):
         return quotient
     is_minus_one = b.compare("eq", rhs, b.integer(-1, rhs.type))
@@ -24,7 +27,7 @@ def truncdiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
 
 def truncmod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """The remainder with the sign of the dividend; by -1 it is 0, as by 1."""
-    return b.make(llvm.SRemOp, (_safe_dividend(b, lhs, rhs), _safe_divisor(b, rhs, signed=True)), lhs.type)
+    return _remainder(b, _safe_dividend(b, lhs, rhs), rhs, signed=True)
 
 
 def floordiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -61,18 +64,60 @@ def ceildiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
 
 def unsigned_div(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """Unsigned division rounded down."""
-    return b.make(llvm.UDivOp, (_safe_dividend(b, lhs, rhs), _safe_divisor(b, rhs, signed=False)), lhs.type)
+    return _quotient(b, _safe_dividend(b, lhs, rhs), rhs, signed=False)
 
 
 def unsigned_mod(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """What unsigned division leaves."""
-    return b.make(llvm.URemOp, (_safe_dividend(b, lhs, rhs), _safe_divisor(b, rhs, signed=False)), lhs.type)
+    return _remainder(b, _safe_dividend(b, lhs, rhs), rhs, signed=False)
 
 
 def unsigned_ceildiv(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
     """Unsigned division rounded up."""
     up = b.compare("ne", unsigned_mod(b, lhs, rhs), b.integer(0, lhs.type))
     return b.make(llvm.SubOp, (unsigned_div(b, lhs, rhs), _sign_extended(b, up, lhs.type)), lhs.type)
+
+
+def _quotient(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) -> SSAValue:
+    """The quotient rounded towards zero; what would trap is divided by 1."""
+    divisor = _safe_divisor(b, rhs, signed=signed)
+    if _are_lanes(rhs):
+        return _quotient_of_floats(b, lhs, divisor, signed)
+    return b.make(llvm.SDivOp if signed else llvm.UDivOp, (lhs, divisor), lhs.type)
+
+
+def _remainder(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) -> SSAValue:
+    """What is left by `_quotient`."""
+    divisor = _safe_divisor(b, rhs, signed=signed)
+    if _are_lanes(rhs):
+        return _remainder_of(b, lhs, divisor, _quotient_of_floats(b, lhs, divisor, signed))
+    return b.make(llvm.SRemOp if signed else llvm.URemOp, (lhs, divisor), lhs.type)
+
+
+def _are_lanes(divisor: SSAValue) -> bool:
+    """Whether LLVM would divide lane by lane what f64 can: by constants it multiplies."""
+    if not is_vector(divisor.type) or isinstance(divisor.owner, llvm.ConstantOp):
+        return False
+    return integer_type(element_type(divisor.type)).width.data <= 32
+
+
+def _quotient_of_floats(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, signed: bool) -> SSAValue:
+    """The same by floats that have more digits than the integers.
+
+    A quotient that is not whole lies below the next whole number by its share of `1 / lhs` or more, so that it is never
+    rounded to that.
+    """
+    width, wide = integer_type(element_type(lhs.type)).width.data, like(lhs.type, i32)
+    extend, to_float, to_integer = (
+        (llvm.SExtOp, llvm.SIToFPOp, llvm_ext.FPToSIOp)
+        if signed
+        else (llvm.ZExtOp, llvm_ext.UIToFPOp, llvm_ext.FPToUIOp)
+    )
+    kind = like(lhs.type, f32 if width <= 16 else f64)
+    numbers = [b.make(extend, (each,), wide) if width < 32 else each for each in (lhs, rhs)]
+    quotient = b.make(llvm.FDivOp, [b.make(to_float, (each,), kind) for each in numbers], kind)
+    whole = b.make(to_integer, (quotient,), wide)
+    return b.make(llvm.TruncOp, (whole,), lhs.type) if width < 32 else whole
 
 
 def _safe_dividend(b: LLVMBuilder, dividend: SSAValue, divisor: SSAValue) -> SSAValue:

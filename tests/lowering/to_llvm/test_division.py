@@ -1,0 +1,54 @@
+"""Quotients of vectors by floats: exact for all integers of up to 32 bits."""
+
+import re
+
+import numpy as np
+import pytest
+
+from lowering.codegen.llvm_text import llvm_text
+from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
+from lowering.to_llvm.emitter import LoweringOptions
+from tests.lowering.to_llvm.conftest import parse
+
+DIVISION = """
+tir.prim_func @f(%X: !tir.buffer<[COUNT], TYPE>, %Y: !tir.buffer<[COUNT], TYPE>, %Z: !tir.buffer<[COUNT], TYPE>) {
+  %count = arith.constant COUNT : index
+  tir.for vectorized (%i) in (%count) {
+    %x = tir.load %X[%i]
+    DIVISOR
+    %z = arith.OP %x, %y : TYPE
+    tir.store %z, %Z[%i]
+  }
+}"""
+OPS = ["divsi", "remsi", "floordivsi", "ceildivsi", "divui", "remui", "ceildivui"]
+DTYPES = {"i8": np.int8, "i16": np.int16, "i32": np.int32}
+
+
+def program(op: str, type_: str, count: int, divisor: str = "%y = tir.load %Y[%i]") -> str:
+    return DIVISION.replace("OP", op).replace("DIVISOR", divisor).replace("TYPE", type_).replace("COUNT", str(count))
+
+
+@pytest.mark.parametrize("type_", DTYPES)
+@pytest.mark.parametrize("op", OPS)
+def test_quotients_beside_whole_numbers(op: str, type_: str, same_as_interpreter) -> None:
+    """Products of the divisor and a number, one more and one less: where a quotient could be rounded across."""
+    dtype, info, rng = DTYPES[type_], np.iinfo(DTYPES[type_]), np.random.default_rng(0)
+    edges = np.array([info.min, info.min + 1, info.max, info.max - 1, -1, 0, 1, 2, -3])
+    y = np.concatenate([np.repeat(edges, 9), rng.integers(-9, 9, 500), rng.integers(info.min, info.max, 500)])
+    x = np.concatenate([np.tile(edges, 9), (y[81:] * rng.integers(0, 1 << 32, 1000) + rng.integers(-1, 2, 1000))])
+    x, y = x.astype(dtype), y.astype(dtype)
+    same_as_interpreter(program(op, type_, len(x)), [x, y, np.zeros_like(x)], {})
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_vectors_are_not_divided_lane_by_lane(op: str) -> None:
+    """But what is constant becomes a product, which LLVM knows best."""
+    for type_ in DTYPES:
+        text = lowered(program(op, type_, 64))
+        assert "fdiv <" in text
+        assert not re.search(r" [su](div|rem) ", text)
+        assert "fdiv" not in lowered(program(op, type_, 64, f"%y = arith.constant 7 : {type_}"))
+
+
+def lowered(text: str) -> str:
+    return llvm_text(lower_prim_funcs(list(parse(text).ops), LoweringOptions(256)))
