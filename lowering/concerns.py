@@ -35,6 +35,7 @@ CONCERNS: Mapping[str, str] = {
     "remove-kills": "relax.kill",
     "rewrite-attention": "relax.nn.softmax relax.nn.attention relax.nn.attention_bias",
     "rewrite-normalization": "relax.mean relax.exp",
+    "volumes-in-blocks": "relax.nn.conv3d",
     "simplify-permute-dims": "relax.permute_dims",
     "simplify-reshapes": "relax.reshape relax.flatten relax.expand_dims relax.squeeze",
 }

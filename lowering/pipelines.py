@@ -76,6 +76,10 @@ def for_target(each: ModulePass, target: Target) -> ModulePass:
         from lowering.graph.convert_layout import ConvertLayoutPass
 
         return ConvertLayoutPass(block=target.lanes(32))
+    if each.name == "volumes-in-blocks":
+        from lowering.graph.volumes_in_blocks import VolumesInBlocksPass
+
+        return VolumesInBlocksPass(block=target.lanes(32))
     return each
 
 
@@ -116,6 +120,7 @@ class OptimizeGraphPass(PipelinePass):
         "simplify-permute-dims",
         # Channels in blocks from one convolution to the next.
         "convert-layout",
+        "volumes-in-blocks",
         "simplify-reshapes",
         # Only now: what patterns recognise is used once.
         "eliminate-common-subexpr",

@@ -31,6 +31,7 @@ PASSES: dict[str, str] = {
     "fold-batch-norm": "lowering.graph.fold_batch_norm:FoldBatchNormPass",
     "channels-last": "lowering.graph.channels_last:ChannelsLastPass",
     "convert-layout": "lowering.graph.convert_layout:ConvertLayoutPass",
+    "volumes-in-blocks": "lowering.graph.volumes_in_blocks:VolumesInBlocksPass",
     "lines-as-pictures": "lowering.graph.lines_as_pictures:LinesAsPicturesPass",
     "simplify-permute-dims": "lowering.graph.simplify_permute_dims:SimplifyPermuteDimsPass",
     "simplify-reshapes": "lowering.graph.simplify_reshapes:SimplifyReshapesPass",
