@@ -146,8 +146,8 @@ def default_cache() -> CodeCache:
     max_bytes = int(limit)
     if directory := os.environ.get("RELAX_CACHE_DIR"):
         return CodeCache(Path(directory), max_bytes)
-    if directory := os.environ.get("XDG_CACHE_HOME"):
-        return CodeCache(Path(directory) / "xdsl-relax", max_bytes)
+    if (directory := Path(os.environ.get("XDG_CACHE_HOME", ""))).is_absolute():  # others are invalid, by its standard
+        return CodeCache(directory / "xdsl-relax", max_bytes)
     try:
         return CodeCache(Path.home() / ".cache" / "xdsl-relax", max_bytes)
     except RuntimeError:

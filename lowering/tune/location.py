@@ -12,8 +12,10 @@ def default_path() -> Path | None:
         return None
     if given := os.environ.get("RELAX_TUNING_FILE"):
         return Path(given)
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(home) / "xdsl-relax" / "tuning.json"
+    home = Path(os.environ.get("XDG_DATA_HOME", ""))
+    if not home.is_absolute():  # such a path is invalid, by its standard
+        home = Path.home() / ".local" / "share"
+    return home / "xdsl-relax" / "tuning.json"
 
 
 def nothing_is_tuned() -> bool:

@@ -138,6 +138,8 @@ def test_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache().directory == tmp_path / "xdsl-relax"
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert default_cache().directory == Path.home() / ".cache" / "xdsl-relax"
     monkeypatch.setenv("RELAX_CACHE_DIR", str(tmp_path / "here"))
     monkeypatch.setenv("RELAX_CACHE_BYTES", "123")
     assert default_cache() == CodeCache(tmp_path / "here", 123)

@@ -108,6 +108,8 @@ def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.delenv("RELAX_TUNING_FILE", raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert default_path() == tmp_path / "xdsl-relax" / "tuning.json"
+    monkeypatch.setenv("XDG_DATA_HOME", "here")
+    assert default_path() == Path.home() / ".local" / "share" / "xdsl-relax" / "tuning.json"
     monkeypatch.setenv("RELAX_TUNING", "0")
     assert databases.default_database().path is None
 
