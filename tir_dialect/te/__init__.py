@@ -44,6 +44,7 @@ from tir_dialect.te.functions import (
     log1p,
     log2,
     log10,
+    logaddexp,
     popcount,
     pow,
     round,
@@ -58,6 +59,8 @@ from tir_dialect.te.functions import (
     tanh,
     trunc,
 )
+from tir_dialect.te.functions import pow as power
+from tir_dialect.te.functions import round as nearbyint
 from tir_dialect.te.library import hypot, ldexp, nextafter
 from tir_dialect.te.nodes import IterVar
 from tir_dialect.te.operators import absolute as abs
@@ -75,6 +78,8 @@ from tir_dialect.te.operators import (
     truncdiv,
     truncmod,
 )
+from tir_dialect.te.operators import floordiv as indexdiv
+from tir_dialect.te.operators import floormod as indexmod
 from tir_dialect.te.prim_func import create_prim_func
 from tir_dialect.te.primfunc import extern_primfunc
 from tir_dialect.te.reducer import Reducer, comm_reducer, reduce_axis
@@ -129,6 +134,8 @@ __all__ = [
     "fmod",
     "hypot",
     "if_then_else",
+    "indexdiv",
+    "indexmod",
     "isfinite",
     "isinf",
     "isnan",
@@ -137,6 +144,7 @@ __all__ = [
     "log1p",
     "log2",
     "log10",
+    "logaddexp",
     "logical_and",
     "logical_not",
     "logical_or",
@@ -146,10 +154,12 @@ __all__ = [
     "min",
     "min_value",
     "minimum",
+    "nearbyint",
     "nextafter",
     "placeholder",
     "popcount",
     "pow",
+    "power",
     "prod",
     "reduce_axis",
     "reinterpret",

@@ -6,12 +6,14 @@ another dtype.
 
 from __future__ import annotations
 
+import math
+
 from xdsl.dialects.builtin import i1
 
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_expr, is_bool, is_float, is_index, is_integer, is_unsigned, unify
 from tir_dialect.te.expr import Expr, Operand
-from tir_dialect.te.operators import refuse, select
+from tir_dialect.te.operators import absolute, add, compare, maximum, negative, refuse, select, subtract
 
 
 def _float(name: str, *operands: Operand) -> Expr:
@@ -157,6 +159,14 @@ def pow(base: Operand, exponent: Operand) -> Expr:
     from tir_dialect.te.operators import power
 
     return power(base, exponent)
+
+
+def logaddexp(x: Operand, y: Operand) -> Expr:
+    """`log(exp(x) + exp(y))` without overflow in between."""
+    a, b = unify("logaddexp", (x, y))
+    more = log1p(exp(negative(absolute(subtract(a, b)))))
+    # equal infinities have no difference
+    return select(compare("eq", a, b), add(a, math.log(2)), add(maximum(a, b), more))
 
 
 def fma(a: Operand, b: Operand, c: Operand) -> Expr:
