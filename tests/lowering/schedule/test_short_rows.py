@@ -121,3 +121,24 @@ def test_what_has_no_normal_reciprocal_is_divided_by() -> None:
 def test_rows_without_elements() -> None:
     assert np.from_dlpack(compiled(SHARES)(np.zeros((20, 0), np.float32))).shape == (20, 0)
     assert np.from_dlpack(compiled(SHARES)(np.zeros((0, 20), np.float32))).shape == (0, 20)
+
+
+PICTURE = """
+relax.func @main[%m, %n](%x: !relax.tensor<[1, 64, m, n], f32>, %y: !relax.tensor<[64], f32>) -> !relax.object {
+  %0 = relax.nn.instance_norm %x, %y, %y channel_axis = 1 axes = [2, 3]
+  relax.return %0
+}
+"""
+
+
+def test_threads_share_the_first_axis_with_several_values() -> None:
+    module = parse_module(PICTURE)
+    LegalizeOpsPass().apply(Context(), module)
+    func = next(op for op in module.ops if isinstance(op, PrimFuncOp))
+    schedule(func, Target.parse("x86-64-v3 cores=2"))
+    assert str(func).count("tir.for parallel") == 1
+    x = np.random.default_rng(0).standard_normal((1, 64, 40, 41), np.float32)
+    y = np.random.default_rng(1).standard_normal(64, np.float32)
+    scaled = (x - x.mean((2, 3), keepdims=True)) / np.sqrt(x.var((2, 3), keepdims=True) + 1e-5)
+    expected = scaled * y[:, None, None] + y[:, None, None]
+    np.testing.assert_allclose(np.from_dlpack(compiled(PICTURE)(x, y)), expected, rtol=1e-4, atol=1e-5)

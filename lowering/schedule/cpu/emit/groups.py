@@ -28,7 +28,10 @@ class Group:
 
 
 def group_axes(kernel: Kernel, stages: Sequence[Stage], axes: Sequence[int]) -> list[Group]:
-    """The fewest groups of the axes, which all stages have: no access may jump between neighbours of a group."""
+    """The fewest groups of the axes, which all stages have: no access may jump between neighbours of a group.
+
+    An axis with one value is part of the next group, so that threads share that one.
+    """
     places = [place for stage in stages for place in places_of(kernel, stage)]
     pinned = {axis for stage in stages for axis in stage.pinned}
     extents = stages[0].extents
@@ -36,7 +39,8 @@ def group_axes(kernel: Kernel, stages: Sequence[Stage], axes: Sequence[int]) -> 
     for axis in axes:
         if groups and axis not in pinned and groups[-1].last not in pinned:
             last = groups[-1].last
-            if all(place.strides[last] is place.strides[axis] * extents[axis] for place in places):
+            is_one = groups[-1].extent.constant_value == 1  # at 0, wherever that leads
+            if is_one or all(place.strides[last] is place.strides[axis] * extents[axis] for place in places):
                 groups[-1] = Group((*groups[-1].axes, axis), groups[-1].extent * extents[axis])
                 continue
         groups.append(Group((axis,), extents[axis]))

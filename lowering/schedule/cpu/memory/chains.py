@@ -64,7 +64,8 @@ def _lane_depth(kernel: Kernel, stage: Stage) -> int:
     spatial, reduced = (stage.of_kind(kind) for kind in (IteratorKind.SPATIAL, IteratorKind.REDUCE))
     groups = [group for axes in (reduced, spatial) for group in group_axes(kernel, [stage], axes)]
     lane = lane_group(kernel, [stage], groups)
-    return lane.axes[0] if lane.last in spatial else len(spatial)
+    first = next((axis for axis in lane.axes if stage.extents[axis].constant_value != 1), lane.last)
+    return first if lane.last in spatial else len(spatial)
 
 
 def _is_shared(buffer: SSAValue, stages: Sequence[Stage]) -> bool:

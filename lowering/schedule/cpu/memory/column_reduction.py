@@ -47,7 +47,7 @@ class ColumnReduction:
         self.places = None if order is None else ArgColumns(kernel, stage, reduction, order, self.lane)
         self.lanes = self.lanes if self.places is None else self.places.lanes
         border = find_border(stage, reduction, self.lane.last) if self.lanes > 1 else None
-        alone = self.lanes > 1 and len(self.lane.axes) == 1
+        alone = self.lanes > 1 and all(stage.extents[axis].constant_value == 1 for axis in self.lane.axes[:-1])
         found = find_window(stage, reduction, self.lane.last, border) if alone else None
         self.window = WindowReduction(kernel, stage, found) if found is not None and self.outer(around) else None
         self.columns = Columns(kernel, stage, reduction, self.reduced, self.lane, self.lanes, border)
