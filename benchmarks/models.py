@@ -29,6 +29,8 @@ ROUNDS = 3
 COLD_BUILDS = 5
 CASE_SECONDS = 0.7
 REFERENCE = "onnxruntime"
+TOLERANCE = 1e-3
+"""The largest difference from it that is rounding, relative to the largest value."""
 
 
 @dataclass
@@ -164,6 +166,8 @@ def report(network: str, threads: int, found: dict[str, Figures], folder: Path) 
     if REFERENCE in ready:
         wrong = {system: differences(system, network, folder) for system in ready if system != REFERENCE}
         print(", ".join(f"{system} differs by {value:.1e}" for system, value in wrong.items()))
+        if not wrong.get("ours", 0) <= TOLERANCE:
+            raise AssertionError(f"{network}: ours differs from {REFERENCE} by more than {TOLERANCE}")
     if "ours" not in ready:
         return []
     ours = ready.pop("ours")
