@@ -39,8 +39,11 @@ TURN = 8192
 """Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them."""
 BLOCK = 256
 """Most rows of a block, which a thread takes."""
-TALLEST, GROUPS = (8, 6), (4, 1)
-"""Rows that share a vector of columns once it is loaded: as many as the registers have room for, then fewer."""
+TALLEST, GROUPS = (8, 6), (4, 3, 2, 1)
+"""Rows that share a vector of columns once it is loaded: as many as the registers have room for, then fewer.
+
+Two or three are one group: lines of columns that fall into one set of the cache come from afar again for each group.
+"""
 PRODUCTS_PER_TASK = 1 << 17
 """Half a megabyte of columns: about what a core reads while another is woken."""
 

@@ -261,3 +261,6 @@ tir.prim_func @views[%n, %m](%A: !tir.buffer<[n, m], f32>, %C: !tir.buffer<[n, m
 // CHECK:               tir.store {{.*}}, %output[{{.*}}] mask
 // CHECK:             tir.for (%group_1)
 // CHECK:               tir.alloc_buffer : !tir.buffer<[4, 16], f32, scope = "local", align = 64>
+// CHECK:               tir.alloc_buffer : !tir.buffer<[3, 16], f32, scope = "local", align = 64>
+// CHECK:               tir.alloc_buffer : !tir.buffer<[2, 16], f32, scope = "local", align = 64>
+// CHECK:               tir.alloc_buffer : !tir.buffer<[1, 16], f32, scope = "local", align = 64>
