@@ -177,6 +177,7 @@ def _named(name: str) -> Target:
 
 _TEXT_KEYS = frozenset({"triple", "cpu", "features"})
 _NUMERIC_KEYS = frozenset(field.name for field in fields(Target)) - _TEXT_KEYS
+_OPEN_KEYS = frozenset(field.name for field in fields(Target) if field.default == 0)
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -187,8 +188,9 @@ def _setting(text: str) -> tuple[str, Any]:
         raise ValueError(f'unknown target setting "{text}", expected key=value with a key of {known}')
     if key in _TEXT_KEYS:
         return key, value
-    if not value.isascii() or not value.isdigit() or int(value) == 0:
-        raise ValueError(f'target setting "{key}" expects a positive integer, got "{value}"')
+    least = 0 if key in _OPEN_KEYS else 1
+    if not value.isascii() or not value.isdigit() or int(value) < least:
+        raise ValueError(f'target setting "{key}" expects an integer of at least {least}, got "{value}"')
     return key, int(value)
 
 

@@ -1,3 +1,5 @@
+from dataclasses import fields
+
 import pytest
 
 from tir_dialect.target import NAMED_TARGETS, PROCESSORS, Target
@@ -32,13 +34,19 @@ def test_settings_override_fields():
         ("pentium", 'unknown target "pentium"'),
         ("x86-64 speed=9", 'unknown target setting "speed=9"'),
         ("x86-64 cores", 'unknown target setting "cores"'),
-        ("x86-64 cores=many", 'target setting "cores" expects a positive integer, got "many"'),
-        ("x86-64 cores=0", 'expects a positive integer, got "0"'),
+        ("x86-64 cores=many", 'target setting "cores" expects an integer of at least 1, got "many"'),
+        ("x86-64 cores=0", 'expects an integer of at least 1, got "0"'),
     ],
 )
 def test_bad_target_text(text: str, message: str):
     with pytest.raises(ValueError, match=message):
         Target.parse(text)
+
+
+def test_every_field_is_a_setting():
+    target = Target.parse("x86-64-v3 tile-rows=4")
+    settings = " ".join(f"{field.name}={getattr(target, field.name)}" for field in fields(Target))
+    assert Target.parse(f"host {settings}") == target
 
 
 def test_code_key_ignores_what_code_does_not_depend_on():

@@ -36,7 +36,7 @@ PASSES = (
 
 
 @given(program=programs())
-@settings(max_examples=30)
+@settings(max_examples=16)
 def test_results_stay(program: Program):
     for name in PASSES:
         check_pass(program.module, name, [program.inputs], entry=program.entry)
