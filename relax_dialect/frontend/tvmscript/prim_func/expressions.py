@@ -1,184 +1,34 @@
-"""Expressions of PrimFuncs: scalars as trees of `te`, which are emitted where a statement needs them."""
+"""Expressions of PrimFuncs: scalars, vectors, and elements and regions of buffers."""
 
 from __future__ import annotations
 
 import ast
-import struct
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Sequence
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
-from xdsl.ir import Block, Operation, SSAValue
-from xdsl.utils.exceptions import VerifyException
+from xdsl.ir import SSAValue
 
 from relax_dialect.frontend.tvmscript.prim_func.lanes import lane_by_lane
-from relax_dialect.frontend.tvmscript.prim_func.operators import (
-    COMPARISONS,
-    DIVISIONS,
-    OPERATORS,
-    called,
-    scalar_function,
-)
+from relax_dialect.frontend.tvmscript.prim_func.operators import DIVISIONS, called, scalar_function
 from relax_dialect.frontend.tvmscript.prim_func.promotion import converted, promoted
-from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import logical_and, logical_not, logical_or
+from relax_dialect.frontend.tvmscript.prim_func.scalars import ScalarReader
 from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Pointer, Region, Vector, pointer_to
 from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector
 from relax_dialect.frontend.tvmscript.text import evaluator
-from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
-from relax_dialect.frontend.tvmscript.text.names import Aliases
-from relax_dialect.frontend.tvmscript.text.scope import Scope
-from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe
+from relax_dialect.frontend.tvmscript.text.static import describe
 from tir_dialect import te
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import is_float
-from tir_dialect.te.emit.scalar import Names, ScalarEmitter, emit_dim
+from tir_dialect.te.emit.scalar import emit_dim
 from tir_dialect.te.expr import INDEX, DType
 from tir_dialect.te.expr import Expr as Scalar
-from tir_dialect.te.signs import Signs
-
-T = TypeVar("T")
-
-BUILD_ERRORS = (
-    VerifyException,
-    ValueError,
-    TypeError,
-    IndexError,
-    KeyError,
-    OverflowError,
-    ZeroDivisionError,
-    struct.error,
-)
-"""What `te` and op classes raise for a program that is wrong."""
 
 
-class TirExpressionReader(StaticReader):
+class TirExpressionReader(ScalarReader):
     """Reads expressions of one PrimFunc and emits them at the end of the current block."""
-
-    def __init__(self, source: Source, aliases: Aliases, scope: Scope):
-        super().__init__(source, aliases, scope)
-        self.block = Block()
-        self.names = Names()
-        self.axes: tuple[nodes.IterVar, ...] = ()
-        self.mask: Vector | None = None
-        """The lanes for which memory is read, in the side of a choice that only some lanes take."""
-        self.pointers: set[Scalar] = set()
-        """The integers that the text says to be pointers."""
-        self.wants_value = True
-        """Whether anything is done with the value of a call."""
-        self.wide: set[str] = set()
-        """The names of indices that have 64 bits in TVM."""
-
-    @contextmanager
-    def reading_in(self, scope: Scope) -> Generator[None]:
-        """Looks names up in another scope for a while."""
-        before, self.scope = self.scope, scope
-        try:
-            yield
-        finally:
-            self.scope = before
-
-    def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
-        """The result of building something, with errors at the place of `node`."""
-        try:
-            return make()
-        except TVMScriptError:
-            raise
-        except BUILD_ERRORS as error:
-            self.fail(node, str(error))
-
-    def insert(self, op: Operation) -> SSAValue:
-        """Appends an op with one result."""
-        self.block.add_op(op)
-        return op.results[0]
-
-    def values(self, node: ast.AST, *scalars: Scalar) -> tuple[SSAValue, ...]:
-        """Emits scalars; what they load is read here."""
-        return self.emit(node, lambda: ScalarEmitter(self.block, self.names, Signs(self.axes)).emit(*scalars))
-
-    def variable(self, value: SSAValue, dtype: DType, name: str = "v") -> Scalar:
-        """A value as a scalar."""
-        variable = nodes.Var(name, dtype)
-        self.names.variables[variable] = value
-        return variable
-
-    # Operators
-
-    def binary(self, node: ast.BinOp, left: object, right: object) -> object:
-        if _is_static(left) and _is_static(right):
-            return super().binary(node, left, right)
-        if isinstance(node.op, ast.Div):
-            return self.apply(node, "Divide", left, right)
-        name = OPERATORS.get(type(node.op))
-        if name is None:
-            self.fail(node, f"the operator {type(node.op).__name__} has no meaning between scalars")
-        return self.apply(node, name, left, right)
-
-    def unary(self, node: ast.UnaryOp, operand: object) -> object:
-        if _is_static(operand) and not (isinstance(operand, Dim) and isinstance(node.op, ast.Not)):
-            return super().unary(node, operand)
-        match node.op:
-            case ast.USub():
-                return self.apply(node, "Negative", operand)
-            case ast.UAdd():
-                return operand
-            case ast.Invert():
-                return self.apply(node, "bitwise_not", operand)
-            case _:
-                return self.emit(node, lambda: logical_not(self.scalar_operand(node, operand)))
-
-    def compare(self, node: ast.Compare, kind: ast.cmpop, left: object, right: object) -> object:
-        if (found := evaluator.compare(kind, left, right)) is not None:
-            return found
-        name = COMPARISONS.get(type(kind))
-        if name is None:
-            self.fail(node, "expected one of == != < <= > >=")
-        return self.apply(node, name, left, right)
-
-    def comparison(self, node: ast.Compare) -> object:
-        if len(node.ops) == 1:
-            return super().comparison(node)
-        sides = [node.left, *node.comparators]
-        pairs = [ast.Compare(one, [op], [other]) for one, op, other in zip(sides, node.ops, sides[1:], strict=False)]
-        chain = ast.BoolOp(ast.And(), [ast.copy_location(pair, node) for pair in pairs])
-        return self.connective(ast.copy_location(chain, node))
-
-    def connective(self, node: ast.BoolOp) -> object:
-        combine = logical_and if isinstance(node.op, ast.And) else logical_or
-        operands = [self.scalar_operand(each, self.value(each)) for each in node.values]
-        result = operands[-1]
-        for operand in reversed(operands[:-1]):
-            following = result
-            result = self.emit(node, lambda operand=operand, following=following: combine(operand, following))
-        return result
-
-    def apply(self, node: ast.AST, name: str, *operands: object) -> object:
-        """A function of scalars, or lane by lane of vectors."""
-        if self.mask is not None and name in DIVISIONS:
-            from relax_dialect.frontend.tvmscript.prim_func.choice import divisor_of
-
-            operands = (operands[0], divisor_of(self, node, self.mask, operands[1]))
-        rows = [as_vector(self, node, each) for each in operands]
-        if any(row is not None for row in rows):
-            lanes = [each if row is None else row for row, each in zip(rows, operands, strict=True)]
-            return lane_by_lane(self, node, scalar_function(name), lanes)
-        scalars = [self.scalar_operand(node, each) for each in operands]
-        return self.emit(node, lambda: called(name, scalars))
-
-    def scalar_operand(self, node: ast.AST, value: object) -> Scalar | Dim | float:
-        """A scalar, a dimension or a number."""
-        if isinstance(value, Scalar | Dim | bool | int | float):
-            return value
-        if isinstance(value, Region) and not value.is_vector:
-            return self.load(node, value)
-        self.fail(node, f"expected a scalar, got {describe(value)}")
-
-    def read_scalar(self, node: ast.expr) -> Scalar | Dim | float:
-        """An expression that is a scalar."""
-        return self.scalar_operand(node, self.value(node))
 
     @staticmethod
     def is_dim(value: object) -> bool:
@@ -200,6 +50,18 @@ class TirExpressionReader(StaticReader):
         from relax_dialect.frontend.tvmscript.prim_func.choice import choose
 
         return choose(self, node, node.test, node.body, node.orelse)
+
+    def apply(self, node: ast.AST, name: str, *operands: object) -> object:
+        if self.mask is not None and name in DIVISIONS:
+            from relax_dialect.frontend.tvmscript.prim_func.choice import divisor_of
+
+            operands = (operands[0], divisor_of(self, node, self.mask, operands[1]))
+        rows = [as_vector(self, node, each) for each in operands]
+        if any(row is not None for row in rows):
+            lanes = [each if row is None else row for row, each in zip(rows, operands, strict=True)]
+            return lane_by_lane(self, node, scalar_function(name), lanes)
+        scalars = [self.scalar_operand(node, each) for each in operands]
+        return self.emit(node, lambda: called(name, scalars))
 
     # Buffers
 
@@ -348,7 +210,3 @@ class TirExpressionReader(StaticReader):
 
     def to_dim(self, node: ast.AST, value: object) -> Dim:
         return super().to_dim(node, value.dim if isinstance(value, nodes.Size) else value)
-
-
-def _is_static(value: object) -> bool:
-    return evaluator.is_number(value) or isinstance(value, Dim)

@@ -14,7 +14,6 @@ from relax_dialect.frontend.tvmscript.prim_func.buffers import bind_buffer
 from relax_dialect.frontend.tvmscript.prim_func.cells import assigned_often
 from relax_dialect.frontend.tvmscript.prim_func.conventions import convention_of
 from relax_dialect.frontend.tvmscript.prim_func.declared_regions import drop_inferable_regions
-from relax_dialect.frontend.tvmscript.prim_func.expressions import BUILD_ERRORS
 from relax_dialect.frontend.tvmscript.prim_func.inline import Inline
 from relax_dialect.frontend.tvmscript.prim_func.parameters import (
     Parameter,
@@ -24,6 +23,7 @@ from relax_dialect.frontend.tvmscript.prim_func.parameters import (
     read_parameters,
 )
 from relax_dialect.frontend.tvmscript.prim_func.results import read_result
+from relax_dialect.frontend.tvmscript.prim_func.scalars import BUILD_ERRORS
 from relax_dialect.frontend.tvmscript.prim_func.statements import TirStatementReader
 from relax_dialect.frontend.tvmscript.prim_func.threads import refuse_exchange
 from relax_dialect.frontend.tvmscript.prim_func.values import Handle, pointer_to
