@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from lowering.codegen.binding import FunctionPasses, ModuleRef, TargetMachine, TuningOptions, llvm, target_family
 from lowering.codegen.errors import CodegenError
 from lowering.debug import Debug, debug_level, show
+from tir_dialect.loop_hints import LONG_LOOP, PLAIN_ADDRESSES, SCALAR_LOOP
 from tir_dialect.target import Target
 
 if TYPE_CHECKING:
@@ -20,17 +21,6 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "ModuleOp | str"
 """A module of the llvm dialect, or LLVM IR text."""
-
-SCALAR_LOOP = "relax.loop.scalar"
-"""A hint of our own on a loop: it has no vectors, and LLVM may find some."""
-
-PLAIN_ADDRESSES = "relax.loop.plain_addresses"
-"""Another: addresses are computed as they are written. LLVM's strength reduction of loops, which is left out for the
-module, would count every one of them up in a register of its own, and takes half of the time of code generation."""
-
-LONG_LOOP = "relax.loop.long"
-"""A third: a turn has so many instructions, in vectors, that those around do not count. LLVM simplifies single ones and
-leaves out the rest of its pipeline, for the same code in two thirds of the time."""
 
 _OPTIONS = Lock()
 """Held while code is generated, since LLVM's options for it are the process's."""

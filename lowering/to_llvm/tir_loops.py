@@ -7,10 +7,10 @@ from collections.abc import Callable
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, VectorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.codegen.compiler import SCALAR_LOOP
 from lowering.codegen.metadata import LOOP_HINTS
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.tir_allocation import allocate, nested_allocations, release
+from tir_dialect.loop_hints import SCALAR_LOOP
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import WhileOp
 from tir_dialect.ops.loops import ForOp

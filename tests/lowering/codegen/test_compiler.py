@@ -1,6 +1,7 @@
 """What LLVM does with code of which kind."""
 
-from lowering.codegen.compiler import LONG_LOOP, PLAIN_ADDRESSES, CompileOptions, emit_assembly, emit_llvm_ir
+from lowering.codegen.compiler import CompileOptions, emit_assembly, emit_llvm_ir
+from tir_dialect.loop_hints import LONG_LOOP, PLAIN_ADDRESSES
 from tir_dialect.target import Target
 
 UNROLLED = """

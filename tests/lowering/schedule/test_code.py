@@ -6,7 +6,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import UNKNOWN_LOC
 from xdsl.ir import Block, SSAValue
 
-from lowering.schedule.cpu.emit.code import INDEX, Code
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.indices import INDEX
 from tir_dialect.types import LoopKind
 
 

@@ -13,7 +13,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.codegen.compiler import LONG_LOOP
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.codegen.llvm_text import llvm_text
 from lowering.legalize.legalize_ops import LegalizeOpsPass
@@ -25,6 +24,7 @@ from tests.lowering.schedule.programs import MAXIMUM_POOLING, PROGRAMS, argument
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect.interpreter import Run, compile_prim_func
+from tir_dialect.loop_hints import LONG_LOOP
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target

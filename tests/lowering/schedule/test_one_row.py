@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.dialects.math import FmaOp
 from xdsl.utils.hints import isa
 
-from lowering.codegen.compiler import PLAIN_ADDRESSES
 from lowering.schedule.cpu.emit.routines import outside_modules
 from lowering.schedule.cpu.products import few_columns, vector
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.test_compute_bound import DTYPES, SUMS, Sum, check_guarded, compiled, kernel
 from tir_dialect.interpreter import run_prim_func
+from tir_dialect.loop_hints import PLAIN_ADDRESSES
 from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind

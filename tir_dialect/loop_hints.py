@@ -1,0 +1,15 @@
+"""Hints of our own on loops: annotations that stay until code is generated, which is where they are followed.
+
+They stand beside LLVM's `llvm.loop.*`, and as those they change no result.
+"""
+
+SCALAR_LOOP = "relax.loop.scalar"
+"""The loop has no vectors, and LLVM may find some."""
+
+PLAIN_ADDRESSES = "relax.loop.plain_addresses"
+"""Addresses are computed as they are written. LLVM's strength reduction of loops, which is left out for the module,
+would count every one of them up in a register of its own, and takes half of the time of code generation."""
+
+LONG_LOOP = "relax.loop.long"
+"""A turn has so many instructions, in vectors, that those around do not count. LLVM simplifies single ones and leaves
+out the rest of its pipeline, for the same code in two thirds of the time."""
