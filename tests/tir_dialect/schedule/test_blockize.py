@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.tir import parse_prim_func
-from tests.tir_dialect.schedule.support import elementwise, m, matmul, n, row_sum, scheduled
+from tests.tir_dialect.schedule.support import NOT_EMPTY, check_same, elementwise, m, matmul, n, row_sum, scheduled
 from tests.tir_dialect.schedule.test_loops import loops, refuses
 from tir_dialect import te
 from tir_dialect.schedule import Schedule
@@ -146,3 +146,13 @@ def test_blockize_of_what_a_loaded_value_decides():
     sch = Schedule(parse_prim_func(text))
     refuses(sch, "the blocks use what 'tir.load' gives in the loops around them", "blockize", [sch.get_block("C")])
     refuses(sch, "expected a loop or at least one block, got none", "blockize", [])
+
+
+def test_an_init_stays_in_front_of_a_loop_that_may_have_no_iteration():
+    sch = Schedule(row_sum())
+    message = 'block "B" has an init and is reduced over loop "r", which may have no iteration'
+    refuses(sch, message, "blockize", [sch.get_block("B")])
+    sch.decompose_reduction("B", sch.get_loops(sch.get_block("B"))[1])
+    sch.blockize([sch.get_block("B")])
+    check_same(row_sum(), sch.func)
+    scheduled(row_sum(m=(1, 64)), lambda sch: sch.blockize([sch.get_block("B")]), NOT_EMPTY)

@@ -116,6 +116,13 @@ def test_reindex_of_some_instances():
     refuses(Schedule(parse_prim_func(text)), message, "reindex", "B", "A")
 
 
+def test_reindex_of_what_a_block_inside_accesses():
+    sch = Schedule(elementwise())
+    outer = sch.blockize(sch.get_loops(sch.get_block("B"))[1])
+    message = 'block "B_o" uses buffer "B" in block "B", which is inside of it; name that block'
+    refuses(sch, message, "reindex", outer, 0, "write")
+
+
 def test_reindex_refusals():
     sch = Schedule(elementwise())
     block = sch.get_block("B")

@@ -70,8 +70,9 @@ def reindex(self: ScheduleState, block: Block, buffer: Which, access: Literal["r
 
     Where others write the buffer in the loops, or read what the block writes, the copy is made further inside.
 
-    Refuses buffers that others write in the innermost loop, or that the block accesses at several places or under a
-    condition; loops that do not take its iterators through all values; and, to write, buffers that others write at all.
+    Refuses buffers that a block inside accesses, that others write in the innermost loop, or that the block accesses at
+    several places or under a condition; loops that do not take its iterators through all values; and, to write, buffers
+    that others write at all.
     """
     if access not in ("read", "write", None):
         raise self.error(f'expected access "read" or "write", got "{access}"')
@@ -151,7 +152,12 @@ def _use(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> _Use:
     for op in block.body.walk():
         if not isinstance(op, LoadOp | StoreOp) or op.buffer is not buffer:
             continue
-        if op.lanes is not None or not isinstance(op.parent_op(), BlockOp | InitOp):
+        if isinstance(inner := op.parent_op(), BlockOp) and inner is not block:
+            raise self.error(
+                f'block "{described}" uses buffer "{name}" in block "{inner.block_name.data}", which is inside of it; '
+                "name that block"
+            )
+        if op.lanes is not None or not isinstance(inner, BlockOp | InitOp):
             raise self.error(f'block "{described}" uses buffer "{name}" in vectors or under a condition')
         places.add(tuple(space.dim_of(index) for index in op.indices))
         found.append(op)

@@ -23,16 +23,18 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
     """A new block with the loops of some blocks, and what stands between them.
 
     It has an iterator for each loop around that is used inside: a spatial one if all blocks inside say so, else an
-    opaque one. Refuses no blocks, those around which something has to be computed from memory, and values of theirs
-    that are used outside.
+    opaque one. Refuses no blocks, those around which something has to be computed from memory, values of theirs that
+    are used outside, and an init in front of a loop that may have no iteration.
     """
     if not blocks:
         raise self.error("expected a loop or at least one block, got none")
     run = _run(self, blocks)
-    _move_out_what_leaves(self, run)
+    loops = enclosing_loops(run[0])
+    _check_inits(self, run, loops)
+    leaving = _leaving(self, run)
+    run = [op for op in run if op not in leaving]
     inside = set(inner for op in run for inner in op.walk())
     used = dict.fromkeys(v for op in run for inner in op.walk() for v in inner.operands if not _is_of(v, inside))
-    loops = enclosing_loops(run[0])
     dependence = Dependence(lambda argument: any(argument is loop.induction_var for loop in loops))
     moving = [value for value in used if dependence.of(value)]
     around = [loop for loop in loops if loop.induction_var in dependence.of_all(moving)]
@@ -41,6 +43,9 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
         loop.induction_var: value for loop, value in zip(around, outer.body.block.args, strict=True)
     }
     copies = {value: _copy(self, value, values, outer.body.block, dependence) for value in moving}
+    for op in leaving:
+        op.detach()
+        Rewriter.insert_op(op, InsertPoint.before(next(each for each in run if each.regions)))
     Rewriter.insert_op(outer, InsertPoint.before(run[0]))
     for op in run:
         op.detach()
@@ -63,24 +68,37 @@ def _run(self: ScheduleState, blocks: Sequence[BlockOp]) -> list[Operation]:
     raise self.error("the blocks are in no common place")
 
 
+def _check_inits(self: ScheduleState, run: Sequence[Operation], loops: Sequence[ForOp]) -> None:
+    """Refuses a reduction over a loop outside that may have no iteration: its init, now inside, would not run then."""
+    for block in (op for top in run for op in top.walk() if isinstance(op, BlockOp) and op.init is not None):
+        reduced = [it.binding for it in block.iterators if it.kind.is_reduced]
+        for loop in loops:
+            drives = Dependence(lambda argument, loop=loop: argument is loop.induction_var)
+            if drives.of_all(reduced) and self.space.less_equal(1, self.extent(loop)) is not True:
+                hint = loop.induction_var.name_hint
+                raise self.error(
+                    f'block "{block.block_name.data}" has an init and is reduced over loop "{hint}", which may have no '
+                    "iteration; use decompose_reduction before, or blockize the loop"
+                )
+
+
 def _is_of(value: SSAValue, ops: set[Operation]) -> bool:
     owner = value.owner
     return (owner.parent_op() if isinstance(owner, IRBlock) else owner) in ops
 
 
-def _move_out_what_leaves(self: ScheduleState, run: list[Operation]) -> None:
-    """Moves computations of indices, and memory, in front of the first op where somebody behind the last uses them."""
-    start = next(op for op in run if op.regions)
-    for op in list(run):
+def _leaving(self: ScheduleState, run: Sequence[Operation]) -> list[Operation]:
+    """Computations of indices, and memory, that somebody behind the last op uses: they move in front of the first."""
+    leaving: list[Operation] = []
+    for op in run:
         users = [use.operation for result in op.results for use in result.uses]
-        if all(any(is_inside(user, each) for each in run) for user in users):
+        if all(any(is_inside(user, each) for each in run if each not in leaving) for user in users):
             continue
-        own = any(operand.owner in run for operand in op.operands)
+        own = any(operand.owner in run and operand.owner not in leaving for operand in op.operands)
         if own or not (is_index_op(op) or isinstance(op, AllocBufferOp)):
             raise self.error(f"a value of '{op.name}' between the blocks is used outside of them")
-        run.remove(op)
-        op.detach()
-        Rewriter.insert_op(op, InsertPoint.before(start))
+        leaving.append(op)
+    return leaving
 
 
 def _outer_block(
