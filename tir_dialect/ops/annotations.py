@@ -6,7 +6,17 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import TypeAlias, cast
 
-from xdsl.dialects.builtin import ArrayAttr, BoolAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, f64, i64
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    f64,
+    i64,
+)
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -33,6 +43,24 @@ def note_attr(value: object) -> Attribute:
             return DictionaryAttr({str(key): note_attr(each) for key, each in entries.items()})
         case _:
             raise TypeError(f"expected truth values, numbers or strings, got {type(value).__name__}")
+
+
+def note_of(attribute: Attribute) -> Note:
+    """What an attribute says that `note_attr` made; TypeError for another one."""
+    match attribute:
+        case IntegerAttr():
+            is_truth = isinstance(attribute.type, IntegerType) and attribute.type.width.data == 1
+            return bool(attribute.value.data) if is_truth else attribute.value.data
+        case FloatAttr():
+            return attribute.value.data
+        case StringAttr():
+            return attribute.data
+        case ArrayAttr():
+            return [note_of(each) for each in attribute]
+        case DictionaryAttr():
+            return {key: note_of(each) for key, each in attribute.data.items()}
+        case _:
+            raise TypeError(f"expected truth values, numbers or strings, got {attribute}")
 
 
 def annotations_attr(annotations: Mapping[str, Attribute] | None) -> DictionaryAttr | None:

@@ -10,9 +10,11 @@
 """
 
 from tir_dialect.te.calls import call_extern, call_packed
+from tir_dialect.te.compute import Compute as ComputeOp
 from tir_dialect.te.compute import compute
 from tir_dialect.te.conversions import cast, const, reinterpret, scalar
 from tir_dialect.te.expr import Expr
+from tir_dialect.te.extern import Extern as ExternOp
 from tir_dialect.te.extern import ExternBuilder, extern
 from tir_dialect.te.functions import (
     acos,
@@ -63,9 +65,13 @@ from tir_dialect.te.functions import pow as power
 from tir_dialect.te.functions import round as nearbyint
 from tir_dialect.te.library import hypot, ldexp, nextafter
 from tir_dialect.te.nodes import IterVar
+from tir_dialect.te.nodes import Slice as TensorSlice
+from tir_dialect.te.operations import Operation
+from tir_dialect.te.operations import Placeholder as PlaceholderOp
 from tir_dialect.te.operators import absolute as abs
 from tir_dialect.te.operators import (
     ceildiv,
+    div,
     floordiv,
     floormod,
     if_then_else,
@@ -85,16 +91,23 @@ from tir_dialect.te.primfunc import extern_primfunc
 from tir_dialect.te.reducer import Reducer, comm_reducer, reduce_axis
 from tir_dialect.te.reductions import all, any, max, max_value, min, min_value, prod, sum
 from tir_dialect.te.scan import scan
+from tir_dialect.te.scan_steps import Scan as ScanOp
 from tir_dialect.te.shapes import size_var, var
 from tir_dialect.te.tag import tag_scope
 from tir_dialect.te.tensor import Tensor, placeholder
 
 __all__ = [
+    "ComputeOp",
     "Expr",
     "ExternBuilder",
+    "ExternOp",
     "IterVar",
+    "Operation",
+    "PlaceholderOp",
     "Reducer",
+    "ScanOp",
     "Tensor",
+    "TensorSlice",
     "abs",
     "acos",
     "acosh",
@@ -119,6 +132,7 @@ __all__ = [
     "cosh",
     "count_leading_zeros",
     "create_prim_func",
+    "div",
     "erf",
     "exp",
     "exp2",

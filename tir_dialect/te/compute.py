@@ -10,11 +10,12 @@ from typing import Any, overload
 from xdsl.ir import Attribute
 
 from tir_dialect.dims import constant
-from tir_dialect.ops.annotations import Note, note_attr
+from tir_dialect.ops.annotations import Note, note_attr, note_of
 from tir_dialect.te import nodes
 from tir_dialect.te.coerce import as_expr
 from tir_dialect.te.expr import Expr, Operand
 from tir_dialect.te.nodes import IterVar, Reduce
+from tir_dialect.te.operations import Operation
 from tir_dialect.te.shapes import ShapeLike, to_shape
 from tir_dialect.te.tag import current_tag
 from tir_dialect.te.tensor import Tensor, to_element_type
@@ -22,15 +23,13 @@ from tir_dialect.te.tree import free_variables, post_order, substitute
 
 
 @dataclass(frozen=True, eq=False)
-class Nest:
+class Nest(Operation):
     """For all values of `axes`: either one expression per output, or all results of one reduction in order."""
 
-    name: str
     axes: tuple[IterVar, ...]
     bodies: tuple[Expr, ...]
     annotations: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
     """Of the block, for schedules and lowerings to read."""
-    outputs: tuple[Tensor, ...] = field(init=False)
 
     @property
     def reduction(self) -> Reduce | None:
@@ -71,6 +70,16 @@ class Compute(Nest):
         dtypes = [to_element_type(self.name, body.dtype) for body in self.bodies]
         made = (Tensor(n, shape, dtype, self, i) for i, (n, dtype) in enumerate(zip(names, dtypes, strict=True)))
         object.__setattr__(self, "outputs", tuple(made))
+
+    @property
+    def body(self) -> tuple[Expr, ...]:
+        """The bodies, as TVM calls them."""
+        return self.bodies
+
+    @property
+    def attrs(self) -> Mapping[str, Note]:
+        """The annotations, as TVM calls them."""
+        return {key: note_of(value) for key, value in self.annotations.items()}
 
 
 @overload

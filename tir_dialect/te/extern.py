@@ -15,6 +15,7 @@ from tir_dialect.te.coerce import adopt, as_condition, as_expr, as_index
 from tir_dialect.te.conversions import DTypeLike
 from tir_dialect.te.expr import INDEX, Expr, Operand
 from tir_dialect.te.nodes import IterKind, IterVar, Var
+from tir_dialect.te.operations import Operation
 from tir_dialect.te.shapes import ExtentLike, ShapeLike, to_extent, to_shape
 from tir_dialect.te.statements import Alloc, Block, Body, Call, For, If, Let, LoopKind, Statement, Store, While
 from tir_dialect.te.tensor import Tensor, to_element_type
@@ -22,12 +23,10 @@ from tir_dialect.te.tree import post_order
 
 
 @dataclass(frozen=True, eq=False)
-class Extern:
+class Extern(Operation):
     """Statements that fill `outputs` from `inputs`."""
 
-    name: str
     inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...] = field(init=False)
     body: Body = field(init=False)
 
 

@@ -93,6 +93,12 @@ def divide(lhs: Operand, rhs: Operand) -> Expr:
     return nodes.apply("divide", a.dtype, a, b)
 
 
+def div(lhs: Operand, rhs: Operand) -> Expr:
+    """`lhs / rhs` as in C: the quotient of integers is rounded towards zero."""
+    a, b = unify("div", (lhs, rhs))
+    return divide(a, b) if is_float(a.dtype) else truncdiv(a, b)
+
+
 def floordiv(lhs: Operand, rhs: Operand) -> Expr:
     """The quotient rounded towards minus infinity."""
     return _arithmetic("floordiv", lhs, rhs)

@@ -11,21 +11,20 @@ from xdsl.ir import SSAValue
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule.accesses import written_buffers
+from tir_dialect.te.operations import Operation
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.types import BufferType
 
 
 @dataclass(frozen=True, eq=False)
-class Inlined:
+class Inlined(Operation):
     """The body of a function, with tensors for its parameters and dimensions for its symbols."""
 
-    name: str
     func: PrimFuncOp
     symbols: Mapping[str, Dim]
     inputs: tuple[Tensor, ...]
     arguments: tuple[Tensor, ...] = field(init=False)
     """One per parameter of the function."""
-    outputs: tuple[Tensor, ...] = field(init=False)
 
 
 def extern_primfunc(inputs: Sequence[Tensor], primfunc: PrimFuncOp | ModuleOp) -> Tensor | tuple[Tensor, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tir_dialect.dims import Dim, constant
 from tir_dialect.te.compute import Nest
 from tir_dialect.te.expr import Expr
+from tir_dialect.te.operations import Operation
 from tir_dialect.te.tensor import Tensor
 
 
@@ -24,13 +25,11 @@ class Step(Nest):
 
 
 @dataclass(frozen=True, eq=False)
-class Scan:
+class Scan(Operation):
     """Tensors of which the first slices come from `starts`, and one more from each round of all `steps`."""
 
-    name: str
     length: Dim
     """How many rounds there are."""
-    outputs: tuple[Tensor, ...] = field(init=False)
     locals: tuple[Tensor, ...] = field(init=False)
     """What steps compute for steps behind them."""
     starts: tuple[Step, ...] = field(init=False)

@@ -12,6 +12,7 @@ from tir_dialect.te import nodes
 from tir_dialect.te.coerce import as_index
 from tir_dialect.te.conversions import DTypeLike, to_dtype
 from tir_dialect.te.expr import Expr, Operand
+from tir_dialect.te.operations import Placeholder
 from tir_dialect.te.shapes import ShapeLike, to_shape
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ class Tensor:
         return nodes.load(self, tuple(as_index(f'te: tensor "{self.name}"', index) for index in given))
 
     @property
-    def op(self) -> Compute | Extern | Inlined | Scan | None:
-        """The computation that defines it, as TVM calls it; None for a placeholder."""
-        return self.source
+    def op(self) -> Compute | Extern | Inlined | Scan | Placeholder:
+        """What makes it, as TVM calls it: its source, or that it is a placeholder."""
+        return Placeholder(self.name, self) if self.source is None else self.source
 
     @property
     def value_index(self) -> int:
