@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from tir_dialect.schedule import Schedule
 
 GROUPS = {
-    "Finding blocks and loops": "work_on get_block get_blocks get_loops get_child_blocks",
+    "Finding blocks and loops": "work_on enter_postproc get_block get_blocks get_loops get_child_blocks",
     "What blocks use": "get_producers get_consumers get_output_blocks annotate_buffer_access",
     "Loops": "split fuse reorder reorder_block_iter_var tile add_unit_loop loop_partition merge",
     "Kinds of loops, notes": "parallel vectorize unroll bind annotate unannotate",
     "Where something is computed": "compute_inline reverse_compute_inline compute_at reverse_compute_at rolling_buffer",
-    "Copies": "cache_read cache_write cache_inplace read_at write_at reindex reindex_cache_read reindex_cache_write",
+    "Copies": "cache_read cache_write cache_inplace cache_index read_at write_at reindex reindex_cache_read "
+    "reindex_cache_write",
     "Layouts and scopes": "set_scope storage_align unsafe_set_dtype transform_layout transform_block_layout",
     "Padding": "pad_einsum can_decompose_padding decompose_padding",
     "Reductions": "decompose_reduction rfactor fuse_reduction_epilogue",

@@ -16,7 +16,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Schedule, ScheduleError, Trace, trace
 
 MARK = "schedule"
-"""The attribute of a scheduled function: which trace it has been through."""
+"""The attribute of a scheduled function or module: which trace it has been through."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,10 @@ class ApplySchedulePass(ModulePass):
     ```
 
     On the shell: `relax-opt -p 'apply-schedule{file="steps.json"}'`. Functions without a trace stay as they are. A
-    function that has been through its trace is marked by the attribute `schedule`; run the pass again and it stays as
-    it is. Refuses files that cannot be read, traces of functions that are not in the module, and steps that cannot be
-    applied.
+    file may also have a trace of the whole module, `"module": [...]`, whose calls say which function they mean. What
+    has been through its trace, functions and modules, is marked by the attribute `schedule`; run the pass again and it
+    stays as it is. Refuses files that cannot be read, traces of functions that are not in the module, and steps that
+    cannot be applied.
     """
 
     name = "apply-schedule"
@@ -46,7 +47,7 @@ class ApplySchedulePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """All functions, then one report of those that could not be scheduled."""
-        traces = _read(self.file)
+        traces, of_module = _read(self.file)
         funcs = {func.sym_name.data: func for func in op.ops if isinstance(func, PrimFuncOp)}
         missing = sorted(traces.keys() - funcs.keys())
         if missing:
@@ -55,22 +56,26 @@ class ApplySchedulePass(ModulePass):
             )
         findings = [found for name, steps in traces.items() if (found := _replay(funcs[name], steps)) is not None]
         refuse(findings)
+        if of_module is not None:
+            refuse(list(filter(None, [_replay(op, of_module)])))
 
 
-def _read(path: str) -> dict[str, Trace]:
+def _read(path: str) -> tuple[dict[str, Trace], Trace | None]:
     try:
-        return trace.load(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
+        return trace.load(text), trace.load_module(text)
     except (OSError, ValueError) as error:
         raise PassFailedException(f"apply-schedule: cannot read {path}: {error}") from None
 
 
-def _replay(func: PrimFuncOp, steps: Trace) -> Finding | None:
+def _replay(root: PrimFuncOp | ModuleOp, steps: Trace) -> Finding | None:
     digest = StringAttr(hashlib.sha256(steps.as_python().encode()).hexdigest()[:16])
-    if func.attributes.get(MARK) == digest:
+    if root.attributes.get(MARK) == digest:
         return None
     try:
-        steps.replay(Schedule(func))
+        steps.replay(Schedule(root))
     except ScheduleError as error:
-        return Finding.at(func, f"cannot be scheduled: {error}", "record the trace on this function")
-    func.attributes[MARK] = digest
+        kind = "function" if isinstance(root, PrimFuncOp) else "module"
+        return Finding.at(root, f"cannot be scheduled: {error}", f"record the trace on this {kind}")
+    root.attributes[MARK] = digest
     return None

@@ -15,6 +15,7 @@ from tir_dialect.schedule.primitives import (
     buffer_access,
     caching,
     caching_at,
+    caching_index,
     computing_at,
     decomposing_padding,
     dtype,
@@ -41,8 +42,6 @@ from tir_dialect.schedule.primitives import (
 from tir_dialect.schedule.state import ScheduleState
 
 ELSEWHERE = {
-    "cache_index": "equal indices are computed once when the function is lowered",
-    "enter_postproc": "tuning has no second phase",
     "get_sref": "handles have the operation as op",
     "set_axis_separator": "memory has one dimension",
     "unsafe_hide_buffer_access": "use annotate_buffer_access, which checks what can be checked",
@@ -76,6 +75,17 @@ class Schedule(ScheduleState):
         self.check(handle)
         return handle.op
 
+    def remove_rv(self, handle: Block | Loop) -> None:
+        """Forgets a handle, which is refused from now on; the loop or block gets another one when it is found again."""
+        self.check(handle)
+        self.forget(handle)
+
+    @property
+    def func_working_on(self) -> str | None:
+        """The name of the function that is worked on, `None` if it was not said which."""
+        current = self.functions.current
+        return None if current is None else current.sym_name.data
+
     def seed(self, seed: int) -> None:
         """Begins anew with what samples are drawn from."""
         self.random.seed(seed)
@@ -90,6 +100,7 @@ class Schedule(ScheduleState):
         self.trace.show()
 
     work_on = queries.work_on
+    enter_postproc = queries.enter_postproc
     get_block = queries.get_block
     get_sblock = queries.get_block
     get_blocks = queries.get_blocks
@@ -129,6 +140,7 @@ class Schedule(ScheduleState):
     cache_read = caching.cache_read
     cache_write = caching.cache_write
     cache_inplace = caching.cache_inplace
+    cache_index = caching_index.cache_index
     read_at = caching_at.read_at
     write_at = caching_at.write_at
     reindex = reindexing.reindex

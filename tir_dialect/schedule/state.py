@@ -21,6 +21,8 @@ from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.functions import Functions
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.trace import QUERIES, Trace
+from tir_dialect.te.expr import Expr
+from tir_dialect.te.nodes import Const, Size
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
@@ -52,6 +54,7 @@ class ScheduleState:
         self._meant: dict[int, object] = {}
         self._decided: dict[str, object] = {}
         self._twins: dict[Loop | Block, Loop | Block] = {}
+        self._forgotten: set[Loop | Block] = set()
 
     def copy(self) -> Self:
         """A schedule of a copy of the function as it is now; its trace goes on from what was done here.
@@ -141,6 +144,12 @@ class ScheduleState:
         hint = "; no block is around the function: leave the argument out, and use the loops" if name == "root" else ""
         raise self.error(f'expected the name of a block, got "{name}"; there are {names}{hint}')
 
+    def forget(self, handle: Loop | Block) -> None:
+        """Says that a handle stands for nothing from now on."""
+        self._forgotten.add(handle)
+        if self._handles.get(handle.op) is handle:
+            del self._handles[handle.op]
+
     def record_as(self, given: object, meant: object) -> None:
         """Says what an argument of the primitive that runs means, for the trace."""
         self._meant[id(given)] = meant
@@ -161,7 +170,9 @@ class ScheduleState:
             raise self.error(str(error).partition(": ")[2]) from None
 
     def check(self, handle: Loop | Block) -> None:
-        """Refuses a handle of something that is not in the function any more."""
+        """Refuses a handle of something that is not in the function any more, or that was removed."""
+        if handle in self._forgotten:
+            raise self.error(f'the handle of "{handle.name}" was removed')
         if not is_inside(handle.op, self.func):
             kind = "loop" if isinstance(handle, Loop) else "block"
             raise self.error(
@@ -223,9 +234,11 @@ class ScheduleState:
         return self.functions.around(handle.op for handle in handles)
 
     def _own(self, value: Any) -> Any:
-        """An argument, with handles of the schedule that this one was copied from as its own."""
+        """An argument, with handles of the schedule that this one was copied from as its own, and sizes as numbers."""
         if isinstance(value, Loop | Block):
             return self._twins.get(value, value)
+        if isinstance(value, Expr):
+            return _size_of(value)
         if isinstance(value, list | tuple):
             items = cast("list[Any] | tuple[Any, ...]", value)
             return type(items)(map(self._own, items))
@@ -264,6 +277,13 @@ class ScheduleState:
             return self.run(PRIMITIVES[name], args, kwargs)
         except DimSyntaxError as error:
             raise ScheduleError(name, str(error)) from None
+
+
+def _size_of(value: Expr) -> Any:
+    """The number or dimension that an expression is, if it is one."""
+    if isinstance(value, Size):
+        return value.dim
+    return value.value if isinstance(value, Const) else value
 
 
 def _handles_in(values: tuple[Any, ...]) -> list[Loop | Block]:

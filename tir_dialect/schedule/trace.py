@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, cast
 
 from tir_dialect.dims import Dim
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Drawn, Loop, Origin
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
-from tir_dialect.schedule.trace_values import Ref, Value, from_json, plain, refs, text, to_json
+from tir_dialect.schedule.instruction import DECISION, Instruction
+from tir_dialect.schedule.trace_values import Ref, Value, plain, refs
 
 Handle: TypeAlias = "Block | Loop | Origin"
 
 QUERIES: set[str] = set()
 """The primitives that change nothing: calls of them whose results nobody uses may be left out."""
+
+MARK = "enter_postproc"
+"""The primitive that does nothing: what comes behind it may be left out."""
+
+Provider: TypeAlias = "Callable[[Instruction, Sequence[Value], Mapping[str, Value], Value], Value]"
+"""What is drawn by a call with these arguments instead of what was drawn: the last argument."""
 
 VERSION = 1
 
@@ -27,17 +34,6 @@ class Schedule(Protocol):
     def call(self, name: str, *args: Value, **kwargs: Value) -> Value:
         """Calls a primitive."""
         ...
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One call of a primitive."""
-
-    primitive: str
-    args: tuple[Value, ...]
-    kwargs: Mapping[str, Value]
-    outputs: Value
-    """A `Ref`, a tuple of them, or `None`."""
 
 
 @dataclass
@@ -88,25 +84,47 @@ class Trace:
     @property
     def decisions(self) -> dict[int, Value]:
         """What was drawn by each call that draws, by the number of the call."""
-        return {number: call.kwargs["decision"] for number, call in _drawing(self.instructions)}
+        return {number: call.kwargs[DECISION] for number, call in enumerate(self.instructions) if call.draws}
+
+    def get_decision(self, inst: Instruction) -> Value:
+        """What was drawn by a call, `None` if it draws nothing."""
+        return inst.kwargs.get(DECISION)
+
+    def append(self, inst: Instruction, decision: Value = None) -> None:
+        """Adds a call, which draws `decision` if one is given."""
+        self.instructions.append(inst if decision is None else inst.with_decision(self._encode(decision)))
+
+    def pop(self) -> Instruction | None:
+        """Takes the last call off; `None` if there is none."""
+        return self.instructions.pop() if self.instructions else None
 
     def with_decision(self, number: int, decision: Value) -> Trace:
         """The same calls, of which one draws something else: what uses the numbers follows when it is replayed."""
         calls = list(self.instructions)
         if number not in self.decisions:
             raise ValueError(f"expected the number of a call that draws, {sorted(self.decisions)}, got {number}")
-        calls[number] = replace(calls[number], kwargs={**calls[number].kwargs, "decision": self._encode(decision)})
+        calls[number] = calls[number].with_decision(self._encode(decision))
         return Trace(calls, dict(self._numbers))
 
-    def simplified(self) -> Trace:
-        """The same calls without those that change nothing and whose results nobody uses."""
+    def simplified(self, remove_postproc: bool = False) -> Trace:
+        """The same calls without those that change nothing and whose results nobody uses.
+
+        With `remove_postproc`, also without those behind `enter_postproc`.
+        """
         used: set[Ref] = set()
         kept: list[Instruction] = []
-        for call in reversed(self.instructions):
+        for call in reversed(self._calls(remove_postproc)):
             if call.primitive not in QUERIES or not used.isdisjoint(refs(call.outputs)):
                 used |= {*refs(call.args), *refs(dict(call.kwargs))}
                 kept.append(call)
         return Trace(kept[::-1], dict(self._numbers))
+
+    def _calls(self, remove_postproc: bool) -> list[Instruction]:
+        names = [call.primitive for call in self.instructions]
+        return self.instructions[: names.index(MARK) if remove_postproc and MARK in names else None]
+
+    def __str__(self) -> str:
+        return self.as_python()
 
     def show(self) -> None:
         """Prints the calls as Python."""
@@ -114,49 +132,76 @@ class Trace:
 
     def as_python(self, name: str = "sch") -> str:
         """The calls as Python statements on a schedule called `name`."""
-        return "".join(f"{_statement(instruction, name)}\n" for instruction in self.instructions)
+        return "".join(f"{instruction.as_python(name)}\n" for instruction in self.instructions)
 
-    def as_json(self) -> list[dict[str, Value]]:
+    def as_json(self, remove_postproc: bool = False) -> list[dict[str, Value]]:
         """The calls as JSON values."""
-        return [_call_to_json(instruction) for instruction in self.instructions]
+        return [instruction.as_json() for instruction in self._calls(remove_postproc)]
 
     @staticmethod
     def from_json(data: object) -> Trace:
         """The trace that `as_json` gave; ValueError if the data is none."""
         if not isinstance(data, list):
             raise ValueError("a schedule trace must be a list of calls")
-        return Trace([_call_from_json(call) for call in cast("list[object]", data)])
+        return Trace([Instruction.from_json(call) for call in cast("list[object]", data)])
 
-    def replay(self, schedule: Schedule) -> None:
+    @staticmethod
+    def apply_json_to_schedule(data: object, schedule: Schedule) -> None:
+        """Makes the calls that `as_json` gave on another schedule."""
+        Trace.from_json(data).replay(schedule)
+
+    def apply_to_schedule(
+        self, sch: Schedule, remove_postproc: bool = False, decision_provider: Provider | None = None
+    ) -> None:
+        """Makes the same calls on another schedule; where a call draws, the provider may say what."""
+        Trace(self._calls(remove_postproc)).replay(sch, decision_provider)
+
+    def replay(self, schedule: Schedule, provider: Provider | None = None) -> None:
         """Makes the same calls on another schedule; ScheduleError where one cannot be applied there."""
         handles: dict[Ref, Value] = {}
         for instruction in self.instructions:
             args = [_resolve(arg, handles) for arg in instruction.args]
             kwargs = {key: _resolve(value, handles) for key, value in instruction.kwargs.items()}
+            if provider is not None and instruction.draws:
+                drawn = kwargs.pop(DECISION)
+                kwargs[DECISION] = provider(instruction, args, kwargs, drawn)
             result = schedule.call(instruction.primitive, *args, **kwargs)
             _bind(instruction, instruction.outputs, result, handles)
 
 
-def save(traces: Mapping[str, Trace]) -> str:
-    """Traces by the name of their function as JSON text, one call a line."""
-    entries = [
-        f" {json.dumps(name)}: [\n  " + ",\n  ".join(json.dumps(call) for call in trace.as_json()) + "]"
-        for name, trace in traces.items()
-    ]
-    return f'{{"version": {VERSION}, "functions": {{\n' + ",\n".join(entries) + "}}\n"
+def save(traces: Mapping[str, Trace], module: Trace | None = None) -> str:
+    """Traces by the name of their function, and one of a whole module, as JSON text, one call a line."""
+    entries = ",\n".join(f" {json.dumps(name)}: {_lines(trace)}" for name, trace in traces.items())
+    of_module = "" if module is None else f', "module": {_lines(module)}'
+    return f'{{"version": {VERSION}, "functions": {{\n{entries}}}{of_module}}}\n'
+
+
+def _lines(trace: Trace) -> str:
+    return "[\n  " + ",\n  ".join(json.dumps(call) for call in trace.as_json()) + "]"
 
 
 def load(text: str) -> dict[str, Trace]:
-    """The traces that `save` wrote; ValueError for other text."""
+    """The traces of functions that `save` wrote; ValueError for other text."""
+    return {str(name): Trace.from_json(calls) for name, calls in _fields(text)[0].items()}
+
+
+def load_module(text: str) -> Trace | None:
+    """The trace of a module that `save` wrote, if it wrote one; ValueError for other text."""
+    calls = _fields(text)[1]
+    return None if calls is None else Trace.from_json(calls)
+
+
+def _fields(text: str) -> tuple[dict[object, object], object]:
+    """What a schedule file says of functions, and of the module."""
     data: object = json.loads(text)
     if not isinstance(data, dict):
         raise ValueError("a schedule file must be a JSON object")
     fields = cast("dict[object, object]", data)
-    functions = fields.get("functions")
+    module = fields.get("module")
+    functions = fields.get("functions", {} if module is not None else None)
     if fields.get("version") != VERSION or not isinstance(functions, dict):
-        raise ValueError(f"a schedule file must have version {VERSION} and functions")
-    entries = cast("dict[object, object]", functions)
-    return {str(name): Trace.from_json(calls) for name, calls in entries.items()}
+        raise ValueError(f"a schedule file must have version {VERSION} and functions, or a module")
+    return cast("dict[object, object]", functions), module
 
 
 KINDS: dict[str, type] = {"b": Block, "l": Loop, "v": int}
@@ -167,10 +212,6 @@ def _origins(result: Value) -> Iterator[Origin]:
     """Those of the numbers that a call drew."""
     drawn = cast("Sequence[Value]", result) if isinstance(result, list | tuple) else (result,)
     return (value.origin for value in drawn if isinstance(value, Drawn))
-
-
-def _drawing(calls: Sequence[Instruction]) -> Iterator[tuple[int, Instruction]]:
-    return ((number, call) for number, call in enumerate(calls) if "decision" in call.kwargs)
 
 
 def _resolve(value: Value, handles: Mapping[Ref, Value]) -> Value:
@@ -201,38 +242,3 @@ def _bind(instruction: Instruction, outputs: Value, result: Value, handles: dict
             )
         for name, item in zip(names, results, strict=True):
             _bind(instruction, name, item, handles)
-
-
-def _statement(instruction: Instruction, name: str) -> str:
-    arguments = [text(arg) for arg in instruction.args]
-    arguments += [f"{key}={text(value)}" for key, value in instruction.kwargs.items()]
-    call = f"{name}.{instruction.primitive}({', '.join(arguments)})"
-    outputs = instruction.outputs
-    targets = ", ".join(map(str, refs(outputs)))
-    if isinstance(outputs, tuple) and len(list(refs(outputs))) == 1:
-        targets += ","
-    return f"{targets} = {call}" if targets else call
-
-
-def _call_to_json(instruction: Instruction) -> dict[str, Value]:
-    call: dict[str, Value] = {"call": instruction.primitive, "args": [to_json(arg) for arg in instruction.args]}
-    if instruction.kwargs:
-        call["kwargs"] = {key: to_json(value) for key, value in instruction.kwargs.items()}
-    if any(True for _ in refs(instruction.outputs)):
-        call["outputs"] = to_json(instruction.outputs)
-    return call
-
-
-def _call_from_json(call: object) -> Instruction:
-    fields = cast("dict[str, Value]", call) if isinstance(call, dict) else {}
-    primitive, args, kwargs = fields.get("call"), fields.get("args", []), fields.get("kwargs", {})
-    if not isinstance(primitive, str) or not isinstance(args, list) or not isinstance(kwargs, dict):
-        raise ValueError(f"a call in a schedule trace must have call, args and kwargs, got {json.dumps(call)}")
-    values = cast("list[Value]", args)
-    named = cast("dict[str, Value]", kwargs)
-    return Instruction(
-        primitive,
-        tuple(from_json(arg) for arg in values),
-        {key: from_json(value) for key, value in named.items()},
-        from_json(fields.get("outputs")),
-    )

@@ -112,6 +112,19 @@ def test_split_refusals():
     refuses(sch, 'loop "i" is not in the function any more', "split", i, [None, 2])
 
 
+def test_annotations_of_fused_loops():
+    sch = Schedule(elementwise())
+    i, j = sch.get_loops(sch.get_block("B"))
+    sch.annotate(i, "a", 1)
+    sch.annotate(j, "b", 2)
+    notes = sch.get(sch.fuse(i, j)).annotations.data
+    assert {key: value.value.data for key, value in notes.items()} == {"a": 1, "b": 2}
+    i, j = sch.get_loops(sch.get_block("C"))
+    sch.annotate(i, "a", 1)
+    sch.annotate(j, "a", 2)
+    refuses(sch, 'annotation "a" of loop "j" is another one outside of it', "fuse", i, j)
+
+
 def test_fuse_of_a_nest():
     def transform(sch):
         fused = sch.fuse(*sch.get_loops(sch.get_block("C"))[:2])

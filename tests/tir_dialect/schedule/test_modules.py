@@ -6,7 +6,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from tests.tir_dialect.schedule.support import check_same, elementwise, matmul
-from tir_dialect.schedule import Schedule, ScheduleError, Trace
+from tir_dialect.schedule import Schedule, ScheduleError, Trace, trace
 
 
 def both() -> ModuleOp:
@@ -100,6 +100,24 @@ def test_what_handles_stand_for(capsys):
         sch.get(loop)
     sch.show()
     assert capsys.readouterr().out == f"{sch.func!s}\n{sch.trace.as_python()}"
+
+
+def test_the_function_that_is_worked_on_by_name():
+    sch = Schedule(both())
+    assert sch.func_working_on is None
+    sch.work_on("matmul")
+    assert sch.func_working_on == "matmul"
+    assert Schedule(matmul()).func_working_on == "matmul"
+
+
+def test_a_file_with_a_trace_of_the_module():
+    sch, again = Schedule(both()), Schedule(both())
+    transform(sch)
+    text = trace.save({}, sch.trace)
+    assert trace.load(text) == {}
+    trace.load_module(text).replay(again)
+    assert str(again.mod) == str(sch.mod)
+    assert trace.load_module(trace.save({"matmul": Trace()})) is None
 
 
 def test_seeds():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.tir_dialect.schedule.support import check_same, elementwise, matmul, row_sum, scheduled
+from tir_dialect import te
 from tir_dialect.schedule import Schedule, ScheduleError, Trace, trace
 from tir_dialect.schedule.arguments import KNOWN, fits
 from tir_dialect.schedule.state import PRIMITIVES
@@ -195,6 +196,66 @@ def test_numbers_of_numpy_and_dictionaries_are_saved():
     again = Schedule(matmul())
     trace.load(trace.save({"matmul": sch.trace}))["matmul"].replay(again)
     assert str(again.func) == str(sch.func)
+
+
+def test_calls_are_added_and_taken_off():
+    steps = tiled().trace
+    last = steps.pop()
+    assert (last.primitive, str(steps)) == ("annotate", PYTHON[: PYTHON.index("sch.annotate")])
+    steps.append(last)
+    assert str(steps) == PYTHON
+    assert Trace().pop() is None
+
+
+def test_what_comes_behind_the_mark_is_left_out():
+    sch = Schedule(elementwise())
+    sch.compute_inline("B")
+    sch.enter_postproc()
+    sch.parallel(sch.get_loops("C")[0])
+    whole, first = (Schedule(elementwise()) for _ in range(2))
+    sch.trace.apply_to_schedule(whole)
+    sch.trace.apply_to_schedule(first, remove_postproc=True)
+    assert str(whole.func) == str(sch.func)
+    assert "parallel" not in str(first.func)
+    assert str(sch.trace.simplified(remove_postproc=True)) == 'sch.compute_inline("B")\n'
+    assert len(sch.trace.as_json(remove_postproc=True)) == 1
+    Trace.apply_json_to_schedule(sch.trace.as_json(), again := Schedule(elementwise()))
+    assert str(again.func) == str(sch.func)
+
+
+def test_what_is_drawn_may_be_said_when_a_trace_is_applied():
+    sch = Schedule(matmul())
+    choice = sch.sample_categorical([2, 4, 8], [0.2, 0.3, 0.5], decision=0)
+    sch.split(sch.get_loops("C")[0], [None, choice])
+    drawing = sch.trace.insts[0]
+    assert [sch.trace.get_decision(call) for call in sch.trace.insts[:2]] == [0, None]
+    again = Schedule(matmul())
+    sch.trace.apply_to_schedule(again, decision_provider=lambda call, args, named, drawn: drawn + (call == drawing))
+    assert [choice, again.trace.decisions] == [2, {0: 1}]
+    assert "constant 4" in str(again.func)
+    sch.trace.append(drawing, decision=2)
+    assert sch.trace.decisions == {0: 0, 3: 2}
+
+
+def test_a_handle_that_was_removed():
+    sch = Schedule(matmul())
+    block = sch.get_block("C")
+    sch.remove_rv(block)
+    with pytest.raises(ScheduleError, match='the handle of "C" was removed'):
+        sch.get_loops(block)
+    assert sch.get(sch.get_block("C")) is block.op
+
+
+def test_expressions_that_are_sizes_are_factors():
+    def transform(sch):
+        i, j, _ = sch.get_loops("C")
+        sch.split(i, [None, te.const(4, "i64")])
+        sch.split(j, [te.const(2, "index") * te.const(4, "index"), None])
+
+    sch = scheduled(matmul(), transform)
+    assert "split(l0, [None, 4])" in sch.trace.as_python()
+    with pytest.raises(ScheduleError, match='expected "factors" to be'):
+        sch.split(sch.get_loops("C")[0], [None, te.const(4.0, "f32")])
 
 
 def test_queries_whose_results_nobody_uses_are_left_out():

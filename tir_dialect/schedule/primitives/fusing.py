@@ -29,14 +29,15 @@ def fuse(self: ScheduleState, *loops: Loop) -> Loop:
         -> for f in n * m: A(floordiv(f, m), mod(f, m))
 
     Refuses loops that are not serial, that hold more than the next loop, whose extents depend on each other or may be
-    negative, and reductions that may be empty, whose init could not run.
+    negative, annotations that contradict each other, and reductions that may be empty, whose init could not run.
     """
     extents = _check_fusable(self, loops)
     _check_inits(self, loops)
+    annotations = _annotations(self, loops)
     outer, inner = loops[0].op, loops[-1].op
     emitter = Materializer(self.func, self.space, InsertPoint.before(outer))
     hint = "".join(loop.name for loop in loops)
-    fused = ForOp(emitter.emit(product(extents)), name_hint=hint, annotations=_annotations(outer))
+    fused = ForOp(emitter.emit(product(extents)), name_hint=hint, annotations=annotations)
     fused.location = outer.location
     lowers = [self.lower(loop.op) for loop in loops]
     Rewriter.insert_op(fused, InsertPoint.before(outer))
@@ -59,8 +60,16 @@ def fuse(self: ScheduleState, *loops: Loop) -> Loop:
     return self.loop(fused)
 
 
-def _annotations(loop: ForOp) -> dict[str, Attribute] | None:
-    return None if loop.annotations is None else dict(loop.annotations.data)
+def _annotations(self: ScheduleState, loops: Sequence[Loop]) -> dict[str, Attribute]:
+    """What is said of the loops; refuses those of which different things are said."""
+    found: dict[str, Attribute] = {}
+    for loop in loops:
+        if loop.op.annotations is None:
+            continue
+        for key, value in loop.op.annotations.data.items():
+            if found.setdefault(key, value) != value:
+                raise self.error(f'annotation "{key}" of loop "{loop.name}" is another one outside of it')
+    return found
 
 
 def _check_fusable(self: ScheduleState, loops: Sequence[Loop]) -> list[Dim]:

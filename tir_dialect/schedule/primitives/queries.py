@@ -10,7 +10,7 @@ from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.accesses import read_buffers, written_buffers
 from tir_dialect.schedule.edits import blocks_in, scope_of
 from tir_dialect.schedule.handles import Block, Loop
-from tir_dialect.schedule.state import ScheduleState, query
+from tir_dialect.schedule.state import ScheduleState, primitive, query
 
 
 @query
@@ -23,6 +23,11 @@ def work_on(self: ScheduleState, function: str) -> None:
     if func is None:
         raise self.error(f"expected the name of a function, got @{function}; {self.functions.names}")
     self.functions.current = func
+
+
+@primitive
+def enter_postproc(self: ScheduleState) -> None:
+    """Changes nothing: `Trace.simplified` and `apply_to_schedule` may leave out what comes behind."""
 
 
 @query
