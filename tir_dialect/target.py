@@ -12,17 +12,19 @@ from typing import Any
 
 KIB = 1024
 
-EXTENSIONS = ("avxvnni", "avx512vnni", "avx512bf16", "i8mm")
-"""Instructions, by LLVM's names, that schedules count on: sums of products of bytes, and of `bf16`."""
+EXTENSIONS = ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "i8mm")
+"""Instructions, by LLVM's names, that code counts on: ranges of floats, sums of products of bytes, and of `bf16`."""
 
 IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
     "alderlake": ("avxvnni",),
-    "cascadelake": ("avx512vnni",),
-    "icelake-server": ("avx512vnni",),
-    "sapphirerapids": ("avxvnni", "avx512vnni", "avx512bf16"),
-    "graniterapids": ("avxvnni", "avx512vnni", "avx512bf16"),
-    "znver4": ("avx512vnni", "avx512bf16"),
-    "znver5": ("avxvnni", "avx512vnni", "avx512bf16"),
+    "x86-64-v4": ("avx512dq",),
+    "skylake-avx512": ("avx512dq",),
+    "cascadelake": ("avx512dq", "avx512vnni"),
+    "icelake-server": ("avx512dq", "avx512vnni"),
+    "sapphirerapids": ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16"),
+    "graniterapids": ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16"),
+    "znver4": ("avx512dq", "avx512vnni", "avx512bf16"),
+    "znver5": ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16"),
     "neoverse-v1": ("i8mm",),
     "neoverse-v2": ("i8mm",),
     "neoverse-n2": ("i8mm",),

@@ -290,7 +290,7 @@ def _lower(
         if options.schedule:
             _schedule(copies, target, options)
     run_tir_passes(lowered_tir)
-    lowering = LoweringOptions(target.vector_bits, options.contract, target.extensions)
+    lowering = LoweringOptions.of(target, options.contract)
     shared.add(routines.values(), lowering)
     return lowered_tir, lower_prim_funcs(copies, lowering, routines.values())
 

@@ -79,7 +79,7 @@ def to_llvm_module(module: ModuleOp, target: Target, options: KernelOptions = DE
     if not functions:
         return copy
     run_tir_passes(copy)
-    lowered = lower_prim_funcs(functions, LoweringOptions(target.vector_bits, options.contract, target.extensions))
+    lowered = lower_prim_funcs(functions, LoweringOptions.of(target, options.contract))
     for op in list(copy.ops):
         if not isinstance(op, PrimFuncOp):
             op.detach()

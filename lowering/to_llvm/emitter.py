@@ -28,6 +28,7 @@ from lowering.to_llvm.scalars import memory_type
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
 from tir_dialect.types import BufferType
 
 
@@ -43,6 +44,11 @@ class LoweringOptions:
 
     extensions: frozenset[str] = frozenset()
     """What `Target.extensions` has: instructions that may be used."""
+
+    @classmethod
+    def of(cls, target: Target, contract: bool = True) -> LoweringOptions:
+        """Those for code that runs on `target`."""
+        return cls(target.vector_bits, contract, target.extensions)
 
 
 Lowerings: TypeAlias = "Mapping[type[Operation], Callable[[Emitter, Operation], None]]"

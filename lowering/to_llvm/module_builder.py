@@ -29,9 +29,12 @@ class ModuleBuilder:
     """An llvm module in the making."""
 
     def __init__(self, vector_bits: int = 128, extensions: frozenset[str] = frozenset()) -> None:
-        """`vector_bits`: of registers, 256 where x86 has AVX2 and 512 with AVX-512; `extensions`: what else it has."""
+        """`vector_bits`: of registers, 256 where x86 has AVX2 and 512 with AVX-512; `extensions`: what else it has.
+
+        LLVM stops the process at an instruction that a machine lacks, while it splits wide vectors for any.
+        """
         self.vector_bits = vector_bits
-        self.avx512 = vector_bits >= 512
+        self.avx512 = vector_bits >= 512 and "avx512dq" in extensions
         self.extensions = extensions
         self.ops: list[Operation] = []
         self.defined: set[str] = set()

@@ -34,9 +34,10 @@ from tir_dialect.interpreter import compile_prim_func, run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import LoadOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
+from tir_dialect.types import BufferType
 from vm_dialect import VirtualMachine
 
 MACHINES = ("x86-64-v2", "x86-64-v3 cores=1", "x86-64-v4 cores=4", "neoverse-n1 cores=2")
@@ -203,6 +204,20 @@ def test_random_sizes(name: str, b: int, m: int, n: int, k: int) -> None:
     check_guarded(SUMS[name], {"b": b, "m": m, "n": n, "k": k})
 
 
+def test_products_that_are_not_added_are_a_map() -> None:
+    """With one number for each row and each column there is nothing to pack, and no memory for it."""
+    params = "%x: !relax.tensor<[m, 1], f32>, %y: !relax.tensor<[1, n], f32>"
+    text = f"relax.func @main[%m, %n]({params}) -> !relax.object {{\n  %0 = relax.matmul %x, %y\n  relax.return %0\n}}"
+    func = kernel(text)
+    schedule(func, Target.parse("x86-64-v3 cores=2"))
+    made = [op.buffer.type for op in func.walk() if isinstance(op, AllocBufferOp)]
+    assert {type_.scope for type_ in made if isinstance(type_, BufferType)} <= {"local"}
+    for m, n in ((0, 3), (1, 1), (3, 33), (64, 7)):
+        x, y = (np.arange(size, dtype=np.float32) for size in (m, n))
+        result = run_guarded(text, [x[:, None], y[None], np.full((m, n), 7, np.float32)], {"m": m, "n": n})
+        np.testing.assert_array_equal(result, np.outer(x, y))
+
+
 # Bytes: products and sums of them are exact.
 
 
@@ -237,7 +252,7 @@ def compile_to_text(func: PrimFuncOp, target: Target) -> str:
     schedule(copy, target)
     module = ModuleOp([copy])
     run_tir_passes(module)
-    return emit_assembly(llvm_text(lower_prim_funcs([copy], LoweringOptions(target.vector_bits))), target)
+    return emit_assembly(llvm_text(lower_prim_funcs([copy], LoweringOptions.of(target))), target)
 
 
 def test_tiles_fill_the_registers_of_a_machine() -> None:

@@ -52,6 +52,6 @@ def test_rows_of_special_numbers(name: str, n: int) -> None:
 def test_lanes_are_combined_as_integers_where_floats_take_longer(machine: str, calls: bool) -> None:
     func, target = kernel("max of rows"), Target.parse(machine)
     schedule(func, target)
-    text = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions(target.vector_bits)))
+    text = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions.of(target)))
     assert ("llvm.maximum.v2f32" in text) == calls
     assert ("llvm.smax.v2i32" in text) != calls

@@ -37,7 +37,7 @@ def test_lanes_of_a_turn(machine: str, body: str, size: str, lanes: int) -> None
     run_pipeline(module, "legalize-ops,fuse-ops,fuse-tir")
     (func,) = (op for op in module.ops if isinstance(op, PrimFuncOp))
     schedule(func, target)
-    text = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions(target.vector_bits)))
+    text = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions.of(target)))
     assert set(re.findall(r"load <(\d+) x float>", text)) == {str(lanes)}
 
 

@@ -47,5 +47,5 @@ def test_pairs_of_bf16(lanes: int, same_as_interpreter: Check) -> None:
 def test_machines_use_their_instruction(machine: str, lanes: int, instruction: str) -> None:
     module, target = parse(program("ui8", "i8", "i32", lanes)), Target.parse(machine)
     run_tir_passes(module)
-    lowered = lower_prim_funcs([find(module)], LoweringOptions(target.vector_bits, True, target.extensions))
+    lowered = lower_prim_funcs([find(module)], LoweringOptions.of(target))
     assert instruction in emit_assembly(lowered, target)

@@ -20,7 +20,7 @@ AVX2, AVX512 = Target.parse("x86-64-v3"), Target.parse("x86-64-v4")
 def lowered(module: ModuleOp, target: Target) -> str:
     run_tir_passes(module)
     functions = [op for op in module.ops if isinstance(op, PrimFuncOp)]
-    return llvm_text(lower_prim_funcs(functions, LoweringOptions(target.vector_bits)))
+    return llvm_text(lower_prim_funcs(functions, LoweringOptions.of(target)))
 
 
 @pytest.fixture

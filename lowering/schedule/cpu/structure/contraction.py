@@ -246,8 +246,8 @@ def _classify(stage: Stage, store: StoreOp, left: Factor, right: Factor) -> Cont
         tuple(axis for axis in stage.of_kind(kind) if stage.extents[axis].constant_value != 1) for kind in _KINDS
     )
     target = place_of(stage, store)
-    if not any((axis in left.axes) != (axis in right.axes) for axis in spatial):
-        return None  # a reduction of products that share nothing
+    if not reduced or not any((axis in left.axes) != (axis in right.axes) for axis in spatial):
+        return None  # products, one for each result; a reduction of products that share nothing
     last = next((axis for axis in spatial if target.strides[axis].constant_value == 1), None)
     if last is not None and last in left.axes and last not in right.axes:
         left, right = right, left
