@@ -274,6 +274,8 @@ def _passthrough(op: llvm.FuncOp, item: Attribute) -> str:
     match item:
         case StringAttr():
             return item.data
+        case ArrayAttr(data=(StringAttr("alignstack"), StringAttr() as value)):
+            return f"alignstack({value.data})"
         case ArrayAttr(data=(StringAttr() as key, StringAttr() as value)):
             return f'"{key.data}"="{value.data}"'
         case _:

@@ -51,6 +51,8 @@ class LLVMBuilder(ConstantBuilder):
         super().__init__(argument_types)
         self.module = module
         self.contract = contract
+        self.crowded = False
+        """Whether values of several registers each are likely to wait in memory."""
         self._computed: dict[tuple[object, ...], SSAValue] = {}
 
     # Blocks and branches.

@@ -127,7 +127,7 @@ def _lower_function(context: ModuleContext, function: PrimFuncOp, is_kernel: boo
         else:
             emitter.define(argument, value)
     emitter.lower_body(function.body.block)
-    properties = function_properties(context.options)
+    properties = function_properties(context.options, emitter.b.crowded)
     properties["arg_attrs"] = ArrayAttr([_attributes(argument, not state.may_alias) for argument in arguments])
     result = i32 if is_kernel else POINTER
     internal = not is_outside and (not is_kernel or function.is_private)

@@ -10,10 +10,20 @@ from tir_dialect.dtypes import byte_size
 from tir_dialect.types import BufferType
 
 
-def function_properties(options: LoweringOptions) -> dict[str, Attribute | None]:
-    """Properties of a function with code: it throws no exceptions, and prefers vectors of the target's width."""
-    width = ArrayAttr([StringAttr("prefer-vector-width"), StringAttr(str(options.vector_bits))])
-    return {"passthrough": ArrayAttr[Attribute]([StringAttr("nounwind"), width])}
+def function_properties(options: LoweringOptions, crowded: bool = False) -> dict[str, Attribute | None]:
+    """Properties of a function with code: it throws no exceptions, and prefers vectors of the target's width.
+
+    Where registers are `crowded`, the stack begins at a multiple of theirs: LLVM leaves it where it is, and to load
+    what was stored across two lines of the cache just before takes as long as a dozen instructions.
+    """
+    found: list[Attribute] = [StringAttr("nounwind"), _pair("prefer-vector-width", options.vector_bits)]
+    if crowded:
+        found.append(_pair("alignstack", options.vector_bits // 8))
+    return {"passthrough": ArrayAttr(found)}
+
+
+def _pair(name: str, value: int) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(name), StringAttr(str(value))])
 
 
 def buffer_attributes(type_: BufferType, alone: bool) -> DictionaryAttr:

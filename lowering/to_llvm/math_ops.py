@@ -90,9 +90,13 @@ def call_libm(b: LLVMBuilder, name: str, operands: Sequence[SSAValue]) -> SSAVal
 
 def _expanded(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue | None:
     """Our own code for a function, if there is some."""
-    known = F32_EXPANSIONS if element_type(operands[0].type) == f32 else F64_EXPANSIONS
-    expansion = known.get(op.name)
-    return None if expansion is None else expansion(Floats(b, operands[0].type), *operands)
+    type_ = operands[0].type
+    is_f32 = element_type(type_) == f32
+    expansion = (F32_EXPANSIONS if is_f32 else F64_EXPANSIONS).get(op.name)
+    if expansion is None:
+        return None
+    b.crowded |= (32 if is_f32 else 64) * (lane_count(type_) or 1) > b.module.vector_bits
+    return expansion(Floats(b, type_), *operands)
 
 
 def _libm(name: str, b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:

@@ -94,7 +94,7 @@ def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: 
         part.lower_op(op)
     run_loop(part, loop, lower, upper, None)
     part.finish()
-    properties = function_properties(e.context.options)
+    properties = function_properties(e.context.options, part.b.crowded)
     properties["arg_attrs"] = _argument_attributes(e, captured, len(parameters))
     body = part.b.finish()
     e.context.module.define(

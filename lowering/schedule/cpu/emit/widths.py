@@ -23,6 +23,9 @@ LATENT = frozenset(
 )
 """Functions whose instructions wait for each other, and are few enough to be written twice."""
 
+LONG_ROW = 256
+"""Elements of a row, beside which those that fill no turn of four registers do not count."""
+
 
 def lane_count(
     kernel: Kernel, stages: Sequence[Stage], group: Group, left_out: AbstractSet[Operation] = frozenset()
@@ -58,19 +61,34 @@ def masks_are_cheap(kernel: Kernel, stages: Sequence[Stage]) -> bool:
     return kernel.target.vector_bits >= 256 and min(sizes, default=4) >= 4
 
 
-def registers_of_a_turn(kernel: Kernel, stages: Sequence[Stage], group: Group, lanes: int) -> int:
-    """Two where an elementary function makes a register wait for itself, else one.
+def registers_of_a_turn(
+    kernel: Kernel, stages: Sequence[Stage], group: Group, lanes: int, has_rows: bool = False
+) -> int:
+    """Four where functions make a register wait for itself, two if there are rows that may be short, else one.
 
     The processor looks some sixty instructions ahead, which is not as far as the next turn. Registers of 512 bits have
     functions by tables, which are shorter.
     """
-    chosen = kernel.target.turn_registers
-    waits = chosen > 1 or any(op.name in LATENT for stage in stages for op in stage.needed)
+    functions = [op for stage in stages for op in stage.needed if op.name in LATENT]
     length = group.extent.constant_value
-    is_long = lanes > 1 and (length is None or length >= 2 * lanes)
-    if not waits or not is_long or not masks_are_cheap(kernel, stages):
+    may_be_short = has_rows and (length is None or length < LONG_ROW)
+    several = 2 if may_be_short or any(map(_fills_registers, functions)) else 4
+    wanted = kernel.target.turn_registers or (several if functions and kernel.target.vector_bits < 512 else 1)
+    if lanes == 1 or not masks_are_cheap(kernel, stages):
         return 1
-    return chosen or (2 if kernel.target.vector_bits < 512 else 1)
+    while wanted > 1 and length is not None and length < wanted * lanes:
+        wanted //= 2
+    return wanted
+
+
+def _fills_registers(op: Operation) -> bool:
+    """Whether four of a function would not fit the registers of AVX2.
+
+    Those with a root have two ways; the error function of what is computed needs the sign of that until the end, when
+    the element may be needed too.
+    """
+    is_computed = not isinstance(op.operands[0].owner, LoadOp)
+    return op.name in ("math.asin", "math.acos") or (op.name == "math.erf" and is_computed)
 
 
 def masks_are_registers(kernel: Kernel) -> bool:

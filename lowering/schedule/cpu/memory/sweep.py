@@ -67,8 +67,12 @@ class Sweep:
         self.shared = self._shared()
         lanes = lane_count(self.kernel, self.stages, self.lane, left_out) if self.lane is not None and splits else 1
         self.lanes = self.shared.lanes if self.shared is not None else lanes if lanes > 1 else 1
+        self.registers = 1
         if self.lane is not None and not self.reductions and self.shared is None and self.middle is None:
-            self.lanes *= registers_of_a_turn(self.kernel, self.stages, self.lane, self.lanes)
+            self.registers = registers_of_a_turn(
+                self.kernel, self.stages, self.lane, self.lanes, has_rows=len(self.groups) > 1 or min(self.axes) > 0
+            )
+            self.lanes *= self.registers
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
         self.unroll = 4 if self.unrolls and self.reductions and light and self.lanes > 1 else 1
 
@@ -288,8 +292,18 @@ class Sweep:
                 vector_turn(self.kernel, index, 1, None, sums, partial(self._step, bodies))
             return
         left = code.sub(length, done)
+        if self.registers > 2:
+            self._single_registers(bodies, start, left)
+            return
         with code.when(code.compare("sgt", left, 0)):
             self._turn(bodies, start, self.lanes, left, sums)
+
+    def _single_registers(self, bodies: Sequence[Body], start: SSAValue, left: SSAValue) -> None:
+        """The first `left` elements, less than a turn, one register at a time: that is less code than a turn is."""
+        code, lanes = self.code, self.lanes // self.registers
+        with code.loop(code.divide(code.add(left, lanes - 1), lanes), "rest") as number:
+            done = code.mul(number, lanes)
+            self._turn(bodies, code.add(start, done), lanes, code.sub(left, done), ())
 
     def _turn(
         self, bodies: Sequence[Body], start: SSAValue, step: int, left: SSAValue | None, sums: Sequence[SSAValue]
