@@ -32,6 +32,10 @@ IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
 """Those of processors that are named without features."""
 
 
+MOST_STEPS = 64
+"""Of a turn of a product's loop: the code of each step is written out."""
+
+
 @dataclass(frozen=True)
 class Target:
     """A processor, as LLVM names it, and the few numbers that decide tile sizes."""
@@ -97,6 +101,18 @@ class Target:
         """
         return self.vector_registers - (0 if self.arch.startswith("x86") else 2)
 
+    @property
+    def usual_tile(self) -> tuple[int, tuple[int, ...], int]:
+        """The tile that fills the registers: sums, a row of columns, and one element of the rows at a time.
+
+        Vectors of a row, heights in falling order, and steps along the sums. With 32 registers of 512 bits that is
+        14 x 2 vectors, and two steps share what is no arithmetic; with 32 of 128 bits (NEON) 8 x 3; with 16 registers
+        6 x 2, of which four steps are as much.
+        """
+        if self.vector_registers < 32:
+            return 2, (6, 4), 4
+        return (2, (14, 8, 4), 2) if self.vector_bits >= 512 else (3, (8, 4), 1)
+
     def lanes(self, bits: int) -> int:
         """How many elements of `bits` bits one vector register holds; at least 1."""
         return max(1, self.vector_bits // bits)
@@ -132,7 +148,26 @@ class Target:
             target = _named(name)
         else:
             raise ValueError(f'unknown target "{name}", expected host or one of {", ".join(NAMED_TARGETS)}')
-        return replace(target, **dict(_setting(setting) for setting in settings))
+        target = replace(target, **dict(_setting(setting) for setting in settings))
+        _check_registers(target)
+        return target
+
+
+def _check_registers(target: Target) -> None:
+    """Refuses settings that ask for more registers than there are: sums would move to memory and back."""
+    vectors, (rows, *_), _ = target.usual_tile
+    rows, vectors = target.tile_rows or rows, target.tile_vectors or vectors
+    needed, there = rows * vectors + vectors, target.tile_registers
+    if (target.tile_rows or target.tile_vectors) and needed > there:
+        key = "tile_rows" if target.tile_rows else "tile_vectors"
+        raise ValueError(
+            f'target setting "{key}" expects a tile for {there} vector registers, '
+            f"got {rows} rows of {vectors} sums and one of {vectors} factors, which is {needed}"
+        )
+    if target.turn_registers > target.vector_registers:
+        raise ValueError(
+            f'target setting "turn_registers" expects at most {target.vector_registers}, got {target.turn_registers}'
+        )
 
 
 _X86 = "x86_64-unknown-linux-gnu"
@@ -193,7 +228,12 @@ def _setting(text: str) -> tuple[str, Any]:
     least = 0 if key in _OPEN_KEYS else 1
     if not value.isascii() or not value.isdigit() or int(value) < least:
         raise ValueError(f'target setting "{key}" expects an integer of at least {least}, got "{value}"')
-    return key, int(value)
+    number = int(value)
+    if key == "vector_bits" and (number < 64 or number & (number - 1)):
+        raise ValueError(f'target setting "vector_bits" expects a power of two of at least 64, got "{value}"')
+    if key == "tile_steps" and number > MOST_STEPS:
+        raise ValueError(f'target setting "tile_steps" expects an integer of at most {MOST_STEPS}, got "{value}"')
+    return key, number
 
 
 @cache

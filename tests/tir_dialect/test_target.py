@@ -36,6 +36,15 @@ def test_settings_override_fields():
         ("x86-64 cores", 'unknown target setting "cores"'),
         ("x86-64 cores=many", 'target setting "cores" expects an integer of at least 1, got "many"'),
         ("x86-64 cores=0", 'expects an integer of at least 1, got "0"'),
+        ("x86-64-v3 tile-rows=40", "for 16 vector registers, got 40 rows of 2 sums and one of 2 factors, which is 82"),
+        (
+            "x86-64-v4 tile-vectors=3",
+            "for 32 vector registers, got 14 rows of 3 sums and one of 3 factors",
+        ),
+        ("aarch64 tile-rows=10", '"tile_rows" expects a tile for 30 vector registers, got 10 rows of 3 sums'),
+        ("x86-64 turn-registers=17", '"turn_registers" expects at most 16, got 17'),
+        ("x86-64 tile-steps=65", '"tile_steps" expects an integer of at most 64, got "65"'),
+        ("x86-64 vector-bits=100", '"vector_bits" expects a power of two of at least 64, got "100"'),
     ],
 )
 def test_bad_target_text(text: str, message: str):

@@ -5,7 +5,7 @@ from itertools import chain, groupby, islice
 import pytest
 
 from lowering.parsing import parse_module
-from lowering.schedule.cpu.products.tiling import chosen_tile, tiling, usual_tile
+from lowering.schedule.cpu.products.tiling import chosen_tile, tiling
 from lowering.tune.choice import Choice
 from lowering.tune.measure import Bench, Race, agree
 from lowering.tune.search import is_gain
@@ -57,7 +57,7 @@ def test_every_tile_is_right_for_any_sizes(facts: dict[str, int]):
 
 def test_the_tile_that_is_chosen():
     usual, host = Target.parse("x86-64-v3"), Target.parse("x86-64-v3 tile-rows=4 tile-vectors=3 tile-steps=2")
-    assert chosen_tile(usual) == usual_tile(usual) == (2, (6, 4), 4)
+    assert chosen_tile(usual) == usual.usual_tile == (2, (6, 4), 4)
     assert chosen_tile(host) == (3, (4, 2), 2)
     assert chosen_tile(Target.parse("x86-64-v3 tile-rows=1")) == (2, (1,), 4)
     assert chosen_tile(Target.parse("x86-64-v4 tile-rows=9")) == (2, (9, 8, 4), 2)

@@ -46,20 +46,9 @@ Tile: TypeAlias = tuple[int, tuple[int, ...], int]
 """Vectors of a row, heights and steps, as in `Tiling`."""
 
 
-def usual_tile(target: Target) -> Tile:
-    """The tile that fills the registers: sums, a row of columns, and one element of the rows at a time.
-
-    With 32 registers of 512 bits that is 14 x 2 vectors, and two steps share what is no arithmetic; with 32 of 128 bits
-    (NEON) 8 x 3; with 16 registers 6 x 2, of which four steps are as much.
-    """
-    if target.vector_registers < 32:
-        return 2, (6, 4), 4
-    return (2, (14, 8, 4), 2) if target.vector_bits >= 512 else (3, (8, 4), 1)
-
-
 def chosen_tile(target: Target) -> Tile:
     """The tile that a search has chosen for a kernel, where it has, and else the usual one."""
-    vectors, heights, steps = usual_tile(target)
+    vectors, heights, steps = target.usual_tile
     if rows := target.tile_rows:
         heights = (rows, *([height for height in heights if height < rows] or [max(1, rows // 2)][: rows - 1]))
     return target.tile_vectors or vectors, heights, target.tile_steps or steps
@@ -71,7 +60,7 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None, tile:
     No more than `longest` products are added at once.
     """
     lanes = target.lanes(8 * element_bytes)
-    vectors, heights, steps = tile or usual_tile(target)
+    vectors, heights, steps = tile or target.usual_tile
     room = max(target.l1_bytes * 2 // 3, target.l2_bytes // PANELS)
     depth = max(64, room // (vectors * lanes * element_bytes) // lanes * lanes)
     depth = min(longest or depth, depth)
