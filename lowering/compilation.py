@@ -16,7 +16,8 @@ from xdsl.ir import SSAValue
 from lowering.codegen.background import Background
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.elf import object_symbols
-from lowering.codegen.kernels import KernelOptions, KernelPlan, Kernels, plan_kernels
+from lowering.codegen.kernel_lowering import KernelOptions
+from lowering.codegen.kernels import KernelPlan, Kernels, plan_kernels
 from lowering.codegen.support import prepare_support
 from lowering.deferred.options import set_options
 from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass

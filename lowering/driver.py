@@ -54,7 +54,7 @@ def build(
     def compiled() -> Program:
         with importing():
             # Not at the top: what is in the cache needs no compiler.
-            from lowering.codegen.kernels import KernelOptions
+            from lowering.codegen.kernel_lowering import KernelOptions
             from lowering.compilation import compile_program
 
         with few_collections(), definitions_on_demand():  # passes are imported when they are needed

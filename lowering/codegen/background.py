@@ -103,6 +103,17 @@ class Background:
             self._share(size)
         return future
 
+    def beside(self, work: Callable[[CompilerProcess], T]) -> Future[T] | None:
+        """What `work` gives on the second thread, where it may ask the process; texts go there afterwards.
+
+        None, and nothing is done, where all work is to be done in order or there is no second processor.
+        """
+        if _processors() < 2 or debug_level() != Debug.NOTHING:
+            return None
+        if self._second is None:
+            self._second = ThreadPoolExecutor(1, thread_name_prefix="relax-codegen-process")
+        return self._second.submit(work, self._process)
+
     def _share(self, size: int) -> None:
         """Lets the second thread take one more of the texts, or all that are waiting if it is new.
 

@@ -1,30 +1,42 @@
-"""LLVM in a process of its own: llvmlite lets one thread at a time into the library."""
+"""A part of the compiler in a process of its own: Python and llvmlite let one thread at a time work."""
 
 from __future__ import annotations
 
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.errors import CodegenError
 from tir_dialect.target import Target
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from lowering.codegen.compiler_process import serve; serve()"
+
+
+class NoAnswerError(Exception):
+    """There is no process, or it could not do what it was asked: whoever asked does it."""
 
 
 @dataclass(frozen=True)
 class _Answer:
-    data: bytes = b""
-    message: str | None = None
+    result: Any = None
+
+    rejected: str | None = None
     """What LLVM says of text that it rejects."""
+
+    failed: str | None = None
+    """Any other error."""
 
 
 class CompilerProcess:
-    """Another Python with nothing but the code generator in it, started when it is asked for the first time."""
+    """Another Python, started when it is asked for the first time, which loads what it is asked to do."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -32,12 +44,28 @@ class CompilerProcess:
 
     def compile(self, text: str, target: Target, options: CompileOptions) -> bytes:
         """As `compile_object`, for one thread at a time; done here where no process can be had, or it has ended."""
-        if not self._is_lost:
-            try:
-                return self._ask(text, target, options)
-            except (OSError, ValueError, EOFError, pickle.UnpicklingError):
-                self._is_lost = True
-        return compile_object(text, target, options)
+        try:
+            return self.ask(compile_object, text, target, options)
+        except NoAnswerError:
+            return compile_object(text, target, options)
+
+    def ask(self, work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+        """What a function at the top of a module of ours gives there, for one thread at a time.
+
+        Raises `CodegenError` where it does, and `NoAnswerError` for every other error.
+        """
+        if self._is_lost:
+            raise NoAnswerError("there is no process")
+        try:
+            answer = self._answer((work, arguments, named))
+        except (OSError, ValueError, EOFError, pickle.UnpicklingError) as error:
+            self._is_lost = True
+            raise NoAnswerError(str(error)) from error
+        if answer.rejected is not None:
+            raise CodegenError(answer.rejected)
+        if answer.failed is not None:
+            raise NoAnswerError(answer.failed)
+        return answer.result
 
     def close(self) -> None:
         """Ends the process; no call may be under way."""
@@ -45,18 +73,15 @@ class CompilerProcess:
             self._process.kill()
             self._process.communicate()
 
-    def _ask(self, text: str, target: Target, options: CompileOptions) -> bytes:
+    def _answer(self, request: object) -> _Answer:
         if self._process is None:
             self._process = _started()
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None
         assert answers is not None
-        pickle.dump((text, target, options), requests)
+        pickle.dump(request, requests)
         requests.flush()
-        answer = cast("_Answer", pickle.load(answers))
-        if answer.message is not None:
-            raise CodegenError(answer.message)
-        return answer.data
+        return cast("_Answer", pickle.load(answers))
 
 
 def _started() -> subprocess.Popen[bytes]:
@@ -72,15 +97,25 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def serve() -> None:
-    """What the process does: it compiles what it reads, and writes an object file or LLVM's message, until the end."""
-    while True:
-        try:
-            text, target, options = cast("tuple[str, Target, CompileOptions]", pickle.load(sys.stdin.buffer))
-        except EOFError:
-            return
-        try:
-            answer = _Answer(compile_object(text, target, options))
-        except CodegenError as error:
-            answer = _Answer(message=str(error))
-        pickle.dump(answer, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+    """What the process does: it calls what it reads, and writes what that gives, until the end."""
+    # Not at the top: a process that compiles text needs none of it, and this file is loaded by every build.
+    from tir_dialect.garbage import few_collections, importing
+
+    with few_collections():
+        while True:
+            try:
+                with importing():
+                    request = pickle.load(sys.stdin.buffer)
+            except EOFError:
+                return
+            pickle.dump(_answer(*request), sys.stdout.buffer)
+            sys.stdout.buffer.flush()
+
+
+def _answer(work: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> _Answer:
+    try:
+        return _Answer(work(*arguments, **named))
+    except CodegenError as error:
+        return _Answer(rejected=str(error))
+    except Exception as error:
+        return _Answer(failed=f"{type(error).__name__}: {error}")

@@ -8,23 +8,22 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.passes import ModulePass
+from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.background import Background
 from lowering.codegen.binding import library_version
 from lowering.codegen.cache import CodeCache, cache_key, default_cache
 from lowering.codegen.compiler import CompileOptions, compile_object
+from lowering.codegen.kernel_lowering import DEFAULT_OPTIONS, KernelOptions, code_key
+from lowering.codegen.kernel_maker import Kernel, KernelMaker
 from lowering.codegen.llvm_text import llvm_text
 from lowering.codegen.loader import LoadedCode, load_objects
-from lowering.codegen.routines import CodeMaker, SharedRoutines, finished
+from lowering.codegen.routines import CodeMaker, SharedRoutines
 from lowering.codegen.version import compiler_version
 from lowering.progress import ProgressBar
 from lowering.to_llvm.signature import KernelSignature, kernel_signature
 from lowering.tune.location import nothing_is_tuned
 from tir_dialect.analysis.fingerprint import Fingerprint
-from tir_dialect.garbage import release
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
@@ -33,33 +32,6 @@ if TYPE_CHECKING:
     import tvm_ffi
 
     from lowering.tune.choice import Choice
-
-
-@dataclass(frozen=True)
-class KernelOptions:
-    """How prim_funcs are compiled."""
-
-    opt_level: int = 3
-    """0 to 3, as in `-O3`."""
-
-    contract: bool = True
-    """Whether a product may be fused with a sum, which rounds once instead of twice."""
-
-    schedule: bool = True
-    """Whether functions get the loops of `schedule-cpu`, which may add in another order, or keep their own."""
-
-    choice: Choice | None = None
-    """How functions are scheduled instead; without it, tuning may have found something for each, or else by default."""
-
-    is_found: bool = False
-    """Whether the choice is one that tuning found: a later version of the rules may not take it any more."""
-
-    def key(self) -> str:
-        """What generated code depends on, for cache keys."""
-        return f"O{self.opt_level} contract={self.contract} schedule={self.schedule}"
-
-
-DEFAULT_OPTIONS = KernelOptions()
 
 
 @dataclass(frozen=True)
@@ -136,7 +108,7 @@ class KernelPlan:
     signatures: Mapping[str, KernelSignature]
     target: Target
     cache: CodeCache
-    kernels: Mapping[str, _Kernel]
+    kernels: Mapping[str, Kernel]
     """What is compiled, by symbol."""
     options: KernelOptions
     salt: str
@@ -158,13 +130,12 @@ class KernelPlan:
         """
         maker = CodeMaker(background, self.cache, self.target, CompileOptions(self.options.opt_level))
         routines = SharedRoutines(maker, self.salt)
-        pending: dict[str, Future[bytes]] = {}
         bar = ProgressBar(progress, "kernels")
-        for number, (symbol, kernel) in enumerate(self.kernels.items()):
-            bar.show(number, len(self.kernels), kernel.group[0].sym_name.data)
-            pending[symbol] = kernel.start(maker, routines)
-            if number == 0:
-                after_first()
+        pending = KernelMaker(maker, routines, self.salt).make(
+            list(self.kernels.values()),
+            lambda done, kernel: bar.show(done, len(self.kernels), kernel.group[0].sym_name.data),
+            after_first,
+        )
         bar.close()
         objects = {**pending, **routines.objects}
         return Kernels(self.symbols, objects, self.signatures, self.target, self.cache, extern or {})
@@ -195,16 +166,15 @@ def plan_kernels(module: ModuleOp, target: Target, cache: CodeCache, options: Ke
     fingerprint = Fingerprint()
     salt = f"{_salt(target)} {options.key()}"
     symbols: dict[str, str] = {}
-    kernels: dict[str, _Kernel] = {}
+    kernels: dict[str, Kernel] = {}
     choose = _choices(target, options)
     groups = list(kernel_groups(module))
     for group in groups:
         choice = choose(group)
-        parts = [salt, *(fingerprint(op, ("sym_name",) if op is group[0] else ()) for op in group)]
-        key = cache_key(parts if choice is None else [*parts, choice.text()])
+        key = code_key(group, salt, None if choice is None else choice.text(), fingerprint)
         symbol = symbols[group[0].sym_name.data] = f"relax_{key[:32]}"
         if symbol not in kernels:
-            kernels[symbol] = _Kernel(
+            kernels[symbol] = Kernel(
                 key, group, symbol, replace(options, choice=choice, is_found=options.choice is None)
             )
     signatures = {group[0].sym_name.data: kernel_signature(group[0]) for group in groups}
@@ -250,73 +220,3 @@ def _callees(function: PrimFuncOp, functions: Mapping[str, PrimFuncOp]) -> list[
 
 def _called_by(function: PrimFuncOp) -> Iterator[str]:
     return (op.callee.root_reference.data for op in function.body.walk() if isinstance(op, CallOp))
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    """A function that is to be compiled, with those that it calls."""
-
-    key: str
-    group: Sequence[PrimFuncOp]
-    symbol: str
-    options: KernelOptions
-
-    def start(self, maker: CodeMaker, routines: SharedRoutines) -> Future[bytes]:
-        """The object: from the cache, or LLVM makes it while other kernels are prepared."""
-        data = maker.cache.get(self.key)
-        if data is not None and routines.are_there_for(data):
-            return finished(data)
-        levels = _lower(self.group, self.symbol, maker.target, self.options, routines)
-        made = maker.start(llvm_text(levels[-1]), self.key)
-        for level in levels:
-            release(level)  # while LLVM is at work
-        return made
-
-
-def _lower(
-    group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions, shared: SharedRoutines
-) -> tuple[ModuleOp, ModuleOp]:
-    """A kernel as loops and as llvm; the routines that it calls are made."""
-    from lowering.schedule.cpu.emit.routines import outside_modules
-    from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
-    from lowering.to_llvm.emitter import LoweringOptions
-
-    copies = [function.clone() for function in group]
-    copies[0].sym_name = StringAttr(symbol)
-    for copy in copies[1:]:
-        copy.sym_visibility = StringAttr("private")
-    lowered_tir = ModuleOp(copies)
-    with outside_modules() as routines:
-        if options.schedule:
-            _schedule(copies, target, options)
-    run_tir_passes(lowered_tir)
-    lowering = LoweringOptions.of(target, options.contract)
-    shared.add(routines.values(), lowering)
-    return lowered_tir, lower_prim_funcs(copies, lowering, routines.values())
-
-
-def _schedule(group: Sequence[PrimFuncOp], target: Target, options: KernelOptions) -> None:
-    """A choice is for the first function; those that it calls are scheduled as always."""
-    from lowering.schedule.schedule_cpu import schedule
-
-    for function in group:
-        choice = options.choice if function is group[0] else None
-        if choice is None:
-            schedule(function, target)
-        elif options.is_found:
-            choice.schedule_if_it_fits(function, target)
-        else:
-            choice.schedule(function, target)
-
-
-def tir_passes() -> tuple[ModulePass, ...]:
-    """The passes that prim_funcs go through before they become llvm, in order."""
-    from lowering.pipelines import TIRToFlatPass
-
-    return TIRToFlatPass.passes()
-
-
-def run_tir_passes(module: ModuleOp) -> None:
-    """Runs `tir_passes` on a module in place."""
-    for step in tir_passes():
-        step.apply(Context(), module)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from lowering.codegen.background import Background, Compile
 from lowering.codegen.cache import CodeCache, cache_key
@@ -13,10 +12,6 @@ from lowering.codegen.compiler import CompileOptions
 from lowering.codegen.elf import object_symbols
 from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.target import Target
-
-if TYPE_CHECKING:
-    from lowering.to_llvm.emitter import LoweringOptions
-    from tir_dialect.ops.function import PrimFuncOp
 
 
 @dataclass(frozen=True)
@@ -60,16 +55,11 @@ class SharedRoutines:
         """Whether all routines that a kernel's object calls are stored or being made."""
         return all(self._is_there(name) for name in object_symbols(kernel).undefined if name.startswith(ROUTINE))
 
-    def add(self, functions: Iterable[PrimFuncOp], options: LoweringOptions) -> None:
-        """Sees to it that there are these; `PassFailedException` at an op that has no lowering."""
-        from lowering.codegen.llvm_text import llvm_text
-        from lowering.to_llvm.convert_tir_to_llvm import lower_routine
-        from lowering.to_llvm.tir_calls import inner_name
-
-        for function in functions:
-            symbol = inner_name(function.sym_name.data)
+    def add(self, routines: Mapping[str, Callable[[], str]]) -> None:
+        """Sees to it that there are these, of which it has the symbols and what gives LLVM text."""
+        for symbol, text in routines.items():
             if not self._is_there(symbol):
-                self.objects[symbol] = self.maker.start(llvm_text(lower_routine(function, options)), self._key(symbol))
+                self.objects[symbol] = self.maker.start(text(), self._key(symbol))
 
     def _is_there(self, symbol: str) -> bool:
         if symbol not in self.objects and (data := self.maker.cache.get(self._key(symbol))) is not None:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import CodeCache
-from lowering.codegen.kernels import KernelOptions, Kernels, compile_prim_funcs
+from lowering.codegen.kernel_lowering import KernelOptions
+from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.tune.call import Call
 from lowering.tune.choice import Choice
 from tir_dialect.ops.function import PrimFuncOp

@@ -11,9 +11,10 @@ from xdsl.dialects.arith import Arith
 from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.parser import Parser
 
-from lowering.codegen import kernels as kernels_module
+from lowering.codegen import kernel_maker
 from lowering.codegen.cache import NO_CACHE, CodeCache
-from lowering.codegen.kernels import KernelOptions, compile_prim_funcs
+from lowering.codegen.kernel_lowering import KernelOptions
+from lowering.codegen.kernels import compile_prim_funcs
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.dialect import TIR
 from tir_dialect.target import Target
@@ -44,13 +45,13 @@ def scale(name: str, factor: float, index: str = "i", size: str = "n") -> str:
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The symbols that have been compiled."""
     done: list[str] = []
-    real = kernels_module._lower
+    real = kernel_maker.lower_kernel
 
-    def count(group: Any, symbol: str, *rest: Any) -> bytes:
+    def count(group: Any, symbol: str, *rest: Any) -> object:
         done.append(symbol)
         return real(group, symbol, *rest)
 
-    monkeypatch.setattr(kernels_module, "_lower", count)
+    monkeypatch.setattr(kernel_maker, "lower_kernel", count)
     return done
 
 

@@ -14,7 +14,8 @@ from xdsl.dialects.vector import Vector
 from xdsl.parser import Parser
 
 from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import KernelOptions, Kernels, compile_prim_funcs
+from lowering.codegen.kernel_lowering import KernelOptions
+from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from tir_dialect.dialect import TIR
 from tir_dialect.dtypes import lookup
 from tir_dialect.interpreter import run_prim_func

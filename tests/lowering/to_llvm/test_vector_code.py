@@ -7,7 +7,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.compiler import CompileOptions, emit_assembly, emit_llvm_ir
-from lowering.codegen.kernels import run_tir_passes
+from lowering.codegen.kernel_lowering import run_tir_passes
 from lowering.codegen.llvm_text import llvm_text
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions

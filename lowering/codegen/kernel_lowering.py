@@ -1,0 +1,134 @@
+"""One prim_func, with those that it calls, to LLVM text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+
+from lowering.codegen.cache import cache_key
+from lowering.codegen.llvm_text import llvm_text
+from tir_dialect.analysis.fingerprint import Fingerprint
+from tir_dialect.garbage import release
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
+
+if TYPE_CHECKING:
+    from lowering.to_llvm.emitter import LoweringOptions
+    from lowering.tune.choice import Choice
+
+
+@dataclass(frozen=True)
+class KernelOptions:
+    """How prim_funcs are compiled."""
+
+    opt_level: int = 3
+    """0 to 3, as in `-O3`."""
+
+    contract: bool = True
+    """Whether a product may be fused with a sum, which rounds once instead of twice."""
+
+    schedule: bool = True
+    """Whether functions get the loops of `schedule-cpu`, which may add in another order, or keep their own."""
+
+    choice: Choice | None = None
+    """How functions are scheduled instead; without it, tuning may have found something for each, or else by default."""
+
+    is_found: bool = False
+    """Whether the choice is one that tuning found: a later version of the rules may not take it any more."""
+
+    def key(self) -> str:
+        """What generated code depends on, for cache keys."""
+        return f"O{self.opt_level} contract={self.contract} schedule={self.schedule}"
+
+
+DEFAULT_OPTIONS = KernelOptions()
+
+
+def code_key(group: Sequence[PrimFuncOp], salt: str, choice: str | None, fingerprint: Fingerprint) -> str:
+    """What the code of a function, with those that it calls, depends on; `salt` is what all code does."""
+    parts = [salt, *(fingerprint(op, ("sym_name",) if op is group[0] else ()) for op in group)]
+    return cache_key(parts if choice is None else [*parts, choice])
+
+
+@dataclass(frozen=True)
+class LoweredKernel:
+    """A kernel as loops and as llvm."""
+
+    loops: ModuleOp
+    code: ModuleOp
+
+    routines: Mapping[str, Callable[[], str]]
+    """The routines that it calls, by symbol: what gives the LLVM text of each."""
+
+    @property
+    def text(self) -> str:
+        """LLVM text of the kernel."""
+        return llvm_text(self.code)
+
+    def release(self) -> None:
+        """Frees what has become text."""
+        release(self.loops)
+        release(self.code)
+
+
+def lower_kernel(group: Sequence[PrimFuncOp], symbol: str, target: Target, options: KernelOptions) -> LoweredKernel:
+    """A function under another name, with those that it calls, all of which are left as they are.
+
+    Raises `PassFailedException` at an op that has no lowering.
+    """
+    from lowering.schedule.cpu.emit.routines import outside_modules
+    from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
+    from lowering.to_llvm.emitter import LoweringOptions
+    from lowering.to_llvm.tir_calls import inner_name
+
+    copies = [function.clone() for function in group]
+    copies[0].sym_name = StringAttr(symbol)
+    for copy in copies[1:]:
+        copy.sym_visibility = StringAttr("private")
+    loops = ModuleOp(copies)
+    with outside_modules() as found:
+        if options.schedule:
+            _schedule(copies, target, options)
+    run_tir_passes(loops)
+    lowering = LoweringOptions.of(target, options.contract)
+    routines = {inner_name(name): partial(_routine_text, function, lowering) for name, function in found.items()}
+    return LoweredKernel(loops, lower_prim_funcs(copies, lowering, found.values()), routines)
+
+
+def _routine_text(routine: PrimFuncOp, lowering: LoweringOptions) -> str:
+    from lowering.to_llvm.convert_tir_to_llvm import lower_routine
+
+    return llvm_text(lower_routine(routine, lowering))
+
+
+def _schedule(group: Sequence[PrimFuncOp], target: Target, options: KernelOptions) -> None:
+    """A choice is for the first function; those that it calls are scheduled as always."""
+    from lowering.schedule.schedule_cpu import schedule
+
+    for function in group:
+        choice = options.choice if function is group[0] else None
+        if choice is None:
+            schedule(function, target)
+        elif options.is_found:
+            choice.schedule_if_it_fits(function, target)
+        else:
+            choice.schedule(function, target)
+
+
+def tir_passes() -> tuple[ModulePass, ...]:
+    """The passes that prim_funcs go through before they become llvm, in order."""
+    from lowering.pipelines import TIRToFlatPass
+
+    return TIRToFlatPass.passes()
+
+
+def run_tir_passes(module: ModuleOp) -> None:
+    """Runs `tir_passes` on a module in place."""
+    for step in tir_passes():
+        step.apply(Context(), module)
