@@ -1,6 +1,7 @@
 """Memory that is asked for while a row is computed: the next row's operands, and where this row's result goes.
 
-Arithmetic on one pass over a row leaves the memory idle that other passes wait for.
+Arithmetic on one pass over a row leaves the memory idle that other passes wait for. Sums of a row that has just been
+read are made of the first-level cache, and leave it idle too.
 """
 
 from __future__ import annotations
@@ -8,11 +9,40 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type, is_heavy
 from lowering.schedule.cpu.structure.stages import Access, Stage
-from tir_dialect.ops.memory import StoreOp
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.types import IteratorKind
+
+LINE_BYTES = 64
+"""A line of the caches."""
+
+PART_OF_L2 = 32
+"""Rows of light passes are asked for if they fit such a part of the second-level cache: longer ones would be gone."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A row of memory that is asked for line by line."""
+
+    memory: SSAValue
+    start: SSAValue
+    """The index of its first element."""
+    factor: SSAValue | None
+    """0 where the row turns out to be too long, so that its first line stands for all; else 1."""
+
+    def ask(self, code: Code, start: SSAValue, count: int) -> None:
+        """Asks for so many elements from `start` on."""
+        line = max(1, LINE_BYTES // byte_size(buffer_type(self.memory).dtype))
+        for further in range(0, count, line):
+            index = code.add(start, further)
+            index = index if self.factor is None else code.mul(index, self.factor)
+            code.prefetch(self.memory, [code.add(self.start, index)], 1)
 
 
 @dataclass(frozen=True)
@@ -21,29 +51,61 @@ class Ahead:
 
     stage: Stage
     op: Access
+    longest: int | None
+    """So many elements are asked for at most."""
 
-    def start(self, kernel: Kernel, at: Mapping[int, SSAValue], row: int) -> tuple[SSAValue, SSAValue]:
-        """The buffer, and the index of the first element: of the row that is read next, or of the one written now."""
+    def start(self, kernel: Kernel, at: Mapping[int, SSAValue], row: int) -> Asked:
+        """What is asked for: the row that is read next, or the one written now."""
         place, code = kernel.place(self.stage, self.op), kernel.code
         further = place.base if isinstance(self.op, StoreOp) else place.base + place.strides[row]
-        return kernel.memory(self.op), code.linear(further, [(index, place.strides[n]) for n, index in at.items()])
+        start = code.linear(further, [(index, place.strides[n]) for n, index in at.items()])
+        return Asked(kernel.memory(self.op), start, self._factor(code))
+
+    def _factor(self, code: Code) -> SSAValue | None:
+        length = self.stage.extents[-1]
+        if self.longest is None or length.constant_value is not None:
+            return None
+        is_short = code.compare("sle", code.dim(length), self.longest)
+        return code.select(is_short, code.index(1), code.index(0))
 
 
 def accesses_ahead(kernel: Kernel, sweeps: Sequence[Sequence[Stage]], depth: int) -> Mapping[Stage, Sequence[Ahead]]:
-    """What the pass that computes most asks for, by its first stage: what the first reads and the last one writes."""
-    heavy = [number for number, stages in enumerate(sweeps) if any(is_heavy(op) for s in stages for op in s.needed)]
-    if not heavy or len(sweeps) < 2:
+    """What one pass asks for, by its first stage: what the first pass reads and the last one writes.
+
+    It is a pass that computes much; or one that reduces a row again, which is in the first-level cache; or the last.
+    """
+    heavy = [number for number, stages in enumerate(sweeps) if any(_is_heavy(kernel, s, depth) for s in stages)]
+    again = [n for n, stages in enumerate(sweeps) if n > 0 and all(s.of_kind(IteratorKind.REDUCE) for s in stages)]
+    if len(sweeps) < 2:
         return {}
-    found: list[Ahead] = []
+    asking, found = (heavy or again or [len(sweeps) - 1])[0], list[Ahead]()
     for number, kind in ((0, False), (len(sweeps) - 1, True)):
-        if number != heavy[0]:
-            stages = sweeps[number]
-            found += [Ahead(s, op) for s in stages for op in s.places if isinstance(op, StoreOp) == kind]
-    return {sweeps[heavy[0]][0]: [each for each in found if _is_row(kernel, each, depth)]}
+        if number != asking:
+            accesses = [(s, op) for s in sweeps[number] for op in s.places if isinstance(op, StoreOp) == kind]
+            found += [Ahead(*access, None if heavy else _longest_row(kernel, access[1])) for access in accesses]
+    return {sweeps[asking][0]: [each for each in found if _is_row(kernel, each, depth)]}
+
+
+def _longest_row(kernel: Kernel, op: Access) -> int:
+    return kernel.target.l2_bytes // PART_OF_L2 // byte_size(op.buffer_type.dtype)
+
+
+def _is_heavy(kernel: Kernel, stage: Stage, depth: int) -> bool:
+    """Whether a stage computes much for each element, and not only for a row."""
+    moving: set[SSAValue] = {axis.value for axis in stage.axes[depth:]}
+    for op in stage.body:
+        place = kernel.place(stage, op) if isinstance(op, LoadOp) else None
+        if any(operand in moving for operand in op.operands) or (place and any(s.terms for s in place.strides[depth:])):
+            if is_heavy(op) and not (isinstance(op, arith.DivfOp) and op.rhs in kernel.divisors):
+                return True
+            moving.update(op.results)
+    return False
 
 
 def _is_row(kernel: Kernel, ahead: Ahead, depth: int) -> bool:
     """Whether an access goes along a row of memory that is not the row's own, and every row has another."""
-    place = kernel.place(ahead.stage, ahead.op)
+    place, length = kernel.place(ahead.stage, ahead.op), ahead.stage.extents[-1].constant_value
     along = len(ahead.stage.axes) == depth + 1 and place.strides[depth].constant_value == 1
-    return along and ahead.op.buffer not in kernel.rows and bool(place.strides[depth - 1].terms) and not place.computed
+    fits = ahead.longest is None or length is None or length <= ahead.longest
+    own = ahead.op.buffer in kernel.rows
+    return along and fits and not own and bool(place.strides[depth - 1].terms) and not place.computed

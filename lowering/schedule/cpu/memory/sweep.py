@@ -16,7 +16,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from lowering.schedule.cpu.emit.ahead import Ahead
+from lowering.schedule.cpu.emit.ahead import Ahead, Asked
 from lowering.schedule.cpu.emit.body import Body, number_like
 from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
 from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
@@ -55,7 +55,7 @@ class Sweep:
     """Tells a stage at a row what is known of the row."""
 
     def __post_init__(self) -> None:
-        self._asked: list[tuple[SSAValue, SSAValue]] = []
+        self._asked: list[Asked] = []
         self.code = self.kernel.code
         self.groups = group_axes(self.kernel, self.stages, self.axes)
         self.lane = lane_group(self.kernel, self.stages, self.groups) if self.groups else None
@@ -244,12 +244,12 @@ class Sweep:
         with code.loop(code.divide(code.add(length, self.width - 1), self.width), "v", long=True) as turn:
             done = code.mul(turn, self.width)
             start = done if low is None else code.add(low, done)
-            self._ask(start)
+            self._ask(start, self.lanes)
             self._turn(bodies, start, self.lanes, code.sub(length, done), ())
 
-    def _ask(self, start: SSAValue) -> None:
-        for memory, place in self._asked:
-            self.code.prefetch(memory, [self.code.add(place, start)], 1)
+    def _ask(self, start: SSAValue, count: int) -> None:
+        for each in self._asked:
+            each.ask(self.code, start, count)
 
     def _turns(
         self,
@@ -269,7 +269,7 @@ class Sweep:
         with code.loop(code.divide(end, step), "v", lower=first) as turn:
             start = code.mul(turn, step)
             start = start if low is None else code.add(low, start)
-            self._ask(start)
+            self._ask(start, step)
             self._turn(bodies, start, step, None, sums)
         return end
 
