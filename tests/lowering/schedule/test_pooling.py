@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 from xdsl.dialects import arith
 
 from lowering.schedule.cpu.memory.sweep import constant_of
 from lowering.schedule.schedule_cpu import schedule
 from tests.support.kernels import kernel_of_program
+from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
@@ -46,6 +49,20 @@ def test_whole_windows_have_a_known_number_of_elements(settings: str) -> None:
     while isinstance(divisor, arith.SIToFPOp | arith.MaxSIOp | arith.IndexCastOp):
         divisor = divisor.operands[0].owner
     assert isinstance(divisor, arith.ConstantOp)
+
+
+@pytest.mark.parametrize(("height", "window"), [(1, 1), (3, 3)])
+def test_planes_of_windows_that_follow_each_other(height: int, window: int) -> None:
+    """Where windows are as high as the data, their lines are evenly apart across planes."""
+    func = kernel_of_program(
+        f"relax.func @main[%n](%x: !relax.tensor<[1, 2, 7, {height}, n], f32>) {{\n"
+        f"%y = relax.nn.max_pool3d %x pool_size = [4, {window}, 2]\nrelax.return %y\n}}"
+    )
+    schedule(func, TARGET)
+    x = np.random.default_rng(0).permutation(14 * height * 9).astype("f4").reshape(1, 2, 7, height, 9)
+    result = np.zeros((1, 2, 4, 1, 8), np.float32)
+    run_prim_func(func, [x, result])
+    np.testing.assert_array_equal(result, sliding_window_view(x, (4, window, 2), (2, 3, 4)).max((-3, -2, -1)))
 
 
 def test_a_row_of_windows_is_stored_without_masks() -> None:

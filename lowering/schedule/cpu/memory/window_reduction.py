@@ -124,8 +124,7 @@ class WindowReduction:
 
     def __init__(self, kernel: Kernel, stage: Stage, window: Window):
         self.kernel, self.code, self.stage, self.window = kernel, kernel.code, stage, window
-        rows = [axis for axis in stage.of_kind(IteratorKind.REDUCE) if axis != window.member]
-        self.rows = group_axes(kernel, [window.stage], rows)
+        self.rows = [axis for axis in stage.of_kind(IteratorKind.REDUCE) if axis != window.member]
         lane = group_axes(kernel, [window.stage], [window.lane])[0]
         self.lanes = lane_count(kernel, [stage], lane)
 
@@ -193,7 +192,7 @@ class WindowReduction:
 
             vector_turn(kernel, start, self.lanes, left, [sums], step)
 
-        reduce([group.last for group in self.rows], at)
+        reduce(self.rows, at)
         # Lanes that are not there have the number that changes nothing, and a mask would hold up who loads the row.
         vector_turn(kernel, start, self.lanes, None, [sums], self._keep)
 
