@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 from xdsl.ir import Operation, SSAValue
@@ -24,7 +25,35 @@ Which: TypeAlias = "int | str | tuple[str, int]"
 def read_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:
     """A buffer that the block reads; accumulators of a reduction do not count."""
     which = which if isinstance(which, int | str) else which[1]
-    return _find(self, block, which, [region.buffer for region in block_regions(block).reads], "reads")
+    return _find(self, block, which, _reads(block), "reads")
+
+
+def _reads(block: BlockOp) -> list[SSAValue]:
+    """What a block reads, in order of first access; what tells where to read comes behind what is read there."""
+    buffers = [region.buffer for region in block_regions(block).reads]
+    if len(buffers) < 2:
+        return buffers
+    order: dict[SSAValue, None] = {}
+    loads = [op for op in block.body.walk() if isinstance(op, LoadOp)]
+    places = {load: list(_places(load)) for load in loads}
+    inner = {each for several in places.values() for each in several}
+    pending = [load for load in reversed(loads) if load not in inner]
+    while pending:
+        load = pending.pop()
+        order[root_buffer(load.buffer)] = None
+        pending += reversed(places.pop(load, []))
+    return sorted(buffers, key=lambda buffer: [*order].index(buffer) if buffer in order else len(order))
+
+
+def _places(load: LoadOp) -> Iterator[LoadOp]:
+    """The loads that the indices of a load are computed from, but for those for the places of these."""
+    pending = list(reversed(load.indices))
+    while pending:
+        op = pending.pop().owner
+        if isinstance(op, LoadOp):
+            yield op
+        elif isinstance(op, Operation) and not op.regions:
+            pending += reversed(op.operands)
 
 
 def written_buffer(self: ScheduleState, block: BlockOp, which: Which) -> SSAValue:

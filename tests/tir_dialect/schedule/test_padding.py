@@ -67,7 +67,7 @@ def test_reindex_beside_other_users(depth):
         sch.reindex_cache_write("C", 0, "local", lambda i, q: i)
 
     sch = scheduled(sums_of_sums(), transform)
-    assert sorted(allocations(sch)) == ["B", "B_reindex", "C_reindex"]
+    assert sorted(allocations(sch)) == ["B", "B_local", "C_local"]
 
 
 GUARDED = """
@@ -203,7 +203,7 @@ def test_copies_at_the_indices_that_a_map_gives():
         sch.reindex_cache_read("C", 0, "local", lambda i, j, r: (r // 2, i, r % 2))
         sch.reindex_cache_write("C", "C", "global", lambda i, j, r: j + 16 * i)
         message = "index map (i, j, r) -> (j) uses"
-        refuses(sch, message, "reindex_cache_read", "C", "A_reindex", "local", "(i, j, r) -> (j)")
+        refuses(sch, message, "reindex_cache_read", "C", "A_local", "local", "(i, j, r) -> (j)")
 
     sizes = [{"n": 3, "m": 5, "k": 7}, {"n": 1, "m": 16, "k": 2}]
     scheduled(matmul(m=(1, 16)), transform, sizes)

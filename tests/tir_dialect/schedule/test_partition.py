@@ -52,6 +52,7 @@ def test_partition_refusals():
     refuses(sch, "expected at least one length and at most one None", "loop_partition", i, [])
     for length in (0, -2):
         refuses(sch, f"expected lengths of at least 1, got {length}", "loop_partition", i, [length, None])
+    refuses(sch, "expected at least two parts, got one with all n iterations", "loop_partition", i, ["n"])
     refuses(sch, "what is left, n - 4, is not known to be at least 0", "loop_partition", i, [4])
     refuses(sch, 'length q uses "q", which is no symbol', "loop_partition", i, ["q"])
     message = 'block "B" has an init and is reduced over loop "r"; use decompose_reduction first'

@@ -14,6 +14,14 @@ from tir_dialect import te
 from tir_dialect.schedule import Schedule
 
 
+def test_parts_of_a_reduction_keep_what_is_said_of_it():
+    sch = Schedule(matmul())
+    sch.annotate(sch.get_block("C"), "note", 1)
+    partial = sch.rfactor(sch.split(sch.get_loops("C")[2], [None, 4])[1])
+    init = sch.decompose_reduction("C", sch.get_loops("C")[2])
+    assert [sch.get(block).annotations for block in (partial, init)] == [sch.get(sch.get_block("C")).annotations] * 2
+
+
 @pytest.mark.parametrize("position", [0, 1, 2])
 def test_decompose_at_any_loop_outside_the_reduction(position):
     def transform(sch):

@@ -29,6 +29,14 @@ def test_cache_read(which):
     scheduled(matmul(), transform)
 
 
+@pytest.mark.parametrize(("which", "name"), [(0, "A_local"), (1, "I_local"), (2, "B_local")])
+def test_what_is_read_comes_before_what_tells_its_place(which, name):
+    places, b = te.placeholder((n,), "i64", "I"), te.placeholder((n,), "i32", "B")
+    c = te.compute((n, m), lambda i, j: A[te.minimum(te.maximum(places[i], 0), 0), j] + b[i], name="C")
+    func = te.create_prim_func([A, places, b, c])
+    scheduled(func, lambda sch: sch.cache_read("C", which, "local").name == name or pytest.fail(name), NOT_EMPTY)
+
+
 @settings(max_examples=10)
 @given(st.sampled_from([2, 4]), st.sampled_from([2, 8]), st.integers(0, 2))
 def test_packing_a_tile_of_a_matmul(rows, columns, position):

@@ -70,7 +70,10 @@ def _cuts(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Di
     lengths = [rest if length is None else length for length in known]
     ends = accumulate(lengths, initial=self.lower(loop.op))
     cuts = list(ends)[1:]
-    return cuts[:-1] if None in known or not rest.terms else cuts
+    cuts = cuts[:-1] if None in known or not rest.terms else cuts
+    if not cuts:
+        raise self.error(f"expected at least two parts, got one with all {self.extent(loop.op)} iterations")
+    return cuts
 
 
 def _check_no_init(self: ScheduleState, loop: Loop) -> None:

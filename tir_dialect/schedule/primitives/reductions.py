@@ -156,6 +156,7 @@ def _init_block(self: ScheduleState, block: BlockOp, init: InitOp, suffix: str) 
     hints = [it.value.name_hint for it in spatial]
     made = BlockOp(name, [(it.kind, it.extent, it.extent) for it in spatial], name_hints=hints)
     made.location = block.location
+    made.annotations = block.annotations
     mapping: dict[SSAValue, SSAValue] = {
         it.value: value for it, value in zip(spatial, made.body.block.args, strict=True)
     }

@@ -15,7 +15,15 @@ from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.schedule.buffers import Which, access_of, check_plain_uses, checked_scope, read_buffer, written_buffer
+from tir_dialect.schedule.buffers import (
+    Which,
+    access_of,
+    check_plain_uses,
+    checked_scope,
+    name_with,
+    read_buffer,
+    written_buffer,
+)
 from tir_dialect.schedule.cache_places import (
     check_all_instances,
     check_complete,
@@ -50,6 +58,8 @@ class _Use:
     """From those iterators to the indices of the new buffer."""
     shape: tuple[Dim, ...]
     scope: str = "global"
+    suffix: str = "reindex"
+    """Of the names of the new buffer and of the block that copies."""
 
     @property
     def indices(self) -> Sequence[SSAValue]:
@@ -88,13 +98,12 @@ def reindex_cache_read(
 
     rewrite:
         for i, r: C[i] += A[2 * i + r]
-        -> for i, r: A_reindex[r, i] = A[2 * i + r]      # (vi, vr) -> (vr, vi)
-           for i, r: C[i] += A_reindex[r, i]
+        -> for i, r: A_local[r, i] = A[2 * i + r]        # (vi, vr) -> (vr, vi)
+           for i, r: C[i] += A_local[r, i]
 
     Refuses what `reindex` refuses, and maps that use other iterators than the access, or send two elements to one.
     """
-    scope = checked_scope(self, storage_scope)
-    return _copy(self, block, read_buffer_index, True, lambda use: _mapped(self, use, index_map, scope))
+    return _copy(self, block, read_buffer_index, True, lambda use: _mapped(self, use, index_map, storage_scope))
 
 
 @primitive
@@ -105,13 +114,12 @@ def reindex_cache_write(
 
     rewrite:
         for i: C[2 * i] = f(i)
-        -> for i: C_reindex[i // 4, i % 4] = f(i)        # (vi) -> (vi // 4, vi % 4)
-           for i: C[2 * i] = C_reindex[i // 4, i % 4]
+        -> for i: C_local[i // 4, i % 4] = f(i)          # (vi) -> (vi // 4, vi % 4)
+           for i: C[2 * i] = C_local[i // 4, i % 4]
 
     Refuses what `reindex` refuses, and maps that use other iterators than the access, or send two elements to one.
     """
-    scope = checked_scope(self, storage_scope)
-    return _copy(self, block, write_buffer_index, False, lambda use: _mapped(self, use, index_map, scope))
+    return _copy(self, block, write_buffer_index, False, lambda use: _mapped(self, use, index_map, storage_scope))
 
 
 def _copy(self: ScheduleState, block: Block, buffer: Which, reads: bool, mapped: Callable[[_Use], _Use]) -> Block:
@@ -173,8 +181,9 @@ def _use(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> _Use:
     return _Use(block, buffer, tuple(found), iterators, identity, shape)
 
 
-def _mapped(self: ScheduleState, use: _Use, index_map: IndexMapLike, scope: str) -> _Use:
+def _mapped(self: ScheduleState, use: _Use, index_map: IndexMapLike, storage_scope: str) -> _Use:
     """The use with the copy at indices that a map of all iterators gives."""
+    scope = checked_scope(self, storage_scope)
     args = use.block.body.block.args
     try:
         wanted = IndexMap.of(index_map, len(args))
@@ -187,7 +196,8 @@ def _mapped(self: ScheduleState, use: _Use, index_map: IndexMapLike, scope: str)
     own = IndexMap(inputs, wanted.outputs)
     if unknown := frozenset[str]().union(*(output.symbols for output in own.outputs)) - set(inputs):
         raise self.error(f'index map {wanted} uses "{min(unknown)}", which is not in the indices of the access')
-    return replace(use, index_map=own, shape=tuple(mapped_shape(self, own, use.shape)), scope=scope)
+    shape = tuple(mapped_shape(self, own, use.shape))
+    return replace(use, index_map=own, shape=shape, scope=scope, suffix=storage_scope)
 
 
 def _reindex(
@@ -230,7 +240,7 @@ def _allocate(self: ScheduleState, use: _Use, place: InsertPoint) -> SSAValue:
         if not extent.symbols <= set(self.func.symbol_names):
             raise self.error(f'an iterator of block "{use.block.block_name.data}" has the extent {extent}')
     op = AllocBufferOp(BufferType(use.shape, use.accesses[0].buffer_type.dtype, scope=use.scope))
-    op.buffer.name_hint = f"{use.buffer.name_hint or 'buffer'}_reindex"
+    op.buffer.name_hint = name_with(use.buffer, use.suffix)
     Rewriter.insert_op(op, place)
     return op.buffer
 
@@ -238,7 +248,7 @@ def _allocate(self: ScheduleState, use: _Use, place: InsertPoint) -> SSAValue:
 def _copy_block(self: ScheduleState, use: _Use, cache: SSAValue, is_read: bool) -> BlockOp:
     """The block that copies an element; not yet in the function."""
     extents = [use.block.extents[number] for number in use.iterators]
-    name = unique_block_name(self.func, f"{use.buffer.name_hint or 'buffer'}_reindex")
+    name = unique_block_name(self.func, name_with(use.buffer, use.suffix))
     hints = [f"vax{axis}" for axis in range(len(extents))]
     copy = BlockOp(name, [(IteratorKind.SPATIAL, extent, extent) for extent in extents], name_hints=hints)
     body, args = copy.body.block, copy.body.block.args

@@ -179,6 +179,7 @@ def _partial_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, 
     name = unique_block_name(self.func, f"{block.block_name.data}_rf")
     made = BlockOp(name, [*spatial, factor, *rest], where=block.condition, name_hints=hints)
     made.location = block.location
+    made.annotations = block.annotations
     Rewriter.insert_op(made, InsertPoint.before(block))
     args = made.body.block.args
     mapping: dict[SSAValue, SSAValue] = {block.body.block.args[n]: args[p] for p, n in enumerate(plan.spatial)}
