@@ -68,3 +68,32 @@ def test_rows_that_may_be_short_have_short_turns(size: str, lanes: int) -> None:
 def test_values_of_every_length(n: int) -> None:
     x = np.linspace(-3, 3, n, dtype=np.float32)
     run_everywhere(MAP.replace("[m, N]", "[m]").replace("BODY", "tanh %x"), "main", [x])
+
+
+@pytest.mark.parametrize(
+    ("machine", "source", "target", "load"),
+    [
+        ("x86-64-v3", "f32", "i8", "32 x float"),
+        ("x86-64-v3", "i64", "i8", "16 x i64"),
+        ("x86-64-v3", "f32", "f16", "16 x float"),
+        ("x86-64-v3", "f64", "i8", "4 x double"),
+        ("x86-64-v4", "f32", "i8", "16 x float"),
+        ("neoverse-n1", "f32", "i8", "4 x float"),
+    ],
+)
+def test_narrow_results_fill_a_register(machine: str, source: str, target: str, load: str) -> None:
+    text = cast_of(source, target)
+    assert f"load <{load}>" in code_of(text, Target.parse(f"{machine} cores=1"))
+
+
+@pytest.mark.parametrize("n", [0, 7, 39, 77])
+def test_casts_of_every_length(n: int) -> None:
+    run_everywhere(cast_of("f32", "i8"), "main", [np.linspace(-120, 120, n, dtype=np.float32).reshape(1, n)])
+
+
+def cast_of(source: str, target: str) -> str:
+    return f"""
+    relax.func @main[%m, %n](%x: !relax.tensor<[m, n], {source}>) {{
+      %0 = relax.astype %x dtype = {target}
+      relax.return %0
+    }}"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, IndexType, ReducedPrecisionFloatType
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, IndexType, ReducedPrecisionFloatType
 from xdsl.ir import Attribute, Operation
 
 from lowering.schedule.cpu.emit.groups import Group
@@ -64,7 +64,8 @@ def masks_are_cheap(kernel: Kernel, stages: Sequence[Stage]) -> bool:
 def registers_of_a_turn(
     kernel: Kernel, stages: Sequence[Stage], group: Group, lanes: int, has_rows: bool = False
 ) -> int:
-    """Four where functions make a register wait for itself, two if there are rows that may be short, else one.
+    """Four where functions make a register wait for itself, two if there are rows that may be short, else one; where
+    there are no masks, as many as are stored together.
 
     The processor looks some sixty instructions ahead, which is not as far as the next turn. Registers of 512 bits have
     functions by tables, which are shorter.
@@ -74,11 +75,26 @@ def registers_of_a_turn(
     may_be_short = has_rows and (length is None or length < LONG_ROW)
     several = 2 if may_be_short or any(map(_fills_registers, functions)) else 4
     wanted = kernel.target.turn_registers or (several if functions and kernel.target.vector_bits < 512 else 1)
-    if lanes == 1 or not masks_are_cheap(kernel, stages):
+    if lanes == 1:
         return 1
+    if not masks_are_cheap(kernel, stages):
+        wanted = 1 if has_rows else _parts_of_a_result(kernel, stages, lanes)
     while wanted > 1 and length is not None and length < wanted * lanes:
         wanted //= 2
     return wanted
+
+
+def _parts_of_a_result(kernel: Kernel, stages: Sequence[Stage], lanes: int) -> int:
+    """How many registers that are computed have room in one that is stored, at most four: they are packed together.
+
+    AVX-512 stores parts of a register as well, and AVX2 converts f64 into halves of one, whose packing takes longer.
+    """
+    if not kernel.target.arch.startswith("x86") or masks_are_registers(kernel):
+        return 1
+    if any(isinstance(load.result.type, Float64Type) for stage in stages for load in stage.loads):
+        return 1
+    sizes = (byte_size(store.buffer_type.dtype) for stage in stages for store in stage.stores)
+    return max(1, min(4, kernel.target.lanes(8 * max(sizes)) // lanes))
 
 
 def _fills_registers(op: Operation) -> bool:

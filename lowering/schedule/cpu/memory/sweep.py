@@ -212,7 +212,9 @@ class Sweep:
         done: SSAValue = code.index(0)
         if accumulators is not None and self.unroll > 1:
             done = self._wide_turns(bodies, low, length, accumulators)
-        done = self._turns(bodies, low, length, done, self.width // self.lanes, sums)
+        done = self._turns(bodies, low, length, done, self.width, sums)
+        if self.registers > 1 and not masks_are_cheap(self.kernel, self.stages):
+            done = self._turns(bodies, low, length, done, self.lanes // self.registers, sums)
         self._rest(bodies, low, high, length, done, sums)
 
     def _wide_turns(
@@ -228,7 +230,7 @@ class Sweep:
                 scope.enter_context(code.when(code.compare("sgt", end, 0)))
             wide = replace(accumulators, width=step)
             wide.start()
-            self._turns(bodies, low, length, code.index(0), self.unroll, wide.all)
+            self._turns(bodies, low, length, code.index(0), step, wide.all)
             accumulators.take(wide, are_first=len(self.groups) == 1)
         return end
 
@@ -257,11 +259,11 @@ class Sweep:
         low: SSAValue | None,
         length: SSAValue,
         done: SSAValue,
-        unroll: int,
+        step: int,
         sums: Sequence[SSAValue],
     ) -> SSAValue:
-        """Full turns from `done` on; gives where they end."""
-        code, known, step = self.code, constant_of(length), self.lanes * unroll
+        """Full turns of `step` elements from `done` on; gives where they end."""
+        code, known = self.code, constant_of(length)
         if step == 1 or (known is not None and known // step * step <= (constant_of(done) or 0)):
             return done
         end = code.index(known // step * step) if known is not None else code.mul(code.divide(length, step), step)
