@@ -37,6 +37,11 @@ which function of a module is meant."""
 
 WORK_ON = "work_on"
 
+ROOT = "root"
+"""TVM's name of the block around a function, for which the function itself stands here."""
+OF_ROOT = frozenset({"get_child_blocks", "get_output_blocks"})
+"""What takes a function as the block around it."""
+
 
 class ScheduleState:
     """A function under transformation. Primitives check everything first and then change it in place."""
@@ -55,6 +60,7 @@ class ScheduleState:
         self._decided: dict[str, object] = {}
         self._twins: dict[Loop | Block, Loop | Block] = {}
         self._forgotten: set[Loop | Block] = set()
+        self._roots: dict[Loop | Block, PrimFuncOp] = {}
 
     def copy(self) -> Self:
         """A schedule of a copy of the function as it is now; its trace goes on from what was done here.
@@ -70,6 +76,8 @@ class ScheduleState:
         for op, handle in self._handles.items():
             if op in copies:
                 twin._twins[handle] = twin._handles[copies[op]] = type(handle)(cast(Any, copies[op]))
+        for handle, func in self._roots.items():
+            twin._twins[handle] = twin._root(cast(PrimFuncOp, copies[func]))
         for handle, own in self._twins.items():
             twin._twins[handle] = twin._twins.get(own, own)
         twin.trace = self.trace.copy(twin._twins)
@@ -135,20 +143,34 @@ class ScheduleState:
         self._handles[op] = block
 
     def block_named(self, name: str) -> Block:
-        """The first block of that name; refuses if there is none, naming those there are."""
+        """The first block of that name; refuses if there is none, naming those there are.
+
+        Where no block is called "root", that is the function.
+        """
         blocks = blocks_in(self.func)
         for op in blocks:
             if op.block_name.data == name:
                 return self.block(op)
+        if name == ROOT:
+            return self._root(self.func)
         names = ", ".join(f'"{op.block_name.data}"' for op in blocks) or "none"
-        hint = "; no block is around the function: leave the argument out, and use the loops" if name == "root" else ""
-        raise self.error(f'expected the name of a block, got "{name}"; there are {names}{hint}')
+        raise self.error(f'expected the name of a block, got "{name}"; there are {names}')
+
+    def _root(self, func: PrimFuncOp) -> Block:
+        """The handle that stands for a function; its op is in no function."""
+        found = next((handle for handle, root in self._roots.items() if root is func), None)
+        if found is None:
+            self._roots[found := Block(BlockOp(ROOT))] = func
+        return cast(Block, found)
 
     def forget(self, handle: Loop | Block) -> None:
         """Says that a handle stands for nothing from now on."""
         self._forgotten.add(handle)
         if self._handles.get(handle.op) is handle:
             del self._handles[handle.op]
+
+    def _is_root(self, value: object) -> bool:
+        return isinstance(value, Block) and value in self._roots
 
     def record_as(self, given: object, meant: object) -> None:
         """Says what an argument of the primitive that runs means, for the trace."""
@@ -173,6 +195,8 @@ class ScheduleState:
         """Refuses a handle of something that is not in the function any more, or that was removed."""
         if handle in self._forgotten:
             raise self.error(f'the handle of "{handle.name}" was removed')
+        if handle in self._roots:
+            raise self.error('"root" is the function, which no block is around; name one of its blocks or loops')
         if not is_inside(handle.op, self.func):
             kind = "loop" if isinstance(handle, Loop) else "block"
             raise self.error(
@@ -192,6 +216,9 @@ class ScheduleState:
             kwargs = {key: self._own(value) for key, value in kwargs.items() if key not in SPELLING}
             self.functions.current = meant_by or current
             given, named = self._find_block(primitive, args, kwargs)
+            if name in OF_ROOT:
+                given = tuple(None if self._is_root(value) else value for value in given)
+                named = {key: None if self._is_root(value) else value for key, value in named.items()}
             handles = _handles_in((*given, *named.values()))
             for value in handles:
                 self.check(value)
@@ -231,6 +258,8 @@ class ScheduleState:
                 raise self.error(f"expected the name of a function, got @{name}; {self.functions.names}")
             return found
         handles = _handles_in(tuple(self._own(value) for value in (*args, *kwargs.values())))
+        if handles and handles[0] in self._roots:
+            return self._roots[handles[0]]
         return self.functions.around(handle.op for handle in handles)
 
     def _own(self, value: Any) -> Any:

@@ -306,7 +306,21 @@ def test_unused_producer():
     assert sch.get_child_blocks(sch.get_loops(sch.get_block("C"))[0]) == (sch.get_block("C"),)
     assert sch.get_child_blocks() == sch.get_blocks()
     assert sch.get_block("C", func_name="main") == sch.get_block("C")
-    refuses(sch, "no block is around the function: leave the argument out", "get_child_blocks", "root")
+
+
+def test_the_function_as_the_block_around_it():
+    sch = Schedule(elementwise())
+    root = sch.get_block("root")
+    assert [block.name for block in sch.get_child_blocks(root)] == ["B", "C"]
+    assert [block.name for block in sch.get_output_blocks("root")] == ["C"]
+    outer = sch.blockize(sch.get_loops("B")[0])
+    assert [block.name for block in sch.get_child_blocks(root)] == ["B_o", "C"], "not what is inside of those"
+    assert [block.name for block in sch.get_child_blocks(outer)] == ["B"]
+    refuses(sch, '"root" is the function, which no block is around', "get_loops", root)
+    assert [block.name for block in sch.copy().get_child_blocks(root)] == ["B_o", "C"]
+    again = Schedule(elementwise())
+    sch.trace.replay(again)
+    assert str(again.func) == str(sch.func)
 
 
 def test_the_place_in_a_loop():

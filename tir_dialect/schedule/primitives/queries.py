@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tir_dialect.analysis.structure import enclosing_loops
+from tir_dialect.analysis.structure import child_blocks, enclosing_loops
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.accesses import read_buffers, written_buffers
@@ -32,7 +32,10 @@ def enter_postproc(self: ScheduleState) -> None:
 
 @query
 def get_block(self: ScheduleState, name: str) -> Block:
-    """The block called `name`. Refuses if there is none, naming those there are."""
+    """The block called `name`. Refuses if there is none, naming those there are.
+
+    "root" is the function itself, as an argument of `get_child_blocks` and `get_output_blocks`.
+    """
     return self.block_named(name)
 
 
@@ -79,5 +82,5 @@ def get_output_blocks(self: ScheduleState, block: Block | None = None) -> tuple[
 
 @query
 def get_child_blocks(self: ScheduleState, block_or_loop: Block | Loop | None = None) -> tuple[Block, ...]:
-    """The blocks inside a block or loop, or right in the function, in program order."""
-    return tuple(self.block(op) for op in blocks_in(self.func if block_or_loop is None else block_or_loop.op))
+    """The blocks right inside of a block or loop, or of the function, in program order."""
+    return tuple(self.block(op) for op in child_blocks(self.func if block_or_loop is None else block_or_loop.op))
