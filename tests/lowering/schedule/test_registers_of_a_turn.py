@@ -40,6 +40,7 @@ def lanes_of_loads(text: str) -> set[str]:
         ("x86-64-v3", "tanh %x", "64", 32),
         ("x86-64-v3", "tanh %x", "8", 32),
         ("x86-64-v3", "nn.gelu %x", "8", 16),
+        ("x86-64-v3", "power %x, %x", "8", 32),
         ("x86-64-v3", "add %x, %x", "16", 8),
         ("x86-64-v4", "tanh %x", "16", 16),
         ("neoverse-n1", "exp %x", "16", 4),
@@ -50,6 +51,22 @@ def test_lanes_of_a_turn(machine: str, body: str, size: str, lanes: int) -> None
     text = code_of(MAP.replace("N", size).replace("BODY", body), target)
     assert lanes_of_loads(text) == {str(lanes)}
     assert ("alignstack(32)" in text) == (lanes * 32 > target.vector_bits)
+
+
+@pytest.mark.parametrize(("exponent", "lanes"), [("%two", 8), ("%x", 32)])
+def test_powers_that_are_known_do_not_wait(exponent: str, lanes: int) -> None:
+    text = f"""
+    tir.prim_func @main[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {{
+      tir.for (%i) in (%n) {{
+        tir.block "power" (%vi = spatial %i in %n) {{
+          %x = tir.load %X[%vi]
+          %two = arith.constant 2.0 : f32
+          %y = math.powf %x, {exponent} : f32
+          tir.store %y, %Y[%vi]
+        }}
+      }}
+    }}"""
+    assert lanes_of_loads(code_of(text, Target.parse("x86-64-v3 cores=1"))) == {str(lanes)}
 
 
 @pytest.mark.parametrize(("size", "lanes"), [("n", 16), ("100", 16), ("300", 32)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, IndexType, ReducedPrecisionFloatType
 from xdsl.ir import Attribute, Operation
 
@@ -18,10 +19,10 @@ LATENT = frozenset(
     f"math.{name}"
     for name in (
         *("acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "exp2", "expm1"),
-        *("log", "log10", "log1p", "log2", "sin", "sinh", "tanh"),
+        *("log", "log10", "log1p", "log2", "powf", "sin", "sinh", "tan", "tanh"),
     )
 )
-"""Functions whose instructions wait for each other, and are few enough to be written twice."""
+"""Functions whose instructions wait for each other."""
 
 LONG_ROW = 256
 """Elements of a row, beside which those that fill no turn of four registers do not count."""
@@ -70,7 +71,7 @@ def registers_of_a_turn(
     The processor looks some sixty instructions ahead, which is not as far as the next turn. Registers of 512 bits have
     functions by tables, which are shorter.
     """
-    functions = [op for stage in stages for op in stage.needed if op.name in LATENT]
+    functions = [op for stage in stages for op in stage.needed if _is_latent(op)]
     length = group.extent.constant_value
     may_be_short = has_rows and (length is None or length < LONG_ROW)
     several = 2 if may_be_short or any(map(_fills_registers, functions)) else 4
@@ -82,6 +83,11 @@ def registers_of_a_turn(
     while wanted > 1 and length is not None and length < wanted * lanes:
         wanted //= 2
     return wanted
+
+
+def _is_latent(op: Operation) -> bool:
+    """Whether instructions of an op wait for each other; powers that are known are products and roots."""
+    return op.name in LATENT and not (op.name == "math.powf" and isinstance(op.operands[1].owner, arith.ConstantOp))
 
 
 def _parts_of_a_result(kernel: Kernel, stages: Sequence[Stage], lanes: int) -> int:
