@@ -18,7 +18,7 @@ from lowering.native.runtime_objects import runtime_for
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
-FUNCTION_OPTIONS = CompileOptions(opt_level=2)
+FUNCTION_OPTIONS = CompileOptions(opt_level=1)
 """Functions of the virtual machine are calls and checks: loops are in the kernels."""
 
 Making: TypeAlias = Callable[[], list[bytes]]

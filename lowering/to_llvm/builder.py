@@ -80,21 +80,26 @@ class LLVMBuilder(ConstantBuilder):
             llvm.CondBrOp.create(operands=(condition,), properties=properties, successors=(then, otherwise))
         )
 
-    def _once(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """Index arithmetic; what this block has computed already serves again."""
-        key = (self.block, kind, lhs, rhs)
+    def once(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        properties: dict[str, Attribute] | None = None,
+        fact: object = None,
+    ) -> SSAValue:
+        """The result of an op without effects, of which `fact` says all that operands do not; what this block has
+        computed already serves again.
+        """
+        key = (self.block, kind, fact, *operands)
         found = self._computed.get(key)
         if found is None:
-            found = self._computed[key] = self.make(kind, (lhs, rhs), lhs.type, {"overflowFlags": NO_SIGNED_WRAP})
+            found = self._computed[key] = self.make(kind, operands, result_type, properties)
         return found
 
     def undefined(self, type_: Attribute) -> SSAValue:
         """A value that is never looked at."""
-        key = (self.block, type_)
-        found = self._computed.get(key)
-        if found is None:
-            found = self._computed[key] = self.make(llvm.UndefOp, (), type_)
-        return found
+        return self.once(llvm.UndefOp, (), type_, fact=type_)
 
     # Index arithmetic: i64 (or vectors of it), no signed overflow.
 
@@ -105,14 +110,14 @@ class LLVMBuilder(ConstantBuilder):
             return self.integer(left + right)
         if left == 0:
             return rhs
-        return lhs if right == 0 else self._once(llvm.AddOp, lhs, rhs)
+        return lhs if right == 0 else self._index(llvm.AddOp, lhs, rhs)
 
     def sub(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """The difference."""
         left, right = self._integers.get(lhs), self._integers.get(rhs)
         if left is not None and right is not None:
             return self.integer(left - right)
-        return lhs if right == 0 else self._once(llvm.SubOp, lhs, rhs)
+        return lhs if right == 0 else self._index(llvm.SubOp, lhs, rhs)
 
     def mul(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """The product."""
@@ -123,12 +128,15 @@ class LLVMBuilder(ConstantBuilder):
             return rhs
         if right == 1 or left == 0:
             return lhs
-        return self._once(llvm.MulOp, lhs, rhs)
+        return self._index(llvm.MulOp, lhs, rhs)
+
+    def _index(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+        return self.once(kind, (lhs, rhs), lhs.type, {"overflowFlags": NO_SIGNED_WRAP})
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """An integer comparison, by LLVM's name of the predicate."""
         type_ = like(lhs.type, i1)
-        return self.make(llvm.ICmpOp, (lhs, rhs), type_, {"predicate": _PREDICATES[predicate]})
+        return self.once(llvm.ICmpOp, (lhs, rhs), type_, {"predicate": _PREDICATES[predicate]}, predicate)
 
     def compare_floats(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """A float comparison, by LLVM's name of the predicate."""
@@ -151,14 +159,10 @@ class LLVMBuilder(ConstantBuilder):
         """The address of `base[index]` in an array of `type_`, which has such an element unless not `inside`."""
         if self._integers.get(index) == 0:
             return base
-        key = (self.block, base, index, type_, inside)
-        if key in self._computed:
-            return self._computed[key]
         properties = {"rawConstantIndices": _ONE_INDEX, "elem_type": type_, "noWrapFlags": _WRAPS}
         if inside:
             properties["inbounds"] = UnitAttr()
-        found = self._computed[key] = self.make(llvm.GEPOp, (base, index), POINTER, properties)
-        return found
+        return self.once(llvm.GEPOp, (base, index), POINTER, properties, (type_, inside))
 
     def field(self, struct: SSAValue, type_: llvm.LLVMStructType, index: int) -> SSAValue:
         """The address of a field of a struct."""
@@ -214,8 +218,8 @@ class LLVMBuilder(ConstantBuilder):
         if (number := self._numbers.get(value)) is not None:
             return self.float(number, type_)
         nothing = self.undefined(type_)
-        first = self.make(llvm.InsertElementOp, (nothing, value, self.integer(0)), type_)
-        return self.make(llvm.ShuffleVectorOp, (first, nothing), type_, {"mask": i32_array(*[0] * lanes)})
+        first = self.once(llvm.InsertElementOp, (nothing, value, self.integer(0)), type_)
+        return self.once(llvm.ShuffleVectorOp, (first, nothing), type_, {"mask": i32_array(*[0] * lanes)}, lanes)
 
     def extract(self, vector: SSAValue, lane: int) -> SSAValue:
         """One element of a vector."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from math import prod
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DenseArrayBase, i1, i64
@@ -41,7 +42,9 @@ class DimValues:
         self._b = b
         self._symbols = symbols
         self._dims: dict[Dim, SSAValue] = {}
-        self._atoms: dict[Atom, SSAValue] = {}
+        self._atoms: dict[Atom, tuple[SSAValue, int]] = {}
+        """Each with a sign: a quotient that is rounded up is computed as it is, and not as the opposite of one that is
+        rounded down."""
         self._ranges = Ranges(Bounds())
         self._safe_ranges = UnboundedRanges()
         """What holds of any symbols: whatever is passed to a kernel, it does not divide by 0."""
@@ -58,7 +61,8 @@ class DimValues:
         result = b.integer(0)
         for coefficient, monomial in dim.terms:
             factors = [self._atom(atom) for atom, power in monomial for _ in range(power)]
-            product = reduce(self._multiply, factors) if factors else b.integer(1)
+            product = reduce(self._multiply, (factor for factor, _ in factors)) if factors else b.integer(1)
+            coefficient *= prod(sign for _, sign in factors)
             if coefficient == -1 and b.known_integer(result) != 0:
                 result = self._subtract(result, product)
             else:
@@ -74,10 +78,11 @@ class DimValues:
     def _multiply(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self._b.mul(lhs, rhs)
 
-    def _atom(self, atom: Atom) -> SSAValue:
+    def _atom(self, atom: Atom) -> tuple[SSAValue, int]:
         found = self._atoms.get(atom)
         if found is None:
-            found = self._atoms[atom] = self._compute(atom)
+            found = self._floordiv(*atom.operands) if isinstance(atom, FloorDivAtom) else (self._compute(atom), 1)
+            self._atoms[atom] = found
         return found
 
     def _compute(self, atom: Atom) -> SSAValue:
@@ -85,8 +90,6 @@ class DimValues:
         if isinstance(atom, SymbolAtom):
             return self._symbols[atom.name]
         match atom:
-            case FloorDivAtom(operands=(lhs, rhs)):
-                return self._floordiv(lhs, rhs)
             case ModAtom(operands=(lhs, rhs)):
                 natural = self._are_natural(lhs, rhs)
                 return b.make(llvm.URemOp, (self(lhs), self(rhs)), i64) if natural else mod(b, self(lhs), self(rhs))
@@ -105,15 +108,17 @@ class DimValues:
             case _:
                 raise ValueError(f"dimension {atom} has no lowering")
 
-    def _floordiv(self, lhs: Dim, rhs: Dim) -> SSAValue:
+    def _floordiv(self, lhs: Dim, rhs: Dim) -> tuple[SSAValue, int]:
         """With what is known of the signs: for any signs it takes fourteen instructions."""
         b = self._b
+        if self._safe_ranges.of(-rhs)[0] > 0:
+            lhs, rhs = -lhs, -rhs
         if self._are_natural(lhs, rhs):
-            return b.make(llvm.UDivOp, (self(lhs), self(rhs)), i64)
+            return b.make(llvm.UDivOp, (self(lhs), self(rhs)), i64), 1
         if self._are_natural(-lhs, rhs):
             rounded = b.add(self(-lhs), b.sub(self(rhs), b.integer(1)))
-            return b.sub(b.integer(0), b.make(llvm.UDivOp, (rounded, self(rhs)), i64))
-        return floordiv(b, self(lhs), self(rhs))
+            return b.make(llvm.UDivOp, (rounded, self(rhs)), i64), -1
+        return floordiv(b, self(lhs), self(rhs)), 1
 
     def _are_natural(self, lhs: Dim, rhs: Dim) -> bool:
         """Whether a number that is not negative is divided by a positive one."""

@@ -144,7 +144,7 @@ def compare_lanes(b: LLVMBuilder, predicate: str, step: int, number: SSAValue, l
     """The comparisons of `step * lane` with a number, in 32 bits: it counts only as far as the lanes go."""
     number = b.overloaded("llvm.smin", (number, b.integer(step * lanes)), i64)
     number = b.overloaded("llvm.smax", (number, b.integer(-1)), i64)
-    narrow = b.splat(b.make(llvm.TruncOp, (number,), i32), lanes)
+    narrow = b.splat(b.once(llvm.TruncOp, (number,), i32), lanes)
     steps = b.elements([step * lane for lane in range(lanes)], VectorType(i32, [lanes]))
     return b.compare(predicate, steps, narrow)
 

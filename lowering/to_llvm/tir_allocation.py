@@ -8,13 +8,14 @@ around the allocation and given back after it. A size that overflows, or that th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import IntegerAttr, i1, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.to_llvm.builder import POINTER
+from lowering.to_llvm.builder import POINTER, LLVMBuilder
 from lowering.to_llvm.dim_values import multiply_checked
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.scalars import memory_type
@@ -26,6 +27,9 @@ from tir_dialect.types import BufferType, LoopKind
 
 STACK_LIMIT = 64 * 1024
 """Buffers of constant size up to so many bytes are on the stack."""
+
+LARGEST = 1 << 62
+"""Bytes of a buffer: larger ones are refused without a look at the memory that there is."""
 
 ALIGNMENT = 64
 """Alignment of every allocation, in bytes: that of a cache line and of the widest vector."""
@@ -91,9 +95,7 @@ def _stack(e: Emitter, type_: BufferType, elements: int, alignment: int) -> SSAV
 
 def _heap(e: Emitter, type_: BufferType, alignment: int) -> SSAValue:
     b = e.b
-    size, valid = _checked_bytes(e, type_)
-    # A size that is not valid is asked for as one that is refused.
-    asked = b.select(valid, size, b.integer(-1))
+    asked = _asked_bytes(e, type_)
     e.context.module.declare("relax_scratch_take", (i64, i64), POINTER, allocates=True)
     pointer = e.call("relax_scratch_take", (b.integer(alignment), asked), (i64, i64), POINTER)
     assert pointer is not None  # the function gives a result
@@ -104,22 +106,29 @@ def _heap(e: Emitter, type_: BufferType, alignment: int) -> SSAValue:
     return pointer
 
 
-def _checked_bytes(e: Emitter, type_: BufferType) -> tuple[SSAValue, SSAValue]:
-    """The size in bytes, and whether it was computed without overflow and is not negative."""
+def _asked_bytes(e: Emitter, type_: BufferType) -> SSAValue:
+    """The size in bytes; -1, which is refused, where it is negative or too large."""
     b = e.b
-    size, valid = b.integer(byte_size(type_.dtype)), b.integer(1, i1)
     if type_.has_default_strides and not type_.offset.terms:
         factors = [factor for extent in type_.shape for factor in _factors(extent)]
     else:
         factors = [_extent(type_)]
-    for factor in factors:
-        value = e.dim(factor)
-        size, overflow = multiply_checked(b, size, value)
-        good = b.make(llvm.XOrOp, (overflow, b.integer(1, i1)), i1)
-        good = b.make(llvm.AndOp, (good, b.compare("sge", value, b.integer(0))), i1)
-        valid = b.make(llvm.AndOp, (valid, good), i1)
-    small = b.compare("sle", size, b.integer(1 << 62))
-    return size, b.make(llvm.AndOp, (valid, small), i1)
+    known = byte_size(type_.dtype) * prod(factor.constant_term for factor in factors if factor.is_constant)
+    values = [e.dim(factor) for factor in factors if not factor.is_constant]
+    if known <= 0 or not values:
+        return b.integer(known if 0 <= known <= LARGEST else -1)
+    # As an unsigned number, one below zero is too large.
+    size, valid = b.wrapping(llvm.MulOp, values[0], b.integer(known)), _at_most(b, values[0], LARGEST // known)
+    for value in values[1:]:
+        size, overflows = multiply_checked(b, size, value)
+        wrong = b.make(llvm.OrOp, (overflows, b.compare("slt", value, b.integer(0))), i1)
+        fits = b.make(llvm.XOrOp, (wrong, b.integer(1, i1)), i1)
+        valid = b.make(llvm.AndOp, (valid, b.make(llvm.AndOp, (fits, _at_most(b, size, LARGEST)), i1)), i1)
+    return b.select(valid, size, b.integer(-1))
+
+
+def _at_most(b: LLVMBuilder, value: SSAValue, bound: int) -> SSAValue:
+    return b.compare("ule", value, b.integer(bound))
 
 
 def _factors(extent: Dim) -> list[Dim]:

@@ -7,6 +7,7 @@ import pytest
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.translate import translate
 
 MATMUL = """
 tir.prim_func @matmul[%m, %n, %k](%A: !tir.buffer<[m, n], f32>, %B: !tir.buffer<[n, k], f32>,
@@ -281,3 +282,43 @@ def test_scalar_parameters(tir):
     np.testing.assert_array_equal(y, [1.5] * 3)
     assert function(3, 1.5, -7, False, y.ctypes.data) == 0
     np.testing.assert_array_equal(y, [-7] * 3)
+
+
+QUOTIENTS = (
+    "floordiv(n, 4)",
+    "ceildiv(n, m + 1)",
+    "7 - 3 * ceildiv(n, max(m, 1))",
+    "ceildiv(n, 5) * ceildiv(m, 3)",
+    "floordiv(n, -3)",
+    "floordiv(-n, -5)",
+    "floordiv(-max(n, 1), 64 * floordiv(-max(m, 2), max(n, 1)))",
+    "ceildiv(ceildiv(n, max(m, 1)), max(ceildiv(m, 7), 1))",
+    "mod(n, 6) - floordiv(m - n, 2)",
+)
+
+
+def test_quotients_of_dimensions(same_as_interpreter):
+    stores = "".join(
+        f"""
+      %i{place} = arith.constant {place} : index
+      %d{place} = tir.dim {quotient}
+      %x{place} = arith.index_cast %d{place} : index to i64
+      tir.store %x{place}, %Y[%i{place}]"""
+        for place, quotient in enumerate(QUOTIENTS)
+    )
+    text = f"tir.prim_func @f[%n, %m](%Y: !tir.buffer<[{len(QUOTIENTS)}], i64>) {{{stores}\n}}"
+    for n, m in ((0, 0), (1, 0), (1, 1), (5, 1), (6, 7), (64, 3), (63, 64), (1000, 17)):
+        same_as_interpreter(text, [np.full(len(QUOTIENTS), -99)], {"n": n, "m": m})
+
+
+def test_what_is_rounded_up_is_one_division(tir):
+    text = """
+    tir.prim_func @f[%n, %m](%Y: !tir.buffer<[1], i64>) {
+      %zero = arith.constant 0 : index
+      %size = tir.dim 3 * ceildiv(ceildiv(n, max(m, 1)), 8)
+      %x = arith.index_cast %size : index to i64
+      tir.store %x, %Y[%zero]
+    }"""
+    lines = translate(tir(text), "llvmir", optimize=False).splitlines()
+    arithmetic = [line.split()[2] for line in lines if line.startswith("  %") and " call " not in line]
+    assert arithmetic == ["sub", "add", "udiv", "add", "udiv", "mul"]

@@ -79,9 +79,23 @@ def test_allocation_that_cannot_be_had(tir):
     packed = kernels.packed("f")
     y = np.zeros(1)
     packed(2, 3, tvm_ffi.from_dlpack(y))
-    for n, m in [(1 << 40, 1 << 40), (1 << 62, 1), (1 << 31, 1 << 31)]:
+    for n, m in [(1 << 40, 1 << 40), (1 << 62, 1), (1 << 31, 1 << 31), (1, 1 << 62)]:
         with pytest.raises(MemoryError, match="cannot allocate a buffer of type"):
             packed(n, m, tvm_ffi.from_dlpack(y))
+
+
+def test_allocation_of_a_negative_size(tir):
+    text = """
+    tir.prim_func @f[%n](%Y: !tir.buffer<[1], f64>) {
+      %T = tir.alloc_buffer : !tir.buffer<[n - 5, 8], f64>
+      %zero = arith.constant 0 : index
+      %x = tir.load %T[%zero, %zero]
+      tir.store %x, %Y[%zero]
+    }"""
+    packed = compile_prim_funcs(tir(text), cache=NO_CACHE).packed("f")
+    packed(6, tvm_ffi.from_dlpack(np.zeros(1)))
+    with pytest.raises(MemoryError, match="cannot allocate a buffer of type"):
+        packed(4, tvm_ffi.from_dlpack(np.zeros(1)))
 
 
 @pytest.mark.parametrize("kind", ["", "vectorized"])
