@@ -17,6 +17,7 @@ from lowering.codegen.background import Background
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.elf import object_symbols
 from lowering.codegen.kernel_lowering import KernelOptions
+from lowering.codegen.kernel_maker import MANY_KERNELS, load_elsewhere
 from lowering.codegen.kernels import KernelPlan, Kernels, plan_kernels
 from lowering.codegen.support import prepare_support
 from lowering.deferred.options import set_options
@@ -77,7 +78,8 @@ def compile_program(
         verify_program(module)
         lowered = module.clone()
         ExposePrimFuncsPass().apply(Context(), lowered)
-        (RelaxToVMPass if options.opt_level else RelaxToVMPlainPass).run(Context(), lowered, target)
+        pipeline = RelaxToVMPass if options.opt_level else RelaxToVMPlainPass
+        pipeline.run(Context(), lowered, target, after=lambda name: _after(name, lowered, background))
         set_options(lowered, target, options.opt_level)
         constants = tuple(op for op in lowered.ops if isinstance(op, ConstantSymbolOp))
         plan = plan_kernels(lowered, target, cache, options)
@@ -87,6 +89,12 @@ def compile_program(
         collect_young()  # what passes have left behind, while LLVM is at work
         made = _Build(lowered, kernels, weights, functions())
         return Program(made.native() if mode == "native" else made.bytecode(), constants)
+
+
+def _after(name: str, module: ModuleOp, background: Background) -> None:
+    """Once operators are PrimFuncs there is an idea of how many kernels there will be: a third to all of them."""
+    if name == "legalize-ops" and sum(isinstance(op, PrimFuncOp) for op in module.ops) > 2 * MANY_KERNELS:
+        background.beside(load_elsewhere)
 
 
 @dataclass(frozen=True)

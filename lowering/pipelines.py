@@ -35,10 +35,18 @@ class PipelinePass(ModulePass, ABC):
         self.run(ctx, op)
 
     @classmethod
-    def run(cls, ctx: Context, op: ModuleOp, target: Target | None = None) -> None:
+    def run(
+        cls,
+        ctx: Context,
+        op: ModuleOp,
+        target: Target | None = None,
+        *,
+        after: Callable[[str], object] = lambda name: None,
+    ) -> None:
         """Applies the passes, for a machine if one is given; else those that depend on one take this one.
 
-        What a pass has nothing to do with is left out, before its code is loaded.
+        What a pass has nothing to do with is left out, before its code is loaded. `after` gets the name of each pass
+        that is done.
         """
         concerns = Concerns(op)
         for step in cls.steps:
@@ -46,11 +54,12 @@ class PipelinePass(ModulePass, ABC):
                 continue
             for each in _parsed(step):
                 if isinstance(each, PipelinePass):
-                    each.run(ctx, op, target)
+                    each.run(ctx, op, target, after=after)
                     continue
                 (each if target is None else for_target(each, target)).apply(ctx, op)
                 if debug_level() >= Debug.STAGES:
                     show(Debug.STAGES, f"IR after {each.name}", str(op))
+                after(each.name)
             concerns.forget()
 
 

@@ -74,6 +74,8 @@ class Background:
         """Waits for the work; after an error, what has not begun is left undone."""
         while kind is not None and (job := self._next()) is not None:
             job.future.cancel()
+        if kind is not None:
+            self._process.stop()
         for thread in (self._thread, self._second):
             if thread is not None:
                 thread.shutdown()

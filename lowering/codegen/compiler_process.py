@@ -67,6 +67,11 @@ class CompilerProcess:
             raise NoAnswerError(answer.failed)
         return answer.result
 
+    def stop(self) -> None:
+        """Ends the process, also while a call is under way, which gets no answer."""
+        if self._process is not None:
+            self._process.kill()
+
     def close(self) -> None:
         """Ends the process; no call may be under way."""
         if self._process is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 
 from xdsl.context import Context
 
+from lowering.codegen.binding import llvm
 from lowering.codegen.compiler import CompileOptions, compile_object
-from lowering.codegen.kernel_lowering import KernelOptions, code_key, lower_kernel
+from lowering.codegen.kernel_lowering import KernelOptions, code_key, lower_kernel, tir_passes
 from lowering.parsing import make_context, parse_module
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.garbage import release
@@ -64,6 +66,15 @@ def compile_kernel(kernel: KernelText, known: frozenset[str]) -> KernelCode:
     lowered.release()
     release(module)
     return KernelCode(compile_object(text, kernel.target, CompileOptions(kernel.options.opt_level)), routines)
+
+
+def load() -> None:
+    """Loads what makes kernels."""
+    for name in ("lowering.schedule.schedule_cpu", "lowering.to_llvm.convert_tir_to_llvm"):
+        import_module(name)
+    tir_passes()
+    llvm()
+    _context()
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lowering.codegen.compiler_process import CompilerProcess, NoAnswerError
@@ -102,6 +103,14 @@ class KernelMaker:
         self.maker.cache.put(kernel.key, code.data)
         self.routines.add({symbol: lambda text=text: text for symbol, text in code.routines.items()})
         return code.data
+
+
+def load_elsewhere(process: CompilerProcess) -> None:
+    """Has the process load what makes kernels, before there is one."""
+    from lowering.codegen.distant_kernels import load
+
+    with suppress(NoAnswerError):
+        process.ask(load)
 
 
 def _nothing() -> None:

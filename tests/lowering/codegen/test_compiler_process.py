@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from lowering.codegen import background, compiler_process
 from lowering.codegen.background import Background
 from lowering.codegen.compiler import CompileOptions, compile_object
-from lowering.codegen.compiler_process import CompilerProcess
+from lowering.codegen.compiler_process import CompilerProcess, NoAnswerError
 from lowering.codegen.errors import CodegenError
 from tir_dialect.target import Target
 
@@ -64,6 +66,14 @@ def test_a_process_that_ends(process: CompilerProcess, started: list[subprocess.
     assert compiled(process, 1)
     started[0].kill()
     assert compiled(process, 2)
+    assert len(started) == 1
+
+
+def test_a_call_that_is_stopped_gets_no_answer(process: CompilerProcess, started: list[subprocess.Popen[bytes]]):
+    assert compiled(process, 1)
+    threading.Timer(0.05, process.stop).start()
+    with pytest.raises(NoAnswerError):
+        process.ask(time.sleep, 60)
     assert len(started) == 1
 
 

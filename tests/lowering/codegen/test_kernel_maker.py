@@ -2,6 +2,7 @@
 
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 import tvm_ffi
 from xdsl.utils.exceptions import PassFailedException
 
+from lowering import build, compilation
 from lowering.codegen import background, kernel_maker
 from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.compiler_process import CompilerProcess
+from lowering.codegen.compiler_process import CompilerProcess, NoAnswerError
 from lowering.codegen.distant_kernels import compile_kernel, sent
 from lowering.codegen.kernel_lowering import DEFAULT_OPTIONS, code_key
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
@@ -142,3 +144,25 @@ def test_a_text_that_has_lost_something_is_refused():
     assert other != kernel
     with pytest.raises(ValueError, match="is read as another one"):
         compile_kernel(other, frozenset())
+
+
+@pytest.mark.parametrize(("many", "expected"), [(1, []), (0, ["load"])])
+def test_the_other_process_starts_as_soon_as_there_seem_to_be_many(
+    many: int, expected: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[str] = []
+
+    def ask(self: CompilerProcess, work: Callable[..., object], *arguments: object) -> object:
+        asked.append(work.__name__)
+        raise NoAnswerError("there is none")
+
+    monkeypatch.setattr(background, "_processors", lambda: 2)
+    monkeypatch.setattr(compilation, "MANY_KERNELS", many)
+    monkeypatch.setattr(CompilerProcess, "ask", ask)
+    program = """
+    relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+      %0 = relax.exp %x
+      relax.return %0
+    }"""
+    build(parse_module(program), cache=False)
+    assert asked[:1] == expected
