@@ -6,6 +6,9 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.exceptions import VerifyException
+
 from relax_dialect.frontend.tvmscript.prim_func import blocks as tir_blocks
 from relax_dialect.frontend.tvmscript.prim_func.addresses import memory_at, to_address
 from relax_dialect.frontend.tvmscript.prim_func.control import nest
@@ -18,7 +21,8 @@ from relax_dialect.frontend.tvmscript.prim_func.threads import read_launch
 from relax_dialect.frontend.tvmscript.prim_func.values import Buffer
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from tir_dialect.dims import Dim, constant
-from tir_dialect.ops.blocks import InitOp
+from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.regions import ReadsOp, WritesOp
 from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.types import IteratorKind
 
@@ -65,19 +69,26 @@ def _block(reader: TirStatementReader, node: ast.With, call: ast.Call, targets: 
     name = "" if (text := given.get("name")) is None else reader.text(text)
     with reader.inside(), block_body(reader, node.body) as body:
         head, rest = tir_blocks.read_head(reader, body, reader.extents)
-        if head.is_plain and (name in ("root", "") or reader.extents):
+        if head.is_plain and name in ("root", ""):
             first = rest[0] if rest else None
             if isinstance(first, ast.With) and _is_init(reader, first):
                 rest = [*first.body, *rest[1:]]  # every run of the block is the first one
             reader.body(rest)
             return
+        is_open = head.is_plain
         head.iterators += tir_blocks.loops_used(reader, head, rest, reader.extents)
-        _fill_block(reader, node, name, head, rest)
+        _fill_block(reader, node, name, head, rest, is_open)
 
 
 def _fill_block(
-    reader: TirStatementReader, node: ast.With, name: str, head: tir_blocks.Head, rest: Sequence[ast.stmt]
+    reader: TirStatementReader,
+    node: ast.With,
+    name: str,
+    head: tir_blocks.Head,
+    rest: Sequence[ast.stmt],
+    is_open: bool = False,
 ) -> None:
+    """Reads a block; one that is open is none where it uses what is computed in the loops around."""
     op = reader.emit(node, lambda: tir_blocks.open_block(reader, node, name, head))
     init, bindings, rest = _split_at_init(reader, rest)
     first: Sequence[ast.stmt] = ()
@@ -89,7 +100,31 @@ def _fill_block(
     declare_regions(reader, head)
     reader.body([*bindings, *first, *rest])
     tir_blocks.keep_in_order(op)
-    reader.emit(node, op.verify_)
+    if is_open and not _is_valid(op):
+        _dissolve(op)
+    else:
+        reader.emit(node, op.verify_)
+
+
+def _is_valid(op: BlockOp) -> bool:
+    try:
+        op.verify_()
+    except VerifyException:
+        return False
+    return True
+
+
+def _dissolve(op: BlockOp) -> None:
+    """Puts what a block computes in its place."""
+    for argument, binding in zip(op.body.block.args, op.bindings, strict=True):
+        argument.replace_all_uses_with(binding)
+    for inner in list(op.body.block.ops):
+        if isinstance(inner, ReadsOp | WritesOp):
+            Rewriter.erase_op(inner)
+        else:
+            inner.detach()
+            Rewriter.insert_op(inner, InsertPoint.before(op))
+    Rewriter.erase_op(op)
 
 
 def _split_at_init(

@@ -167,3 +167,28 @@ def test_init_of_opaque_iterators_begins_anew_for_each():
     expected = x[:, :4] + x[:, 1:5]
     expected[:, 0] += 100 * x.sum(1)
     np.testing.assert_array_equal(run_everywhere(parse(ROLLING + ROLLING_MAIN), "main", [x]), expected)
+
+
+PLAIN = """
+@T.prim_func
+def kernel(A: T.Buffer((4, 4), "int32"), B: T.Buffer((4, 4), "int32")):
+    for i, j in T.grid(4, 4):
+        with T.sblock("named"):
+            B[i, 3 - j] = A[i, j] * 2
+    for i in range(4):
+        twice: T.int32 = A[i, 0]
+        for j in range(i, 4):
+            with T.sblock("open"):
+                B[i, j] = B[i, j] + twice
+"""
+
+
+def test_blocks_without_iterators():
+    """One is a block, with an iterator for each loop that it uses, unless it uses what the loops compute."""
+    module = parse(PLAIN + MAIN)
+    blocks = [op for op in module.walk() if isinstance(op, BlockOp)]
+    kinds = {op.block_name.data: [it.kind.value for it in op.iterators] for op in blocks}
+    assert kinds == {"named": ["opaque", "opaque"]}
+    x = np.arange(16, dtype=np.int32).reshape(4, 4) - 5
+    result = run_everywhere(module, "main", [x])
+    np.testing.assert_array_equal(result, 2 * x[:, ::-1] + np.tri(4, dtype=np.int32).T * x[:, :1])
