@@ -10,6 +10,7 @@ from lowering.schedule.cpu.products.cache_lines import line_starts
 from lowering.schedule.cpu.products.micro_kernel import Ask, Where, micro_kernel
 from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.results import Results, as_results, can_store_tiles
 from lowering.schedule.cpu.products.tile import parts_of
 
 NEAR = 16
@@ -37,7 +38,7 @@ class GivenPanel:
         first = product.offset(what.columns.places[0], place)
         self.next = self.code.add(self.code.add(first, product.panel_jump(left)), self.code.dim(product.k * self.pitch))
 
-    def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue, strip: SSAValue) -> None:
+    def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue | Results, strip: SSAValue) -> None:
         """Sums of `height` rows into the buffer `tile`."""
         tiles, code = self.product.tiles, self.code
         asks = tuple(Ask(NEAR, line, 1) for line in line_starts(self.product))
@@ -46,6 +47,8 @@ class GivenPanel:
         unroll = tiles.steps if parts == len(asks) == 1 else 1
         kind = replace(micro_kernel(self.product, height), parts=parts, asks=asks, ahead=ahead, unroll=unroll)
         later = Matrix(self.buffer, place, 1, self.pitch, tiles.lanes) if ahead else None
+        if isinstance(tile, SSAValue) and height == tiles.rows and can_store_tiles(self.product):
+            tile = as_results(self.product, tile)
         where = Where(rows, self.columns, code.index(0), length, tile, ahead=later)
         if height == 1:  # little code, which waits for memory: it is faster with what is known of places here
             kind.emit(code, where)

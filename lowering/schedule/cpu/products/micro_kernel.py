@@ -18,6 +18,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.operands import Matrix, Operand
 from lowering.schedule.cpu.products.product import Product
+from lowering.schedule.cpu.products.results import Results
 from lowering.schedule.cpu.products.tile import Grid, emit_panel_tile, emit_tile
 from tir_dialect.dims import symbol
 from tir_dialect.types import BufferType
@@ -61,7 +62,7 @@ class MicroKernel:
     rows: tuple[int | None, int | None] = (None, None)
     columns: int | None = None
     room: tuple[int, ...] = ()
-    """The shape of the memory that the sums go to."""
+    """The shape of the memory that the sums go to; nothing if these are rows of the output."""
 
     @property
     def name(self) -> str:
@@ -78,7 +79,9 @@ class MicroKernel:
         if self.packs and isinstance(columns.step, int):  # any matrix may be packed by one function
             columns = replace(columns, step=kernel.code.index(columns.step))
         spacings = [each if isinstance(each, int) else None for each in (rows.each, rows.step, columns.step)]
-        room = tuple(dim.constant_value or 0 for dim in buffer_type(where.tile).shape)
+        tile = where.tile.buffer if isinstance(where.tile, Results) else where.tile
+        shape = () if isinstance(where.tile, Results) else buffer_type(where.tile).shape
+        room = tuple(dim.constant_value or 0 for dim in shape)
         routine = replace(self, rows=(spacings[0], spacings[1]), columns=spacings[2], room=room)
         into = [] if where.into is None else [where.into]
         places = [each for each in (where.ahead, where.into) if each is not None]
@@ -86,9 +89,11 @@ class MicroKernel:
         values = [where.lower, where.upper, *told, rows.first, columns.first]
         values += [each for each in (rows.each, rows.step, columns.step) if isinstance(each, SSAValue)]
         values += [each.first for each in places]
-        buffers = [each.buffer for each in (rows, columns, *into)]
-        rooms = [kernel.code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
-        kernel.routines.call(kernel.code, routine, [*values, *rooms], [*buffers, where.tile])
+        if isinstance(where.tile, Results):
+            values += [where.tile.first, where.tile.each, where.tile.turn]
+        buffers = [*(each.buffer for each in (rows, columns, *into)), tile]
+        rooms = [kernel.code.dim(buffer_type(buffer).shape[0]) for buffer in (buffers if not room else buffers[:-1])]
+        kernel.routines.call(kernel.code, routine, [*values, *rooms], buffers)
 
     # As a routine.
 
@@ -99,14 +104,16 @@ class MicroKernel:
 
     def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
         """The sizes and buffers in the order of a call."""
-        names = ("rows", "columns", "into")[: 2 + self.packs]
+        names = [*("rows", "columns", "into")[: 2 + self.packs], *["tile"] * (not self.room)]
         sizes = ["lower", "upper", *["count"] * (self.masks != "never"), *["asked"] * self._is_told, "row", "column"]
         spacings = zip(("row_each", "row_step", "column_step"), (*self.rows, self.columns), strict=True)
         sizes += [name for name, known in spacings if known is None]
         sizes += ["ahead"] * bool(self.ahead) + ["packed"] * self.packs
+        sizes += ["first", "each", "turn"] * (not self.room)
         buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in names]
-        tile = BufferType(self.room, self.dtype, align=64)
-        return [*sizes, *(f"{name}_room" for name in names)], [*buffers, ("tile", tile)]
+        if self.room:
+            buffers.append(("tile", BufferType(self.room, self.dtype, align=64)))
+        return [*sizes, *(f"{name}_room" for name in names)], buffers
 
     def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
         """The code of the function."""
@@ -120,7 +127,8 @@ class MicroKernel:
         columns = Matrix(buffers[1], column, 1, line, self.lanes)
         ahead = Matrix(buffers[1], next(more), 1, 1, self.lanes) if self.ahead else None
         into = Matrix(buffers[2], next(more), 1, self.vectors * self.lanes, self.lanes) if self.packs else None
-        self.emit(code, Where(rows, columns, lower, upper, buffers[-1], count, into, ahead, asked))
+        tile = buffers[-1] if self.room else Results(buffers[-1], next(more), next(more), next(more))
+        self.emit(code, Where(rows, columns, lower, upper, tile, count, into, ahead, asked))
 
     def emit(self, code: Code, where: Where) -> None:
         """The sums, into memory, by code at this place: for short sums, where a call would take long."""
@@ -175,7 +183,8 @@ class Where:
     lower: SSAValue
     upper: SSAValue
     """The first step along the sums, and the one behind the last."""
-    tile: SSAValue
+    tile: SSAValue | Results
+    """Memory that the sums go to."""
     count: SSAValue | None = None
     """How many columns there are, if some may be missing."""
     into: Matrix | None = None

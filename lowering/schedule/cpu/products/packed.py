@@ -15,8 +15,10 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.given_panels import GivenPanel
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
+from lowering.schedule.cpu.products.operands import Matrix, Operand
 from lowering.schedule.cpu.products.packed_columns import PackedColumns, PackedPanel, Part
 from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.results import can_store_tiles, results
 from lowering.schedule.cpu.products.row_panels import RowPanels
 from lowering.schedule.cpu.products.shares import MOST, shares, threads_for
 from lowering.schedule.cpu.products.tile import Corner, store_tile
@@ -83,8 +85,11 @@ class PackedProduct:
 
     @property
     def _kept(self) -> Dim:
-        """How many panels a task keeps: one block of rows needs none again, so that all are at the same place."""
-        return maximum(minimum(self.panels, MOST * (self.blocks - 1)), constant(1))
+        """How many panels a task keeps: one block of rows needs none again, so that all are at the same place.
+
+        There is room for a second one, or prefetchers would read on into what another thread writes.
+        """
+        return maximum(minimum(self.panels, MOST * (self.blocks - 1)), constant(2))
 
     def _share(self, number: SSAValue, count: Dim, units: Dim) -> Range:
         """The strips or panels of one of so many parts."""
@@ -111,7 +116,7 @@ class PackedProduct:
             start = code.mul(turn, code.dim(self.step))
             length = code.minimum(code.sub(k, start), code.dim(self.step))
             above = code.add(top, code.mul(block, height))
-            part = Part(block, above, code.minimum(code.sub(bottom, above), height), start, length)
+            part = Part(block, above, code.minimum(code.sub(bottom, above), height), turn, start, length)
             if not rows.direct:
                 self._pack_rows(rows, spot, part)
             lower = code.add(first, code.mul(section, code.dim(self.panels)))
@@ -169,30 +174,32 @@ class PackedProduct:
         strip: SSAValue,
         part: Part,
     ) -> None:
-        """A tile, by the smallest micro-kernel that has all its rows."""
+        """A tile: to the output if all its rows and columns are there and nothing follows, else through memory."""
         code, product = self.code, self.product
         spot, here, left = spots
         done = code.mul(strip, self.tiles.rows)
         top = code.add(part.top, done)
         operand = rows.operand(spot, strip, top, part.start)
-        tile = code.alloc([self.tiles.rows, self.tiles.width], product.what.element, "tile")
 
-        def emit(height: int) -> None:
-            panel.tile(part.length, height, operand, tile, strip)
+        def through_memory(later: Corner | None) -> None:
+            tile = code.alloc([self.tiles.rows, self.tiles.width], product.what.element, "tile")
+            self._tile(panel, operand, tile, strip, part)
+            store_tile(product, finish, tile, here, (top, left), later)
 
-        def emit_all() -> None:
-            self._smallest(code.sub(part.count, done), product.heights, emit)
-
-        if isinstance(panel, PackedPanel) and panel.is_packed_by_tile:
-            begins = code.compare("eq", code.add(part.block, strip), 0)
-            with code.when(begins) as branch:
-                panel.packing_tile(product.heights[0], operand, tile)
-            with code.otherwise(branch):
-                emit_all()
-        else:
-            emit_all()
-        later = self._later(part, strip, top, left) if isinstance(panel, PackedPanel) else None
-        store_tile(product, finish, tile, here, (top, left), later)
+        if not isinstance(operand, Matrix) or not can_store_tiles(product):
+            through_memory(self._later(part, strip, top, left) if isinstance(panel, PackedPanel) else None)
+            return
+        rows_are_all = code.compare("sge", code.sub(part.count, done), self.tiles.rows)
+        columns_are_all = code.compare("sge", code.sub(code.dim(product.n), left), self.tiles.width)
+        straight = code.both(rows_are_all, columns_are_all)
+        if isinstance(panel, PackedPanel) and panel.is_packed_by_tile:  # one of many has a function of its own
+            straight = code.both(straight, code.compare("ne", code.add(part.block, strip), 0))
+        with code.when(straight) as branch:
+            corner = {**here, product.what.row: top, product.what.column: left}
+            whole = results(product, corner, part.turn)
+            panel.tile(part.length, self.tiles.rows, operand, whole, strip)
+        with code.otherwise(branch):
+            through_memory(None)
 
     def _later(self, part: Part, strip: SSAValue, top: SSAValue, left: SSAValue) -> Corner:
         """The tile that follows one: that below, or behind the last strip the first one of the next panel."""
@@ -200,6 +207,27 @@ class PackedProduct:
         is_last = code.compare("sge", code.add(strip, 1), self._count(part))
         below = code.select(is_last, part.top, code.add(top, tiles.rows))
         return below, code.select(is_last, code.add(left, tiles.width), left)
+
+    def _tile(
+        self, panel: PackedPanel | GivenPanel, rows: Operand, tile: SSAValue, strip: SSAValue, part: Part
+    ) -> None:
+        """The sums of a tile into memory, by the smallest micro-kernel that has all its rows."""
+        code, product = self.code, self.product
+
+        def emit(height: int) -> None:
+            panel.tile(part.length, height, rows, tile, strip)
+
+        def emit_all() -> None:
+            self._smallest(code.sub(part.count, code.mul(strip, self.tiles.rows)), product.heights, emit)
+
+        if isinstance(panel, PackedPanel) and panel.is_packed_by_tile:
+            begins = code.compare("eq", code.add(part.block, strip), 0)
+            with code.when(begins) as branch:
+                panel.packing_tile(product.heights[0], rows, tile)
+            with code.otherwise(branch):
+                emit_all()
+        else:
+            emit_all()
 
     def _smallest(self, left: SSAValue, heights: Sequence[int], emit: Callable[[int], None]) -> None:
         """The smallest micro-kernel that has `left` rows."""

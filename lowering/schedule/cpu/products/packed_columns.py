@@ -14,6 +14,7 @@ from lowering.schedule.cpu.products.last_columns import leaves_last
 from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.results import Results, as_results
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
@@ -29,6 +30,7 @@ class Part:
     """The first row."""
     count: SSAValue
     """How many rows there are."""
+    turn: SSAValue
     start: SSAValue
     """Where the turn begins."""
     length: SSAValue
@@ -96,10 +98,10 @@ class PackedPanel:
         is_plain = isinstance(load, LoadOp) and load.buffer in kernel.flat
         return is_plain and self.product.is_contiguous(columns, self.product.what.column)
 
-    def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue, strip: SSAValue) -> None:
+    def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue | Results, strip: SSAValue) -> None:
         """Sums of `height` rows into the buffer `tile`: of one vector each if there are no more columns."""
         code, product = self.code, self.product
-        if height < self.tiles.rows or not self._may_be_narrow:
+        if height < self.tiles.rows or isinstance(tile, Results) or not self._may_be_narrow:
             self._tile(product, length, height, rows, tile)
             return
         left = code.sub(code.dim(product.n), self.left)
@@ -116,11 +118,13 @@ class PackedPanel:
             return False
         return known is None or 0 < known % self.tiles.width <= self.tiles.lanes
 
-    def _tile(self, product: Product, length: SSAValue, height: int, rows: Operand, tile: SSAValue) -> None:
+    def _tile(self, product: Product, length: SSAValue, height: int, rows: Operand, tile: SSAValue | Results) -> None:
         """Sums with as many vectors as the product's tiles have."""
         asks = tuple(Ask(NEAR, line, 1) for line in line_starts(product)) if product.tiles.far else ()
         unroll = product.tiles.steps if height == product.tiles.rows else 1
         kind = replace(micro_kernel(product, height), unroll=unroll, asks=asks)
+        if isinstance(tile, SSAValue) and height == self.tiles.rows and product is self.product:
+            tile = as_results(product, tile)
         kind.call(product.kernel, Where(rows, self.packed, self.code.index(0), length, tile))
 
     def packing_tile(self, height: int, rows: Operand, tile: SSAValue) -> None:

@@ -10,9 +10,10 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
-from lowering.schedule.cpu.products.cache_lines import line_ends
+from lowering.schedule.cpu.products.cache_lines import ends_of_lines
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.results import Results
 
 Element = Callable[[int, SSAValue], SSAValue]
 """Gives an element of the rows, by its row in the tile and its place along the sums."""
@@ -39,6 +40,11 @@ class Grid:
     lanes: int
     vectors: int
 
+    @property
+    def line_ends(self) -> range:
+        """The last column in each line of the cache."""
+        return ends_of_lines(self.lanes * self.vectors, self.dtype)
+
 
 def grid(product: Product) -> Grid:
     """That of the tiles of a product."""
@@ -51,17 +57,18 @@ def emit_tile(
     height: int,
     element: Element,
     vector: Callable[[SSAValue, int], SSAValue],
-    tile: SSAValue,
+    tile: SSAValue | Results,
     ask: Step | None = None,
     steps: int = 1,
 ) -> None:
-    """Sums of `height` rows into the buffer `tile`.
+    """Sums of `height` rows into the buffer `tile`, or to the output.
 
     `element(i, r)` gives an element of row `i`, `vector(r, v)` the columns that it is multiplied with. The sums are in
     a buffer that LLVM keeps in registers: every access to it has constant indices. `ask(r)` asks in advance for what
     comes next; a turn of the loop has so many `steps`.
     """
     sums = _Sums(grid, height, 1)
+    sums.ask(tile)
     with grid.code.loop(bounds[1], "r", lower=bounds[0], unroll=steps) as r:
         if ask is not None:
             ask(r)
@@ -75,7 +82,7 @@ def emit_panel_tile(
     height: int,
     element: Element,
     vector: Callable[[SSAValue, int], SSAValue],
-    tile: SSAValue,
+    tile: SSAValue | Results,
     ask: Step,
     parts: int,
 ) -> None:
@@ -85,6 +92,7 @@ def emit_panel_tile(
     """
     code = grid.code
     sums = _Sums(grid, height, parts)
+    sums.ask(tile)
     steps = code.divide(length, parts)
     with code.loop(steps, "step") as step:
         for part in range(parts):
@@ -122,13 +130,37 @@ class _Sums:
             for place, column in zip(line, columns, strict=True):
                 code.store(code.fma(factor, column, code.load(self._buffer, place, lanes)), self._buffer, place)
 
-    def store(self, tile: SSAValue) -> None:
-        """The sums of all parts, into memory."""
+    def ask(self, tile: SSAValue | Results) -> None:
+        """Asks for the rows of the output, which takes less time than the sums."""
+        if not isinstance(tile, Results):
+            return
+        for i in range(len(self._places[0])):
+            for end in self._grid.line_ends:
+                self._grid.code.prefetch(tile.buffer, tile.place(self._grid.code, i, end), 1)
+
+    def store(self, tile: SSAValue | Results) -> None:
+        """The sums of all parts, into memory, or to what is in the output but in the first turn."""
+        if not isinstance(tile, Results):
+            self._store(lambda value, i, v: self._grid.code.store(value, tile, self._places[0][i][v]))
+            return
+        code, lanes = self._grid.code, self._grid.lanes
+        with code.when(code.compare("eq", tile.turn, 0)) as branch:
+            self._store(lambda value, i, v: code.store(value, tile.buffer, tile.place(code, i, v * lanes)))
+
+        def add(value: SSAValue, i: int, v: int) -> None:
+            place = tile.place(code, i, v * lanes)
+            code.store(code.add_floats(code.load(tile.buffer, place, lanes), value), tile.buffer, place)
+
+        with code.otherwise(branch):
+            self._store(add)
+
+    def _store(self, put: Callable[[SSAValue, int, int], None]) -> None:
+        """Gives each vector of sums, with its row and its number in the row, to a function."""
         code, lanes = self._grid.code, self._grid.lanes
         for i, line in enumerate(self._places[0]):
-            for v, place in enumerate(line):
+            for v in range(len(line)):
                 values = [code.load(self._buffer, part[i][v], lanes) for part in self._places]
-                code.store(reduce(code.add_floats, values), tile, place)
+                put(reduce(code.add_floats, values), i, v)
 
 
 Corner = tuple[SSAValue, SSAValue]
@@ -165,5 +197,5 @@ def store_rows(
             finish.store(sums, {**here, what.column: place}, code.sub(n, place))
         if later is not None:
             there = {**spot, what.row: code.add(later[0], i)}
-            for end in line_ends(product):
+            for end in grid(product).line_ends:
                 finish.ask({**there, what.column: code.add(later[1], end)})

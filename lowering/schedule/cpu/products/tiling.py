@@ -61,11 +61,12 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None, tile:
     """
     lanes = target.lanes(8 * element_bytes)
     vectors, heights, steps = tile or target.usual_tile
-    room = max(target.l1_bytes * 2 // 3, target.l2_bytes // PANELS)
+    room = target.l2_bytes // PANELS
+    room = room if room > target.l1_bytes else target.l1_bytes * 3 // 4
     depth = max(64, room // (vectors * lanes * element_bytes) // lanes * lanes)
     depth = min(longest or depth, depth)
     far = depth * vectors * lanes * element_bytes > target.l1_bytes
-    packed = max(1, target.l2_bytes // (FAR_BLOCKS if far else BLOCKS) // (depth * element_bytes * heights[0]))
+    packed = max(1, target.l2_bytes // BLOCKS // (depth * element_bytes * heights[0]))
     low = tuple(height for height in (4, 1) if height < heights[-1])
     return Tiling(lanes, vectors, heights, depth, heights[0] * packed, steps, low, far)
 
@@ -81,9 +82,8 @@ def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | 
     return replace(tiles, depth=depth, height=tiles.rows * packed)
 
 
-PANELS, BLOCKS, FAR_BLOCKS = 16, 4, 2
+PANELS, BLOCKS = 16, 2
 """A panel of columns, and the packed rows, take such parts of the second-level cache, or a panel most of the first.
 
-Longer sums go to memory and back less often, but what is used next, and the output, need room beside them. Rows take
-more room where panels are far: each block of rows reads all of them.
+Longer sums go to memory and back less often, but what is used next, and the output, need room beside them.
 """

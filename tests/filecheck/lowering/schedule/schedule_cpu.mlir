@@ -32,17 +32,14 @@
 // CHECK:             tir.load %A_1[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:             tir.store
 // CHECK:           tir.for (%panel)
-// CHECK:             %tile{{.*}} = tir.alloc_buffer : !tir.buffer<[6, 16], f32, align = 64>
+// CHECK:             tir.call unchecked @relax.routine.tile.f32.6x16{{.*}}, %C_1)
+// CHECK:             %tile = tir.alloc_buffer : !tir.buffer<[6, 16], f32, align = 64>
 // CHECK:             [[BYTES:%[0-9]+]] = tir.dim 4 * n
 // CHECK:             [[PAGE:%[0-9]+]] = arith.constant 4096 : index
 // CHECK:             [[APART:%[0-9]+]] = arith.cmpi sge, [[BYTES]], [[PAGE]] : index
 // CHECK:             arith.select [[APART]]
-// CHECK:             tir.call unchecked @relax.routine.tile.f32.6x16
-// CHECK:             [[LAST:%[0-9]+]] = arith.cmpi sge
-// CHECK:             arith.select [[LAST]]
-// CHECK:             arith.select [[LAST]]
+// CHECK:             tir.call unchecked @relax.routine.tile.f32.6x16{{.*}}, %tile)
 // CHECK:             tir.store {{.*}}, %C_1[{{.*}}] mask
-// CHECK:             tir.prefetch %C_1
 // CHECK-NOT:         tir.prefetch
 tir.prim_func @anything[%m, %n, %k](%A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[k, n], f32>, %C: !tir.buffer<[m, n], f32>) {
   tir.for (%i, %j, %r) in (%m, %n, %k) {
@@ -264,3 +261,17 @@ tir.prim_func @views[%n, %m](%A: !tir.buffer<[n, m], f32>, %C: !tir.buffer<[n, m
 // CHECK:               tir.alloc_buffer : !tir.buffer<[3, 16], f32, scope = "local", align = 64>
 // CHECK:               tir.alloc_buffer : !tir.buffer<[2, 16], f32, scope = "local", align = 64>
 // CHECK:               tir.alloc_buffer : !tir.buffer<[1, 16], f32, scope = "local", align = 64>
+
+// A whole tile is stored where it belongs, whose lines are asked for before, or added to what earlier turns left there.
+
+// CHECK-LABEL: tir.prim_func private @relax.routine.tile.f32.6x16{{.*}}%first, %each, %turn
+// CHECK:         tir.prefetch %tile
+// CHECK:         tir.for (%r)
+// CHECK:         arith.cmpi eq, %turn
+// CHECK:         tir.if
+// CHECK-NOT:       tir.load %tile
+// CHECK:           tir.store {{.*}}, %tile
+// CHECK:         } else {
+// CHECK:           tir.load %tile
+// CHECK:           arith.addf
+// CHECK-NEXT:      tir.store {{.*}}, %tile

@@ -1,0 +1,52 @@
+"""Where the sums of a whole tile go without a way through other memory: to rows of the output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.emit.kernel import buffer_type
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.structure.contraction import is_chain
+from tir_dialect.dims import constant
+from tir_dialect.ops.flatten import FlattenOp
+
+
+@dataclass(frozen=True)
+class Results:
+    """Rows of a buffer of one dimension: column `j` of row `i` is number `first + i * each + j`."""
+
+    buffer: SSAValue
+    first: SSAValue
+    each: SSAValue
+    turn: SSAValue
+    """How many turns along the sums have left theirs there, to which others are added."""
+
+    def place(self, code: Code, i: int, j: int) -> list[SSAValue]:
+        """The indices of an element."""
+        return [code.add(code.add(self.first, code.mul(self.each, i)), j)]
+
+
+def as_results(product: Product, tile: SSAValue) -> Results:
+    """Memory for a whole tile in the same terms, so that one function of a micro-kernel does for both."""
+    code, (_, width) = product.code, buffer_type(tile).shape
+    zero = code.index(0)
+    return Results(code.value(FlattenOp(tile)), zero, code.dim(width), zero)
+
+
+def can_store_tiles(product: Product) -> bool:
+    """Whether the output has the sums as they are, and evenly spaced rows of it lie in memory."""
+    what, buffer = product.what, product.kernel.flat.get(product.what.store.buffer)
+    if product.epilogue.steps or what.is_integer or buffer is None or not what.column:
+        return False
+    even = all(is_chain([what.output], what.stage.extents, axes) for axes in (what.row, what.column))
+    return even and what.output.strides[what.column[-1]] == constant(1) and buffer_type(buffer).dtype == what.element
+
+
+def results(product: Product, spot: Spot, turn: SSAValue) -> Results:
+    """Those of the tile whose first row and column a spot says."""
+    what, code = product.what, product.code
+    each = what.output.strides[what.row[-1]] if what.row else constant(0)
+    return Results(product.kernel.flat[what.store.buffer], product.offset(what.output, spot), code.dim(each), turn)
