@@ -152,6 +152,21 @@ def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
         np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("machine", ["x86-64-v3 cores=1", "x86-64-v4 cores=1"])
+@pytest.mark.parametrize("count", [31, 33])
+def test_nothing_behind_a_known_number_of_queries_is_read(count: int, machine: str) -> None:
+    """They are not packed, so that the last tile may not be higher than what is left; the interpreter would say so."""
+    case = CASES["plain"]
+    text = case.text.replace("[b, s,", f"[b, {count},").replace("%s, ", "")
+    func = kernel(text)
+    schedule(func, Target.parse(machine))
+    arrays = case.arrays({"b": 1, "s": count, "t": 6})
+    wanted = expected(text, arrays)
+    result = np.full_like(wanted, np.nan)
+    compile_prim_func(func)([*arrays, result])
+    np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_no_memory_for_all_scores(name: str) -> None:
     func = kernel(CASES[name].text)

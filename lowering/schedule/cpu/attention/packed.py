@@ -6,7 +6,7 @@ first product, the chain along each row, and the second product. A thread has me
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
@@ -141,15 +141,22 @@ class PackedAttention(AttentionCode):
     def _tile(
         self, product: Product, element: Element, panel: ColumnPanel, left: SSAValue, length: SSAValue
     ) -> SSAValue:
-        """A tile of sums, by the smallest micro-kernel that has `left` rows."""
+        """A tile of sums, by the smallest micro-kernel with `left` rows: queries in memory have no more."""
         code, tiles = self.code, self.tiles
         tile = code.alloc([tiles.rows, tiles.width], product.what.element, "tile")
         bounds = code.index(0), length
-        tall, low, *_ = tiles.heights
-        with code.when(code.compare("sgt", left, low)) as branch:
-            emit_tile(grid(product), bounds, tall, element, panel.vector, tile)
-        with code.otherwise(branch):
-            emit_tile(grid(product), bounds, low, element, panel.vector, tile)
+
+        def emit(heights: Sequence[int]) -> None:
+            height, *smaller = heights
+            if not smaller:
+                emit_tile(grid(product), bounds, height, element, panel.vector, tile)
+                return
+            with code.when(code.compare("sgt", left, smaller[0])) as branch:
+                emit_tile(grid(product), bounds, height, element, panel.vector, tile)
+            with code.otherwise(branch):
+                emit(smaller)
+
+        emit(product.heights[:2])
         return tile
 
 
