@@ -23,7 +23,7 @@ from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.memory.accumulators import accumulator
 from lowering.schedule.cpu.memory.borders import Border, Ranges, no_cuts
 from lowering.schedule.cpu.memory.reduction import Reduction
-from lowering.schedule.cpu.memory.sweep import constant_of
+from lowering.schedule.cpu.memory.turns import constant_of
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import ceildiv, maximum, minimum
 from tir_dialect.ops.control_flow import IfOp
