@@ -19,6 +19,7 @@ from lowering.codegen.distant_kernels import compile_kernel, sent
 from lowering.codegen.kernel_lowering import DEFAULT_OPTIONS, code_key
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.parsing import parse_module
+from tests.support.kernels import MATMUL
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
@@ -34,25 +35,6 @@ tir.prim_func @f{number}[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32
   }}
 }}"""
 
-PRODUCT = """
-tir.prim_func @product[%m, %n, %k](
-    %A: !tir.buffer<[m, k], f32>, %B: !tir.buffer<[k, n], f32>, %C: !tir.buffer<[m, n], f32>) {
-  tir.for (%i, %j, %r) in (%m, %n, %k) {
-    tir.block "product" (%vi = spatial %i in %m, %vj = spatial %j in %n, %vr = reduce %r in %k) {
-      tir.init {
-        %zero = arith.constant 0.0 : f32
-        tir.store %zero, %C[%vi, %vj]
-      }
-      %a = tir.load %A[%vi, %vr]
-      %b = tir.load %B[%vr, %vj]
-      %c = tir.load %C[%vi, %vj]
-      %p = arith.mulf %a, %b : f32
-      %s = arith.addf %c, %p : f32
-      tir.store %s, %C[%vi, %vj]
-    }
-  }
-}"""
-
 REFUSED = """
 tir.prim_func @refused[%n](%X: !tir.buffer<[n], f32>) {
   tir.for parallel (%i) in (%n) {
@@ -61,7 +43,7 @@ tir.prim_func @refused[%n](%X: !tir.buffer<[n], f32>) {
 }"""
 
 SCALES = "".join(SCALE.format(number=number) for number in range(4))
-MODULE = SCALES + PRODUCT
+MODULE = SCALES + MATMUL
 """The last one, which is the first for the other process, calls routines."""
 
 
@@ -96,13 +78,13 @@ def check(kernels: Kernels) -> None:
     kernels.packed("f3")(*map(tvm_ffi.from_dlpack, (x, y)))
     np.testing.assert_array_equal(y, x * np.float32(3.1))
     a, b, c = np.random.rand(9, 40).astype("f4"), np.random.rand(40, 33).astype("f4"), np.full((9, 33), np.nan, "f4")
-    kernels.packed("product")(*map(tvm_ffi.from_dlpack, (a, b, c)))
+    kernels.packed("matmul")(*map(tvm_ffi.from_dlpack, (a, b, c)))
     np.testing.assert_allclose(c, a @ b, rtol=1e-5)
 
 
 def test_two_processes_make_what_one_makes(two: list[str], monkeypatch: pytest.MonkeyPatch):
     both = compiled(MODULE)
-    assert "product" not in two
+    assert "matmul" not in two
     assert "f0" in two
     monkeypatch.undo()
     alone = compiled(MODULE)
@@ -115,7 +97,7 @@ def test_two_processes_make_what_one_makes(two: list[str], monkeypatch: pytest.M
 def test_what_the_other_process_cannot_make_is_made_here(two: list[str], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "executable", "")
     check(compiled(MODULE))
-    assert sorted(two) == ["f0", "f1", "f2", "f3", "product"]
+    assert sorted(two) == ["f0", "f1", "f2", "f3", "matmul"]
 
 
 def test_an_error_of_the_other_process_is_raised_here(two: list[str]):

@@ -5,31 +5,11 @@ import ctypes
 import numpy as np
 import pytest
 
+from tests.support.kernels import MATMUL
 from tests.support.tir import parse_prim_func, run_text
 from tir_dialect.interpreter import UnsupportedOpError, compile_prim_func, run_prim_func
 
 SIZES = [0, 1, 2, 5, 8]
-
-MATMUL = """
-tir.prim_func @matmul[%m, %n, %k](
-  %A: !tir.buffer<[m, n], f32>, %B: !tir.buffer<[n, k], f32>, %C: !tir.buffer<[m, k], f32>
-) {
-  tir.for (%i, %j, %r) in (%m, %k, %n) {
-    tir.block "matmul" (%vi = spatial %i in %m, %vj = spatial %j in %k, %vr = reduce %r in %n) {
-      tir.init {
-        %zero = arith.constant 0.0 : f32
-        tir.store %zero, %C[%vi, %vj]
-      }
-      %a = tir.load %A[%vi, %vr]
-      %b = tir.load %B[%vr, %vj]
-      %c = tir.load %C[%vi, %vj]
-      %p = arith.mulf %a, %b : f32
-      %s = arith.addf %c, %p : f32
-      tir.store %s, %C[%vi, %vj]
-    }
-  }
-}
-"""
 
 
 def random(*shape):

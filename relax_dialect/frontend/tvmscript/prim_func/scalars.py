@@ -16,7 +16,7 @@ from relax_dialect.frontend.tvmscript.prim_func.operators import COMPARISONS, OP
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import logical_and, logical_not, logical_or
 from relax_dialect.frontend.tvmscript.prim_func.values import Region, Vector
 from relax_dialect.frontend.tvmscript.text import evaluator
-from relax_dialect.frontend.tvmscript.text.errors import Source, TVMScriptError
+from relax_dialect.frontend.tvmscript.text.errors import Source
 from relax_dialect.frontend.tvmscript.text.names import Aliases
 from relax_dialect.frontend.tvmscript.text.scope import Scope
 from relax_dialect.frontend.tvmscript.text.static import StaticReader, describe
@@ -70,12 +70,7 @@ class ScalarReader(ABC, StaticReader):
 
     def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
         """The result of building something, with errors at the place of `node`."""
-        try:
-            return make()
-        except TVMScriptError:
-            raise
-        except BUILD_ERRORS as error:
-            self.fail(node, str(error))
+        return self.source.built(node, make, BUILD_ERRORS)
 
     def insert(self, op: Operation) -> SSAValue:
         """Appends an op with one result."""

@@ -56,12 +56,7 @@ class ExpressionReader(StaticReader):
 
     def emit(self, node: ast.AST, make: Callable[[], T]) -> T:
         """The result of building something, with errors at the place of `node`."""
-        try:
-            return make()
-        except TVMScriptError:
-            raise
-        except BUILD_ERRORS as error:
-            self.fail(node, str(error))
+        return self.source.built(node, make, BUILD_ERRORS)
 
     @contextmanager
     def errors_at(self, node: ast.AST) -> Generator[None]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
+from typing import NoReturn, TypeVar
+
+T = TypeVar("T")
 
 
 class TVMScriptError(ValueError):
@@ -68,6 +70,15 @@ class Source:
     def fail(self, node: ast.AST, message: str) -> NoReturn:
         """Raises the error at the place of a node."""
         raise self.error(node, message)
+
+    def built(self, node: ast.AST, make: Callable[[], T], errors: tuple[type[Exception], ...]) -> T:
+        """What `make` gives; its errors of these kinds are raised at the place of a node."""
+        try:
+            return make()
+        except TVMScriptError:
+            raise
+        except errors as error:
+            self.fail(node, str(error))
 
     def follows(self, node: ast.AST, message: str) -> DependentError:
         """The error at the place of a node that follows from another one."""
