@@ -73,7 +73,7 @@ class MicroKernel:
     def call(self, kernel: Kernel, where: Where) -> None:
         """The sums, into memory; computed operands are known to one kernel only, which has the code itself."""
         rows, columns = where.rows, where.columns
-        if not isinstance(rows, Matrix) or not isinstance(columns, Matrix):
+        if not isinstance(rows, Matrix) or not isinstance(columns, Matrix) or where.soon is not None:
             self.emit(kernel.code, where)
             return
         if self.packs and isinstance(columns.step, int):  # any matrix may be packed by one function
@@ -168,6 +168,8 @@ class MicroKernel:
             column = where.asked if each.column is None else each.column
             assert column is not None  # a call says which
             where.columns.ask(code, r, each.steps, column, each.level)
+        if where.soon is not None:
+            where.soon.ask(code, r, 0, 0, 1)
         if where.ahead is not None:
             for away, step in self.ahead:
                 place = code.add(code.add(where.ahead.first, code.mul(r, step)), away)
@@ -193,6 +195,8 @@ class Where:
     """Begins at a place in the buffer of the columns that is asked for too."""
     asked: SSAValue | None = None
     """The column that is asked for, where the tile does not say it."""
+    soon: Matrix | None = None
+    """What is also asked for, an element in each step; a tile that does so is no function of its own."""
 
 
 def micro_kernel(product: Product, height: int) -> MicroKernel:

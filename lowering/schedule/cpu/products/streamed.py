@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
@@ -20,7 +21,9 @@ from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Computed, Matrix, operand
 from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.row_groups import block_rows, groups
 from lowering.schedule.cpu.products.streamed_routine import StreamedRoutine
+from lowering.schedule.cpu.products.tall import emit_tall, is_tall, is_tall_here
 from lowering.schedule.cpu.products.tile import store_rows
 from lowering.schedule.cpu.structure.contraction import is_chain
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
@@ -37,13 +40,6 @@ STEPS_PER_ROW, MOST_STEPS = 8, 96
 """With more rows turns are longer, up to so many steps: fewer sums go to memory and back."""
 TURN = 8192
 """Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them."""
-BLOCK = 256
-"""Most rows of a block, which a thread takes."""
-TALLEST, GROUPS = (8, 6), (4, 3, 2, 1)
-"""Rows that share a vector of columns once it is loaded: as many as the registers have room for, then fewer.
-
-Two or three are one group: lines of columns that fall into one set of the cache come from afar again for each group.
-"""
 PRODUCTS_PER_TASK = 1 << 17
 """Half a megabyte of columns: about what a core reads while another is woken."""
 
@@ -61,7 +57,7 @@ def is_small(product: Product) -> bool | None:
     Where only the number of rows is known there may be many columns, which are then expected.
     """
     rows, columns = product.m.constant_value, product.n.constant_value
-    if columns is not None and columns <= max_columns(product):
+    if columns is not None and (columns <= max_columns(product) or is_tall(product)):
         return True
     return None if rows is None else rows <= max_rows(product)
 
@@ -78,23 +74,13 @@ def max_columns(product: Product) -> int:
     return MAX_COLUMNS if len(line_starts(product)) > 1 else MAX_PANELS * product.tiles.width
 
 
-def groups(product: Product) -> tuple[int, ...]:
-    """Heights of tiles, in falling order."""
-    vectors, registers = product.tiles.vectors, product.kernel.target.vector_registers
-    tall = next((height for height in TALLEST if (height + 1) * vectors < registers), GROUPS[0])
-    return tall, *(height for height in GROUPS if height < tall)
-
-
 def partial_sums(product: Product) -> bool:
     """Whether sums may be made in several turns."""
     return product.k.constant_value is None or product.k.constant_value > DEPTH
 
 
-def block_rows(m: Dim, threads: Dim, panels: Dim, group: int) -> Dim:
-    """Rows of a block, of which each panel has some: whole groups, about as many in all, and blocks for all threads."""
-    one = constant(1)
-    blocks = maximum(maximum(ceildiv(m, constant(BLOCK)), ceildiv(threads, maximum(panels, one))), one)
-    return group * maximum(ceildiv(ceildiv(m, blocks), constant(group)), one)
+_Called: TypeAlias = tuple[StreamedRoutine, Sequence[SSAValue], Sequence[SSAValue]]
+"""A routine, the places of its operands, and the buffers."""
 
 
 class StreamedProduct:
@@ -117,10 +103,10 @@ class StreamedProduct:
         code, product = self.code, self.product
         if is_small(product) is not None:
             return None
-        few_rows = code.compare("sle", code.dim(product.m, "m"), max_rows(product))
-        if product.n.constant_value is not None:
-            return few_rows
-        return code.either(few_rows, self._are_few(code.dim(product.n, "n")))
+        best = code.compare("sle", code.dim(product.m, "m"), max_rows(product))
+        if product.n.constant_value is None:
+            best = code.either(best, self._are_few(code.dim(product.n, "n")))
+        return best if is_tall(product) is False else code.either(best, is_tall_here(product))
 
     def _are_few(self, n: SSAValue) -> SSAValue:
         """Whether there are few columns, but for those of which one vector would be the last panel: packed, it is."""
@@ -133,13 +119,28 @@ class StreamedProduct:
 
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
+        code, routine, tall = self.code, self._routine(spot), is_tall(self.product)
+        if routine is None or tall is False:
+            self._emit(spot, routine)
+        elif tall:
+            self._emit_tall(routine)
+        else:
+            with code.when(is_tall_here(self.product)) as branch:
+                self._emit_tall(routine)
+            with code.otherwise(branch):
+                self._emit(spot, routine)
+
+    def _emit_tall(self, routine: _Called) -> None:
+        _, places, buffers = routine
+        emit_tall(self.product, places[:6], buffers, self.groups[0], self.product.threads(PRODUCTS_PER_TASK))
+
+    def _emit(self, spot: Spot, routine: _Called | None) -> None:
         code, product = self.code, self.product
         panels = panels_of(product)
         threads = product.threads(PRODUCTS_PER_TASK)
         rows = block_rows(product.m, threads, panels, self.groups[0])
         blocks = maximum(ceildiv(product.m, rows), constant(1))
         tasks = minimum(blocks * panels, threads)
-        routine = self._routine(spot)
         with shared_units(code, blocks * panels, tasks, whole=True) as units:
             if routine is None:
                 self._units(spot, units, panels, rows)
@@ -150,7 +151,7 @@ class StreamedProduct:
                 rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
                 product.kernel.routines.call(code, kind, [*values, *rooms], buffers)
 
-    def _routine(self, spot: Spot) -> tuple[StreamedRoutine, Sequence[SSAValue], Sequence[SSAValue]] | None:
+    def _routine(self, spot: Spot) -> _Called | None:
         """The code as a routine where nothing is computed but the product: it, the places and the buffers."""
         code, product, what = self.code, self.product, self.product.what
         sums = product.kernel.flat.get(what.store.buffer)

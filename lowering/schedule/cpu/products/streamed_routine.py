@@ -103,15 +103,19 @@ class _Body:
                 self._store(sums, first, code.add(line, code.add(left, v)), code.sub(count, v))
 
     def _store(self, sums: SSAValue, first: SSAValue, place: SSAValue, count: SSAValue) -> None:
-        """A vector of sums, to what earlier turns left; `count` lanes or more are on."""
-        code, lanes = self.code, self.routine.kind.lanes
+        """A vector of sums, to what earlier turns left; `count` lanes or more are on.
+
+        The first turn reads nothing where it can be avoided: it would wait for memory.
+        """
+        code, lanes, output = self.code, self.routine.kind.lanes, self.buffer["output"]
         if self.routine.kind.masks == "always":
             self._store_lanes(sums, first, place, count)
             return
         with code.when(code.compare("sge", count, lanes)) as branch:
-            old = code.load(self.buffer["output"], [place], lanes)
-            old = code.select(first, code.zeros(self.routine.kind.dtype, lanes), old)
-            code.store(code.add_floats(sums, old), self.buffer["output"], [place])
+            with code.when(first) as begins:
+                code.store(sums, output, [place])
+            with code.otherwise(begins):
+                code.store(code.add_floats(sums, code.load(output, [place], lanes)), output, [place])
         with code.otherwise(branch):
             self._store_lanes(sums, first, place, count)
 

@@ -1,0 +1,122 @@
+"""Few columns for many rows, as routines: columns are packed, then strips of rows multiplied with all of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.code import Code
+from lowering.schedule.cpu.products.micro_kernel import MicroKernel, Where
+from lowering.schedule.cpu.products.operands import Matrix
+from tir_dialect.dims import symbol
+from tir_dialect.types import BufferType
+
+
+@dataclass(frozen=True)
+class PackingRoutine:
+    """All columns of a matrix, to panels `[number, depth, width]`; columns past the end are zeros."""
+
+    dtype: AnyFloat
+    lanes: int
+    vectors: int
+
+    @property
+    def name(self) -> str:
+        """The element type and the width of the panels."""
+        return f"pack.{self.dtype}.{self.vectors}x{self.lanes}"
+
+    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
+        """The sizes and buffers in the order of a call."""
+        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in ("columns", "packed")]
+        return ["panels", "k", "n", "column", "column_step", "columns_room", "packed_room"], buffers
+
+    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+        """The code of the function."""
+        (panels, k, n, column, step, *_), (columns, packed) = sizes, buffers
+        width = self.lanes * self.vectors
+        with code.loop(panels, "panel", long=True) as panel, code.loop(k, "r") as r:
+            source = code.add(column, code.mul(r, step))
+            target = code.mul(code.add(code.mul(panel, k), r), width)
+            for v in range(0, width, self.lanes):
+                left = code.add(code.mul(panel, width), v)
+                mask = code.leading(code.sub(n, left), self.lanes)
+                values = code.load(columns, [code.add(source, left)], self.lanes, mask)
+                code.store(values, packed, [code.add(target, v)])
+
+
+_SIZES = ("lower", "upper", "panels", "k", "m", "n", "row", "row_each", "out", "out_each")
+_BUFFERS = ("rows", "columns", "output")
+
+
+@dataclass(frozen=True)
+class TallRoutine:
+    """Strips of rows times all columns, which are packed.
+
+    The last strip begins earlier if it would have fewer rows: some are made twice. So a call makes two strips at least.
+    """
+
+    kind: MicroKernel
+    """The tile: the rows of a strip, and the columns of a panel."""
+
+    @property
+    def name(self) -> str:
+        """The shape of the tile, to be read by people, and a digest of everything."""
+        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+        return f"tall.{self.kind.dtype}.{self.kind.height}x{self.width}.{digest}"
+
+    @property
+    def width(self) -> int:
+        """Columns of a panel."""
+        return self.kind.vectors * self.kind.lanes
+
+    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
+        """The sizes and buffers in the order of a call."""
+        buffers = [(name, BufferType([symbol(f"{name}_room")], self.kind.dtype)) for name in _BUFFERS]
+        return [*_SIZES, *(f"{name}_room" for name in _BUFFERS)], buffers
+
+    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+        """The code of the function, for the strips from `lower` to before `upper`."""
+        size, height = dict(zip(self.signature()[0], sizes, strict=True)), self.kind.height
+        body = _Body(self, code, size, dict(zip(_BUFFERS, buffers, strict=True)))
+        with code.loop(size["upper"], "strip", lower=size["lower"], long=True) as strip:
+            top = code.minimum(code.mul(strip, height), code.sub(size["m"], height))
+            with code.loop(size["panels"], "panel") as panel:
+                body.tile(top, panel)
+
+
+@dataclass(frozen=True)
+class _Body:
+    routine: TallRoutine
+    code: Code
+    size: dict[str, SSAValue]
+    buffer: dict[str, SSAValue]
+
+    def tile(self, top: SSAValue, panel: SSAValue) -> None:
+        """The sums of some rows in a panel, and to the output."""
+        code, size, kind, width = self.code, self.size, self.routine.kind, self.routine.width
+        tile = code.alloc([kind.height, width], kind.dtype, "tile", scope="local")
+        row = code.add(size["row"], code.mul(top, size["row_each"]))
+        rows = Matrix(self.buffer["rows"], row, size["row_each"], 1, kind.lanes)
+        place = code.mul(code.mul(panel, size["k"]), width)
+        columns = Matrix(self.buffer["columns"], place, 1, width, kind.lanes)
+        next_row = code.add(row, code.mul(size["row_each"], kind.height))
+        soon = replace(rows, first=next_row, step=kind.height)
+        kind.emit(code, Where(rows, columns, code.index(0), size["k"], tile, soon=soon))
+        with code.loop(code.index(kind.height), "i") as i:
+            line = code.add(size["out"], code.mul(code.add(top, i), size["out_each"]))
+            for v in range(0, width, kind.lanes):
+                left = code.add(code.mul(panel, width), v)
+                self._store(code.load(tile, [i, code.index(v)], kind.lanes), code.add(line, left), left)
+
+    def _store(self, sums: SSAValue, place: SSAValue, left: SSAValue) -> None:
+        """A vector of sums, with the columns from `left` on that there are."""
+        code, lanes, output = self.code, self.routine.kind.lanes, self.buffer["output"]
+        count = code.sub(self.size["n"], left)
+        with code.when(code.compare("sge", count, lanes)) as branch:
+            code.store(sums, output, [place])
+        with code.otherwise(branch):
+            code.store(sums, output, [place], code.leading(count, lanes))
