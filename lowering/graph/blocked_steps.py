@@ -124,8 +124,8 @@ def _convolution(op: Conv2dOp, known: Known) -> Step | None:
     if x[1] is not constant(groups * inner):
         return None  # the blocks of data with any number of channels are any number
     role, kernel = Role.INNER_WEIGHTS, blocking.inner
-    if inner == 1 and filters == groups:
-        role, kernel, groups = Role.OUTER_WEIGHTS, blocking.outer, blocking.padded(groups)
+    if 0 < inner < blocking.size and blocking.size % inner == 0 and filters == groups * inner > inner:
+        role, kernel, groups = Role.OUTER_WEIGHTS, blocking.outer, blocking.padded(filters) // inner
     elif groups > 1 and not (blocking.is_whole(inner) and blocking.is_whole(filters // groups)):
         return None
     layouts = {"data_layout": StringAttr(blocking.data), "kernel_layout": StringAttr(kernel)}

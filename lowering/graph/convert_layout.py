@@ -44,11 +44,11 @@ class ConvertLayoutPass(ModulePass):
     %3 = relax.layout_transform %2 source = "NCHW16c" target = "NCHW"
     ```
 
-    Converted are convolutions of `f32` in `NCHW` with constant weights, of one group or of each channel for itself,
-    and behind them elementwise operators, also with operands that broadcast, pooling, reductions over places, joining,
-    cutting, padding and resizing. Weights are rearranged when the program is compiled. Data with fewer channels than a
-    block is read as it is. Where another operator needs a value, `relax.layout_transform` gives it back; of one place
-    (behind global pooling) that is a reshape.
+    Converted are convolutions of `f32` in `NCHW` with constant weights, of one group, of each channel for itself or of
+    groups that divide blocks or consist of some, and behind them elementwise operators, also with operands that
+    broadcast, pooling, reductions over places, joining, cutting, padding and resizing. Weights are rearranged when the
+    program is compiled. Data with fewer channels than a block is read as it is. Where another operator needs a value,
+    `relax.layout_transform` gives it back; of one place (behind global pooling) that is a reshape.
 
     The rule of costs: operators that hand blocks to each other are a group, and a group is converted if its
     convolutions gain more than the values with more than one place cost that are needed in both layouts. A convolution

@@ -58,7 +58,7 @@ class _Group:
 
     def __init__(self, filters: Dim, channels: Dim, groups: int, block: int | None):
         """`filters` is how many filters there are, `channels` how many channels a group sees, of data in blocks."""
-        self.groups, self.channels = groups, channels
+        self.groups, self.channels, self.block = groups, channels, block
         self.filters = filters // groups
         if block is not None and (channels % block).constant_value == 0:
             self.axes = [te.reduce_axis(channels // block, "c"), te.reduce_axis(block, "b")]
@@ -67,6 +67,11 @@ class _Group:
             self.axes = [te.reduce_axis(channels, "c")]
             self.member = Channel(self.axes[0])
 
+    def _are_within_blocks(self, size: int) -> bool:
+        """Whether blocks of filters hold whole groups, whose channels are in the same block of the data."""
+        members = self.filters.constant_value or 0
+        return self.block == size > members > 0 and self.filters is self.channels and size % members == 0
+
     def channel(self, out: Channel) -> Channel:
         """The member as a channel of the data, for a filter."""
         member = self.member
@@ -74,6 +79,8 @@ class _Group:
             return member
         if self.filters.constant_value == 1 and self.channels.constant_value == 1:
             return out
+        if out.inner is not None and self._are_within_blocks(out.size):
+            return Channel(out.outer, out.inner // self.filters * self.filters + member.outer, out.size)
         if out.inner is not None and (self.filters % out.size).constant_value == 0:
             group = out.outer // (self.filters // out.size)
         else:

@@ -8,7 +8,8 @@ from xdsl.ir import Block, Region, SSAValue
 
 from lowering.schedule.cpu.attention.rows import Attention, find_attention
 from lowering.schedule.cpu.attention.streamed import emit_attention
-from lowering.schedule.cpu.blocked.lines import BlockedLines, leave_out_borders, lines_of
+from lowering.schedule.cpu.blocked.line_code import BlockedLines
+from lowering.schedule.cpu.blocked.lines import leave_out_borders, lines_of
 from lowering.schedule.cpu.blocked.product import BlockedProduct, is_blocked
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import Kernel
@@ -155,7 +156,7 @@ def _unneeded(product: Product | WordProduct | Attention) -> frozenset[SSAValue]
 
 
 def _makes_partial_sums(product: Product) -> bool:
-    if is_blocked(product) or is_line_product(product):
+    if is_blocked(product) or is_line_product(product) or lines_of(product) is not None:
         return False
     few = can_stream(product) and partial_sums(product)
     return PackedProduct(product).needs_partial_sums or few

@@ -46,8 +46,10 @@ class Network:
         x, channels = self.value()
         size, stride = self.draw(st.sampled_from([1, 3])), self.draw(st.sampled_from([1, 1, 2]))
         if self.draw(st.booleans()):
-            w = self.floats(channels, 1, size, size)
-            return op.nn.conv2d(x, w, strides=[stride], padding=[size // 2], groups=channels), channels
+            members = self.draw(st.sampled_from([each for each in (1, 2, 4) if channels % each == 0]))
+            w = self.floats(channels, members, size, size)
+            groups = channels // members
+            return op.nn.conv2d(x, w, strides=[stride], padding=[size // 2], groups=groups), channels
         filters = self.draw(st.sampled_from([1, 2, 3, 4, 6, 8]))
         w = self.floats(filters, channels, size, size)
         return op.nn.conv2d(x, w, strides=[stride], padding=[size // 2]), filters

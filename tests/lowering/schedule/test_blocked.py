@@ -104,6 +104,8 @@ CASES = {
     "3x3, dilated": Blocked(Convolution(32, 16, 3, padding=2, dilation=2)),
     "first": Blocked(Convolution(3, 32, 7, stride=2, padding=3)),
     "groups": Blocked(Convolution(32, 64, 3, padding=1, groups=2)),
+    "whole groups": Blocked(Convolution(32, 32, 1, groups=2)),
+    "groups of 8, every second": Blocked(Convolution(16, 16, 3, stride=2, padding=1, groups=2)),
     "depthwise": Blocked(Convolution(32, 32, 3, padding=1, groups=32)),
     "depthwise, every second": Blocked(Convolution(32, 32, 3, stride=2, padding=1, groups=32)),
     "depthwise, 5x5": Blocked(Convolution(16, 16, 5, padding=2, groups=16)),
@@ -117,6 +119,7 @@ CASES = {
     "followed, 1x1": Blocked(Convolution(16, 48, 1), followed=True),
     "followed, depthwise": Blocked(Convolution(32, 32, 3, padding=1, groups=32), followed=True),
     "followed, groups": Blocked(Convolution(32, 64, 3, padding=1, groups=2), followed=True),
+    "followed, groups of 4": Blocked(Convolution(32, 32, 3, padding=1, groups=8), followed=True),
     "followed, one picture": Blocked(Convolution(16, 32, 3, padding=1), followed=True, pictures=1),
 }
 SIZES = ((1, 7, 7), (2, 9, 8), (1, 13, 40), (0, 8, 8), (3, 7, 33))
@@ -182,7 +185,15 @@ def test_the_scheduled_convolution_means_the_same(name: str, machine: str) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["1x1", "3x3", "followed", "depthwise", *(name for name in CASES if "followed," in name)]
+    "name",
+    [
+        "1x1",
+        "3x3",
+        "followed",
+        "depthwise",
+        "groups of 8, every second",
+        *(name for name in CASES if "followed," in name),
+    ],
 )
 def test_nothing_is_packed_and_sums_need_no_memory(name: str) -> None:
     func = kernel(name).clone()

@@ -1,51 +1,50 @@
-"""Filters for each channel on channels in blocks, such as depthwise convolutions: line by line, without packing.
+"""What filters for each channel, or for each small group of channels, are on channels in blocks.
 
-A vector holds channels, and several pixels of a line are summed at once, which share weights and data. Windows at the
-edge of the data leave out what is not there, so that no border is made.
+A vector holds channels of some groups. Each of them sees the members of its group, one after the other: a vector of
+data in which all lanes of a group have the same member.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeVar
 
-from xdsl.ir import SSAValue
-
 from lowering.schedule.cpu.blocked.bordered_windows import Border, Windowed, find_windowed
-from lowering.schedule.cpu.blocked.shape import LATENCY
-from lowering.schedule.cpu.blocked.sums import load_of
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.emit.tasks import shared_units
-from lowering.schedule.cpu.products.finish import Finish
-from lowering.schedule.cpu.products.line import PRODUCTS_PER_TASK
-from lowering.schedule.cpu.products.product import Product, Spot
-from lowering.schedule.cpu.structure.contraction import Factor
+from lowering.schedule.cpu.products.product import Product
+from lowering.schedule.cpu.structure.contraction import Factor, is_chain
 from lowering.schedule.cpu.structure.padding import Padding, find_padding
 from lowering.schedule.cpu.structure.stages import Stage
-from tir_dialect.dims import constant, minimum
 from tir_dialect.ops.memory import LoadOp
-
-MOST_PIXELS = 14
-USUAL_PIXELS = 8
-MOST_UNROLLED = 16
-"""Longer rows of a window are not written out."""
-
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Lines:
-    """The axes of a product of channels by themselves."""
+class Lanes:
+    """The axes of a block of channels."""
 
-    lane: int
+    axes: tuple[int, ...]
+    """Those that count as one: the channels, or the groups and the filters of each."""
+    size: int
+    """How many channels a block has,"""
+    members: int = 1
+    """and a group."""
+    member: int | None = None
+    """The axis of the sums over the members of a group."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The axes of a product of channels by themselves, or with those of their groups."""
+
+    lanes: Lanes
     pixel: int
     units: tuple[int, ...]
     """The other axes of the results."""
     reduced: tuple[int, ...]
-    """That along which windows move with the pixels last."""
+    """Those of the windows, that along which they move with the pixels last."""
     data: Windowed
 
     def border(self, axis: int) -> Border | None:
@@ -56,25 +55,55 @@ class Lines:
 def find_lines(product: Product, padding: Padding | None) -> Lines | None:
     """The lines of a product whose data is padded so; `None` if it is no such product."""
     what, load = product.what, product.what.rows.value.owner
-    if what.column or what.outer or not what.along or what.is_integer or not isinstance(load, LoadOp):
+    if what.outer or what.is_integer or product.tiles.lanes == 1 or not isinstance(load, LoadOp):
         return None
-    lane, lanes = what.along[-1], product.tiles.lanes
-    size = what.stage.extents[lane].constant_value
-    if lanes == 1 or not size or size % lanes or not all(_is_vector(each, lane) for each in (what.rows, what.columns)):
-        return None
-    pixel = next((axis for axis in what.row if what.output.strides[axis].constant_value == size), None)
+    lanes = _find_groups(product) if what.column else _find_channels(product)
     data = find_windowed(product, load, padding)
-    if pixel is None or data is None:
+    if lanes is None or data is None:
         return None
-    reduced = sorted(what.reduced, key=lambda axis: -(data.strides[axis].constant_value or 1 << 62))
-    reduced.sort(key=lambda axis: any((each.axis, each.window) == (pixel, axis) for each in data.borders))
-    units = tuple(axis for axis in sorted((*what.batch, *what.row)) if axis not in (lane, pixel))
-    return Lines(lane, pixel, units, tuple(reduced), data)
+    pixel = next((axis for axis in what.row if what.output.strides[axis].constant_value == lanes.size), None)
+    if pixel is None:
+        return None
+    windows = [axis for axis in what.reduced if axis != lanes.member]
+    windows.sort(key=lambda axis: -(data.strides[axis].constant_value or 1 << 62))
+    windows.sort(key=lambda axis: any((each.axis, each.window) == (pixel, axis) for each in data.borders))
+    units = tuple(axis for axis in sorted((*what.batch, *what.row)) if axis not in (*lanes.axes, pixel))
+    return Lines(lanes, pixel, units, tuple(windows), data)
 
 
-def _is_vector(factor: Factor, lane: int) -> bool:
+def _find_channels(product: Product) -> Lanes | None:
+    """A block of channels each of which has a filter for itself."""
+    what = product.what
+    lane = what.along[-1] if what.along else None
+    if lane is None or not all(_is_plain(each) and each.stride(lane) == 1 for each in (what.rows, what.columns)):
+        return None
+    size = what.stage.extents[lane].constant_value
+    return Lanes((lane,), size) if size and size % product.tiles.lanes == 0 else None
+
+
+def _find_groups(product: Product) -> Lanes | None:
+    """A block of groups that have as many filters as members, and of which a vector holds several."""
+    what, extents = product.what, product.what.stage.extents
+    if len(what.column) != 1 or not (_is_plain(what.rows) and _is_plain(what.columns)):
+        return None
+    (filter,) = what.column
+    count = extents[filter].constant_value or 0
+    group = next((axis for axis in what.batch if what.output.strides[axis].constant_value == count), None)
+    member = next((axis for axis in what.reduced if what.rows.stride(axis) == 1), None)
+    if group is None or member is None or extents[member] is not extents[filter]:
+        return None
+    size, axes, lanes = count * (extents[group].constant_value or 0), (group, filter), product.tiles.lanes
+    accesses = [step.place(op, len(extents)) for step, op in product.epilogue.accesses]
+    together = is_chain([what.output, *what.columns.places, *accesses], extents, axes)
+    whole = size > 0 and size % lanes == 0 and lanes % count == 0
+    read_so = what.rows.stride(group) == count and what.columns.stride(filter) == 1
+    return Lanes(axes, size, count, member) if together and whole and read_so else None
+
+
+def _is_plain(factor: Factor) -> bool:
+    """Whether a factor is an element of memory, at a place that is linear in the axes."""
     plain = isinstance(factor.value.owner, LoadOp) and factor.value.type == factor.element
-    return plain and factor.is_linear and factor.stride(lane) == 1
+    return plain and factor.is_linear and factor.panels is None
 
 
 def lines_of(product: Product) -> Lines | None:
@@ -97,116 +126,3 @@ def leave_out_borders(kernel: Kernel, plan: Sequence[Item]) -> list[Item]:
             kernel.borders[load.buffer] = padding
             left_out.append(stages[load.buffer])
     return [item for item in plan if not any(item is stage for stage in left_out)]
-
-
-class BlockedLines:
-    """Emits the code of one contraction, its batch axes included."""
-
-    def __init__(self, product: Product, lines: Lines):
-        self.product, self.lines, self.code = product, lines, product.code
-        self.lanes = product.tiles.lanes
-        self.finish = Finish(product, None, None)
-        self.memory = product.kernel.flat[lines.data.memory]
-        self.weights = product.what.columns.places[0]
-        self.weights_memory = product.kernel.flat[load_of(product.what.columns)[0]]
-        extents = product.what.stage.extents
-        self.length = extents[lines.pixel]
-        last, border = lines.reduced[-1:], lines.border(lines.pixel)
-        self.inside = (constant(0), self.length)
-        if border is not None:
-            self.inside = border.inside(extents[border.window], self.length)
-        self.window = extents[last[0]].constant_value if last else 1
-        self.height = self._height()
-
-    def _height(self) -> int:
-        """The pixels of a tile: as many as leave few over, if their number is known."""
-        few = self.product.kernel.target.vector_registers < 32
-        length, window = self.inside[1].constant_value, self.window
-        if window is None or window > MOST_UNROLLED:
-            return 1
-        if length is None:
-            return USUAL_PIXELS // 2 if few else USUAL_PIXELS
-
-        def cost(height: int) -> float:
-            tile = max(height * window / 2, LATENCY * window) + 3 * height + 4
-            return length // height * tile + length % height * (LATENCY + 4) * window
-
-        return min(range(1, (MOST_PIXELS // 2 if few else MOST_PIXELS) + 1), key=cost)
-
-    def emit(self) -> None:
-        """All results: tasks have units, units lines, lines tiles of pixels."""
-        code, product, lines = self.code, self.product, self.lines
-        units, vectors = product.size(lines.units), product.size((lines.lane,)).constant_value or 0
-        work = product.size((*lines.units, lines.pixel, lines.lane, *lines.reduced))
-        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, work))
-        with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
-            spot = {(axis,): at for axis, at in product.at((), lines.units, {lines.units: unit}).items()}
-            with code.loop(code.index(vectors // self.lanes), "v") as v:
-                self._line({**spot, (lines.lane,): code.mul(v, self.lanes)})
-
-    def _line(self, spot: Spot) -> None:
-        """A vector of channels of all pixels of a line."""
-        code, height = self.code, self.height
-        first, count = (code.dim(each) for each in self.inside)
-        tiles = code.divide(count, height)
-        if height > 1:
-            with code.loop(tiles, "tile", vectorize=False) as tile:
-                self._pixels(spot, code.add(first, code.mul(tile, height)), height)
-        done = code.mul(tiles, height) if height > 1 else code.index(0)
-        with code.loop(code.sub(code.dim(self.length), done), "pixel", vectorize=False) as number:
-            before = code.compare("slt", number, first)
-            self._pixels(spot, code.select(before, number, code.add(number, done)), 1)
-
-    def _pixels(self, spot: Spot, pixel: SSAValue, height: int) -> None:
-        """Some pixels whose windows are within the data, or a single one."""
-        code, lines, dtype = self.code, self.lines, self.product.what.element
-        here = {**spot, (lines.pixel,): pixel}
-        sums = code.alloc([height, self.lanes], dtype, "sums", scope="local")
-        places = [[code.index(p), code.index(0)] for p in range(height)]
-        for place in places:
-            code.store(code.zeros(dtype, self.lanes), sums, place)
-        data = code.linear(lines.data.base, [(at, lines.data.strides[axis]) for (axis,), at in here.items()])
-        weights = self.product.offset(self.weights, here)
-        with ExitStack() as loops:
-            written = lines.reduced[-1:] if height > 1 else ()
-            for axis in lines.reduced[: len(lines.reduced) - len(written)]:
-                data, weights = self._loop(loops, axis, here, data, weights)
-            for step in range(self.window or 1 if written else 1):
-                self._step(sums, places, data, weights, written, step)
-        for p, place in enumerate(places):
-            value = code.load(sums, place, self.lanes)
-            self.finish.store_lanes(value, {**here, (lines.pixel,): code.add(pixel, p)}, None)
-
-    def _loop(
-        self, loops: ExitStack, axis: int, here: Spot, data: SSAValue, weights: SSAValue
-    ) -> tuple[SSAValue, SSAValue]:
-        """The places of a window along an axis that are within the data; gives where data and weights are."""
-        code, border = self.code, self.lines.border(axis)
-        lower, upper = None, code.dim(self.product.what.stage.extents[axis])
-        if border is not None:
-            lower, upper = border.places(code, here[border.axis,], upper)
-        r = loops.enter_context(code.loop(upper, "r", lower=lower, vectorize=False, plain=True))
-        return (
-            code.add(data, code.mul(r, code.dim(self.lines.data.strides[axis]))),
-            code.add(weights, code.mul(r, code.dim(self.weights.strides[axis]))),
-        )
-
-    def _step(
-        self,
-        sums: SSAValue,
-        places: Sequence[Sequence[SSAValue]],
-        data: SSAValue,
-        weights: SSAValue,
-        along: Sequence[int],
-        step: int,
-    ) -> None:
-        """One product for each sum, at some step along an axis that is written out."""
-        code, lines = self.code, self.lines
-        jump, turn = constant(0), constant(0)
-        for axis in along:
-            jump, turn = lines.data.strides[axis] * step, self.weights.strides[axis] * step
-        column = code.load(self.weights_memory, [code.add(weights, code.dim(turn))], self.lanes)
-        for p, place in enumerate(places):
-            at = code.add(data, code.dim(jump + lines.data.strides[lines.pixel] * p))
-            value = code.load(self.memory, [at], self.lanes)
-            code.store(code.fma(value, column, code.load(sums, place, self.lanes)), sums, place)

@@ -65,11 +65,25 @@ relax.func @alone[%n](%x: !relax.tensor<[n, 8, 5, 5], f32>) -> !relax.tensor<[n,
 
 // -----
 
+// Groups of which blocks hold several are as channels by themselves.
+// CHECK-LABEL: relax.func @groups
+// CHECK:         relax.nn.conv2d {{.*}} groups = 4 data_layout = "NCHW4c" kernel_layout = "OIHW4o"
+relax.func @groups[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>) -> !relax.object {
+  %v = relax.constant dense<1.0> : tensor<8x3x3x3xf32>
+  %w = relax.constant dense<1.0> : tensor<8x2x3x3xf32>
+  %0 = relax.nn.conv2d %x, %v
+  %1 = relax.nn.conv2d %0, %w groups = 4
+  %2 = relax.mean %1 axes = [2, 3]
+  relax.return %2
+}
+
+// -----
+
 // Weights that are not known, and groups that cut blocks, stay.
 // CHECK-LABEL: relax.func @stays
 // CHECK-NOT:     layout
-relax.func @stays[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>, %v: !relax.tensor<[8, 3, 1, 1], f32>) -> !relax.object {
-  %w = relax.constant dense<1.0> : tensor<8x2x1x1xf32>
+relax.func @stays[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>, %v: !relax.tensor<[24, 3, 1, 1], f32>) -> !relax.object {
+  %w = relax.constant dense<1.0> : tensor<24x6x1x1xf32>
   %0 = relax.nn.conv2d %x, %v
   %1 = relax.nn.conv2d %0, %w groups = 4
   %2 = relax.nn.conv2d %1, %w groups = 4
