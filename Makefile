@@ -27,7 +27,7 @@ minilm: $(VENV)/.models  ## sentence embeddings with real weights
 test: lint filecheck pytest  ## everything that has to pass
 
 test-all: lint filecheck $(VENV)/.models  ## with the long sweeps
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "slow or not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=thorough -m "slow or not slow"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -9,14 +9,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile(
-    "default",
-    deadline=None,
-    derandomize=True,
-    max_examples=50,
-    suppress_health_check=[HealthCheck.too_slow],
-    print_blob=True,
-)
+from tests.support.sweeps import QUICK, THOROUGH
+
+for _name, _examples in {"default": QUICK, "thorough": THOROUGH}.items():
+    settings.register_profile(
+        _name,
+        deadline=None,
+        derandomize=True,
+        max_examples=_examples,
+        suppress_health_check=[HealthCheck.too_slow],
+        print_blob=True,
+    )
 settings.load_profile("default")
 
 

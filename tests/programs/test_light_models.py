@@ -12,20 +12,22 @@ from relax_dialect.frontend.onnx import import_model
 from vm_dialect import VirtualMachine
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-FAST = ("squeezenet", "shufflenet")
+FAST = {("squeezenet", False), ("shufflenet", True)}
+NAMES = (
+    "bvlc_alexnet",
+    "densenet121",
+    "inception_v1",
+    "inception_v2",
+    "resnet50",
+    "shufflenet",
+    "squeezenet",
+    "vgg19",
+    "zfnet512",
+)
 MODELS = [
-    pytest.param(name, marks=() if name in FAST else pytest.mark.slow)
-    for name in (
-        "bvlc_alexnet",
-        "densenet121",
-        "inception_v1",
-        "inception_v2",
-        "resnet50",
-        "shufflenet",
-        "squeezenet",
-        "vgg19",
-        "zfnet512",
-    )
+    pytest.param(name, dynamic, marks=() if (name, dynamic) in FAST else pytest.mark.slow)
+    for name in NAMES
+    for dynamic in (False, True)
 ]
 
 
@@ -38,8 +40,7 @@ def image(model: onnx.ModelProto) -> np.ndarray:
     return (np.arange(size).reshape(shape) / size).astype(np.float32)
 
 
-@pytest.mark.parametrize("dynamic", [False, True], ids=["as-declared", "dynamic"])
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "dynamic"), MODELS)
 def test_published_output(name: str, dynamic: bool):
     path = FOLDER / f"light_{name}.onnx"
     main = VirtualMachine(build(import_model(path, dynamic=dynamic)))["main"]

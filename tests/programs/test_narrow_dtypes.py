@@ -57,7 +57,13 @@ def operators(name: str) -> ModuleOp:
     return bb.get()
 
 
-@pytest.mark.parametrize("name", NARROW)
+QUICK = ("f8E4M3FN", "f8E5M2FNUZ", "f4E2M1FN", "i4", "ui2")
+"""One of each kind: infinities or none, one zero or two, less than a byte, signs."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in NARROW]
+)
 def test_operators_in_every_mode_and_shape(name: str):
     module = operators(name)
     run = {mode: runner(module, "main", mode) for mode in MODES}

@@ -14,24 +14,20 @@ from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import Tolerance, check_pass, run_everywhere
+from tests.support.sweeps import examples
 
 CLOSE = Tolerance(relative=1e-4, absolute=1e-5)
 
 
-def same_everywhere(program: Program) -> None:
-    """Interpreter, bytecode and native code agree."""
-    run_everywhere(program.module, program.entry, program.inputs, CLOSE)
-
-
 @given(programs())
-@settings(max_examples=60)
+@examples(20)
 def test_programs_are_well_formed_and_run(program: Program):
     verify_module(program.module)
     run(program.module, program.entry, program.inputs)
 
 
 @given(programs())
-@settings(max_examples=60)
+@examples(20)
 def test_text_is_read_back(program: Program):
     text = str(program.module)
     assert str(parse_module(text)) == text
@@ -41,22 +37,15 @@ def test_text_is_read_back(program: Program):
 
 
 @given(programs())
-@settings(max_examples=40)
+@examples(15)
 def test_inference_changes_no_result(program: Program):
     check_pass(program.module, "infer-struct-info", [program.inputs], entry=program.entry)
 
 
 @given(programs())
-@settings(max_examples=8)
+@examples(8)
 def test_modes_agree(program: Program):
-    same_everywhere(program)
-
-
-@pytest.mark.slow
-@given(programs())
-@settings(max_examples=150)
-def test_modes_agree_on_many(program: Program):
-    same_everywhere(program)
+    run_everywhere(program.module, program.entry, program.inputs, CLOSE)
 
 
 @pytest.mark.slow
@@ -93,7 +82,7 @@ def test_programs_show_the_whole_language():
     sizes: list[int] = []
 
     @given(programs())
-    @settings(max_examples=500, derandomize=True, database=None, phases=[Phase.generate])
+    @settings(max_examples=250, derandomize=True, database=None, phases=[Phase.generate])
     def collect(program: Program) -> None:
         ops = list(program.module.walk())
         seen.update({op.name for op in ops})

@@ -1,6 +1,6 @@
 """Groups that patterns make in random programs mean what their ops mean, and are put back as they were."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.byoc.backends import Backend, FusionPattern, register_backend
@@ -8,6 +8,7 @@ from relax_dialect.ops.fused import FusedOp
 from relax_dialect.patterns import Pattern, is_op, is_tuple, is_tuple_get, wildcard
 from tests.strategies.relax_programs import Program, programs
 from tests.support.programs import check_pass
+from tests.support.sweeps import examples
 
 BINARY = is_op(
     *(f"relax.{name}" for name in ("add", "subtract", "multiply", "maximum", "less", "less_equal", "equal", "matmul"))
@@ -43,7 +44,7 @@ def groups(module: ModuleOp) -> list[FusedOp]:
 
 
 @given(program=programs())
-@settings(max_examples=10)
+@examples(4)
 def test_groups_mean_the_same(program: Program):
     register("each", tuple(patterns()))
     register("others", tuple(reversed(patterns())))

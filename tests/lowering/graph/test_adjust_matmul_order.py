@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from relax_dialect.ops.linear_algebra import MatmulOp
 from tests.support.programs import Tolerance, check_pass
+from tests.support.sweeps import examples
 
 NAME = "adjust-matmul-order"
 SIZE = st.integers(1, 5)
@@ -25,7 +26,7 @@ def program(rows: str, depth: int, middle: int, columns: int, *, left: bool) -> 
 
 
 @given(depth=SIZE, middle=SIZE, columns=SIZE, left=st.booleans(), batched=st.booleans())
-@settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(20)
 def test_random_sizes(depth: int, middle: int, columns: int, left: bool, batched: bool):
     rng = np.random.default_rng(0)
     rows = "n, 2" if batched else "n"

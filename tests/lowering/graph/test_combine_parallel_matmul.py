@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from relax_dialect import BlockBuilder
 from relax_dialect.builder import Expr, tensor
 from relax_dialect.builder import op as R
 from tests.support.programs import Tolerance, check_pass, run_everywhere
+from tests.support.sweeps import examples
 
 NAME = "combine-parallel-matmul"
 DEPTH = 4
@@ -37,7 +38,7 @@ def siblings(draw: st.DrawFn) -> str:
 
 
 @given(text=siblings())
-@settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(15)
 def test_values_stay(text: str):
     rng = np.random.default_rng(0)
     inputs = [[rng.random((n, DEPTH), np.float32)] for n in (0, 3)]

@@ -19,6 +19,7 @@ from relax_dialect.builder import op
 from relax_dialect.ops.convolution import Conv2dOp
 from relax_dialect.ops.rearranging import LayoutTransformOp
 from tests.support.programs import Tolerance, assert_same, check_pass, run_pipeline, run_with_copies, runner
+from tests.support.sweeps import examples
 from tir_dialect.target import Target
 
 NEAR = Tolerance(2e-4, 2e-5)
@@ -138,7 +139,7 @@ def networks(draw: Callable[[st.SearchStrategy[Any]], Any]) -> Sample:
 
 
 @given(sample=networks())
-@settings(max_examples=60)
+@examples(20)
 def test_results_stay(sample: Sample):
     check_pass(sample.module, IN_BLOCKS, [[sample.x]], tolerance=NEAR)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.locations import names
@@ -11,6 +11,7 @@ from relax_dialect.builder.types import as_dtype
 from relax_dialect.ops.call_tir import CallTIROp
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import check_pass, run_everywhere, run_pipeline
+from tests.support.sweeps import examples
 from tir_dialect.dtypes import numpy_dtype
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
@@ -157,7 +158,7 @@ def test_checks_of_sizes_are_not_between():
 
 
 @given(programs(ALL.without("unknown_rank")))
-@settings(max_examples=24, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(8)
 def test_random_programs_stay(program: Program):
     module = program.module.clone()
     run_pipeline(module, PREPARE)

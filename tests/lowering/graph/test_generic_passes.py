@@ -14,6 +14,7 @@ from tests.support.programs import (
     run_with_copies,
     runner,
 )
+from tests.support.sweeps import examples
 
 COMPILED = ALL.without("unknown_rank")
 """Operators on tensors of unknown rank have no kernels."""
@@ -36,7 +37,7 @@ PASSES = (
 
 
 @given(program=programs())
-@settings(max_examples=16)
+@examples(5)
 def test_results_stay(program: Program):
     for name in PASSES:
         check_pass(program.module, name, [program.inputs], entry=program.entry)
@@ -72,7 +73,7 @@ def test_all_passes_together(program: Program):
 
 
 @given(program=programs())
-@settings(max_examples=40)
+@examples(20)
 def test_passes_of_xdsl_keep_results(program: Program):
     """One run of `cse` or `dce` may leave work for the next, so idempotence is not asked for."""
     before = run_with_copies(runner(program.module, program.entry, "interpret"), program.inputs)

@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from relax_dialect import BlockBuilder
@@ -13,6 +13,7 @@ from relax_dialect.builder import op as R
 from relax_dialect.ops.manipulation import PermuteDimsOp
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import check_pass, run_everywhere, run_pipeline
+from tests.support.sweeps import examples
 
 PASSES = "simplify-permute-dims,simplify-reshapes"
 SHAPE = (1, 2, 3, 4)
@@ -64,7 +65,7 @@ def chains(draw: st.DrawFn) -> str:
 
 
 @given(text=chains())
-@settings(max_examples=60, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(20)
 def test_chains_stay(text: str):
     rng = np.random.default_rng(0)
     inputs = [[rng.random(SHAPE, np.float32)]]
@@ -74,7 +75,7 @@ def test_chains_stay(text: str):
 
 @pytest.mark.parametrize("name", PASSES.split(","))
 @given(program=programs(ALL))
-@settings(max_examples=20, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(6)
 def test_random_programs_stay(name: str, program: Program):
     check_pass(program.module, name, [program.inputs], entry=program.entry)
 

@@ -23,6 +23,7 @@ from lowering.schedule.schedule_cpu import schedule
 from relax_dialect.ops.values import ConstantOp
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.prefetch import PrefetchOp
@@ -71,8 +72,7 @@ def close(result: np.ndarray, expected: np.ndarray, dtype: str) -> None:
     np.testing.assert_allclose(result.astype("f8"), expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("panels", MACHINES)
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(("panels", "machine"), in_turn(MACHINES, (*MACHINES[1:], MACHINES[0])))
 def test_any_machine_reads_the_panels_of_any_other(panels: str, machine: str) -> None:
     """Two of the sums for each pair; each machine writes and reads panels for all of them."""
     for subscripts in SUMS[(MACHINES.index(panels) + MACHINES.index(machine)) % 4 :: 4]:

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import Tolerance, check_pass
+from tests.support.sweeps import examples
 
 SPECIAL = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 1e-38, 3e38, 1e-45], np.float32)
 
@@ -40,7 +41,7 @@ def test_integers(name: str, number: int):
 
 
 @given(programs(ALL))
-@settings(max_examples=40, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(15)
 def test_random_programs(program: Program):
     check_pass(
         program.module, "simplify-arithmetic", [program.inputs], entry=program.entry, tolerance=Tolerance(1e-6, 1e-7)

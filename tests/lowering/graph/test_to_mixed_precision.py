@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from xdsl.utils.exceptions import PassFailedException
 
 from lowering.parsing import parse_module
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import Tolerance, check_pass, run_everywhere, run_pipeline
+from tests.support.sweeps import examples
 
 NETWORK = """
 relax.func @main[%n](%x: !relax.tensor<[n, 3, 6, 6], f32>, %w: !relax.tensor<[4, 3, 3, 3], f32>,
@@ -47,7 +48,7 @@ def test_compiled():
 
 
 @given(programs(ALL))
-@settings(max_examples=30, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(12)
 def test_random_programs(program: Program):
     """Without overflow these agree to the precision of the smaller dtype; programs without products, exactly."""
     module = program.module.clone()

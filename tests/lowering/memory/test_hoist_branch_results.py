@@ -2,18 +2,19 @@
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 
 from lowering.memory.report import memory_report
 from lowering.parsing import parse_module
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import check_pass, run_everywhere, run_pipeline
+from tests.support.sweeps import examples
 
 PREPARE = "lambda-lift,bind-unknown-dims,insert-guards,legalize-ops,to-non-dataflow,lower-call-tir"
 
 
 @given(programs(ALL.without("unknown_rank", "unknown_dtype")))
-@settings(max_examples=12, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(5)
 def test_random_programs(program: Program):
     module = program.module.clone()
     run_pipeline(module, PREPARE)

@@ -20,6 +20,7 @@ from lowering.pipelines import PipelinePass, RelaxToVMPass, RelaxToVMPlainPass
 from relax_dialect.ops.memory import AllocTensorOp, StorageTensorOp
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import EXACT, as_arguments, as_plain, assert_same, run_with_copies
+from tests.support.sweeps import examples
 from vm_dialect import VirtualMachine
 
 COMPILED = ALL.without("unknown_rank")
@@ -61,7 +62,7 @@ def check(
 
 
 @given(programs(COMPILED))
-@settings(max_examples=12)
+@examples(5)
 def test_random_programs(program: Program):
     check(program.module, program.inputs, program.entry, ["bytecode"], [RelaxToVMPlainPass])
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.memory.report import memory_report
@@ -10,6 +10,7 @@ from lowering.memory.use_inplace_calls import IN_PLACE
 from lowering.parsing import parse_module
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import Tolerance, check_pass, run_everywhere, run_pipeline
+from tests.support.sweeps import examples
 
 PREPARE = "lambda-lift,bind-unknown-dims,insert-guards,legalize-ops,to-non-dataflow,lower-call-tir"
 
@@ -21,7 +22,7 @@ def prepared(module: ModuleOp) -> ModuleOp:
 
 
 @given(programs(ALL.without("unknown_rank")))
-@settings(max_examples=18, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(7)
 def test_random_programs(program: Program):
     check_pass(prepared(program.module.clone()), "use-inplace-calls", [program.inputs], entry=program.entry)
 

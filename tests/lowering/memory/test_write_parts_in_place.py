@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering.parsing import parse_module
 from relax_dialect.ops.memory import CallKernelOp
 from tests.strategies.relax_programs import ALL, Program, programs
 from tests.support.programs import Tolerance, check_pass, run_everywhere, run_pipeline
+from tests.support.sweeps import examples
 
 PREPARE = "lambda-lift,bind-unknown-dims,insert-guards,legalize-ops,to-non-dataflow,lower-call-tir"
 
@@ -20,7 +21,7 @@ def prepared(module: ModuleOp) -> ModuleOp:
 
 
 @given(programs(ALL.without("unknown_rank")))
-@settings(max_examples=8, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@examples(4)
 def test_random_programs(program: Program):
     check_pass(prepared(program.module.clone()), "write-parts-in-place", [program.inputs], entry=program.entry)
 

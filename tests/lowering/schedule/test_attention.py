@@ -27,6 +27,7 @@ from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tests.support.programs import run_pipeline, runner
+from tests.support.sweeps import in_turn
 from tir_dialect.dims import symbol
 from tir_dialect.interpreter import compile_prim_func
 from tir_dialect.ops.blocks import BlockOp
@@ -135,8 +136,7 @@ def expected(text: str, arrays: Sequence[np.ndarray]) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "machine"), in_turn(CASES, MACHINES, each=2))
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     case = CASES[name]
     func = kernel(case.text)

@@ -21,6 +21,7 @@ from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.test_windows import Convolution
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -169,9 +170,12 @@ def _check(name: str, sizes: tuple[int, int, int], target: Target) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("machine", ["x86-64-v3 cores=2", "neoverse-n1"])
 @pytest.mark.parametrize(
-    "name", [name for name in CASES if CASES[name].picture is None and CASES[name].plain.groups != 2]
+    ("name", "machine"),
+    in_turn(
+        [name for name in CASES if CASES[name].picture is None and CASES[name].plain.groups != 2],
+        ("x86-64-v3 cores=2", "neoverse-n1"),
+    ),
 )
 def test_the_scheduled_convolution_means_the_same(name: str, machine: str) -> None:
     func = kernel(name).clone()

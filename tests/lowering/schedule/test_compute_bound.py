@@ -31,6 +31,7 @@ from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import compile_prim_func, run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -133,8 +134,7 @@ def test_the_structure_is_recognised(name: str) -> None:
     assert any(find_contraction(stage) is not None for stage in stages)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize(("name", "machine"), in_turn(SUMS, MACHINES, each=2))
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     case = SUMS[name]
     func = kernel(case.text)

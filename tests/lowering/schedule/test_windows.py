@@ -17,6 +17,7 @@ from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -123,8 +124,7 @@ def test_native_convolutions(name: str, sizes: tuple[int, int, int]) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("machine", ["x86-64-v3 cores=2", "neoverse-n1"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "machine"), in_turn(CASES, ("x86-64-v3 cores=2", "neoverse-n1")))
 def test_the_scheduled_convolution_means_the_same(name: str, machine: str) -> None:
     func, case = kernel(name).clone(), CASES[name]
     schedule(func, Target.parse(machine))

@@ -39,10 +39,10 @@ def test_candidates_depend_on_the_seed_only():
 @pytest.mark.parametrize(
     "facts",
     [
-        {"tile_rows": 3, "tile_vectors": 1},
+        pytest.param({"tile_rows": 3, "tile_vectors": 1}, marks=pytest.mark.slow),
         {"tile_rows": 2, "tile_vectors": 4, "tile_steps": 8},
         {"tile_rows": 14, "tile_vectors": 1, "unpacked_rows": 1, "cores": 1},
-        {"unpacked_rows": 1 << 20},
+        pytest.param({"unpacked_rows": 1 << 20}, marks=pytest.mark.slow),
         {"tile_rows": 1, "tile_vectors": 3, "task_percent": 1},
     ],
 )

@@ -1,0 +1,32 @@
+"""How much of a sweep a quick run sees: some examples of many, some machines for each case, in turn.
+
+`make test-all` sees all pairs, and has the profile `thorough` for the rest.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import Phase, settings
+
+QUICK, THOROUGH = 50, 500
+"""Examples of a property test that names no number, by profile."""
+
+
+def examples(count: int) -> settings:
+    """Settings of a property test whose examples take long: `count` of them, in proportion more in a thorough run.
+
+    A failing one is not made smaller.
+    """
+    default = settings.default
+    factor = 1 if default is None else max(1, default.max_examples // QUICK)
+    return settings(max_examples=count * factor, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+
+
+def in_turn(names: Iterable[str], machines: Sequence[str], each: int = 1) -> list[object]:
+    """Pairs of a name and a machine for `parametrize`: those behind the `each` machines whose turn it is are slow."""
+    pairs = [
+        (name, machine, (place - turn) % len(machines) < each)
+        for turn, name in enumerate(names)
+        for place, machine in enumerate(machines)
+    ]
+    return [pytest.param(name, machine, marks=() if quick else pytest.mark.slow) for name, machine, quick in pairs]
