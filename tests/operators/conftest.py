@@ -7,7 +7,7 @@ import pytest
 from tests.operators.erasure import LEVELS
 from tests.operators.support import Knowledge
 
-QUICK = {"test_linear_algebra", "test_manipulation"}
+QUICK = {"test_manipulation"}
 """Files that also run with nothing known when long sweeps are left out."""
 
 WRITTEN_ONLY = {"test_fewer_heads_of_keys"}
