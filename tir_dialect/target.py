@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from tir_dialect.target_limits import check_numbers, check_registers
+
 KIB = 1024
 
 EXTENSIONS = ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "i8mm")
@@ -32,13 +34,12 @@ IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
 """Those of processors that are named without features."""
 
 
-MOST_STEPS = 64
-"""Of a turn of a product's loop: the code of each step is written out."""
-
-
 @dataclass(frozen=True)
 class Target:
-    """A processor, as LLVM names it, and the few numbers that decide tile sizes."""
+    """A processor, as LLVM names it, and the few numbers that decide tile sizes.
+
+    Raises `ValueError` for numbers that no processor has, and for tiles that its registers do not hold.
+    """
 
     triple: str
     """LLVM target triple, such as `x86_64-unknown-linux-gnu`."""
@@ -86,6 +87,10 @@ class Target:
 
     task_percent: int = 100
     """The least work for which a thread is woken, in parts of what the rules choose."""
+
+    def __post_init__(self) -> None:
+        check_numbers(self, {field.name: 0 if field.default == 0 else 1 for field in fields(self)})
+        check_registers(self)
 
     @property
     def arch(self) -> str:
@@ -148,26 +153,7 @@ class Target:
             target = _named(name)
         else:
             raise ValueError(f'unknown target "{name}", expected host or one of {", ".join(NAMED_TARGETS)}')
-        target = replace(target, **dict(_setting(setting) for setting in settings))
-        _check_registers(target)
-        return target
-
-
-def _check_registers(target: Target) -> None:
-    """Refuses settings that ask for more registers than there are: sums would move to memory and back."""
-    vectors, (rows, *_), _ = target.usual_tile
-    rows, vectors = target.tile_rows or rows, target.tile_vectors or vectors
-    needed, there = rows * vectors + vectors, target.tile_registers
-    if (target.tile_rows or target.tile_vectors) and needed > there:
-        key = "tile_rows" if target.tile_rows else "tile_vectors"
-        raise ValueError(
-            f'target setting "{key}" expects a tile for {there} vector registers, '
-            f"got {rows} rows of {vectors} sums and one of {vectors} factors, which is {needed}"
-        )
-    if target.turn_registers > target.vector_registers:
-        raise ValueError(
-            f'target setting "turn_registers" expects at most {target.vector_registers}, got {target.turn_registers}'
-        )
+        return replace(target, **dict(_setting(setting) for setting in settings))
 
 
 _X86 = "x86_64-unknown-linux-gnu"
@@ -214,7 +200,6 @@ def _named(name: str) -> Target:
 
 _TEXT_KEYS = frozenset({"triple", "cpu", "features"})
 _NUMERIC_KEYS = frozenset(field.name for field in fields(Target)) - _TEXT_KEYS
-_OPEN_KEYS = frozenset(field.name for field in fields(Target) if field.default == 0)
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -225,15 +210,9 @@ def _setting(text: str) -> tuple[str, Any]:
         raise ValueError(f'unknown target setting "{text}", expected key=value with a key of {known}')
     if key in _TEXT_KEYS:
         return key, value
-    least = 0 if key in _OPEN_KEYS else 1
-    if not value.isascii() or not value.isdigit() or int(value) < least:
-        raise ValueError(f'target setting "{key}" expects an integer of at least {least}, got "{value}"')
-    number = int(value)
-    if key == "vector_bits" and (number < 64 or number & (number - 1)):
-        raise ValueError(f'target setting "vector_bits" expects a power of two of at least 64, got "{value}"')
-    if key == "tile_steps" and number > MOST_STEPS:
-        raise ValueError(f'target setting "tile_steps" expects an integer of at most {MOST_STEPS}, got "{value}"')
-    return key, number
+    if not value.isascii() or not value.isdigit():
+        raise ValueError(f'target setting "{key}" expects an integer, got "{value}"')
+    return key, int(value)
 
 
 @cache

@@ -25,7 +25,7 @@ class Choice:
     """Fields of the target that the rules see changed, in order of their names."""
 
     def schedule(self, func: PrimFuncOp, target: Target) -> None:
-        """Schedules a function; `ScheduleError` for a trace that does not fit it."""
+        """Schedules a function; `ScheduleError` for a trace that does not fit it, or numbers no machine has."""
         if self.trace is not None:
             from tir_dialect.schedule.schedule import Schedule
 
@@ -33,11 +33,19 @@ class Choice:
             return
         from lowering.schedule.schedule_cpu import schedule
 
+        schedule(func, self._machine(target))
+
+    def _machine(self, target: Target) -> Target:
         changed: Mapping[str, Any] = dict(self.facts)
-        schedule(func, replace(target, **changed))
+        try:
+            return replace(target, **changed)
+        except ValueError as error:
+            from tir_dialect.schedule.errors import ScheduleError
+
+            raise ScheduleError("schedule-cpu", str(error)) from error
 
     def schedule_if_it_fits(self, func: PrimFuncOp, target: Target) -> None:
-        """Schedules a function by default, with a warning, if a trace does not fit it."""
+        """Schedules a function by default, with a warning, if this does not fit it."""
         from lowering.schedule.schedule_cpu import schedule
         from tir_dialect.schedule.errors import ScheduleError
 

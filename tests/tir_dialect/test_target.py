@@ -1,4 +1,5 @@
-from dataclasses import fields
+from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -34,8 +35,8 @@ def test_settings_override_fields():
         ("pentium", 'unknown target "pentium"'),
         ("x86-64 speed=9", 'unknown target setting "speed=9"'),
         ("x86-64 cores", 'unknown target setting "cores"'),
-        ("x86-64 cores=many", 'target setting "cores" expects an integer of at least 1, got "many"'),
-        ("x86-64 cores=0", 'expects an integer of at least 1, got "0"'),
+        ("x86-64 cores=many", 'target setting "cores" expects an integer, got "many"'),
+        ("x86-64 cores=0", "expects an integer of at least 1, got 0"),
         ("x86-64-v3 tile-rows=40", "for 16 vector registers, got 40 rows of 2 sums and one of 2 factors, which is 82"),
         (
             "x86-64-v4 tile-vectors=3",
@@ -43,13 +44,28 @@ def test_settings_override_fields():
         ),
         ("aarch64 tile-rows=10", '"tile_rows" expects a tile for 30 vector registers, got 10 rows of 3 sums'),
         ("x86-64 turn-registers=17", '"turn_registers" expects at most 16, got 17'),
-        ("x86-64 tile-steps=65", '"tile_steps" expects an integer of at most 64, got "65"'),
-        ("x86-64 vector-bits=100", '"vector_bits" expects a power of two of at least 64, got "100"'),
+        ("x86-64 tile-steps=65", '"tile_steps" expects an integer of at most 64, got 65'),
+        ("x86-64 vector-bits=100", '"vector_bits" expects a power of two of at least 64, got 100'),
     ],
 )
 def test_bad_target_text(text: str, message: str):
     with pytest.raises(ValueError, match=message):
         Target.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"tile_rows": 40}, "for 16 vector registers, got 40 rows of 2 sums"),
+        ({"vector_bits": 100}, "power of two of at least 64, got 100"),
+        ({"cores": 0}, '"cores" expects an integer of at least 1, got 0'),
+        ({"l1_bytes": 1.5}, '"l1_bytes" expects an integer of at least 1, got 1.5'),
+        ({"cpu": None}, '"cpu" expects a text, got None'),
+    ],
+)
+def test_targets_of_python_are_checked(numbers: Any, message: str):
+    with pytest.raises(ValueError, match=message):
+        replace(Target.parse("x86-64-v3"), **numbers)
 
 
 def test_every_field_is_a_setting():

@@ -133,11 +133,15 @@ def test_an_interruption_forgets_nothing(tmp_path: Path, everything_is_faster: N
     assert path.read_text() == before
 
 
-def test_a_trace_that_does_not_fit_any_more(user_database: Path):
+@pytest.mark.parametrize(
+    "choice",
+    [Choice(Trace.from_json([{"call": "get_block", "args": ["another"]}])), Choice(facts=(("tile_rows", 99),))],
+    ids=["trace", "tile"],
+)
+def test_a_choice_that_does_not_fit_any_more(choice: Choice, user_database: Path):
     module = parse_module(ONE)
     (group,) = groups(ONE).values()
-    steps = Trace.from_json([{"call": "get_block", "args": ["another"]}])
-    TuningDatabase(user_database).add({kernel_key(group, Target.host()): Record(Choice(steps), 1.0, 2.0)})
+    TuningDatabase(user_database).add({kernel_key(group, Target.host()): Record(choice, 1.0, 2.0)})
     a, b = arrays(5)
     with pytest.warns(UserWarning, match=r"tuning found for @relax_\w+ does not fit .* tune again"):
         made = build(module, cache=NO_CACHE)

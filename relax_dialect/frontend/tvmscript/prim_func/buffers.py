@@ -56,9 +56,10 @@ def _buffer_type(
     if kind is not None and reader.value(kind) not in ("", "default", None):
         reader.fail(kind, "buffers that broadcast are not taken; give each shape its own PrimFunc")
     found = _with_layout(reader, given, dtype, lanes, implicit=implicit)
-    if is_parameter and found.offset.as_symbol is not None:
+    start = found.offset.as_symbol if is_parameter else None
+    if start is not None:
         found = BufferType(found.shape, dtype, strides=found.strides, scope=found.scope, align=found.align)
-    return Declared(found, lanes)
+    return Declared(found, lanes, start or "")
 
 
 def _with_layout(

@@ -13,7 +13,7 @@ from relax_dialect.frontend.tvmscript.prim_func.lanes import lane_by_lane
 from relax_dialect.frontend.tvmscript.prim_func.operators import DIVISIONS, called, scalar_function
 from relax_dialect.frontend.tvmscript.prim_func.promotion import converted, promoted
 from relax_dialect.frontend.tvmscript.prim_func.scalars import ScalarReader
-from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Pointer, Region, Vector, pointer_to
+from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Pointer, Region, Vector, data_of
 from relax_dialect.frontend.tvmscript.prim_func.vectors import as_vector
 from relax_dialect.frontend.tvmscript.text import evaluator
 from relax_dialect.frontend.tvmscript.text.static import describe
@@ -193,13 +193,13 @@ class TirExpressionReader(ScalarReader):
         if isinstance(owner, Buffer):
             match node.attr:
                 case "data":
-                    return pointer_to(owner)
+                    return data_of(owner)
                 case "shape" | "strides" if owner.extents is not None:
                     return owner.extents if node.attr == "shape" else owner.steps
                 case "shape" | "strides":
                     return tuple(owner.type.shape if node.attr == "shape" else owner.type.strides)[: owner.rank]
                 case "elem_offset":
-                    return owner.type.offset
+                    return owner.type.offset if owner.base is None else owner.start
                 case "dtype":
                     return f"{owner.type.dtype}{'' if owner.lanes is None else f'x{owner.lanes}'}"
                 case "ty":

@@ -36,12 +36,13 @@ from relax_dialect.frontend.tvmscript.text.scope import ModuleRef, Scope
 from relax_dialect.frontend.tvmscript.text.signature import as_attributes, read_dictionary, type_param_names
 from relax_dialect.frontend.tvmscript.text.static import StaticReader
 from tir_dialect.boxes import CONVENTION
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import lookup, scalar_type
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.ops.raw_memory import MemoryAtOp
+from tir_dialect.ops.scalars import AssertOp
 from tir_dialect.symbols import SymbolAttr
 from tir_dialect.types import BufferType
 
@@ -119,8 +120,8 @@ class PrimFunctionReader:
     def read_body(self) -> None:
         """Fills the function; `finish` comes when all of them are filled."""
         reader = self._reader
-        self._bind(reader, self.op)
         reader.block = self.op.body.block
+        self._bind(reader, self.op)
         reader.rebound = self._rebound
         reader.wide |= {each.name for each in self.parameters if each.dtype == i64} | self._wide
         reader.jumps.prepare(self.node, self._body)
@@ -240,6 +241,8 @@ class PrimFunctionReader:
             found = reader.scope.find(name)
             if isinstance(found, Dim) and not found.symbols <= known:
                 reader.scope.hide(name)
+        for each in self.parameters:
+            self._bind_start(reader, each)
         for statement in self.node.body:
             self._bind_module(reader, statement)
 
@@ -248,6 +251,18 @@ class PrimFunctionReader:
         if parameter.name != parameter.buffer_name:
             reader.scope.bind(parameter.name, Handle(parameter.name))
         reader.scope.bind(parameter.buffer_name, pointer_to(buffer) if parameter.is_pointer else buffer)
+
+    def _bind_start(self, reader: TirStatementReader, parameter: Parameter) -> None:
+        """A parameter begins with its first element: a name for that place is 0, and a number for it has to be."""
+        name = parameter.start
+        if not name or parameter.is_pointer:
+            return
+        if name not in reader.scope:
+            reader.scope.bind(name, constant(0))
+        elif not isinstance(reader.scope.find(name), Dim) or name in reader.names.symbols:
+            is_first = ast.copy_location(ast.Compare(ast.Name(name), [ast.Eq()], [ast.Constant(0)]), parameter.node)
+            message = f"{self.node.name}: {parameter.buffer_name} begins at {name}, expected 0"
+            reader.block.add_op(AssertOp(reader.condition(ast.fix_missing_locations(is_first)), message))
 
     def _bind_module(self, reader: TirStatementReader, statement: ast.stmt) -> None:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):

@@ -20,7 +20,7 @@ from relax_dialect.frontend.tvmscript.prim_func.rows import combined, half, rein
 from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTIONS, OF_DTYPES, multiply_shift
 from relax_dialect.frontend.tvmscript.prim_func.structs import STRUCT_FORMS
 from relax_dialect.frontend.tvmscript.prim_func.threads import env_thread
-from relax_dialect.frontend.tvmscript.prim_func.values import Buffer, Region, Vector, pointer_to
+from relax_dialect.frontend.tvmscript.prim_func.values import Buffer, Region, Vector, data_of
 from relax_dialect.frontend.tvmscript.prim_func.vectors import broadcast, broadcast_value, ramp
 from relax_dialect.frontend.tvmscript.prim_func.widths import of_bits
 from relax_dialect.frontend.tvmscript.prim_func.workspaces import WORKSPACE_FORMS
@@ -206,13 +206,13 @@ def _same(reader: TirExpressionReader, node: ast.Call) -> object:
 
 def _data(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.buffer_data(A)`: the memory of a buffer."""
-    return pointer_to(_buffer(reader, Arguments(reader.source, node, "T.buffer_data", "buffer", {}, ("dtype",))))
+    return data_of(_buffer(reader, Arguments(reader.source, node, "T.buffer_data", "buffer", {}, ("dtype",))))
 
 
 def _offset(reader: TirExpressionReader, node: ast.Call) -> object:
     """`T.buffer_offset(A)`: where the first element of a buffer is behind its memory."""
     found = _buffer(reader, Arguments(reader.source, node, "T.buffer_offset", "buffer", {}, ("dtype",)))
-    return found.type.offset
+    return found.type.offset if found.base is None else found.start
 
 
 def _large_integer(reader: TirExpressionReader, node: ast.Call) -> object:

@@ -40,6 +40,8 @@ class Parameter:
     buffer: BufferType | None = None
     lanes: int | None = None
     """The lanes of the elements of the buffer, if they are vectors."""
+    start: str = ""
+    """The name for the place of its first element."""
     buffer_name: str = ""
     dtype: Attribute | None = None
     is_symbol: bool = False
@@ -52,7 +54,7 @@ class Parameter:
         """Gives the parameter the type of a buffer, under a name."""
         self.buffer_name = name
         if found is not None:
-            self.buffer, self.lanes = found.type, found.lanes
+            self.buffer, self.lanes, self.start = found.type, found.lanes, found.start
 
     @property
     def is_unused(self) -> bool:

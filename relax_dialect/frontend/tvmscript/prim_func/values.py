@@ -18,6 +18,8 @@ from tir_dialect.types import BufferType
 Place: TypeAlias = "Scalar | Dim"
 """An index, or an end of a range."""
 
+_ZERO = constant(0)
+
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
@@ -31,6 +33,10 @@ class Buffer:
     """The shape of memory at an address, where the program computes it: the value is one row then."""
     steps: tuple[Place, ...] = ()
     """The strides that go with `extents`, in elements."""
+    base: Buffer | None = None
+    """The buffer that this one is a part of, by `T.match_buffer`: they have one `data`."""
+    start: Place = _ZERO
+    """Where the part begins, in elements behind the `data` of the base."""
 
     @property
     def type(self) -> BufferType:
@@ -62,6 +68,8 @@ class Declared:
 
     type: BufferType
     lanes: int | None = None
+    start: str = ""
+    """The name that a parameter gives the place of its first element, which is 0 here."""
 
 
 @dataclass(frozen=True)
@@ -91,9 +99,6 @@ class Region:
         return not all(axis.is_point for axis in self.axes)
 
 
-_ZERO = constant(0)
-
-
 @dataclass(eq=False)
 class Pointer:
     """Memory that has no shape yet: `T.allocate`, or the data of a buffer, from an element of its dtype on."""
@@ -111,8 +116,13 @@ class Pointer:
 
 
 def pointer_to(buffer: Buffer) -> Pointer:
-    """The memory of a buffer."""
+    """The memory of a buffer, from its first element on."""
     return Pointer(product(buffer.type.shape), buffer.type.dtype, buffer.type.scope, buffer)
+
+
+def data_of(buffer: Buffer) -> Pointer:
+    """What the text calls `data`: of a part of a buffer, the memory of the whole."""
+    return pointer_to(buffer) if buffer.base is None else data_of(buffer.base)
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,6 +124,11 @@ def element_index(reader: TirExpressionReader, node: ast.AST, region: Region) ->
     """How many elements lie in front of the first one of a region."""
     if not region.buffer.type.has_default_strides:
         reader.fail(node, "expected a buffer without gaps; take the address of its data")
+    return _place_of(reader, node, region)
+
+
+def _place_of(reader: TirExpressionReader, node: ast.AST, region: Region) -> Place:
+    """The sum of the indices of a region's first element, times the strides."""
     start: Place = _ZERO
     for axis, stride in zip(region.axes, region.buffer.type.strides, strict=True):
         start = _sum(reader, node, start, reader.index(node, reader.apply(node, "Mul", axis.lower, stride)))
@@ -153,14 +158,16 @@ def match_region(reader: TirExpressionReader, node: ast.Call, name: str, region:
         extent = extents[index]
         if extent is not None and extent != dim:
             reader.fail(node, f"expected a view of extent {extent}, got {dim}")
-    _bind_layout(reader, given, source, kept)
+    start = _sum(reader, node, region.buffer.start, _place_of(reader, node, region))
+    _bind_layout(reader, given, [source.strides[axis] for axis in kept], start)
     parts = [_region_axis(reader, node, axis, is_range=index in kept) for index, axis in enumerate(axes)]
     kind = BufferType(shape, source.dtype, strides=[source.strides[index] for index in kept], scope=source.scope)
     op = reader.emit(node, lambda: MatchBufferOp(region.buffer.value, parts, kind))
     reader.emit(node, op.verify_)
     op.view.name_hint = as_name_hint(name)
     reader.block.add_op(op)
-    return bind_buffer(reader, SSAValue.get(op.view, type=BufferType), name)
+    part = bind_buffer(reader, SSAValue.get(op.view, type=BufferType), name)
+    return replace(part, base=region.buffer, start=start)
 
 
 def _shape(
@@ -195,12 +202,11 @@ def _extent(reader: TirExpressionReader, node: ast.AST, axis: Axis) -> Dim | Non
     return None if known is None else constant(known)
 
 
-def _bind_layout(reader: TirExpressionReader, given: Arguments, source: BufferType, axes: Sequence[int]) -> None:
-    """Names for strides and the offset of a view: the strides are those of the buffer, and it starts at its data."""
-    strides, offset = given.get("strides"), given.get("elem_offset")
-    places = list(strides.elts) if isinstance(strides, ast.List | ast.Tuple) else []
-    values = [source.strides[axis] for axis in axes]
-    for place, value in [*zip(places, values, strict=False), *([] if offset is None else [(offset, _ZERO)])]:
+def _bind_layout(reader: TirExpressionReader, given: Arguments, strides: Sequence[Dim], start: Place) -> None:
+    """Gives the names that stand for strides and the offset of a view what they are."""
+    strides_node, offset = given.get("strides"), given.get("elem_offset")
+    places = list(strides_node.elts) if isinstance(strides_node, ast.List | ast.Tuple) else []
+    for place, value in [*zip(places, strides, strict=False), *([] if offset is None else [(offset, start)])]:
         name = place.value if isinstance(place, ast.Constant) else place.id if isinstance(place, ast.Name) else None
         if isinstance(name, str) and (name not in reader.scope or isinstance(reader.scope.find(name), Unbound)):
             reader.scope.bind(name, value)

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lowering import build
 from relax_dialect.frontend.tvmscript import TVMScriptError, parse
 from tests.support.programs import run_everywhere
 from tir_dialect.ops.regions import MatchBufferOp
+from vm_dialect import VirtualMachine
 
 HEAD = """
 @T.prim_func
@@ -112,10 +114,43 @@ def test_parts_with_dimensions_of_one_place():
                 for j in range(4):
                     Q[j] = P[0, j] * T.int32(s) + T.int32(o) + Q.elem_offset
         """
-    np.testing.assert_array_equal(result_of(body), X.reshape(-1) * 4)
+    np.testing.assert_array_equal(result_of(body), X.reshape(-1) * 4 + np.repeat([0, 8], 4))
+    body = """
+        V = T.match_buffer(A[1:2, 1:4], (1, 3), offset_factor=1)
+        W = T.match_buffer(V[0, 1:3], (2,), elem_offset=o)
+        D = T.decl_buffer((2,), "int32", data=W.data, elem_offset=W.elem_offset)
+        F = T.decl_buffer((8,), "int32", data=V.data)
+        B[0] = D[0]
+        B[1] = T.int32(V.elem_offset)
+        B[2] = T.int32(o)
+        for i in range(5):
+            B[i + 3] = F[i]
+        """
+    np.testing.assert_array_equal(result_of(body), [X[1, 2], 5, 6, *X.reshape(-1)[:5]])
     module = parse(HEAD + "    P = T.match_buffer(A[1, 2:4])\n    B[0] = P[0, 1]\n")
     (view,) = [op for op in module.walk() if isinstance(op, MatchBufferOp)]
     assert str(view.view_type) == "!tir.buffer<[1, 2], i32, strides = [4, 1]>"
+
+
+def test_a_parameter_begins_with_its_first_element():
+    text = """
+    @T.prim_func
+    def f(a: T.handle, place: T.int32, B: T.Buffer((2,), "int32")):
+        off = T.int32()
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "int32", elem_offset={name})
+        B[0] = {name}
+        B[1] = A[0]
+    """
+    for name, place, expected in [("off", 5, [0, 3]), ("place", 0, [0, 3]), ("place", 5, None)]:
+        module, out = parse(dedent(text.format(name=name))), np.zeros(2, np.int32)
+        kernel = VirtualMachine(build(module))["f"]
+        if expected is None:
+            with pytest.raises(ValueError, match="f: A begins at place, expected 0"):
+                kernel(X.reshape(-1), place, out)
+        else:
+            kernel(X.reshape(-1), place, out)
+            assert out.tolist() == expected
 
 
 def test_views_of_tensors_are_copies():
