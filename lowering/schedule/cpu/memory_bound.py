@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from lowering.schedule.cpu.emit.ahead import Ahead, accesses_ahead
 from lowering.schedule.cpu.emit.code import Code
@@ -18,6 +18,7 @@ from lowering.schedule.cpu.memory.chains import Row, find_row
 from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
 from lowering.schedule.cpu.memory.exponentials import simplify_exponentials
 from lowering.schedule.cpu.memory.inlining import inline_producers
+from lowering.schedule.cpu.memory.one_pass_moments import join_moments
 from lowering.schedule.cpu.memory.quotients import split_quotients
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.row_blocks import RowBlocks, find_row_blocks
@@ -43,12 +44,18 @@ def schedule_memory_bound(func: PrimFuncOp, target: Target) -> bool:
         return False
     for rewrite in (inline_producers, partial(simplify_exponentials, target=target)):
         if rewrite(stages):
-            program = find_program(func)
-            stages = None if program is None else find_stages(program)
-            assert program is not None  # what was rewritten is made of ops that are understood
-            assert stages is not None
+            program, stages = _understood(func)
     _Emitter(func, program, stages, target).emit()
     return True
+
+
+def _understood(func: PrimFuncOp) -> tuple[Program, Sequence[Stage]]:
+    """A function that was rewritten, of ops that are understood."""
+    program = find_program(func)
+    stages = None if program is None else find_stages(program)
+    assert program is not None
+    assert stages is not None
+    return program, stages
 
 
 class _Emitter:
@@ -69,9 +76,7 @@ class _Emitter:
     def emit(self) -> None:
         """Replaces the body of the function."""
         kernel = self.kernel
-        for op in self.program.header:
-            copy = op.clone(value_mapper=kernel.values)
-            kernel.code.emit(copy)
+        self._emit_header(self.program.header)
         touched = {op.buffer for stage in self.stages for op in stage.places}
         own = [alloc.buffer for alloc in self.program.buffers]
         scan = scan_of(self.stages)
@@ -93,6 +98,10 @@ class _Emitter:
         self.func.detach_region(self.func.body)
         self.func.add_region(Region(self.body))
 
+    def _emit_header(self, ops: Iterable[Operation]) -> None:
+        for op in ops:
+            self.kernel.code.emit(op.clone(value_mapper=self.kernel.values))
+
     def _running_sums(self, scan: Scan) -> None:
         from lowering.schedule.cpu.memory.scan import emit_scan
 
@@ -102,9 +111,7 @@ class _Emitter:
 
     def _rows(self, row: Row) -> None:
         kernel = self.kernel
-        kernel.unread = row.unread
-        for buffer in row.buffers:
-            kernel.rows[buffer] = buffer, row.depth  # where accesses lead is asked before there is memory
+        self._place_rows(row)
         groups = group_axes(kernel, self.stages, range(row.depth))
         most = max(len(stage.axes) for stage in self.stages)
         work = maximum(*(work_of(stage) for stage in self.stages if len(stage.axes) == most))
@@ -124,10 +131,31 @@ class _Emitter:
 
     def _rows_alone(self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None) -> None:
         """One row after the other."""
+        row = self._with_joined_moments(row)
         self._allocate_rows(row, 1)
         self._prepare_columns(row)
         self.ahead = accesses_ahead(self.kernel, row.sweeps, row.depth)
         self._row_loops(row, groups, {}, part, None)
+
+    def _place_rows(self, row: Row) -> None:
+        self.kernel.unread = row.unread
+        for buffer in row.buffers:
+            self.kernel.rows[buffer] = buffer, row.depth  # where accesses lead is asked before there is memory
+
+    def _with_joined_moments(self, row: Row) -> Row:
+        """The row with one pass for what took two; rows side by side, which are short, take no longer for two."""
+        known = frozenset(self.program.header)
+        if not join_moments(self.stages):
+            return row
+        self.program, self.stages = _understood(self.func)
+        self.reductions = {stage: found for stage in self.stages if (found := reduction_of(stage)) is not None}
+        self._emit_header(op for op in self.program.header if op not in known)
+        self.kernel.divisors = _reduced_values(self.stages, self.reductions, self.program)
+        own = [alloc.buffer for alloc in self.program.buffers]
+        joined = find_row(self.kernel, self.stages, self.reductions, own)
+        assert joined is not None  # as before
+        self._place_rows(joined)
+        return joined
 
     def _allocate_rows(self, row: Row, count: int) -> None:
         for buffer in row.buffers:

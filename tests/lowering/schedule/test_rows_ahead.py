@@ -2,58 +2,60 @@
 
 import numpy as np
 import pytest
-from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from lowering.legalize.legalize_ops import LegalizeOpsPass
-from lowering.parsing import parse_module
+from lowering.codegen.cache import NO_CACHE
+from lowering.codegen.kernels import compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
-from tests.support.programs import run_everywhere
+from tests.lowering.to_llvm.conftest import call, find
+from tir_dialect import te
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
 
-ROW = "!relax.tensor<[n], f32>"
-LAYER_NORM = "relax.nn.layer_norm %x, %y, %z axes = [-1]"
+
+def deviations(length: int | None = None, results: bool = True) -> PrimFuncOp:
+    """How far numbers are from the mean of their row, in terms of how far they are on average."""
+    m, n = te.var("m"), te.var("n") if length is None else length
+    x = te.placeholder((m, n), "f32", "x")
+    i, j = te.reduce_axis(n, "i"), te.reduce_axis(n, "j")
+    count = te.const(float(length), "f32") if length else te.cast(te.cast(n, "index"), "f32")
+    total = te.compute((m,), lambda row: te.sum(x[row, i], i), name="total")
+    mean = te.compute((m,), lambda row: total[row] / count, name="mean")
+    spread = te.compute((m,), lambda row: te.sum(te.abs(x[row, j] - mean[row]), j), name="spread")
+    y = te.compute((m, n), lambda row, place: (x[row, place] - mean[row]) / spread[row], name="y")
+    return te.create_prim_func([x, y] if results else [x, spread], name="deviations")
 
 
-def program(rows: str, body: str, length: str = "n") -> str:
-    symbols = ", ".join(f"%{name}" for name in (rows, length) if not name.isdigit())
-    row = ROW.replace("n]", f"{length}]")
-    return f"""
-    relax.func @main[{symbols}](%x: !relax.tensor<[{rows}, {length}], f32>, %y: {row}, %z: {row}) -> !relax.object {{
-      %0 = {body}
-      relax.return %0
-    }}"""
-
-
-def asked(body: str, length: str = "n") -> list[tuple[str, Operation | None]]:
+def asked(func: PrimFuncOp) -> list[tuple[str, Operation | None]]:
     """What is asked for in which loop, in order."""
-    module = parse_module(program("m", body, length))
-    LegalizeOpsPass().apply(Context(), module)
-    func = next(op for op in module.ops if isinstance(op, PrimFuncOp))
     schedule(func, Target.parse("x86-64-v3 cores=1 l2-bytes=524288"))
     return [(op.buffer.name_hint or "", op.parent_op()) for op in func.walk() if isinstance(op, PrefetchOp)]
 
 
 def test_the_second_sum_of_a_row_asks_line_by_line_for_the_next_row_and_the_result() -> None:
-    found = asked(LAYER_NORM)
+    found = asked(deviations())
     # A turn of four vectors has two lines; a vector that is left has half of one.
-    assert [name for name, _ in found] == ["x", "x", "layer_norm", "layer_norm", "x", "layer_norm"]
+    assert [name for name, _ in found] == ["x", "x", "y", "y", "x", "y"]
     assert [loop is found[0][1] for _, loop in found] == [True] * 4 + [False] * 2
 
 
-def test_a_variance_has_no_row_of_results() -> None:
-    assert {name for name, _ in asked("relax.variance %x axes = [1]")} == {"x"}
+def test_without_a_row_of_results_only_the_next_row_is_asked_for() -> None:
+    assert {name for name, _ in asked(deviations(results=False))} == {"x"}
 
 
-@pytest.mark.parametrize(("length", "asks"), [("1000", True), ("4096", True), ("4104", False)])
-def test_rows_that_would_be_gone_are_not_asked_for(length: str, asks: bool) -> None:
-    assert bool(asked(LAYER_NORM, length)) == asks
+@pytest.mark.parametrize(("length", "asks"), [(1000, True), (4096, True), (4104, False)])
+def test_rows_that_would_be_gone_are_not_asked_for(length: int, asks: bool) -> None:
+    assert bool(asked(deviations(length))) == asks
 
 
-@pytest.mark.parametrize("n", [1, 300, 4100])
-def test_values_of_rows_that_are_asked_for_or_too_long(n: int) -> None:
-    rng = np.random.default_rng(n)
-    x, y, z = (rng.standard_normal(shape, np.float32) for shape in ((3, n), (n,), (n,)))
-    run_everywhere(program("m", LAYER_NORM), "main", [x, y, z])
+def test_values_of_rows_that_are_asked_for_or_too_long() -> None:
+    module = ModuleOp([deviations()])
+    kernels, func = compile_prim_funcs(module, cache=NO_CACHE), find(module)
+    for n in (1, 300, 4100):
+        x = np.random.default_rng(n).standard_normal((3, n), np.float32) + 1
+        apart, got = x - x.mean(1, keepdims=True, dtype=np.float64), np.zeros_like(x)
+        assert call(kernels, func, [x, got], {"m": 3, "n": n}) == 0
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_allclose(got, apart / np.abs(apart).sum(1, keepdims=True), rtol=1e-4, atol=1e-6)

@@ -74,16 +74,23 @@ def accesses_ahead(kernel: Kernel, sweeps: Sequence[Sequence[Stage]], depth: int
 
     It is a pass that computes much; or one that reduces a row again, which is in the first-level cache; or the last.
     """
-    heavy = [number for number, stages in enumerate(sweeps) if any(_is_heavy(kernel, s, depth) for s in stages)]
-    again = [n for n, stages in enumerate(sweeps) if n > 0 and all(s.of_kind(IteratorKind.REDUCE) for s in stages)]
-    if len(sweeps) < 2:
+    passes = _whole_passes(sweeps, depth)
+    if len(passes) < 2 or passes[0] is not sweeps[0]:
         return {}
-    asking, found = (heavy or again or [len(sweeps) - 1])[0], list[Ahead]()
-    for number, kind in ((0, False), (len(sweeps) - 1, True)):
-        if number != asking:
-            accesses = [(s, op) for s in sweeps[number] for op in s.places if isinstance(op, StoreOp) == kind]
+    heavy = [stages for stages in passes if any(_is_heavy(kernel, s, depth) for s in stages)]
+    again = [stages for stages in passes[1:] if all(s.of_kind(IteratorKind.REDUCE) for s in stages)]
+    asking, found = (heavy or again or passes[-1:])[0], list[Ahead]()
+    for stages, kind in ((passes[0], False), (passes[-1], True)):
+        if stages is not asking:
+            accesses = [(s, op) for s in stages for op in s.places if isinstance(op, StoreOp) == kind]
             found += [Ahead(*access, None if heavy else _longest_row(kernel, access[1])) for access in accesses]
-    return {sweeps[asking][0]: [each for each in found if _is_row(kernel, each, depth)]}
+    return {asking[0]: [each for each in found if _is_row(kernel, each, depth)]}
+
+
+def _whole_passes(sweeps: Sequence[Sequence[Stage]], depth: int) -> Sequence[Sequence[Stage]]:
+    """The passes over all elements of a row, not what is done once for it, or with its first elements."""
+    along = [stages for stages in sweeps if len(stages[0].axes) > depth]
+    return [stages for stages in along if stages[0].extents == along[-1][0].extents]
 
 
 def _longest_row(kernel: Kernel, op: Access) -> int:

@@ -36,7 +36,7 @@ def find_row(
     """The rows that the stages share; `None` if there is one stage, or no common row."""
     if len(stages) < 2:
         return None
-    depth = min((_depth(stages), *(_lane_depth(kernel, stage) for stage in reductions)))
+    depth = min((shared_depth(stages), *(_lane_depth(kernel, stage) for stage in reductions)))
     if depth == 0:
         return None
     sweeps = _sweeps(stages, reductions, depth)
@@ -48,7 +48,7 @@ def _touches(stage: Stage, buffer: SSAValue) -> bool:
     return any(op.buffer is buffer for op in stage.places)
 
 
-def _depth(stages: Sequence[Stage]) -> int:
+def shared_depth(stages: Sequence[Stage]) -> int:
     """How many leading axes all stages have, by which everything is indexed that one writes and another touches."""
     written = {store.buffer for stage in stages for store in stage.stores if _is_shared(store.buffer, stages)}
     depth = min(len(stage.of_kind(IteratorKind.SPATIAL)) for stage in stages)

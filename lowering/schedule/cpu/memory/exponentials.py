@@ -14,12 +14,13 @@ from itertools import product
 
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float32Type, FloatAttr, f32
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.schedule.cpu.memory.alone import reduction_of
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.structure.stages import Access, Stage
+from lowering.schedule.cpu.structure.twins import are_twins
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.of_rows import SCALE, GreaterOp, ScaledExpOp
@@ -115,29 +116,16 @@ class _Exponentials:
                 op = use.operation
                 if not isinstance(op, arith.SubfOp) or use.index != 1:
                     return False
-                if not self._are_same(self.greatest.sources[0], stage, op.lhs):
+                if not are_twins(self.top, self.greatest.sources[0], stage, op.lhs, self._changed):
                     return False
                 self.powers += [each.operation for each in op.result.uses if isinstance(each.operation, math.ExpOp)]
         return True
 
-    def _are_same(self, value: SSAValue, stage: Stage, other: SSAValue) -> bool:
-        """Whether a value of the stage of the greatest numbers is one of another stage, at equal axes."""
-        op, twin = value.owner, other.owner
-        if value is other:
-            return True
-        if isinstance(value, BlockArgument) or not isinstance(op, Operation) or not isinstance(twin, Operation):
-            return False
-        if type(op) is not type(twin) or op.properties != twin.properties or op.regions:
-            return False
-        if isinstance(op, LoadOp) and isinstance(twin, LoadOp):
-            places = self.top.places.get(op), stage.places.get(twin)
-            return op.buffer is twin.buffer and places[0] == places[1] and not self._is_written(op.buffer)
-        return all(self._are_same(a, stage, b) for a, b in zip(op.operands, twin.operands, strict=True))
-
-    def _is_written(self, buffer: SSAValue) -> bool:
-        """Whether a buffer changes from the search for the greatest numbers on."""
+    @property
+    def _changed(self) -> frozenset[SSAValue]:
+        """The buffers that are written from the search for the greatest numbers on."""
         later = self.stages[self.stages.index(self.top) :]
-        return any(store.buffer is buffer for stage in later for store in stage.stores)
+        return frozenset(store.buffer for stage in later for store in stage.stores)
 
     def _are_only_summed(self) -> bool:
         """Whether exponentials are added up and divided by the sum, at once or from memory; finds all of them."""

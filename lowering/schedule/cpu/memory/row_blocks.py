@@ -27,7 +27,7 @@ from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.row_values import RowValues
 from lowering.schedule.cpu.memory.sweep import Sweep
 from lowering.schedule.cpu.structure.stages import Stage
-from tir_dialect.dims import Dim, product
+from tir_dialect.dims import Dim, maximum, product
 from tir_dialect.te.emit.by_lane import by_lane
 from tir_dialect.types import IteratorKind
 
@@ -49,7 +49,8 @@ class RowBlocks:
     @property
     def length(self) -> Dim:
         """How many elements a row has."""
-        return product(max((stage.extents[self.row.depth :] for items in self.row.sweeps for stage in items), key=len))
+        rows = (stage.extents[self.row.depth :] for items in self.row.sweeps for stage in items)
+        return maximum(*map(product, rows))
 
     def suits(self) -> bool | SSAValue:
         """Whether rows are short, and there are some: known now, or when the kernel runs."""

@@ -1,0 +1,29 @@
+"""Values of two stages that are computed alike."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.ops.memory import LoadOp
+
+
+def are_twins(
+    stage: Stage, value: SSAValue, other: Stage, twin: SSAValue, changed: AbstractSet[SSAValue] = frozenset()
+) -> bool:
+    """Whether a value of a stage is one of another stage at equal axes; buffers that are `changed` may differ."""
+    op, second = value.owner, twin.owner
+    if value is twin:
+        return True
+    if isinstance(value, BlockArgument) or not isinstance(op, Operation) or not isinstance(second, Operation):
+        return False
+    if type(op) is not type(second) or op.properties != second.properties or op.regions:
+        return False
+    if isinstance(op, LoadOp) and isinstance(second, LoadOp):
+        places = stage.places.get(op), other.places.get(second)
+        return op.buffer is second.buffer and places[0] == places[1] is not None and op.buffer not in changed
+    pairs = zip(op.operands, second.operands, strict=False)
+    same = len(op.operands) == len(second.operands)
+    return same and all(are_twins(stage, a, other, b, changed) for a, b in pairs)
