@@ -19,6 +19,7 @@ from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
 from lowering.schedule.cpu.memory.exponentials import simplify_exponentials
 from lowering.schedule.cpu.memory.inlining import inline_producers
 from lowering.schedule.cpu.memory.one_pass_moments import join_moments
+from lowering.schedule.cpu.memory.overlaps import Overlap, find_overlap
 from lowering.schedule.cpu.memory.quotients import split_quotients
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.row_blocks import RowBlocks, find_row_blocks
@@ -71,6 +72,7 @@ class _Emitter:
         self.kernel = Kernel(Code(self.body, func.location), target, values)
         self.columns: dict[Stage, ColumnReduction] = {}
         self.ahead: Mapping[Stage, Sequence[Ahead]] = {}
+        self.overlap: Overlap | None = None
         self.reductions = {stage: found for stage in stages if (found := reduction_of(stage)) is not None}
 
     def emit(self) -> None:
@@ -134,7 +136,8 @@ class _Emitter:
         row = self._with_joined_moments(row)
         self._allocate_rows(row, 1)
         self._prepare_columns(row)
-        self.ahead = accesses_ahead(self.kernel, row.sweeps, row.depth)
+        self.overlap = find_overlap(self.kernel, row, self.reductions)
+        self.ahead = {} if self.overlap else accesses_ahead(self.kernel, row.sweeps, row.depth)
         self._row_loops(row, groups, {}, part, None)
 
     def _place_rows(self, row: Row) -> None:
@@ -185,17 +188,47 @@ class _Emitter:
         if blocks is not None and len(groups) == 1:
             blocks.emit(at, low, high)
             return
+        if blocks is None and self.overlap is not None and len(groups) == 1:
+            self._overlapping_rows(self.overlap, groups[0].last, row.depth, at, low, high)
+            return
         with self.kernel.code.loop(high, "row", lower=low) as index:
             self._row_loops(row, groups[1:], {**at, groups[0].last: index}, None, blocks)
 
-    def _row_part(self, stages: Sequence[Stage], depth: int, at: Mapping[int, SSAValue]) -> None:
+    def _overlapping_rows(
+        self, passes: Overlap, axis: int, depth: int, at: Mapping[int, SSAValue], low: SSAValue | None, high: SSAValue
+    ) -> None:
+        """Rows along an axis, each of which is finished while the next one is begun."""
+        code = self.kernel.code
+        first = code.index(0) if low is None else low
+        with code.loop(high, "row", lower=low) as index:
+            here, following = {**at, axis: index}, {**at, axis: code.add(index, 1)}
+            with code.when(code.compare("eq", index, first)):
+                for stages in (*passes.before, passes.first):
+                    self._row_part(stages, depth, here)
+            for stages in passes.middle:
+                self._row_part(stages, depth, here)
+            with code.when(code.compare("slt", following[axis], high)) as is_followed:
+                for stages in passes.before:
+                    self._row_part(stages, depth, following)
+                self._row_part((*passes.first, *passes.last), depth, following, dict.fromkeys(passes.last, here))
+            with code.otherwise(is_followed):
+                self._row_part(passes.last, depth, here)
+
+    def _row_part(
+        self,
+        stages: Sequence[Stage],
+        depth: int,
+        at: Mapping[int, SSAValue],
+        elsewhere: Mapping[Stage, Mapping[int, SSAValue]] | None = None,
+    ) -> None:
         first = stages[0]
         if first in self.columns:
             self.columns[first].emit(at)
             return
         found = {i: self.reductions[stage] for i, stage in enumerate(stages) if stage in self.reductions}
         ahead = self.ahead.get(first, ())
-        accumulators = Sweep(self.kernel, stages, range(depth, len(first.axes)), found, ahead).emit(at)
+        axes = range(depth, len(first.axes))
+        accumulators = Sweep(self.kernel, stages, axes, found, ahead, elsewhere=elsewhere or {}).emit(at)
         if accumulators is not None:
             accumulators.write(accumulators.finish())
 

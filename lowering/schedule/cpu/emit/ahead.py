@@ -72,14 +72,14 @@ class Ahead:
 def accesses_ahead(kernel: Kernel, sweeps: Sequence[Sequence[Stage]], depth: int) -> Mapping[Stage, Sequence[Ahead]]:
     """What one pass asks for, by its first stage: what the first pass reads and the last one writes.
 
-    It is a pass that computes much; or one that reduces a row again, which is in the first-level cache; or the last.
+    It is a pass that computes much; or one that reduces a row again, which is in the first-level cache.
     """
     passes = _whole_passes(sweeps, depth)
-    if len(passes) < 2 or passes[0] is not sweeps[0]:
-        return {}
-    heavy = [stages for stages in passes if any(_is_heavy(kernel, s, depth) for s in stages)]
+    heavy = [stages for stages in passes if any(computes_much(kernel, s, depth) for s in stages)]
     again = [stages for stages in passes[1:] if all(s.of_kind(IteratorKind.REDUCE) for s in stages)]
-    asking, found = (heavy or again or passes[-1:])[0], list[Ahead]()
+    if len(passes) < 2 or not (heavy or again):
+        return {}
+    asking, found = (heavy or again)[0], list[Ahead]()
     for stages, kind in ((passes[0], False), (passes[-1], True)):
         if stages is not asking:
             accesses = [(s, op) for s in stages for op in s.places if isinstance(op, StoreOp) == kind]
@@ -97,7 +97,7 @@ def _longest_row(kernel: Kernel, op: Access) -> int:
     return kernel.target.l2_bytes // PART_OF_L2 // byte_size(op.buffer_type.dtype)
 
 
-def _is_heavy(kernel: Kernel, stage: Stage, depth: int) -> bool:
+def computes_much(kernel: Kernel, stage: Stage, depth: int) -> bool:
     """Whether a stage computes much for each element, and not only for a row."""
     moving: set[SSAValue] = {axis.value for axis in stage.axes[depth:]}
     for op in stage.body:

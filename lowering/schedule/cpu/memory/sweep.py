@@ -40,6 +40,8 @@ class Sweep:
     """Whether a row has several vectors of sums, as one by itself needs in order not to wait for them."""
     given: Callable[[Body], None] | None = None
     """Tells a stage at a row what is known of the row."""
+    elsewhere: Mapping[Stage, Mapping[int, SSAValue]] = field(default_factory=dict[Stage, Mapping[int, SSAValue]])
+    """Values of axes around for stages that are at another row than the others."""
 
     def __post_init__(self) -> None:
         self._asked: list[Asked] = []
@@ -61,7 +63,8 @@ class Sweep:
             )
             self.lanes *= self.registers
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
-        self.unroll = 4 if self.unrolls and self.reductions and light and self.lanes > 1 else 1
+        waits = self.unrolls and self.reductions and (light or self.elsewhere)
+        self.unroll = 4 if waits and self.lanes > 1 else 1
 
     def _shared(self) -> SharedVectors | None:
         """The loads that share elements, of a map by itself whose branches are all in its lanes."""
@@ -117,15 +120,17 @@ class Sweep:
         axis = None if self.lane is None else self.lane.last
         row = max(at, default=0)
         self._asked = [each.start(self.kernel, at, row) for each in self.ahead]
-        written = {store.buffer for stage in self.stages for store in stage.stores}
+        # Who reads a result of a reduction here reads that of another row, which is there before.
+        maps = [stage for number, stage in enumerate(self.stages) if number not in self.reductions]
+        written = {store.buffer for stage in maps for store in stage.stores}
         if self.middle is not None:
             self._ends_and_middle(self.middle, at, part)
             return
-        bodies = [Body(self.kernel, stage, at, axis) for stage in self.stages]
+        bodies = [Body(self.kernel, stage, {**at, **self.elsewhere.get(stage, {})}, axis) for stage in self.stages]
         for body in bodies:
             if self.given is not None:
                 self.given(body)
-            body.hoist(body.stage.body, written)
+            body.hoist(body.stage.body, {*written, *(store.buffer for store in body.stage.stores)})
         for _ in with_reciprocals(self.code, bodies):
             self._along(bodies, part, accumulators)
 

@@ -1,0 +1,53 @@
+"""The last pass over a row together with the first one over the next row.
+
+The one waits for where its results go, the other for what it reads; arithmetic of both fills the time. What comes
+before the first pass, as a sum of a few numbers, is done for the next row before this one's last pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lowering.schedule.cpu.emit.ahead import computes_much
+from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.widths import masks_are_cheap
+from lowering.schedule.cpu.memory.chains import Row
+from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.types import IteratorKind
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """The passes over a row, in order."""
+
+    before: Sequence[Sequence[Stage]]
+    first: Sequence[Stage]
+    middle: Sequence[Sequence[Stage]]
+    last: Sequence[Stage]
+
+
+def find_overlap(kernel: Kernel, row: Row, reductions: Mapping[Stage, Reduction]) -> Overlap | None:
+    """Passes of which the last stores results, and the first makes sums of the row; `None` if others do."""
+    last, depth = row.sweeps[-1], row.depth
+    number = next(n for n, stages in enumerate(row.sweeps) if stages[0].extents == last[0].extents)
+    found = Overlap(row.sweeps[:number], row.sweeps[number], row.sweeps[number + 1 : -1], last)
+    if found.first is last or len(last[0].axes) == depth or any(stage in reductions for stage in last):
+        return None
+    early = [stage for stages in (*found.before, found.first) for stage in stages]
+    if not all(_is_of_rows(stage, reductions, depth) for stage in early):
+        return None
+    written = {store.buffer for stages in found.before for stage in stages for store in stage.stores}
+    stages = [stage for stages in row.sweeps for stage in stages]
+    needed = any(load.buffer in written for stage in last for load in stage.loads)
+    much = any(computes_much(kernel, stage, depth) for stage in stages)
+    return None if needed or much or not masks_are_cheap(kernel, stages) else found
+
+
+def _is_of_rows(stage: Stage, reductions: Mapping[Stage, Reduction], depth: int) -> bool:
+    """Whether a stage makes numbers of a row, which lanes can do if it adds up."""
+    reduction = reductions.get(stage)
+    if reduction is None:
+        return len(stage.axes) == depth
+    return bool(reduction.combine) and len(stage.of_kind(IteratorKind.SPATIAL)) == depth
