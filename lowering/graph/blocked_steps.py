@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from math import isfinite
+from math import isfinite, prod
 
 from xdsl.dialects.builtin import DenseArrayBase, Float32Type, StringAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.graph.blocking import PLAIN, WEIGHTS, Blocking, dims_of, first_channels, reshaped, shape_of
+from relax_dialect.canonicalization.reading import is_never_written
 from relax_dialect.inference import ONE
 from relax_dialect.ops.activation import ClipOp, GeluOp, GeluTanhOp, LeakyReluOp, ReluOp, SeluOp, SiluOp, SoftplusOp
 from relax_dialect.ops.binary import AddOp, BroadcastOp, DivideOp, MaximumOp, MinimumOp, MultiplyOp, SubtractOp
@@ -29,6 +30,8 @@ from relax_dialect.ops.values import ConstantOp
 from relax_dialect.struct_info.types import TensorType
 from tir_dialect.dims import constant
 
+FEW_PLACES = 32
+"""To rearrange weights takes longer than is gained at fewer places of the result."""
 HARMLESS = (
     *(ReluOp, GeluOp, GeluTanhOp, SiluOp, SeluOp, LeakyReluOp, SoftplusOp, ClipOp),
     *(AbsOp, AstypeOp, NegativeOp, RoundOp, SigmoidOp, SquareOp, TanhOp),
@@ -110,13 +113,13 @@ def _same(op: Operator, roles: Sequence[Role], channels: int, **properties: Attr
 
 
 def _convolution(op: Conv2dOp, known: Known) -> Step | None:
-    """With constant weights, if the filters fill at least half of their blocks."""
+    """If the filters fill at least half of their blocks; weights that are not constant are rearranged in each call."""
     x, weights, groups, blocking = dims_of(op.x), dims_of(op.w), op.groups.value.data, known.blocking
     plain = [layout.text for layout in op.layouts] == [PLAIN, WEIGHTS, PLAIN]
-    if not plain or not isinstance(op.w.owner, ConstantOp) or x is None or weights is None or not _is_f32(op):
+    if not plain or x is None or weights is None or not _is_f32(op):
         return None
-    filters, inner = (dim.constant_value or 0 for dim in weights[:2])
-    if 2 * filters < blocking.size:
+    filters, inner, *window = (dim.constant_value or 0 for dim in weights)
+    if 2 * filters < blocking.size or not (_is_constant(op.w) or (all(window) and _may_be_rearranged(op))):
         return None
     if groups == 1 and inner < blocking.size and known.of(op.x) is None:
         layouts = {"kernel_layout": StringAttr(blocking.outer), "out_layout": StringAttr(blocking.data)}
@@ -130,6 +133,16 @@ def _convolution(op: Conv2dOp, known: Known) -> Step | None:
         return None
     layouts = {"data_layout": StringAttr(blocking.data), "kernel_layout": StringAttr(kernel)}
     return _same(op, [Role.BLOCKS, role], filters, groups=integer(groups), **layouts)
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value.owner, ConstantOp)
+
+
+def _may_be_rearranged(op: Conv2dOp) -> bool:
+    """Whether weights that are not constant may be read before, and have enough places that use them to pay for it."""
+    places = prod(dim.constant_value or FEW_PLACES for dim in shape_of(op.result)[2:])
+    return places >= FEW_PLACES and is_never_written(op.w)
 
 
 def _is_f32(op: Conv2dOp) -> bool:

@@ -44,16 +44,16 @@ class ConvertLayoutPass(ModulePass):
     %3 = relax.layout_transform %2 source = "NCHW16c" target = "NCHW"
     ```
 
-    Converted are convolutions of `f32` in `NCHW` with constant weights, of one group, of each channel for itself or of
-    groups that divide blocks or consist of some, and behind them elementwise operators, also with operands that
-    broadcast, pooling, reductions over places, joining, cutting, padding and resizing. Weights are rearranged when the
-    program is compiled. Data with fewer channels than a block is read as it is. Where another operator needs a value,
-    `relax.layout_transform` gives it back; of one place (behind global pooling) that is a reshape.
+    Converted are convolutions of `f32` in `NCHW` of one group, of each channel for itself or of groups that divide
+    blocks or consist of some, and behind them elementwise operators, also with operands that broadcast, pooling,
+    reductions over places, joining, cutting, padding and resizing. Constant weights are rearranged when the program is
+    compiled, others in each call. Data with fewer channels than a block is read as it is. Where another operator needs
+    a value, `relax.layout_transform` gives it back; of one place (behind global pooling) that is a reshape.
 
     The rule of costs: operators that hand blocks to each other are a group, and a group is converted if its
-    convolutions gain more than the values with more than one place cost that are needed in both layouts. A convolution
-    of a window with long sums gains more than both transposes around it, others as much as one: a convolution of 1 x 1
-    between two transposes stays what it is.
+    convolutions gain more than the weights that are not constant cost, and the values with more than one place that are
+    needed in both layouts. A convolution of a window with long sums gains more than both transposes around it, others
+    as much as one: a convolution of 1 x 1 between two transposes stays what it is.
 
     Channels that blocks have beyond the end are what channels with weights and biases of zero would be. They pass
     through operators that make finite numbers of finite numbers only, and the weights of zero of the next convolution

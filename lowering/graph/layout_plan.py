@@ -22,8 +22,13 @@ from relax_dialect.ops.values import ConstantOp
 
 LONG_SUM = 25
 """Products for each result from which a window gains more than two changes of layout cost."""
+LONGER_SUM = 64
+"""The same for what three changes cost, such as that of weights which are not constant."""
 FULL = 0.8
 """So much of the work in blocks has to be for results and channels that there are."""
+
+
+WEIGHT_ROLES = (Role.INNER_WEIGHTS, Role.OUTER_WEIGHTS)
 
 
 @dataclass
@@ -109,12 +114,16 @@ def _groups(steps: Mapping[Operation, Step], known: Known) -> Mapping[Operation,
 def _gain(op: Conv2dOp, blocking: Blocking) -> int:
     """How many changes of layout a convolution pays for: without blocks its window is gathered place by place.
 
-    Where blocks are not filled, what is beyond their end takes that gain away.
+    Where blocks are not filled, what is beyond their end takes that gain away. The fewer filters share a window, the
+    longer it takes to gather it: those of a group.
     """
     filters, inner, *window = (dim.constant_value or 1 for dim in dims_of(op.w) or ())
     in_blocks = blocking.padded(filters) * (inner if inner < blocking.size else blocking.padded(inner))
-    is_full = FULL * in_blocks <= filters * inner
-    return 3 if is_full and prod(window) > 1 and inner * prod(window) >= LONG_SUM else 1
+    if FULL * in_blocks > filters * inner or prod(window) == 1:
+        return 1
+    if inner * prod(window) >= LONGER_SUM or (op.groups.value.data > 1 and inner > 1):
+        return 4
+    return 3 if inner * prod(window) >= LONG_SUM else 1
 
 
 def _makers(op: Operation, known: Known) -> Iterator[Operation]:
@@ -127,7 +136,8 @@ def _makers(op: Operation, known: Known) -> Iterator[Operation]:
 def _moved(op: Operation, step: Step, steps: Mapping[Operation, Step], known: Known) -> Iterator[SSAValue]:
     """The values at an op that are needed in both layouts, but for small ones."""
     for operand, role in zip(op.operands, step.roles, strict=True):
-        if role in (Role.BLOCKS, Role.ALIGNED) and known.of(operand) is None and _is_large(operand):
+        moves = role is not Role.AS_IT_IS and known.of(operand) is None
+        if moves and not isinstance(operand.owner, ConstantOp) and (role in WEIGHT_ROLES or _is_large(operand)):
             yield operand
     for result, channels in zip(op.results, step.channels, strict=True):
         if channels is not None and not is_one_place(result) and any(use.operation not in steps for use in result.uses):
@@ -135,8 +145,8 @@ def _moved(op: Operation, step: Step, steps: Mapping[Operation, Step], known: Kn
 
 
 def _is_large(value: SSAValue) -> bool:
-    """Whether a value has channels and places, and is not known when the program is compiled."""
+    """Whether a value has channels and places."""
     dims = dims_of(value) or ()
-    if isinstance(value.owner, ConstantOp) or len(dims) < 3:
+    if len(dims) < 3:
         return False
     return dims[-3] is not ONE and (dims[-1] is not ONE or dims[-2] is not ONE)

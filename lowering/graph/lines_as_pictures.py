@@ -43,9 +43,9 @@ class LinesAsPicturesPass(ModulePass):
     %y = relax.squeeze %2 axes = [2]
     ```
 
-    Changed are convolutions of `f32` of one group in the default layouts, with weights that are known and so
-    many channels and products for each result that blocks pay. Values are the same, but for the order of sums.
-    Idempotent.
+    Changed are convolutions of `f32` of one group in the default layouts, with so many channels and products for each
+    result that blocks pay; without a stride only if the weights are known. Values are the same, but for the order of
+    sums. Idempotent.
     """
 
     name = "lines-as-pictures"
@@ -53,9 +53,8 @@ class LinesAsPicturesPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Changes each by itself."""
         for each in [inner for inner in op.walk() if isinstance(inner, Conv1dOp)]:
-            weights = array_of(each.w)
-            if weights is not None and _pays(each):
-                _change(each, ConstantOp(tensor_attr(np.expand_dims(weights, 2))))
+            if _pays(each):
+                _change(each)
 
 
 def _pays(op: Conv1dOp) -> bool:
@@ -65,12 +64,14 @@ def _pays(op: Conv1dOp) -> bool:
         return False
     if not all(isinstance(each, TensorType) and isinstance(each.dtype, Float32Type) for each in types):
         return False
-    plain = [layout.text for layout in op.layouts] == ["NCW", "OIW", "NCW"]
+    if [layout.text for layout in op.layouts] != ["NCW", "OIW", "NCW"]:
+        return False
     filters, channels, size = (dim.constant_value or 0 for dim in weights)
-    whole = filters % CHANNELS == channels % CHANNELS == 0
+    whole = filters > 0 and filters % CHANNELS == channels % CHANNELS == 0
+    skips = max(op.windows.strides) > 1  # else windows are lines as they lie
     return (
-        plain
-        and whole
+        whole
+        and (skips or array_of(op.w) is not None)
         and size > 1
         and channels * size >= LONG_SUM
         and op.groups.value.data == 1
@@ -78,9 +79,10 @@ def _pays(op: Conv1dOp) -> bool:
     )
 
 
-def _change(op: Conv1dOp, w: ConstantOp) -> None:
-    windows = op.windows
+def _change(op: Conv1dOp) -> None:
+    windows, weights = op.windows, array_of(op.w)
     x = ExpandDimsOp(op.x, [2])
+    w = ExpandDimsOp(op.w, [2]) if weights is None else ConstantOp(tensor_attr(np.expand_dims(weights, 2)))
     low, high = windows.padding
     made = Conv2dOp(x, w, strides=[1, *windows.strides], padding=[0, low, 0, high], dilation=[1, *windows.dilation])
     result = SqueezeOp(made, [2])

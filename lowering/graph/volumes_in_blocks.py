@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import Float32Type, ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from lowering.graph.blocking import Blocking, Conversions, array_of, dims_of
+from lowering.graph.blocking import Blocking, Conversions, dims_of
 from lowering.graph.dead import erase_dead
 from lowering.graph.layout_plan import LONG_SUM
 from lowering.locations import inherit_location
@@ -43,9 +43,9 @@ class VolumesInBlocksPass(ModulePass):
     ```
 
     Without blocks the windows of each place are gathered, which takes as long as the products of some ten filters.
-    Changed are convolutions of `f32` of one group in the default layouts, with weights that are known, whole blocks
-    of channels and filters, and so many products for each result that both changes of layout pay. Values are the
-    same, but for the order of sums. Idempotent.
+    Changed are convolutions of `f32` of one group in the default layouts, with whole blocks of channels and filters,
+    and so many products for each result that the changes of layout pay. Values are the same, but for the order of
+    sums. Idempotent.
     """
 
     name = "volumes-in-blocks"
@@ -72,7 +72,7 @@ class VolumesInBlocksPass(ModulePass):
 def _pays(op: Conv3dOp, blocking: Blocking) -> bool:
     data, weights = dims_of(op.x), dims_of(op.w)
     types = [*op.operand_types, *op.result_types]
-    if data is None or weights is None or dims_of(op.result) is None or array_of(op.w) is None:
+    if data is None or weights is None or dims_of(op.result) is None:
         return False
     if not all(isinstance(each, TensorType) and isinstance(each.dtype, Float32Type) for each in types):
         return False
@@ -80,6 +80,7 @@ def _pays(op: Conv3dOp, blocking: Blocking) -> bool:
     places = window[0] * window[1] * window[2]
     return (
         [layout.text for layout in op.layouts] == [DATA, WEIGHTS, DATA]
+        and filters > 0
         and blocking.is_whole(filters)
         and blocking.is_whole(channels)
         and places > 1

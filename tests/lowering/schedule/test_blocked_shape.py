@@ -24,6 +24,11 @@ def test_the_lines_of_usual_pictures_make_no_sum_twice(registers: int) -> None:
             assert sum(tiles_of(shape, side)) <= 1.02 * side, (side, blocks, shape)
 
 
+def test_lines_of_unknown_length_have_tiles_for_the_usual_ones() -> None:
+    shape = tile_shape(16, 1, None, 32, False)
+    assert [sum(tiles_of(shape, side)) for side in (7, 14, 28, 56)] == [7, 14, 28, 56]
+
+
 @pytest.mark.parametrize("registers", REGISTERS)
 def test_sums_and_factors_fit_the_registers(registers: int) -> None:
     for line in (None, *range(1, 40), *USUAL_SIDES):

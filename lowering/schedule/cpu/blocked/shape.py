@@ -7,7 +7,7 @@ each call takes the number of tiles that takes the least time, and a tile has th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import inf
@@ -20,7 +20,7 @@ LOADING = 1.1
 """Loads take longer than that by this factor, on average: they wait for each other where a line comes from afar."""
 MOST_BLOCKS = 3
 """Weights of more blocks at once were slower with every height."""
-GAIN = 0.02
+GAIN = 0.015
 """Tiles of one more height have to save so much of the time,"""
 FEW = 4
 """if there are so many already."""
@@ -56,7 +56,7 @@ def tile_shape(registers: int, vectors: int, pixels: int | None, blocks: int | N
         width = count * vectors
         most, groups = max((registers - 1 - width) // width, 1), -(-(blocks or 1) // count)
         if pixels is None:
-            time, heights = _few_heights({height: _times(lengths, height, width) for height in range(most, 0, -1)})
+            time, heights = _few_heights(lengths, most, width)
         else:
             time, heights = min(_even_heights(pixels, height, width) for height in range(most, 0, -1))
         if groups * time < least:
@@ -75,24 +75,38 @@ def _even_heights(length: int, most: int, width: int) -> tuple[float, tuple[int,
     return (two, (low + 1, low) if more else (low,)) if two < (1 - GAIN) * one else (one, (most,))
 
 
-def _few_heights(times: Mapping[int, Sequence[float]]) -> tuple[float, tuple[int, ...]]:
-    """Those for short lines, and each that gains enough beside the ones before; first the time with the best."""
-    heights = [height for height in SHORT if height in times]
-    best = [min(each) for each in zip(*(times[height] for height in heights), strict=True)]
-    while True:
-        height, found = min(
-            ((height, [*map(min, best, more)]) for height, more in times.items()), key=lambda pair: sum(pair[1])
-        )
+def _few_heights(lengths: Sequence[int], most: int, width: int) -> tuple[float, tuple[int, ...]]:
+    """Those for short lines, and each that gains enough beside the ones before; first the time with the best.
+
+    Of heights that are about as good the greatest is taken, which reads weights least often.
+    """
+    heights = tuple(height for height in SHORT if height <= most)
+    best = _time(lengths, heights, width)
+    while len(heights) < most:
+        others = {height: _time(lengths, (height, *heights), width) for height in range(most, 0, -1)}
+        height = min(others, key=lambda each: (round(others[each] / len(lengths), 2), -each))
         gain = GAIN if len(heights) >= FEW else 0
-        if sum(found) >= (1 - gain) * sum(best):
-            return sum(best), tuple(sorted(heights, reverse=True))
-        heights, best = [*heights, height], found
+        if others[height] >= (1 - gain) * best:
+            break
+        heights, best = (height, *heights), others[height]
+    return best, tuple(sorted(heights, reverse=True))
 
 
-def _times(lengths: Sequence[int], height: int, width: int) -> Sequence[float]:
-    """The cycles for a pixel of one step of the sums of lines."""
-    cycles = step_cycles(height, width)
-    return [-(-length // height) * cycles / length if height <= length else inf for length in lengths]
+def _time(lengths: Sequence[int], heights: Sequence[int], width: int) -> float:
+    """The cycles for a pixel of one step of the sums, for all lines together.
+
+    Each line has the best number of tiles, and a tile the next height that there is.
+    """
+    cycles, ascending = [0.0], sorted(heights)
+    for height in ascending:
+        cycles += [step_cycles(height, width)] * (height + 1 - len(cycles))
+
+    def of_line(length: int, height: int) -> float:
+        tiles = -(-length // height)
+        low, more = divmod(length, tiles)
+        return more * cycles[min(low + 1, height)] + (tiles - more) * cycles[low]
+
+    return sum(min(of_line(each, height) for height in ascending if height <= each) / each for each in lengths)
 
 
 def step_cycles(height: int, width: int) -> float:

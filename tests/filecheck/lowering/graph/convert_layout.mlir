@@ -79,16 +79,37 @@ relax.func @groups[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>) -> !relax.object {
 
 // -----
 
-// Weights that are not known, and groups that cut blocks, stay.
+// Weights that are not known are rearranged in each call where sums are long.
+// CHECK-LABEL: relax.func @parameter
+// CHECK-DAG:     [[X:%.*]] = relax.layout_transform %x source = "NCHW" target = "NCHW4c"
+// CHECK-DAG:     [[W:%.*]] = relax.layout_transform %w source = "OIHW" target = "OIHW4i4o"
+// CHECK:         relax.nn.conv2d [[X]], [[W]] data_layout = "NCHW4c" kernel_layout = "OIHW4i4o"
+relax.func @parameter[%n](%x: !relax.tensor<[n, 8, 8, 8], f32>, %w: !relax.tensor<[8, 8, 3, 3], f32>) -> !relax.object {
+  %0 = relax.nn.conv2d %x, %w
+  relax.return %0
+}
+
+// -----
+
+// Those used at few places, or of which sums are short, or which somebody may write into, stay; so do groups that cut
+// blocks.
 // CHECK-LABEL: relax.func @stays
 // CHECK-NOT:     layout
-relax.func @stays[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>, %v: !relax.tensor<[24, 3, 1, 1], f32>) -> !relax.object {
+relax.func @stays[%n](%x: !relax.tensor<[n, 3, 5, 5], f32>, %v: !relax.tensor<[24, 3, 1, 1], f32>,
+    %a: !relax.tensor<[8, 8, 3, 3], f32>, %b: !relax.tensor<[8, 4, 3, 3], f32>, %c: !relax.tensor<[8, 8, 3, 3], f32>,
+    %y: !relax.tensor<[n, 8, 8, 8], f32>, %z: !relax.tensor<[n, 8, 7, 7], f32>, %u: !relax.tensor<[n, 4, 8, 8], f32>)
+    -> !relax.object impure {
   %w = relax.constant dense<1.0> : tensor<24x6x1x1xf32>
   %0 = relax.nn.conv2d %x, %v
   %1 = relax.nn.conv2d %0, %w groups = 4
   %2 = relax.nn.conv2d %1, %w groups = 4
   %3 = relax.mean %2 axes = [2, 3]
-  relax.return %3
+  %4 = relax.nn.conv2d %z, %a
+  %5 = relax.nn.conv2d %u, %b
+  %6 = relax.nn.conv2d %y, %c
+  %7 = relax.call_packed "writes"(%c) : !relax.object
+  %8 = relax.tuple(%3, %4, %5, %6)
+  relax.return %8
 }
 
 // -----

@@ -21,7 +21,18 @@ relax.func @line[%n, %l](%x: !relax.tensor<[n, 32, l + 4], f32>) -> !relax.objec
 
 // -----
 
-// Few channels, a window of one place, weights that are not known, groups, another dtype or layout.
+// Weights that are not known, where a stride skips places.
+// CHECK-LABEL: relax.func @parameter
+// CHECK:         [[W:%.*]] = relax.expand_dims %w axes = [2]
+// CHECK:         relax.nn.conv2d {{.*}}, [[W]] strides = [1, 2]
+relax.func @parameter[%n, %l](%x: !relax.tensor<[n, 32, l + 4], f32>, %w: !relax.tensor<[16, 32, 3], f32>) -> !relax.object {
+  %y = relax.nn.conv1d %x, %w strides = [2]
+  relax.return %y
+}
+
+// -----
+
+// Few channels, a window of one place, weights that are not known without a stride, groups, another dtype or layout.
 // CHECK-LABEL: relax.func @stays
 // CHECK-COUNT-6: relax.nn.conv1d
 // CHECK-NOT:     relax.nn.conv2d

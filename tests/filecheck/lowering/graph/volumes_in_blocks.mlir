@@ -23,13 +23,23 @@ relax.func @volume[%n, %d, %h](%x: !relax.tensor<[n, 32, d + 4, h + 4, 8], f32>)
 
 // -----
 
-// Blocks that are not full, a window of one place, weights that are not known, groups, another dtype or layout.
+// Weights that are not known are rearranged in each call.
+// CHECK-LABEL: relax.func @parameter
+// CHECK:         [[W:%.*]] = relax.layout_transform %w source = "OIDHW" target = "OIDHW16i16o"
+// CHECK:         relax.nn.conv3d {{.*}}, [[W]] data_layout = "NCDHW16c"
+relax.func @parameter[%n, %d](%x: !relax.tensor<[n, 16, d + 4, 5, 5], f32>, %w: !relax.tensor<[16, 16, 3, 3, 3], f32>) -> !relax.object {
+  %y = relax.nn.conv3d %x, %w
+  relax.return %y
+}
+
+// -----
+
+// Blocks that are not full, a window of one place, groups, another dtype or layout.
 // CHECK-LABEL: relax.func @stays
 // CHECK-NOT:     relax.layout_transform
-// CHECK-COUNT-6: relax.nn.conv3d
+// CHECK-COUNT-5: relax.nn.conv3d
 // CHECK-NOT:     relax.layout_transform
-relax.func @stays[%n, %d](%x: !relax.tensor<[n, 32, d + 4, 5, 5], f32>, %v: !relax.tensor<[32, 32, 3, 3, 3], f32>,
-    %h: !relax.tensor<[n, 32, d + 4, 5, 5], f16>, %t: !relax.tensor<[n, d + 4, 5, 5, 32], f32>) -> !relax.object {
+relax.func @stays[%n, %d](%x: !relax.tensor<[n, 32, d + 4, 5, 5], f32>, %h: !relax.tensor<[n, 32, d + 4, 5, 5], f16>, %t: !relax.tensor<[n, d + 4, 5, 5, 32], f32>) -> !relax.object {
   %few = relax.constant dense<1.0> : tensor<8x32x3x3x3xf32>
   %one = relax.constant dense<1.0> : tensor<32x32x1x1x1xf32>
   %w = relax.constant dense<1.0> : tensor<32x32x3x3x3xf32>
@@ -37,10 +47,9 @@ relax.func @stays[%n, %d](%x: !relax.tensor<[n, 32, d + 4, 5, 5], f32>, %v: !rel
   %half = relax.constant dense<1.0> : tensor<32x32x3x3x3xf16>
   %0 = relax.nn.conv3d %x, %few
   %1 = relax.nn.conv3d %x, %one
-  %2 = relax.nn.conv3d %x, %v
   %3 = relax.nn.conv3d %x, %parts groups = 2
   %4 = relax.nn.conv3d %h, %half
   %5 = relax.nn.conv3d %t, %w data_layout = "NDHWC"
-  %6 = relax.tuple(%0, %1, %2, %3, %4, %5)
+  %6 = relax.tuple(%0, %1, %3, %4, %5)
   relax.return %6
 }
