@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -61,6 +63,15 @@ def test_sums_that_only_their_element_needs_are_not_stored(machine: str, result:
     schedule(func, Target.parse(machine))
     assert ("vector.shuffle" in str(func)) == joined
     assert ("tir.buffer<[m, n], f32>" in str(func)) == (not joined)
+
+
+@pytest.mark.parametrize(("machine", "crossing"), [("x86-64-v3 cores=1", 1), ("x86-64-v4 cores=1", 10)])
+def test_one_step_leaves_half_a_register_where_that_takes_long(machine: str, crossing: int) -> None:
+    func = find(parse(SUMS.replace("RESULT", OWN)))
+    schedule(func, Target.parse(machine))
+    orders = [list(map(int, order.split(", "))) for order in re.findall(r"vector.shuffle .*\[(.*)\]", str(func))]
+    # With masks what is left of a row takes the same steps as a whole vector.
+    assert sum(any(lane // 4 != n % len(order) // 4 for lane, n in enumerate(order)) for order in orders) == crossing
 
 
 @pytest.mark.parametrize("result", [OWN, TWICE, LAST])

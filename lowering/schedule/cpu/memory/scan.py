@@ -183,10 +183,9 @@ class _Row:
         with code.loop(count, "v") as turn:
             start = code.mul(turn, lanes)
             body, sums = self._elements(start, Lanes(self.axis, lanes))
-            sums, before = self._within(sums), code.load(carry, [zero], lanes)
+            (sums, total), before = self._within(sums), code.load(carry, [zero], lanes)
             self._store(body, self._combined(before, sums))
-            last = shuffle(code, (sums, sums), [lanes - 1] * lanes)
-            code.store(self._combined(before, last), carry, [zero])
+            code.store(self._combined(before, total), carry, [zero])
         self._rest(carry, code.mul(count, lanes), length)
 
     def _rest(self, carry: SSAValue, done: SSAValue, length: SSAValue) -> None:
@@ -195,7 +194,7 @@ class _Row:
             left = code.sub(length, done)
             with code.when(code.compare("sgt", left, 0)):
                 body, sums = self._elements(done, Lanes(self.axis, lanes, left))
-                sums = self._combined(code.load(carry, [zero], lanes), self._within(sums))
+                sums = self._combined(code.load(carry, [zero], lanes), self._within(sums)[0])
                 self._store_first(body, sums, left, length)
             return
         with code.loop(length, "e", lower=done, vectorize=False) as place:
@@ -232,14 +231,29 @@ class _Row:
         body.run([op for op in (*outer, *inner) if op in scan.stage.needed and op not in skipped])
         return body, body.widened(body.value(scan.element))
 
-    def _within(self, sums: SSAValue) -> SSAValue:
-        """Each lane combined with all lanes before it."""
-        lanes, step = self.lanes, 1
-        while step < lanes:
-            order = [lane if lane < step else lanes + lane - step for lane in range(lanes)]
-            sums = self._combined(shuffle(self.code, (self.neutral, sums), order), sums)
+    def _within(self, sums: SSAValue) -> tuple[SSAValue, SSAValue]:
+        """Each lane combined with all lanes before it, and what all of them give, in each lane."""
+        lanes, part = self.lanes, self._lanes_of_a_part
+        step = 1
+        while step < part:
+            order = [lane if lane % part < step else lanes + lane - step for lane in range(lanes)]
+            sums = self._combined(self._shuffled(self.neutral, sums, order), sums)
             step *= 2
-        return sums
+        ends = self._shuffled(sums, sums, [lane // part * part + part - 1 for lane in range(lanes)])
+        if part == lanes:
+            return sums, ends
+        others = self._shuffled(ends, ends, [(lane + part) % lanes for lane in range(lanes)])
+        before = self._shuffled(self.neutral, others, [lane if lane < part else lanes + lane for lane in range(lanes)])
+        return self._combined(before, sums), self._combined(ends, others)
+
+    @property
+    def _lanes_of_a_part(self) -> int:
+        """How many lanes steps stay in: those of half a register where it takes long to leave it (AVX2), else all."""
+        halves = self.kernel.target.arch.startswith("x86") and not masks_are_registers(self.kernel)
+        return min(self.lanes, 128 // (8 * byte_size(self.scan.dtype))) if halves else self.lanes
+
+    def _shuffled(self, left: SSAValue, right: SSAValue, order: Sequence[int]) -> SSAValue:
+        return shuffle(self.code, (left, right), order)
 
     def _combined(self, before: SSAValue, element: SSAValue) -> SSAValue:
         op = self.scan.combine
