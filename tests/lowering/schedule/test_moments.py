@@ -95,3 +95,23 @@ def test_numbers_that_are_hard_to_add_up(variance, n: int) -> None:
         expected = np.array([row.astype(np.float64).var() if n else np.nan for row in x])
     np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
     np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-12)
+
+
+def test_a_mean_of_infinity_is_infinity() -> None:
+    m, n = te.var("m"), te.var("n")
+    x = te.placeholder((m, n), "f32", "x")
+    i, j = te.reduce_axis(n, "i"), te.reduce_axis(n, "j")
+    total = te.compute((m,), lambda row: te.sum(x[row, i], i), name="total")
+    mean = te.compute((m,), lambda row: total[row] / te.cast(te.cast(n, "index"), "f32"), name="mean")
+    squares = te.compute((m,), lambda row: te.sum((x[row, j] - mean[row]) * (x[row, j] - mean[row]), j), name="squares")
+    above = te.compute((m,), lambda row: mean[row] + 1.0, name="above")
+    spread = te.compute((m,), lambda row: squares[row] * 2.0, name="spread")
+    module = ModuleOp([te.create_prim_func([x, spread, above], name="both")])
+    schedule(func := find(module).clone(), Target.parse(MACHINE))
+    assert "%shifts" in str(func)
+    numbers, place = np.ones((4, 2000), np.float32), np.arange(4)
+    numbers[place, [0, 1999, 3, 5]] = [np.inf, np.inf, -np.inf, 2001]
+    results = np.zeros((2, 4), np.float32)
+    assert call(compile_prim_funcs(module, cache=NO_CACHE), find(module), [numbers, *results], {"m": 4, "n": 2000}) == 0
+    np.testing.assert_array_equal(results[1], [np.inf, np.inf, -np.inf, 3])
+    assert np.isnan(results[0, :3]).all()

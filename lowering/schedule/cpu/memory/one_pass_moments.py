@@ -57,7 +57,8 @@ class _Rewriting:
         found = self.found
         first, second = found.first.nest, found.second.nest
         numbers = self._head * product(found.first.extents[self._head_axis + 1 :])
-        shifts, _ = self._quotients(self.heads, self.shifts, numbers)
+        shifts, shift = self._quotients(self.heads, self.shifts, numbers)
+        self._only_finite(shift)
         Rewriter.insert_op([self._sums_of_heads(), shifts], InsertPoint.before(first))
         second.detach()
         Rewriter.insert_op([second, self._without_mean()], InsertPoint.after(first))
@@ -115,6 +116,16 @@ class _Rewriting:
         _redirect(nest, self.sums, sums)
         _redirect(nest, self.means, target)
         return nest, quotient
+
+    def _only_finite(self, shift: arith.DivfOp) -> None:
+        """Makes a shift that is no finite number 0: a mean of infinity would be infinity less infinity."""
+        zero = arith.ConstantOp(FloatAttr(0.0, self.found.dtype))
+        nothing = arith.SubfOp(shift.result, shift.result)
+        is_finite = arith.CmpfOp(nothing.result, zero.result, "oeq")
+        kept = arith.SelectOp(is_finite.result, shift.result, zero.result)
+        store = next(use.operation for use in shift.result.uses if isinstance(use.operation, StoreOp))
+        Rewriter.insert_op([zero, nothing, is_finite, kept], InsertPoint.before(store))
+        store.operands[0] = kept.result
 
     def _without_mean(self) -> Operation:
         """The squares of how far numbers are from the mean, from those of how far they are from the shift."""
