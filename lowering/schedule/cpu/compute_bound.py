@@ -18,6 +18,7 @@ from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduct
 from lowering.schedule.cpu.memory.inlining import inline_operands
 from lowering.schedule.cpu.products.dot import DotProduct, can_dot
 from lowering.schedule.cpu.products.few_columns import FewColumnsProduct, can_have_few_columns
+from lowering.schedule.cpu.products.few_rows import FewRowsProduct, can_have_few_rows, replaces_streams
 from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_last
 from lowering.schedule.cpu.products.line import LineProduct, is_line_product
 from lowering.schedule.cpu.products.long_dot import LongDotProduct, can_long_dot
@@ -178,7 +179,7 @@ def emit_product(product: Product) -> None:
         _emit_best(product, _small_ways(product), spot)
 
 
-SmallWay = VectorProduct | FewColumnsProduct | StreamedProduct | LongDotProduct | DotProduct
+SmallWay = VectorProduct | FewColumnsProduct | FewRowsProduct | StreamedProduct | LongDotProduct | DotProduct
 
 
 def _small_ways(product: Product) -> list[SmallWay]:
@@ -186,11 +187,12 @@ def _small_ways(product: Product) -> list[SmallWay]:
     found: list[SmallWay] = []
     if can_be_vector(product):
         found.append(VectorProduct(product))
+    if can_have_few_rows(product):
+        found.append(FewRowsProduct(product))
     if can_have_few_columns(product):
         found.append(FewColumnsProduct(product))
     if can_stream(product):
-        found.append(StreamedProduct(product))
-        return found
+        return found if replaces_streams(product) else [*found, StreamedProduct(product)]
     if can_long_dot(product):
         found.append(LongDotProduct(product))
     if can_dot(product):

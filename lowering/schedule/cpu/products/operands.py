@@ -104,15 +104,22 @@ class Computed:
         return {**self.spot, self.along: code.add(self.spot[self.along], i), reduced: step}
 
 
+def lies_evenly(product: Product, factor: Factor, along: tuple[int, ...]) -> bool:
+    """Whether a factor is nothing but elements of a buffer, evenly spaced along some axes and along the sums."""
+    load, extents = factor.value.owner, product.what.stage.extents
+    if not isinstance(load, LoadOp) or factor.value.type != factor.element or not factor.is_linear:
+        return False
+    buffer = product.kernel.flat.get(load.buffer)
+    even = all(is_chain(factor.places, extents, axes) for axes in (along, product.what.reduced))
+    return buffer is not None and even and buffer_type(buffer).scope == "global"
+
+
 def operand(product: Product, factor: Factor, spot: Spot, along: tuple[int, ...]) -> Operand:
     """Rows or columns of a factor from a place on, which says their first and where the sums begin."""
     load, reduced = factor.value.owner, product.what.reduced
-    if not isinstance(load, LoadOp) or factor.value.type != factor.element or not factor.is_linear:
+    if not isinstance(load, LoadOp) or not lies_evenly(product, factor, along):
         return Computed(product, factor, spot, along)
-    buffer, (place,) = product.kernel.flat.get(load.buffer), factor.places
-    even = all(is_chain([place], product.what.stage.extents, axes) for axes in (along, reduced))
-    if buffer is None or not even or buffer_type(buffer).scope != "global":
-        return Computed(product, factor, spot, along)
+    buffer, (place,) = product.kernel.flat[load.buffer], factor.places
     first = product.offset(place, spot)
     if factor.panels is not None:
         first = product.code.add(first, product.panel_jump(spot[along]))

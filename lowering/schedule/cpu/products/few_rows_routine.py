@@ -1,0 +1,174 @@
+"""Sums of a few rows times columns that lie side by side, as a routine: some lines of columns at a time, for all rows.
+
+Sums lie vector by vector, those of all rows beside each other. Were those of a row one line, they and some line of
+columns would often be a multiple of 4 KiB apart, and loads wait for a store a little before whose address ends alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.code import Code
+from tir_dialect.dims import symbol
+from tir_dialect.types import BufferType
+
+LINES = 4
+"""Lines of columns that are read side by side."""
+HEIGHTS = (4, 3, 2)
+"""Rows of a group, which share those lines. With 16 registers some of their elements come from memory, as vectors."""
+
+_SIZES = ("m", "k", "n", "first", "vectors", "shift", "row", "row_each", "row_step", "column", "column_step")
+_BUFFERS = ("rows", "columns", "sums")
+
+
+@dataclass(frozen=True)
+class FewRowsRoutine:
+    """Sums `[vectors, m, lanes]` of the products of two rows or more with some vectors of columns from one on."""
+
+    dtype: AnyFloat
+    lanes: int
+    stores: bool
+    """Whether they go on to the output, block by block; else there is one block."""
+
+    @property
+    def name(self) -> str:
+        """A group, to be read by people, and a digest of everything."""
+        digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
+        return f"rows.{self.dtype}.{HEIGHTS[0]}x{LINES * self.lanes}.{digest}"
+
+    def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
+        """The sizes and buffers in the order of a call."""
+        sizes = [*_SIZES, *("most", "out", "out_each") * self.stores]
+        names = [*_BUFFERS, *["output"] * self.stores]
+        buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in names]
+        return [*sizes, *(f"{name}_room" for name in names)], buffers
+
+    def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
+        """The code of the function."""
+        names, kinds = self.signature()
+        size, buffer = (
+            dict(zip(names, sizes, strict=True)),
+            dict(zip((name for name, _ in kinds), buffers, strict=True)),
+        )
+        body = _Body(code, self.dtype, Columns(code, self.lanes, size["n"], size["shift"]), size, buffer)
+        extent = size["first"], size["vectors"]
+        if not self.stores:
+            body.sums(extent)
+            return
+        with blocks(code, extent, size["most"]) as block:
+            body.sums(block)
+            body.store(block)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns in vectors, of which number 0 begins `shift` columns before column 0.
+
+    All lanes of each are read: none before column 0 or behind the last one, so that one at either end has columns of
+    the next as well.
+    """
+
+    code: Code
+    lanes: int
+    n: SSAValue
+    shift: SSAValue
+
+    def read(self, number: SSAValue) -> SSAValue:
+        """The first column that a vector reads."""
+        begin = self.code.sub(self.code.mul(number, self.lanes), self.shift)
+        return self.code.minimum(self.code.maximum(begin, 0), self.code.sub(self.n, self.lanes))
+
+    def own(self, number: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+        """The first column that a vector alone has, how many these are, and the lanes before it."""
+        code, begin = self.code, self.code.sub(self.code.mul(number, self.lanes), self.shift)
+        column = code.maximum(begin, 0)
+        count = code.sub(code.minimum(code.add(begin, self.lanes), self.n), column)
+        return column, count, code.sub(column, self.read(number))
+
+
+@contextmanager
+def blocks(code: Code, extent: tuple[SSAValue, SSAValue], most: SSAValue) -> Generator[tuple[SSAValue, SSAValue]]:
+    """Numbers from one on, so many, in blocks of at most some that are about as large: the same of each."""
+    begin, count = extent
+    number = code.divide(code.add(count, code.sub(most, 1)), most)
+    each = code.divide(code.add(count, code.sub(number, 1)), code.maximum(number, 1))
+    with code.loop(number, "block") as block:
+        done = code.mul(block, each)
+        yield code.add(begin, done), code.minimum(code.sub(count, done), each)
+
+
+def place_of_sums(code: Code, m: SSAValue, vector: SSAValue, row: SSAValue, lanes: int) -> SSAValue:
+    """Where those of a vector of a block and a row begin."""
+    return code.mul(code.add(code.mul(vector, m), row), lanes)
+
+
+@dataclass(frozen=True)
+class _Body:
+    code: Code
+    dtype: AnyFloat
+    columns: Columns
+    size: dict[str, SSAValue]
+    buffer: dict[str, SSAValue]
+
+    @property
+    def lanes(self) -> int:
+        return self.columns.lanes
+
+    def sums(self, extent: tuple[SSAValue, SSAValue]) -> None:
+        """All lines: some at a time, then what is left one by one."""
+        code, size, (_, vectors) = self.code, self.size, extent
+        with code.loop(code.mul(vectors, size["m"]), "sum", vectorize=False) as number:
+            code.store(code.zeros(self.dtype, self.lanes), self.buffer["sums"], [code.mul(number, self.lanes)])
+        turns = code.divide(size["k"], LINES)
+        with code.loop(turns, "turn") as turn:
+            self._turn(extent, code.mul(turn, LINES))
+        with code.loop(size["k"], "line", lower=code.mul(turns, LINES)) as line, code.loop(size["m"], "i") as i:
+            self._rows(extent, i, 1, [line])
+
+    def _turn(self, extent: tuple[SSAValue, SSAValue], r: SSAValue) -> None:
+        """Some lines from `r` on, for all rows: in the tallest groups but where that would leave a single row."""
+        code, top, left = self.code, self.code.index(0), self.size["m"]
+        lines = [code.add(r, line) for line in range(LINES)]
+        for height in HEIGHTS:
+            single = code.compare("eq", code.remainder(left, height), 1)
+            groups = code.divide(code.sub(left, code.select(single, code.index(height), code.index(0))), height)
+            with code.loop(groups, "group") as group:
+                self._rows(extent, code.add(top, code.mul(group, height)), height, lines)
+            taken = code.mul(groups, height)
+            top, left = code.add(top, taken), code.sub(left, taken)
+
+    def _rows(self, extent: tuple[SSAValue, SSAValue], top: SSAValue, height: int, lines: Sequence[SSAValue]) -> None:
+        """Some lines for some rows, vector by vector: all sums are read before one is written."""
+        code, size, sums, (first, vectors) = self.code, self.size, self.buffer["sums"], extent
+        starts = [code.add(size["row"], code.mul(code.add(top, i), size["row_each"])) for i in range(height)]
+        places = [[code.add(start, code.mul(line, size["row_step"])) for start in starts] for line in lines]
+        factors = [[code.splat(code.load(self.buffer["rows"], [at]), self.lanes) for at in line] for line in places]
+        columns = [code.add(size["column"], code.mul(line, size["column_step"])) for line in lines]
+        with code.loop(vectors, "v", vectorize=False) as v:
+            j, place = self.columns.read(code.add(first, v)), place_of_sums(code, size["m"], v, top, self.lanes)
+            at = [code.add(place, i * self.lanes) for i in range(height)]
+            totals = [code.load(sums, [each], self.lanes) for each in at]
+            for own, column in zip(factors, columns, strict=True):
+                vector = code.load(self.buffer["columns"], [code.add(column, j)], self.lanes)
+                totals = [code.fma(factor, vector, total) for factor, total in zip(own, totals, strict=True)]
+            for each, total in zip(at, totals, strict=True):
+                code.store(total, sums, [each])
+
+    def store(self, extent: tuple[SSAValue, SSAValue]) -> None:
+        """The sums of a block, to the output."""
+        code, size, lanes, output, (first, vectors) = self.code, self.size, self.lanes, self.buffer["output"], extent
+        with code.loop(size["m"], "i") as i, code.loop(vectors, "v", vectorize=False) as v:
+            column, count, skipped = self.columns.own(code.add(first, v))
+            place = code.add(place_of_sums(code, size["m"], v, i, lanes), skipped)
+            value = code.load(self.buffer["sums"], [place], lanes)
+            target = code.add(code.add(size["out"], code.mul(i, size["out_each"])), column)
+            with code.when(code.compare("sge", count, lanes)) as branch:
+                code.store(value, output, [target])
+            with code.otherwise(branch):
+                code.store(value, output, [target], code.leading(count, lanes))

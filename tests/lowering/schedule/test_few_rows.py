@@ -1,0 +1,124 @@
+"""Products of two to sixteen rows and long lines of columns, on machines with short vectors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tvm_ffi import from_dlpack
+from xdsl.dialects.math import FmaOp
+
+from lowering.memory.report import memory_report
+from lowering.parsing import parse_module
+from lowering.schedule.cpu.emit.routines import outside_modules
+from lowering.schedule.cpu.products import few_rows
+from lowering.schedule.schedule_cpu import schedule
+from tests.lowering.schedule.test_compute_bound import Sum, check_guarded, compiled, kernel
+from tests.lowering.schedule.test_one_row import LANES, shifted
+from tests.lowering.schedule.test_tall_products import known
+from tir_dialect.interpreter import run_prim_func
+from tir_dialect.ops.calls import ROUTINE
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.target import KIB, Target
+
+PRODUCT = Sum("mk,kn->mn")
+TARGET = Target.parse("x86-64-v3 cores=1")
+
+
+def routines(text: str, target: Target = TARGET) -> dict[str, PrimFuncOp]:
+    """The routines of few rows that a kernel calls."""
+    with outside_modules() as found:
+        schedule(kernel(text), target)
+    return {name: function for name, function in found.items() if name.startswith(f"{ROUTINE}rows.")}
+
+
+@pytest.mark.parametrize("n", [63, 64, 65, 71, 79, 130, 1031])
+def test_any_number_of_rows_and_columns(n: int) -> None:
+    for m, k in ((2, 0), (2, 5), (3, 1), (4, 8), (5, 7), (7, 3), (9, 70), (16, 6), (17, 6)):
+        check_guarded(PRODUCT, {"m": m, "n": n, "k": k})
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "dtype"), [("mk,kn->mn", "f64"), ("km,kn->mn", "f32"), ("bmk,bkn->bmn", "f32"), ("mk,kn->nm", "f32")]
+)
+def test_other_types_and_layouts(subscripts: str, dtype: str) -> None:
+    check_guarded(Sum(subscripts, dtype), {"b": 2, "m": 6, "n": 77, "k": 18})
+
+
+@pytest.mark.parametrize("shift", range(LANES))
+def test_matrices_may_begin_anywhere(shift: int) -> None:
+    for m, k, n in ((2, 5, 64), (5, 9, 200), (8, 4, 67)):
+        arrays = PRODUCT.arrays({"m": m, "k": k, "n": n})
+        result = compiled(PRODUCT.text)(*[from_dlpack(shifted(array, shift)) for array in arrays])
+        PRODUCT.check(np.from_dlpack(result), arrays)
+
+
+def test_what_follows_is_computed_once_for_each_column() -> None:
+    """Vectors at both ends begin early to be whole; results go to where what is added lies, so twice would show."""
+    text = """
+relax.func @main[%m, %k, %n](%x: !relax.tensor<[m, k], f32>, %y: !relax.tensor<[k, n], f32>,
+    %z: !relax.tensor<[m, n], f32>) -> !relax.object {
+  %0 = relax.cumsum %z axis = 0
+  %1 = relax.matmul %x, %y
+  %2 = relax.add %1, %0
+  %3 = relax.cumsum %2 axis = 0
+  relax.return %3
+}"""
+    assert memory_report(parse_module(text))["main"].reused == 1
+    rng = np.random.default_rng(0)
+    for shift, n in ((0, 67), (3, 64), (3, 67)):
+        x, y, z = (shifted(rng.random(shape, np.float32), shift) for shape in ((3, 5), (5, n), (3, n)))
+        result = np.from_dlpack(compiled(text)(*map(from_dlpack, (x, y, z))))
+        np.testing.assert_allclose(result, (x @ y + z.cumsum(0)).cumsum(0), rtol=1e-4)
+
+
+def test_what_is_not_there_is_not_multiplied() -> None:
+    """Infinity times a zero in place of an element would be no number."""
+    x, expected = np.ones((6, 7), np.float32), np.full((6, 99), 7, np.float32)
+    x[0, 3], x[5, 6], expected[0], expected[5] = (np.inf,) * 4
+    result = compiled(PRODUCT.text)(*map(from_dlpack, (x, np.ones((7, 99), np.float32))))
+    np.testing.assert_array_equal(np.from_dlpack(result), expected)
+
+
+@pytest.mark.parametrize(("m", "n"), [(2, 200), (5, 131), (16, 64)])
+def test_blocks_of_several_tasks(m: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine whose second level holds few sums; the interpreter runs the tasks."""
+    monkeypatch.setattr(few_rows, "PRODUCTS_PER_TASK", 1 << 8)
+    for text in (PRODUCT.text, known(m, 6, n)):
+        func = kernel(text)
+        schedule(func, replace(Target.parse("x86-64-v3 cores=3"), l2_bytes=4 * KIB))
+        arrays = PRODUCT.arrays({"m": m, "k": 6, "n": n})
+        result = np.full((m, n), np.nan, np.float32)
+        run_prim_func(func, [*arrays, result])
+        PRODUCT.check(result, arrays)
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "machine", "are_few"),
+    [
+        (2, 64, "x86-64-v3", True),
+        (16, 4096, "x86-64-v3", True),
+        (8, 4096, "neoverse-n1", True),
+        (8, 4096, "x86-64-v4", False),  # a row of a tile is two lines of the cache
+        (8, 4096, "x86-64-v3 unpacked-rows=4", False),
+        (1, 4096, "x86-64-v3", False),
+        (17, 4096, "x86-64-v3", False),
+        (8, 63, "x86-64-v3", False),
+    ],
+)
+def test_which_products_have_few_rows(m: int, n: int, machine: str, are_few: bool) -> None:
+    assert bool(routines(known(m, 768, n), Target.parse(machine))) is are_few
+
+
+def test_a_line_is_used_by_all_rows_of_a_group() -> None:
+    """Four lines for four, three or two rows at once; what is left of the lines is one for one row. Results follow."""
+    (routine,) = routines(PRODUCT.text).values()
+    loops = [op for op in routine.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "v"]
+    assert [sum(isinstance(op, FmaOp) for op in loop.walk()) for loop in loops] == [16, 12, 8, 1, 0]
+
+
+def test_kernels_of_all_sizes_share_a_routine() -> None:
+    texts = PRODUCT.text, known(3, 768, 3072), known(8, 40, 1024)
+    assert len({frozenset(routines(text)) for text in texts}) == 1
