@@ -6,6 +6,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import i32
 
 from lowering import build
 from lowering.codegen.llvm_text import llvm_text
@@ -55,3 +57,25 @@ def test_lanes_are_combined_as_integers_where_floats_take_longer(machine: str, c
     text = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions.of(target)))
     assert ("llvm.maximum.v2f32" in text) == calls
     assert ("llvm.smax.v2i32" in text) != calls
+
+
+def test_windows_of_special_numbers() -> None:
+    text = "relax.func @main[%m, %n](%x: !relax.tensor<[1, 2, m, n], f32>) -> !relax.object {\n"
+    text += "  %0 = relax.nn.max_pool2d %x pool_size = [2, 3] padding = [1, 1, 0, 1]\n  relax.return %0\n}"
+    x = np.random.default_rng(3).choice(SPECIAL, (1, 2, 6, 21)).astype(np.float32)
+    x[0, 0, 1:4] = -0.0
+    result = np.from_dlpack(VirtualMachine(build(parse_module(text)))["main"](x))
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 0), (1, 1)), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (2, 3), (2, 3)).reshape(1, 2, 6, 21, 6)
+    expected = np.apply_along_axis(lambda window: extreme(window, "max"), -1, windows)
+    np.testing.assert_array_equal(result, expected)
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(result)[numbers], np.signbit(expected)[numbers])
+
+
+@pytest.mark.parametrize(("machine", "as_integers"), [("x86-64-v3", True), ("x86-64-v4", True), ("neoverse-n1", False)])
+def test_members_of_windows_are_compared_as_integers(machine: str, as_integers: bool) -> None:
+    func = kernel("max pooling")
+    schedule(func, Target.parse(f"{machine} cores=1"))
+    integers = [op for op in func.walk() if isinstance(op, arith.MaxSIOp) and op.result.type == i32]
+    assert bool(integers) == as_integers

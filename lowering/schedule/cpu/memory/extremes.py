@@ -29,30 +29,41 @@ def folds_as_integers(kernel: Kernel, combine: Sequence[Operation]) -> bool:
 
 def extreme_of(kernel: Kernel, buffer: SSAValue, kind: type[Operation]) -> SSAValue:
     """The greatest (`arith.MaximumfOp`) or least element of a local buffer of f32, whose length is a power of 2."""
-    code, greatest = kernel.code, kind is arith.MaximumfOp
+    code = kernel.code
     length = buffer_type(buffer).shape[0].constant_value
     assert length is not None  # a vector's
     keys = _keys(kernel, length)
     with code.loop(code.index(length), "lane", kind=LoopKind.VECTORIZED) as lane:
-        code.store(_key(kernel, code.load(buffer, [lane]), greatest), keys, [lane])
+        code.store(key_of(kernel, code.load(buffer, [lane]), kind), keys, [lane])
     while length > 1:
         length //= 2
         half = _keys(kernel, length)
         with code.loop(code.index(length), "lane", kind=LoopKind.VECTORIZED) as lane:
             pair = code.load(keys, [lane]), code.load(keys, [code.add(lane, length)])
-            code.store(code.value((arith.MaxSIOp if greatest else arith.MinSIOp)(*pair)), half, [lane])
+            code.store(better_key(kernel, kind, *pair), half, [lane])
         keys = half
-    return code.value(arith.BitcastOp(_swapped(kernel, code.load(keys, [code.index(0)])), f32))
+    return number_of(kernel, code.load(keys, [code.index(0)]))
 
 
 def _keys(kernel: Kernel, length: int) -> SSAValue:
     return kernel.code.value(AllocBufferOp(BufferType([length], i32, scope="local", align=64)), "keys")
 
 
-def _key(kernel: Kernel, value: SSAValue, greatest: bool) -> SSAValue:
-    code, nan = kernel.code, _GREATEST_NAN if greatest else _LEAST_NAN
+def key_of(kernel: Kernel, value: SSAValue, kind: type[Operation]) -> SSAValue:
+    """The integer for a float."""
+    code, nan = kernel.code, _GREATEST_NAN if kind is arith.MaximumfOp else _LEAST_NAN
     is_nan = code.value(arith.CmpfOp(value, value, "uno"))
     return _swapped(kernel, code.select(is_nan, _integer(kernel, nan), code.value(arith.BitcastOp(value, i32))))
+
+
+def better_key(kernel: Kernel, kind: type[Operation], left: SSAValue, right: SSAValue) -> SSAValue:
+    """The greater, or the less, of two integers for floats."""
+    return kernel.code.value((arith.MaxSIOp if kind is arith.MaximumfOp else arith.MinSIOp)(left, right))
+
+
+def number_of(kernel: Kernel, key: SSAValue) -> SSAValue:
+    """The float for an integer."""
+    return kernel.code.value(arith.BitcastOp(_swapped(kernel, key), f32))
 
 
 def _swapped(kernel: Kernel, bits: SSAValue) -> SSAValue:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from xdsl.dialects.builtin import AnyFloat, IntegerType, i32
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.body import Body
@@ -19,6 +20,7 @@ from lowering.schedule.cpu.emit.vectors import vector_turn
 from lowering.schedule.cpu.emit.widths import lane_count
 from lowering.schedule.cpu.memory.accumulators import accumulator
 from lowering.schedule.cpu.memory.borders import Border, no_cuts
+from lowering.schedule.cpu.memory.extremes import better_key, folds_as_integers, key_of, number_of
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.structure.places import Index
 from lowering.schedule.cpu.structure.stages import Stage
@@ -50,8 +52,12 @@ class Window:
     @property
     def reach(self) -> int:
         """The distance between the first and the last element of a window."""
-        size = self.stage.axes[self.member].extent.constant_value
-        return self.dilation * ((size or 1) - 1)
+        return self.dilation * (self.size - 1)
+
+    @property
+    def size(self) -> int:
+        """How many elements lie beside each other in a window."""
+        return self.stage.axes[self.member].extent.constant_value or 1
 
 
 def find_window(stage: Stage, reduction: Reduction, lane: int, border: Border | None) -> Window | None:
@@ -127,21 +133,27 @@ class WindowReduction:
         self.rows = [axis for axis in stage.of_kind(IteratorKind.REDUCE) if axis != window.member]
         lane = group_axes(kernel, [window.stage], [window.lane])[0]
         self.lanes = lane_count(kernel, [stage], lane)
+        self.kind = type(window.reduction.combine[0])
+        self.has_keys = folds_as_integers(kernel, window.reduction.combine) and window.size > 2
 
     def prepare(self) -> None:
         """Memory for a row, full of the number that changes nothing, and which part of it the data fills."""
         code, window = self.code, self.window
         size = window.length + window.stride * self.lanes
         scope = "local" if size.constant_value is not None else GLOBAL_SCOPE
-        kind = BufferType([size], window.reduction.accumulators[0].buffer_type.dtype, scope=scope, align=64)
-        self.row = code.value(AllocBufferOp(kind), "row")
-        first = self._first()
+        dtype = i32 if self.has_keys else window.reduction.accumulators[0].buffer_type.dtype
+        self.row = code.value(AllocBufferOp(BufferType([size], dtype, scope=scope, align=64)), "row")
+        first = self._in_row(self._first())
         with code.loop(code.dim(size), "w") as index:
             code.store(first, self.row, [index])
         bounds = () if window.border is None else window.border.edges
         axis, steps = window.lane, (1, -1)
         along = [bound.with_step(axis, steps[(bound.step(axis) or 0) < 0]) for bound in bounds]
         self.low, self.high = range_of(code, along, axis, window.length, {})
+
+    def _in_row(self, value: SSAValue) -> SSAValue:
+        """A number as the row has it: floats as integers of the same order if there are many to compare."""
+        return key_of(self.kernel, value, self.kind) if self.has_keys else value
 
     def _first(self) -> SSAValue:
         body = Body(self.kernel, self.stage, {})
@@ -170,7 +182,7 @@ class WindowReduction:
         """A vector of places of all rows of the windows, combined into the row in memory."""
         code, kernel, window = self.code, self.kernel, self.window
         stage, reduction = window.stage, window.reduction
-        sums = self._sums()
+        sums = self._sums(self._first())
         cuts = no_cuts() if window.border is None else window.border.ranges(code, stage, at)
 
         def reduce(axes: Sequence[int], at: Mapping[int, SSAValue]) -> None:
@@ -197,13 +209,13 @@ class WindowReduction:
         vector_turn(kernel, start, self.lanes, None, [sums], self._keep)
 
     def _keep(self, index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        self.code.store(old[0], self.row, [index])
+        self.code.store(self._in_row(old[0]), self.row, [index])
         return old
 
-    def _sums(self) -> SSAValue:
+    def _sums(self, first: SSAValue) -> SSAValue:
         """A vector of sums, with the first values."""
-        sums = accumulator(self.kernel, self.window.reduction.accumulators[0].buffer_type, self.lanes)
-        first = self._first()
+        assert isinstance(first.type, AnyFloat | IntegerType)  # what is combined is a number
+        sums = accumulator(self.kernel, BufferType([1], first.type), self.lanes)
         with self.code.loop(self.code.index(self.lanes), "lane", kind=LoopKind.VECTORIZED) as lane:
             self.code.store(first, sums, [lane])
         return sums
@@ -211,20 +223,23 @@ class WindowReduction:
     def _combine_members(self, at: Mapping[int, SSAValue], start: SSAValue, left: SSAValue | None) -> None:
         """A vector of results, of which the first `left` are stored."""
         code, kernel, window = self.code, self.kernel, self.window
-        reduction, sums = window.reduction, self._sums()
+        reduction, sums = window.reduction, self._sums(self._in_row(self._first()))
         size = self.stage.axes[window.member].extent
         with code.loop(code.dim(size), self.stage.axes[window.member].value.name_hint or "i") as member:
             further = code.mul(member, window.dilation)
 
             def step(index: SSAValue, old: Sequence[SSAValue]) -> list[SSAValue]:
                 place = code.add(code.mul(index, window.stride), further)
-                return reduction.combined(kernel, old, [code.load(self.row, [place])])
+                element = code.load(self.row, [place])
+                if self.has_keys:
+                    return [better_key(kernel, self.kind, old[0], element)]
+                return reduction.combined(kernel, old, [element])
 
             vector_turn(kernel, start, self.lanes, None, [sums], step)
 
         def finish(index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
             body = Body(kernel, self.stage, {**at, window.lane: index}, window.lane)
-            body.values[reduction.stores[0].value] = old[0]
+            body.values[reduction.stores[0].value] = number_of(kernel, old[0]) if self.has_keys else old[0]
             body.run(reduction.stores)
             return old
 
