@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import AnyFloat, IntegerType, i32
+from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import group_axes
 from lowering.schedule.cpu.emit.guards import range_of, unneeded
-from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type
 from lowering.schedule.cpu.emit.vectors import vector_turn
 from lowering.schedule.cpu.emit.widths import lane_count
 from lowering.schedule.cpu.memory.accumulators import accumulator
@@ -182,7 +182,7 @@ class WindowReduction:
         """A vector of places of all rows of the windows, combined into the row in memory."""
         code, kernel, window = self.code, self.kernel, self.window
         stage, reduction = window.stage, window.reduction
-        sums = self._sums(self._first())
+        sums = self._sums(reduction.accumulators[0].buffer_type, self._first())
         cuts = no_cuts() if window.border is None else window.border.ranges(code, stage, at)
 
         def reduce(axes: Sequence[int], at: Mapping[int, SSAValue]) -> None:
@@ -212,10 +212,9 @@ class WindowReduction:
         self.code.store(self._in_row(old[0]), self.row, [index])
         return old
 
-    def _sums(self, first: SSAValue) -> SSAValue:
+    def _sums(self, kind: BufferType, first: SSAValue) -> SSAValue:
         """A vector of sums, with the first values."""
-        assert isinstance(first.type, AnyFloat | IntegerType)  # what is combined is a number
-        sums = accumulator(self.kernel, BufferType([1], first.type), self.lanes)
+        sums = accumulator(self.kernel, kind, self.lanes)
         with self.code.loop(self.code.index(self.lanes), "lane", kind=LoopKind.VECTORIZED) as lane:
             self.code.store(first, sums, [lane])
         return sums
@@ -223,7 +222,7 @@ class WindowReduction:
     def _combine_members(self, at: Mapping[int, SSAValue], start: SSAValue, left: SSAValue | None) -> None:
         """A vector of results, of which the first `left` are stored."""
         code, kernel, window = self.code, self.kernel, self.window
-        reduction, sums = window.reduction, self._sums(self._in_row(self._first()))
+        reduction, sums = window.reduction, self._sums(buffer_type(self.row), self._in_row(self._first()))
         size = self.stage.axes[window.member].extent
         with code.loop(code.dim(size), self.stage.axes[window.member].value.name_hint or "i") as member:
             further = code.mul(member, window.dilation)

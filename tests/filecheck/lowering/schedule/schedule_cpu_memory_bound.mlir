@@ -268,7 +268,7 @@ tir.prim_func @transpose[%m, %n](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[
 // Windows that reach out of the data: the rows that count are combined first, in a row between numbers that change
 // nothing; then members beside each other. Nobody asks where the data ends.
 // CHECK-LABEL: tir.prim_func @windows
-// CHECK:         %row = tir.alloc_buffer : !tir.buffer<[n + 10], f32, align = 64>
+// CHECK:         %row = tir.alloc_buffer : !tir.buffer<[n + 10], i32, align = 64>
 // CHECK:         tir.for (%vi)
 // CHECK:           tir.for (%block) in ({{.*}}) {
 // CHECK:             tir.for (%vk) in (
@@ -429,21 +429,24 @@ tir.prim_func @powers[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, 
   }
 }
 
-// Running sums: the lanes of a vector are added to those 1, 2 and 4 further on; the sum of all before comes last.
+// Running sums: the lanes of half a vector are added to those 1 and 2 further on, the sum of the first half to the
+// second; the sum of all before comes last.
 // What is left of a row is a vector under a mask.
 // CHECK-LABEL: tir.prim_func @running
 // CHECK:         tir.for (%row)
 // CHECK:           %carry = tir.alloc_buffer : !tir.buffer<[8], f32, scope = "local", align = 64>
 // CHECK:           tir.for (%v)
 // CHECK:             tir.load %X_1[{{.*}}] : vector<8xf32>
-// CHECK-NEXT:        vector.shuffle {{.*}}[0, 8, 9, 10, 11, 12, 13, 14]
+// CHECK-NEXT:        vector.shuffle {{.*}}[0, 8, 9, 10, 4, 12, 13, 14]
 // CHECK-NEXT:        arith.addf
-// CHECK-NEXT:        vector.shuffle {{.*}}[0, 1, 8, 9, 10, 11, 12, 13]
+// CHECK-NEXT:        vector.shuffle {{.*}}[0, 1, 8, 9, 4, 5, 12, 13]
 // CHECK-NEXT:        arith.addf
-// CHECK-NEXT:        vector.shuffle {{.*}}[0, 1, 2, 3, 8, 9, 10, 11]
+// CHECK-NEXT:        vector.shuffle {{.*}}[3, 3, 3, 3, 7, 7, 7, 7]
+// CHECK-NEXT:        vector.shuffle {{.*}}[4, 5, 6, 7, 0, 1, 2, 3]
+// CHECK-NEXT:        vector.shuffle {{.*}}[0, 1, 2, 3, 12, 13, 14, 15]
+// CHECK-NEXT:        arith.addf
 // CHECK-NEXT:        arith.addf
 // CHECK:             tir.store {{.*}}, %Y_1
-// CHECK:             vector.shuffle {{.*}}[7, 7, 7, 7, 7, 7, 7, 7]
 // CHECK:             tir.store {{.*}}, %carry
 // CHECK-NOT:       tir.for
 // CHECK:           %[[LEFT:.*]] = arith.subi
