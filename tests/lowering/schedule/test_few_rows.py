@@ -1,4 +1,4 @@
-"""Products of two to sixteen rows and long lines of columns, on machines with short vectors."""
+"""Products of two to sixteen rows on machines with short vectors: columns are long lines, or lie along the sums."""
 
 from __future__ import annotations
 
@@ -122,3 +122,18 @@ def test_a_line_is_used_by_all_rows_of_a_group() -> None:
 def test_kernels_of_all_sizes_share_a_routine() -> None:
     texts = PRODUCT.text, known(3, 768, 3072), known(8, 40, 1024)
     assert len({frozenset(routines(text)) for text in texts}) == 1
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_columns_along_the_sums(dtype: str) -> None:
+    for m, k, n in ((2, 9, 1), (3, 40, 7), (4, 5, 9), (5, 8, 20), (6, 0, 3), (16, 23, 17)):
+        check_guarded(Sum("mk,nk->mn", dtype), {"m": m, "n": n, "k": k})
+
+
+@pytest.mark.parametrize(("rows", "products"), [(3, {12}), (5, {12, 8}), (7, {12, 4})])
+def test_columns_along_the_sums_are_shared_by_three_rows(rows: int, products: set[int]) -> None:
+    """Four columns at a time: their sums fill the registers."""
+    func = kernel(known(rows, 40, 100, "[{n}, {k}]", 'relax.einsum %x, %y subscripts = "mk,nk->mn"'))
+    schedule(func, TARGET)
+    loops = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "v"]
+    assert {sum(isinstance(op, FmaOp) for op in loop.walk()) for loop in loops} == products

@@ -1,11 +1,12 @@
 """Products with few rows whose rows and columns both lie along the sums: `y = W x` for a matrix in row-major order.
 
-Vectors are multiplied element by element, as many sums of vectors at once as a vector has lanes; at the end halves of
-pairs of these are added, then quarters, and so on, which gives a vector of sums.
+Vectors are multiplied element by element, with a vector of sums for each of some rows and columns; at the end halves of
+pairs of these are added, then quarters, and so on, which gives a vector of sums of as many as it has lanes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from xdsl.ir import SSAValue
@@ -18,6 +19,10 @@ from lowering.schedule.cpu.products.sums import Line, line_sums
 from lowering.schedule.cpu.products.whole_sums import WholeSums
 from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
+
+HEIGHTS = (3, 2, 1)
+"""Rows that share vectors of columns, four columns at a time: their sums fill 16 registers. Longer vectors are summed
+up for several rows at once."""
 
 
 def can_dot(product: Product) -> bool:
@@ -46,23 +51,33 @@ class DotProduct(WholeSums):
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
             here, left = product.panel_place(spot, unit, self.lanes)
             done = constant(0)
-            for height in (4, 1) if self.lanes >= 16 else (1,):
-                end, first = floordiv(product.m, constant(height)), floordiv(done, constant(height))
-                if (end - first).constant_value != 0:
-                    self._group(here, left, height, first, end)
-                done = end * height
+            for height, width in self._groups:
+                groups = floordiv(product.m - done, constant(height))
+                if groups.constant_value != 0:
+                    self._group(here, left, (height, width), done, groups)
+                done += groups * height
 
-    def _group(self, spot: Spot, left: SSAValue, height: int, lower: Dim, end: Dim) -> None:
-        """Some rows times as many columns as a vector has lanes."""
-        code, width = self.code, self.lanes // height
+    @property
+    def _groups(self) -> Sequence[tuple[int, int]]:
+        """Rows and columns that are multiplied with each other at once, for fewer and fewer rows."""
+        if self.lanes >= 16:
+            return (4, self.lanes // 4), (1, self.lanes)
+        return tuple((height, self.lanes) for height in HEIGHTS)
+
+    def _group(self, spot: Spot, left: SSAValue, size: tuple[int, int], done: Dim, groups: Dim) -> None:
+        """Some rows, groups from one on, times as many columns as a vector has lanes."""
+        code, (height, width), lanes = self.code, size, self.lanes
+        together = min(height, lanes // width)
         with (
-            code.loop(code.dim(end), "group", lower=code.dim(lower)) as group,
-            code.loop(code.index(height), "part") as part,
+            code.loop(code.dim(groups), "group") as group,
+            code.loop(code.index(lanes // width), "part") as part,
         ):
             start = code.add(left, code.mul(part, width))
-            top = code.mul(group, height)
+            top = code.add(code.mul(group, height), code.dim(done))
             sums = self._sums(spot, [code.add(top, i) for i in range(height)], start, width)
-            self._store(spot, row_sums(code, sums), top, height, start, width)
+            for i in range(0, height, together):
+                total = row_sums(code, sums[i * width : (i + together) * width])
+                self._store(spot, total, code.add(top, i), together, start, width)
 
     def _store(self, spot: Spot, total: SSAValue, top: SSAValue, height: int, start: SSAValue, width: int) -> None:
         """A vector of sums, `width` of each row; those of a row are turned to the front."""

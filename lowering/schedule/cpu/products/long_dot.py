@@ -11,19 +11,26 @@ from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import row_sums
 from lowering.schedule.cpu.products.dot import can_dot
 from lowering.schedule.cpu.products.long_lines import Copies, LongLines, are_long
+from lowering.schedule.cpu.products.long_sums import LINE_BYTES
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.whole_sums import WholeSums
 from tir_dialect.dims import ceildiv, constant, minimum
+from tir_dialect.dtypes import byte_size
 
-MOST_ROWS = 3
-"""More of them share a vector of columns once it is loaded."""
+MOST_ROWS, MOST_SHORT = 3, 1
+"""More of them share a vector of columns once it is loaded; the second is for vectors that are no whole cache line."""
 
 
 def can_long_dot(product: Product) -> bool:
     """Whether both factors lie along the sums, in a single matrix, and there may be very few rows."""
     rows, what = product.m.constant_value, product.what
-    return can_dot(product) and not what.outer and not what.batch and (rows is None or rows <= MOST_ROWS)
+    return can_dot(product) and not what.outer and not what.batch and (rows is None or rows <= _most_rows(product))
+
+
+def _most_rows(product: Product) -> int:
+    whole = product.tiles.lanes * byte_size(product.what.element) >= LINE_BYTES
+    return MOST_ROWS if whole else MOST_SHORT
 
 
 class LongDotProduct(WholeSums):
@@ -33,7 +40,8 @@ class LongDotProduct(WholeSums):
     def is_best(self) -> SSAValue:
         """Whether there are very few rows, and long columns."""
         code, product = self.code, self.product
-        few, long = code.compare("sle", code.dim(product.m, "m"), MOST_ROWS), are_long(product, product.n)
+        few = code.compare("sle", code.dim(product.m, "m"), _most_rows(product))
+        long = are_long(product, product.n)
         assert long is not None  # there are no batches
         return code.both(few, long)
 
@@ -59,7 +67,7 @@ class LongDotProduct(WholeSums):
     def _copies(self, spot: Spot, shift: SSAValue) -> Copies:
         """The rows, each in one piece."""
         code, product, what = self.code, self.product, self.product.what
-        copies = Copies.make(product, MOST_ROWS, shift)
+        copies = Copies.make(product, _most_rows(product), shift)
         with (
             code.loop(code.dim(product.m, "m"), "row") as row,
             code.loop(code.divide(code.dim(product.k), self.lanes), "v", vectorize=False) as v,  # whole vectors
