@@ -16,6 +16,7 @@ from lowering.schedule.schedule_cpu import schedule
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.schedule.test_memory_bound import kernel
+from tir_dialect.ops.of_rows import GreaterOp
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 
@@ -38,7 +39,7 @@ def extreme(row: np.ndarray, name: str) -> np.float32:
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
-@pytest.mark.parametrize("n", [2, 7, 16, 33])
+@pytest.mark.parametrize("n", [2, 7, 33, 101])
 def test_rows_of_special_numbers(name: str, n: int) -> None:
     x = np.random.default_rng(n).choice(SPECIAL, (400, n))
     x[200:] = np.random.default_rng(n).choice(SPECIAL[2:], (200, n))
@@ -57,6 +58,13 @@ def test_lanes_are_combined_as_integers_where_floats_take_longer(machine: str, c
     text = llvm_text(lower_prim_funcs([func.clone()], LoweringOptions.of(target)))
     assert ("llvm.maximum.v2f32" in text) == calls
     assert ("llvm.smax.v2i32" in text) != calls
+
+
+@pytest.mark.parametrize(("machine", "quick"), [("x86-64-v3", True), ("x86-64-v4", True), ("neoverse-n1", False)])
+def test_one_comparison_for_each_number_where_that_is_one_instruction(machine: str, quick: bool) -> None:
+    func = kernel("max of rows")
+    schedule(func, Target.parse(f"{machine} cores=1"))
+    assert any(isinstance(op, GreaterOp) for op in func.walk()) == quick
 
 
 def test_windows_of_special_numbers() -> None:

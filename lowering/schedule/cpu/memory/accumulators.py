@@ -4,13 +4,13 @@ registers, for every access to them has constant indices.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.body import Body
-from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type
 from lowering.schedule.cpu.memory.extremes import extreme_of, folds_as_integers
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.structure.stages import Stage
@@ -22,6 +22,21 @@ def accumulator(kernel: Kernel, kind: BufferType, length: int) -> SSAValue:
     """Memory for `length` parts of results that go to a buffer of some type."""
     type_ = BufferType([length], kind.dtype, scope="local", align=64)
     return kernel.code.value(AllocBufferOp(type_), "sums")
+
+
+def folded(kernel: Kernel, buffer: SSAValue, combine: Callable[[SSAValue, SSAValue], SSAValue]) -> SSAValue:
+    """One value of all parts, whose number is a power of 2: halves are combined until one is left."""
+    code, kind = kernel.code, buffer_type(buffer)
+    width = kind.shape[0].constant_value
+    assert width is not None  # some vectors
+    while width > 1:
+        width //= 2
+        half = accumulator(kernel, kind, width)
+        with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
+            pair = code.load(buffer, [lane]), code.load(buffer, [code.add(lane, width)])
+            code.store(combine(*pair), half, [lane])
+        buffer = half
+    return code.load(buffer, [code.index(0)])
 
 
 @dataclass

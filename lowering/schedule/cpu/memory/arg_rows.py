@@ -19,8 +19,8 @@ from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType,
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.body import Body, number_like
-from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type
-from lowering.schedule.cpu.memory.accumulators import Accumulators, accumulator
+from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.memory.accumulators import Accumulators, folded
 from lowering.schedule.cpu.memory.arg_reduction import Order, element_ops
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.structure.stages import Stage
@@ -88,7 +88,7 @@ class ArgReduction:
         code = self.code
         buffer = self.values(body, code.index(0), length, worst, count)
         values = code.load(buffer, [code.index(0)], count)
-        best = code.splat(self.folded(buffer, count, self.better_one), count)
+        best = code.splat(folded(self.kernel, buffer, self.better_one), count)
         number = self.first_lane(CompareOp(self.order.equal, values, best))
         if self.order.is_float:
             fault = self.first_lane(CompareOp("uno", values, values))
@@ -127,18 +127,6 @@ class ArgReduction:
         """Memory that LLVM keeps in registers."""
         return self.code.alloc([count], dtype, name, scope="local")
 
-    def folded(self, buffer: SSAValue, width: int, combine: Callable[[SSAValue, SSAValue], SSAValue]) -> SSAValue:
-        """One value of all lanes: halves are combined until one is left."""
-        code, kind = self.code, buffer_type(buffer)
-        while width > 1:
-            width //= 2
-            half = accumulator(self.kernel, kind, width)
-            with code.loop(code.index(width), "lane", kind=LoopKind.VECTORIZED) as lane:
-                pair = code.load(buffer, [lane]), code.load(buffer, [code.add(lane, width)])
-                code.store(combine(*pair), half, [lane])
-            buffer = half
-        return code.load(buffer, [code.index(0)])
-
     def better_one(self, left: SSAValue, right: SSAValue) -> SSAValue:
         """The better of two numbers."""
         return self.code.select(self.order.is_better(self.code, left, right), left, right)
@@ -170,7 +158,7 @@ class _LongRow:
             code.store(self.zero, self.turns, [lane])
             code.store(self.zero, self.faults, [lane])
         self._all_turns(self._meet)
-        code.store(parts.folded(self.best, self.lanes, parts.better_one), self.peak, [zero])
+        code.store(folded(parts.kernel, self.best, parts.better_one), self.peak, [zero])
         peak = code.load(self.peak, [zero])
         with self._each_lane() as lane:
             is_best = self.order.is_same(code, code.load(self.best, [lane]), peak)
@@ -179,7 +167,7 @@ class _LongRow:
             faults = CompareOp("ne", code.load(self.faults, [zero], self.lanes), code.splat(self.zero, self.lanes))
             with code.when(code.compare("slt", parts.first_lane(faults), self.lanes)):
                 self._look_for_nan()
-        first = parts.folded(self.turns, self.lanes, lambda left, right: code.value(arith.MinUIOp(left, right)))
+        first = folded(parts.kernel, self.turns, lambda left, right: code.value(arith.MinUIOp(left, right)))
         first = first if self.order.place == i64 else code.value(arith.ExtUIOp(first, i64))
         start = self._start(code.value(arith.IndexCastOp(first, IndexType())))
         parts.write_place(self.body, code.add(start, self._lane_of(start)))

@@ -7,6 +7,7 @@ added up in rows of some cache lines, and a pooling window for all lanes togethe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -21,6 +22,7 @@ from lowering.schedule.cpu.memory.arg_reduction import has_lanes, order_of
 from lowering.schedule.cpu.memory.arg_rows import ArgReduction
 from lowering.schedule.cpu.memory.borders import find_border
 from lowering.schedule.cpu.memory.columns import Columns
+from lowering.schedule.cpu.memory.extreme_rows import find_extreme_row
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.sweep import Sweep
 from lowering.schedule.cpu.memory.window_reduction import WindowReduction, find_window
@@ -138,7 +140,9 @@ def reduce_rows(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[
     """One result: all reduced axes in one sweep."""
     order = order_of(stage, reduction) if has_lanes(kernel) else None
     if order is None:
-        sweep_row(kernel, stage, reduction, at)
+        row = find_extreme_row(kernel, stage, reduction)
+        with nullcontext() if row is None else kernel.code.when(row.is_special(at)):
+            sweep_row(kernel, stage, reduction, at)
         return
     short = None if masks_are_cheap(kernel, [stage]) else partial(one_by_one, kernel, stage, reduction, at)
     ArgReduction(kernel, stage, reduction, order).emit(at, short)
