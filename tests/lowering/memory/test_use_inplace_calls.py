@@ -95,6 +95,12 @@ ADDED = {
         'relax.nn.conv2d %x, %w data_layout = "NCHW16c" kernel_layout = "OIHW16i16o"',
         [[(2, 2, 26, 26, 16), (3, 2, 1, 1, 16, 16), (2, 3, 26, 26, 16)]],
     ),
+    "convolution of few filters": (
+        "[%m, %k, %n](%x: !relax.tensor<[m, 2, k, n], f32>, %w: !relax.tensor<[3, 2, 3, 3], f32>, "
+        "%r: !relax.tensor<[m, 3, k, n], f32>",
+        "relax.nn.conv2d %x, %w padding = [1, 1, 1, 1]",
+        [[(2, 2, 3, 19), (3, 2, 3, 3), (2, 3, 3, 19)]],
+    ),
     "mean": (
         "[%m, %k](%x: !relax.tensor<[m, k], f32>, %w: !relax.tensor<[k], f32>, %r: !relax.tensor<[m, k], f32>",
         "relax.nn.layer_norm %x, %w, %w axes = [-1]",

@@ -82,6 +82,8 @@ CASES = {
     "3x3, dilated": Convolution(3, 16, 3, padding=2, dilation=2),
     "7x7": Convolution(3, 6, 7, stride=2, padding=3),
     "many channels": Convolution(70, 15, 3, padding=1),
+    "few filters": Convolution(9, 3, 3, padding=1),
+    "one filter, every second": Convolution(9, 1, 5, stride=2, padding=4, dilation=2),
     "groups": Convolution(8, 12, 3, padding=1, groups=4),
     "depthwise": Convolution(6, 6, 3, padding=1, groups=6),
     "depthwise, every second": Convolution(6, 6, 3, stride=2, padding=1, groups=6),
@@ -89,7 +91,7 @@ CASES = {
     "channels last": Convolution(5, 18, 3, padding=1, layout="NHWC"),
     "channels last, depthwise": Convolution(20, 20, 3, padding=1, groups=20, layout="NHWC"),
 }
-SIZES = ((1, 7, 7), (2, 9, 8), (1, 13, 40), (0, 8, 8), (3, 7, 33))
+SIZES = ((1, 7, 7), (2, 9, 8), (1, 6, 107), (0, 8, 8), (3, 7, 33))
 
 
 @cache
@@ -137,6 +139,14 @@ def test_the_scheduled_convolution_means_the_same(name: str, machine: str) -> No
     result = np.full(expected.shape, np.nan, "f4")
     run_prim_func(func, [np.ascontiguousarray(x.transpose(back)), k, result])
     np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("machine", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("name", ["few filters", "one filter, every second", "groups", "depthwise"])
+def test_the_windows_of_few_filters_are_not_packed(name: str, machine: str) -> None:
+    func = kernel(name).clone()
+    schedule(func, Target.parse(machine))
+    assert {op.results[0].name_hint for op in func.walk() if op.name == "tir.alloc_buffer"} == {"padded", "sums"}
 
 
 FUSED = """

@@ -1,93 +1,191 @@
-"""Products without rows to share columns, such as depthwise convolutions: line by line, without packing.
+"""Products made line by line, without packing: depthwise convolutions, and windows that few filters look at.
 
-A vector of results lies along the last axis of the output; its sum runs through registers, written out if it is short.
+Vectors of results lie along the last axis of the output. The sums of several of them, and of several filters, run
+through registers side by side; neighbouring windows read the same elements, which the first-level cache has.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from itertools import product as every
+
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.structure.contraction import Factor
-from tir_dialect.dims import Dim, ceildiv, constant, minimum
+from tir_dialect.dims import ceildiv, constant, minimum
+from tir_dialect.ops.memory import LoadOp
 
-MOST_UNROLLED = 64
-"""Longer sums, or sums of unknown length, are loops."""
+MOST_SHORT = 64
+"""Longer sums, or sums of unknown length, are made so only if windows overlap."""
+MOST_ROWS = 4
+"""With more filters it pays to pack the windows."""
+MOST_STEP = 64
+"""Windows whose places are further apart do not overlap."""
+MOST_WRITTEN = 32
+"""So many products of a tile are written out."""
+MOST_VECTORS, FEW_VECTORS = 8, 3
+"""Side by side: enough that no multiply-add waits for the one before; and what is left of a line in smaller steps."""
+TILES_PER_UNIT = 8
 PRODUCTS_PER_TASK = 1 << 17
 
 
 def is_line_product(product: Product) -> bool:
-    """Whether both factors move along the output, or a short sum has columns that are read from where they are."""
+    """Whether both factors move along the output, or columns are read from where they are: for short sums, windows."""
     what = product.what
     if not what.along or what.columns.panels is not None:
         return False
-    vectors = all(_is_vector(factor, what.along[-1]) for factor in (what.rows, what.columns))
-    short = product.k.constant_value is not None and product.k.constant_value <= MOST_UNROLLED
-    exact = short or what.longest is None
-    return vectors and exact and (not what.column or (short and not what.row))
+    if not all(_is_vector(factor, what.along[-1]) for factor in (what.rows, what.columns)):
+        return False
+    short = product.k.constant_value is not None and product.k.constant_value <= MOST_SHORT
+    if not what.column or not (short or what.longest is None):
+        return short or what.longest is None
+    return (short and not what.row) or (_has_few_rows(product) and _has_windows(product))
 
 
 def _is_vector(factor: Factor, axis: int) -> bool:
     return factor.is_linear and factor.stride(axis) is not None
 
 
+def _has_few_rows(product: Product) -> bool:
+    rows = product.m.constant_value
+    return rows is not None and 0 < rows <= MOST_ROWS
+
+
+def _has_windows(product: Product) -> bool:
+    """Whether sums along the lines read elements of their neighbours."""
+    what = product.what
+    length = what.stage.extents[what.along[-1]].constant_value or MOST_STEP
+    return any(0 < (what.columns.stride(axis) or 0) < min(length, MOST_STEP) for axis in what.reduced)
+
+
 class LineProduct:
     """Emits the code of one contraction, its batch axes included."""
 
     def __init__(self, product: Product):
-        self.product = product
-        self.code = product.code
+        self.product, self.code = product, product.code
         self.finish = Finish(product, None, None)
-        what = product.what
+        what, self.lanes = product.what, product.tiles.lanes
         self.axis = what.along[-1]
-        self.unit = tuple(axis for axis in (*what.batch, *what.row, *what.outer) if axis != self.axis)
+        self.rows = what.row if what.column and _has_few_rows(product) else ()
+        self.height = product.size(self.rows).constant_value or 1
+        self.unit = tuple(axis for axis in (*what.batch, *what.row, *what.outer) if axis not in (self.axis, *self.rows))
         self.line = what.column[:-1]
+        self.widths = self._widths()
+
+    def _widths(self) -> Sequence[int]:
+        """The vectors of tiles but single ones: sums, a factor of each filter and one of the line fit the registers."""
+        registers, height = self.product.kernel.target.tile_registers, self.height
+        beside = self.product.what.columns.stride(self.axis) in (0, 1)  # else to load them takes longest
+        most = min(MOST_VECTORS if beside else FEW_VECTORS, max(1, (registers - 1 - height) // height))
+        widths = [*[most] * (most > 1), *[FEW_VECTORS] * (most >= 2 * FEW_VECTORS)]
+        length = self.product.what.stage.extents[self.axis].constant_value
+        return [each for each in widths if length is None or length >= each * self.lanes]
+
+    def _written(self, vectors: int) -> Sequence[int]:
+        """The last axes of the sums, whose steps are written out in a tile of some vectors."""
+        reduced, products = self.product.what.reduced, vectors * self.height
+        for number in reversed(range(len(reduced))):
+            products *= self.product.what.stage.extents[reduced[number]].constant_value or MOST_WRITTEN + 1
+            if products > MOST_WRITTEN:
+                return reduced[number + 1 :]
+        return reduced
 
     def emit(self) -> None:
-        """All results: tasks have units, units lines, lines vectors."""
-        code, product = self.code, self.product
-        units = product.size(self.unit)
-        lanes, extent = product.tiles.lanes, product.what.stage.extents[self.axis]
-        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, self._work(units)))
-        with (
-            shared_units(code, units, tasks) as (lower, upper),
-            code.loop(upper, "unit", lower=lower) as unit,
-            code.loop(code.dim(product.size(self.line)), "line") as line,
-            code.loop(code.dim(ceildiv(extent, constant(lanes))), "v") as v,
-        ):
-            place = code.mul(v, lanes)
-            spot = {self.unit: unit, self.line: line, (self.axis,): place}
-            on = code.sub(code.dim(extent), place)
+        """All results: tasks have units, units the same part of some lines."""
+        code, product, what = self.code, self.product, self.product.what
+        extent, chunk = what.stage.extents[self.axis], constant(max((1, *self.widths)) * self.lanes * TILES_PER_UNIT)
+        chunks = ceildiv(extent, chunk)
+        units = product.size(self.unit) * chunks
+        work = product.size((*self.unit, *self.rows, *self.line, self.axis, *what.reduced))
+        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, work))
+        with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
+            number, part = code.divide(unit, code.dim(chunks)), code.remainder(unit, code.dim(chunks))
+            spot = {(axis,): at for axis, at in product.at((), self.unit, {self.unit: number}).items()}
+            begin = code.mul(part, code.dim(chunk))
+            end = code.minimum(code.add(begin, code.dim(chunk)), code.dim(extent))
+            with code.loop(code.dim(product.size(self.line)), "line") as line:
+                self._line({**spot, self.line: line}, begin, end)
 
-            def emit(masked: bool, on: SSAValue = on, spot: Spot = spot) -> None:
-                some = on if masked else None
-                self.finish.store_lanes(self._sum(spot, some), spot, some)
+    def _line(self, spot: Spot, first: SSAValue, end: SSAValue) -> None:
+        """A part of a line: wide tiles, narrow ones, and single vectors."""
+        code, begin = self.code, first
+        for vectors in self.widths:
+            tiles = code.divide(code.sub(end, begin), vectors * self.lanes)
+            with code.loop(tiles, "tile", vectorize=False) as tile:
+                self._tile(spot, code.add(begin, code.mul(tile, vectors * self.lanes)), vectors, None)
+            begin = code.add(begin, code.mul(tiles, vectors * self.lanes))
+        if not self._may_repeat():
+            self._vectors(spot, begin, end, None)
+            return
+        with code.when(code.compare("sge", code.sub(end, first), self.lanes)) as branch:
+            self._vectors(spot, begin, end, code.sub(end, self.lanes))
+        with code.otherwise(branch), code.when(code.compare("sgt", end, begin)):
+            self._tile(spot, begin, 1, code.sub(end, begin))
 
-            product.masked(on, lanes, emit)
+    def _vectors(self, spot: Spot, begin: SSAValue, end: SSAValue, last: SSAValue | None) -> None:
+        """Single vectors, of which the last one begins at `last`, or else lacks the lanes beyond the end."""
+        code = self.code
+        count = code.divide(code.add(code.sub(end, begin), self.lanes - 1), self.lanes)
+        with code.loop(count, "v", vectorize=False) as number:
+            place = code.add(begin, code.mul(number, self.lanes))
+            if last is not None:
+                self._tile(spot, code.minimum(place, last), 1, None)
+                return
+            on = code.sub(end, place)
+            self.product.masked(on, self.lanes, lambda masked: self._tile(spot, place, 1, on if masked else None))
 
-    def _work(self, units: Dim) -> Dim:
-        product = self.product
-        return units * product.size((*self.line, self.axis)) * product.k
+    def _may_repeat(self) -> bool:
+        """Whether results may be made twice, which is faster than masks: what they are made of is still there."""
+        product, count = self.product, len(self.product.what.stage.axes)
+        own = {product.what.store.buffer, *product.epilogue.unread}
+        read = [(step, op) for step, op in product.epilogue.accesses if isinstance(op, LoadOp) and op.buffer not in own]
+        apart = all(not step.place(op, count).strides[self.axis].terms for step, op in read)
+        return apart and not masks_are_registers(product.kernel)
 
-    def _sum(self, spot: Spot, on: SSAValue | None) -> SSAValue:
-        """A vector of results."""
-        code, product, reduced = self.code, self.product, self.product.what.reduced
-        total = code.zeros(product.what.element, product.tiles.lanes)
-        length = product.k.constant_value
-        if length is not None and length <= MOST_UNROLLED:
-            for r in range(length):
-                total = self._more({**spot, reduced: code.index(r)}, on, total)
-            return total
-        sums, zero = code.alloc([product.tiles.lanes], product.what.element, "sums", scope="local"), code.index(0)
-        code.store(total, sums, [zero])
-        with code.loop(code.dim(product.k, "k"), "r") as r:
-            so_far = code.load(sums, [zero], product.tiles.lanes)
-            code.store(self._more({**spot, reduced: r}, on, so_far), sums, [zero])
-        return code.load(sums, [zero], product.tiles.lanes)
+    def _tile(self, spot: Spot, place: SSAValue, vectors: int, on: SSAValue | None) -> None:
+        """Some vectors of the results of all filters; `on` lanes if not all."""
+        code, dtype = self.code, self.product.what.element
+        sums = code.alloc([self.height, vectors * self.lanes], dtype, "sums", scope="local")
+        places = [
+            (i, v, [code.index(i), code.index(v * self.lanes)]) for i in range(self.height) for v in range(vectors)
+        ]
+        for _, _, at in places:
+            code.store(code.zeros(dtype, self.lanes), sums, at)
+        extents = self.product.what.stage.extents
+        written = self._written(vectors)
+        with ExitStack() as loops:
+            here = dict(spot)
+            for axis in self.product.what.reduced:
+                if axis not in written:
+                    loop = code.loop(code.dim(extents[axis]), "r", vectorize=False, plain=True)
+                    here[axis,] = loops.enter_context(loop)
+            for steps in every(*(range(extents[axis].constant_value or 0) for axis in written)):
+                step = {(axis,): code.index(r) for axis, r in zip(written, steps, strict=True)}
+                self._step({**here, **step}, place, vectors, on, sums)
+        for i, v, at in places:
+            self.finish.store_lanes(code.load(sums, at, self.lanes), self._at(spot, i, place, v), on)
 
-    def _more(self, spot: Spot, on: SSAValue | None, total: SSAValue) -> SSAValue:
-        what, along = self.product.what, (self.axis,)
-        left, right = (self.product.vector(factor, spot, along, on) for factor in (what.rows, what.columns))
-        return self.code.fma(left, right, total)
+    def _at(self, spot: Spot, row: int, place: SSAValue, vector: int) -> Spot:
+        code = self.code
+        rows: Spot = {self.rows: code.index(row)} if self.rows else {}
+        return {**spot, **rows, (self.axis,): code.add(place, vector * self.lanes)}
+
+    def _step(self, spot: Spot, place: SSAValue, vectors: int, on: SSAValue | None, sums: SSAValue) -> None:
+        """One product for each sum: a vector of the columns is used for all filters."""
+        code, what = self.code, self.product.what
+        moves = what.rows.stride(self.axis) != 0
+        lefts = [] if moves else [self._value(what.rows, self._at(spot, i, place, 0), on) for i in range(self.height)]
+        for v in range(vectors):
+            column = self._value(what.columns, self._at(spot, 0, place, v), on)
+            for i in range(self.height):
+                left = self._value(what.rows, self._at(spot, i, place, v), on) if moves else lefts[i]
+                at = [code.index(i), code.index(v * self.lanes)]
+                code.store(code.fma(left, column, code.load(sums, at, self.lanes)), sums, at)
+
+    def _value(self, factor: Factor, spot: Spot, on: SSAValue | None) -> SSAValue:
+        return self.product.vector(factor, spot, (self.axis,), on)
