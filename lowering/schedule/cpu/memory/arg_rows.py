@@ -206,7 +206,9 @@ class _LongRow:
             code.store(code.select(is_better, number, code.load(self.turns, [lane])), self.turns, [lane])
             if self.order.is_float:
                 faults = code.load(self.faults, [lane])
-                code.store(code.select(self._have_nan(elements), self.none, faults), self.faults, [lane])
+                for pair in zip(elements[::2], elements[1::2], strict=True):
+                    faults = code.select(code.value(arith.CmpfOp(*pair, "uno")), self.none, faults)
+                code.store(faults, self.faults, [lane])
 
     def _have_nan(self, elements: Sequence[SSAValue]) -> SSAValue:
         code = self.code
