@@ -103,6 +103,7 @@ CASES = {
     "3x3": Blocked(Convolution(16, 48, 3, padding=1)),
     "3x3, every second": Blocked(Convolution(16, 32, 3, stride=2, padding=1)),
     "3x3, dilated": Blocked(Convolution(32, 16, 3, padding=2, dilation=2)),
+    "3x3, far apart": Blocked(Convolution(32, 32, 3, padding=6, dilation=6)),
     "first": Blocked(Convolution(3, 32, 7, stride=2, padding=3)),
     "groups": Blocked(Convolution(32, 64, 3, padding=1, groups=2)),
     "whole groups": Blocked(Convolution(32, 32, 1, groups=2)),
@@ -136,7 +137,7 @@ def kernel(name: str) -> PrimFuncOp:
 
 SMALL_CACHES = replace(Target.host(), l1_bytes=4096, l2_bytes=8192)
 """A machine on which sums are made in turns, and weights asked for in advance."""
-TURNS = ("3x3", "3x3, every second", "followed", "3x3, 7x7", "1x1, many channels", "groups")
+TURNS = ("3x3", "3x3, every second", "3x3, far apart", "followed", "3x3, 7x7", "1x1, many channels", "groups")
 
 
 @cache
@@ -233,11 +234,13 @@ def test_the_tiles_of_lines_of_known_length_are_found_without_divisions(name: st
 @pytest.mark.parametrize("target", [Target.host(), SMALL_CACHES], ids=["whole", "in turns"])
 @pytest.mark.parametrize("name", ["3x3, dilated", "groups", "first"])
 def test_rows_of_zeros_are_not_multiplied(name: str, target: Target) -> None:
-    """A picture of one row meets the middle row of the filters only."""
+    """A picture of one row meets the middle row of the filters only; of one column, where places are apart, too."""
     plain = CASES[name].plain
-    (data, filters), expected = CASES[name].arrays(1, 1, 9)
-    others = [row for row in range(plain.size) if row != plain.size // 2]
-    filters[:, :, others] = np.nan
-    result = np.full(expected.shape, np.nan, "f4")
-    assert call(native(name, target), kernel(name), [data, filters, result], {"n": 1, "h": 1, "w": 9}) == 0
-    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+    for height, width in ((1, 9), (9, 1)) if plain.dilation > 1 else ((1, 9),):
+        (data, filters), expected = CASES[name].arrays(1, height, width)
+        others = [place for place in range(plain.size) if place != plain.size // 2]
+        filters[(slice(None),) * (2 if height == 1 else 3) + (others,)] = np.nan
+        result = np.full(expected.shape, np.nan, "f4")
+        symbols = {"n": 1, "h": height, "w": width}
+        assert call(native(name, target), kernel(name), [data, filters, result], symbols) == 0
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)

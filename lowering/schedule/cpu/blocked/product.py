@@ -83,12 +83,14 @@ class BlockedProduct:
         return tile_shape(registers, self.blocks.vectors, line, channels, joined)
 
     def _borders(self) -> dict[int, Border]:
-        """Around lines of the data, by the number of the loop over the windows that move with them."""
+        """Around the data, by the number of the loop over the windows that move with its lines, or with pixels."""
         load, extents = self.product.what.rows.value.owner, self.product.what.stage.extents
         padding = self.product.kernel.padded.get(load.buffer) if isinstance(load, LoadOp) else None
         if padding is None or not isinstance(load, LoadOp):
             return {}
-        borders = [each for each in find_borders(self.product, load, padding) if each.axis in self.blocks.lines]
+        alone = self.blocks.pixels if len(self.blocks.pixels) == 1 else ()
+        axes = (*self.blocks.lines, *alone)
+        borders = [each for each in find_borders(self.product, load, padding) if each.axis in axes]
         return {
             number: border
             for number, axes in enumerate(self.blocks.reduced)
@@ -240,7 +242,7 @@ class BlockedProduct:
         here, what = self._spot_of(place), self.product.what
         data, weights = (self.product.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
         ahead = self.hints.of(here, weights, number, turn)
-        bounds = self._bounds(place.spot, turn)
+        bounds = self._bounds(place, turn)
 
         def emit(heights: Sequence[int]) -> None:
             most, *smaller = heights
@@ -254,11 +256,15 @@ class BlockedProduct:
 
         emit(self.shape.heights)
 
-    def _bounds(self, lines: Spot, turn: Turn | None) -> Mapping[int, tuple[SSAValue, SSAValue]]:
+    def _bounds(self, place: _Place, turn: Turn | None) -> Mapping[int, tuple[SSAValue, SSAValue]]:
         """Between which steps the loops over windows, by number, read more than the zeros around the data."""
         code, found = self.code, dict[int, tuple[SSAValue, SSAValue]]()
         for number, border in self.borders.items():
-            first, last = border.places(code, lines[border.axis,], code.dim(self.tile.extents[number]))
+            along, count = (border.axis,) == self.blocks.pixels, code.dim(self.tile.extents[number])
+            first, last = border.places(code, place.pixel if along else place.spot[border.axis,], count)
+            if along:  # the last pixel meets data first
+                end = code.add(place.pixel, code.sub(place.height, 1))
+                first, _ = border.places(code, end, count)
             if turn is not None and number == 0:
                 first = code.maximum(code.sub(first, turn.start), 0)
                 last = code.minimum(code.sub(last, turn.start), turn.steps)
