@@ -16,7 +16,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.routines import routines_for
 from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.memory.inlining import inline_operands
-from lowering.schedule.cpu.products.dot import DotProduct, can_dot
+from lowering.schedule.cpu.products.dot import DotProduct, can_dot, dots_may_pay
 from lowering.schedule.cpu.products.few_columns import FewColumnsProduct, can_have_few_columns
 from lowering.schedule.cpu.products.few_rows import FewRowsProduct, can_have_few_rows, replaces_streams
 from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_last
@@ -195,7 +195,7 @@ def _small_ways(product: Product) -> list[SmallWay]:
         return found if replaces_streams(product) else [*found, StreamedProduct(product)]
     if can_long_dot(product):
         found.append(LongDotProduct(product))
-    if can_dot(product):
+    if can_dot(product) and dots_may_pay(product):
         found.append(DotProduct(product))
     return found
 

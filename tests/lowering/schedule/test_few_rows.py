@@ -133,7 +133,14 @@ def test_columns_along_the_sums(dtype: str) -> None:
 @pytest.mark.parametrize(("rows", "products"), [(3, {12}), (5, {12, 8}), (7, {12, 4})])
 def test_columns_along_the_sums_are_shared_by_three_rows(rows: int, products: set[int]) -> None:
     """Four columns at a time: their sums fill the registers."""
-    func = kernel(known(rows, 40, 100, "[{n}, {k}]", 'relax.einsum %x, %y subscripts = "mk,nk->mn"'))
+    func = kernel(known(rows, 80, 100, "[{n}, {k}]", 'relax.einsum %x, %y subscripts = "mk,nk->mn"'))
     schedule(func, TARGET)
     loops = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "v"]
     assert {sum(isinstance(op, FmaOp) for op in loop.walk()) for loop in loops} == products
+
+
+@pytest.mark.parametrize(("m", "k", "are_dots"), [(4, 8, True), (8, 64, True), (8, 63, False), (16, 128, True)])
+def test_short_sums_of_many_rows_are_packed(m: int, k: int, are_dots: bool) -> None:
+    func = kernel(known(m, k, 100, "[{n}, {k}]", 'relax.einsum %x, %y subscripts = "mk,nk->mn"'))
+    schedule(func, TARGET)
+    assert ("routine.tile" not in str(func)) is are_dots

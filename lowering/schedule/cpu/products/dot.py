@@ -18,11 +18,16 @@ from lowering.schedule.cpu.products.streamed import MAX_ROWS, PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.sums import Line, line_sums
 from lowering.schedule.cpu.products.whole_sums import WholeSums
 from lowering.schedule.cpu.structure.contraction import Factor
-from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 
 HEIGHTS = (3, 2, 1)
 """Rows that share vectors of columns, four columns at a time: their sums fill 16 registers. Longer vectors are summed
 up for several rows at once."""
+WIDE = 16
+"""Lanes of longer vectors."""
+ANY_ROWS, SUM_PER_ROW = 4, 8
+"""Rows that are few for sums of any length, and how much longer these have to be for one more: lanes are added up at
+the end of each sum, while packed columns are turned once for all rows."""
 
 
 def can_dot(product: Product) -> bool:
@@ -34,14 +39,29 @@ def can_dot(product: Product) -> bool:
     )
 
 
+def dots_may_pay(product: Product) -> bool:
+    """Whether rows may be few enough for the length of the sums."""
+    spare = (most_rows(product) - product.m).constant_value
+    return spare is None or spare >= 0
+
+
+def most_rows(product: Product) -> Dim:
+    """The most rows that are few: where each has its own vectors of sums, fewer if sums are short."""
+    if product.tiles.lanes >= WIDE:
+        return constant(MAX_ROWS)
+    return minimum(constant(MAX_ROWS), maximum(constant(ANY_ROWS), floordiv(product.k, constant(SUM_PER_ROW))))
+
+
 class DotProduct(WholeSums):
     """Emits the code of one contraction at a place of its batch axes."""
 
     @property
     def is_best(self) -> SSAValue | None:
         """Whether there are few rows; `None` if that is known."""
-        m = self.product.m
-        return None if m.constant_value is not None else self.code.compare("sle", self.code.dim(m, "m"), MAX_ROWS)
+        m, most = self.product.m, most_rows(self.product)
+        if (most - m).constant_value is not None or (m.constant_value or MAX_ROWS) <= ANY_ROWS:
+            return None
+        return self.code.compare("sle", self.code.dim(m, "m"), self.code.dim(most))
 
     def emit(self, spot: Spot) -> None:
         """The product at one place of the batch axes."""
@@ -60,7 +80,7 @@ class DotProduct(WholeSums):
     @property
     def _groups(self) -> Sequence[tuple[int, int]]:
         """Rows and columns that are multiplied with each other at once, for fewer and fewer rows."""
-        if self.lanes >= 16:
+        if self.lanes >= WIDE:
             return (4, self.lanes // 4), (1, self.lanes)
         return tuple((height, self.lanes) for height in HEIGHTS)
 
