@@ -64,8 +64,8 @@ def test_the_first_numbers_are_those_of_the_outermost_axis(name: str, joined: bo
     assert ("%shifts" in str(func)) == joined
 
 
-@pytest.mark.parametrize(("shape", "joined"), [("m, 1000", True), ("100, 64", False)])
-def test_short_rows_side_by_side_keep_two_passes(shape: str, joined: bool) -> None:
+@pytest.mark.parametrize(("shape", "joined"), [("m, 1000", True), ("100, 64", False), ("2, 32", False)])
+def test_short_rows_keep_two_passes(shape: str, joined: bool) -> None:
     assert ("%shifts" in scheduled(shape, MACHINE, "relax.variance %x axes = [1]")) == joined
 
 

@@ -65,6 +65,11 @@ class Kernel:
     settled: Mapping[Dim, Dim] = field(default_factory=dict[Dim, Dim])
     """Values of strides that are known where code is being written."""
 
+    def repeat(self, ops: Iterable[Operation]) -> None:
+        """Makes constants and dimensions of the old function."""
+        for op in ops:
+            self.code.emit(op.clone(value_mapper=self.values))
+
     def make_flat(self, buffer: SSAValue) -> None:
         """Makes the view through which a buffer is accessed, before all loops."""
         self.flat[buffer] = self.code.value(FlattenOp(self.values[buffer]), buffer.name_hint)

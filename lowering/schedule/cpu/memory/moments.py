@@ -20,6 +20,9 @@ from tir_dialect.dims import Dim, constant, product
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp
 from tir_dialect.types import IteratorKind
 
+LEAST = 64
+"""Fewer numbers, if that is known, are not worth a shift of their own."""
+
 _Sum: TypeAlias = Float32Type | Float64Type
 
 
@@ -90,7 +93,10 @@ class Moments:
         kinds = [[axis.kind for axis in stage.axes] for stage in (self.first, self.second)]
         if self.first.extents != self.second.extents or kinds[0] != kinds[1] or self.rows == 0:
             return False
+        known = self.count.constant_value
         if shared_depth(self.stages) != self.rows or self._divisor() is not self.count:
+            return False
+        if known is not None and known < LEAST:
             return False
         return self._are_by_rows() and self._are_squares() and self._are_along_rows() and self._are_in_order()
 

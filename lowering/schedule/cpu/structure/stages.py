@@ -113,6 +113,15 @@ def find_stages(program: Program) -> list[Stage] | None:
     return None if any(stage is None for stage in stages) else [stage for stage in stages if stage is not None]
 
 
+def rewritten(func: PrimFuncOp) -> tuple[Program, Sequence[Stage]]:
+    """A function that was rewritten, of ops that are understood."""
+    program = find_program(func)
+    stages = None if program is None else find_stages(program)
+    assert program is not None
+    assert stages is not None
+    return program, stages
+
+
 def _collect(ops: Iterable[Operation], program: Program) -> bool:
     for op in ops:
         if isinstance(op, AllocBufferOp):
