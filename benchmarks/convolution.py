@@ -149,6 +149,12 @@ def kinds() -> list[Case]:
         kind("Conv", "depthwise 7 x 7", (1, 96, 56, 56), (96, 1, 7, 7), pads=[3] * 4, group=96),
         kind("Conv", "depthwise 31 x 31", (1, 64, 28, 28), (64, 1, 31, 31), pads=[15] * 4, group=64),
         kind("Conv", "32 groups of 4 x 3 x 3", (1, 128, 28, 28), (128, 4, 3, 3), pads=[1] * 4, group=32),
+        kind("Conv", "32 groups of 8 x 3 x 3", (1, 256, 28, 28), (256, 8, 3, 3), pads=[1] * 4, group=32),
+        kind("Conv", "depthwise 5 x 5", (1, 144, 56, 56), (144, 1, 5, 5), pads=[2] * 4, group=144),
+        kind("Conv", "depthwise line of 15", (1, 256, 500), (256, 1, 15), pads=[7] * 2, group=256),
+        kind("Conv", "line of 7 to 1 filter", (1, 32, 16000), (1, 32, 7), pads=[3] * 2),
+        kind("Conv", "3 x 3 to 3 filters", (1, 64, 112, 112), (3, 64, 3, 3), pads=[1] * 4),
+        kind("Conv", "3 x 3, 12 apart", (1, 256, 28, 28), (64, 256, 3, 3), pads=[12] * 4, dilations=[12, 12]),
         kind("Conv", "16 x 16, stride 16", (1, 3, 224, 224), (192, 3, 16, 16), strides=[16, 16]),
     ]
 
