@@ -1,15 +1,37 @@
-"""Appends ops of the llvm dialect to the blocks of one function."""
+"""Appends ops of the llvm dialect to the blocks of one function.
+
+They are made by `create`: keyword constructors take three to eight times as long.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import UNKNOWN_LOC, FloatAttr, IntegerAttr, IntegerType, LocationAttr
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    SymbolRefAttr,
+    UnitAttr,
+)
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.native.abi import F64, I1, I8, I32, I64, PAYLOAD, PTR
+from tir_dialect.ops.memory import i32_array
+
+_PLAIN_ACCESS: dict[str, Attribute] = {"ordering": IntegerAttr(0, I64)}
+_CALL: dict[str, Attribute] = {
+    "fastmathFlags": llvm.FastMathAttr(None),
+    "CConv": llvm.CallingConventionAttr("ccc"),
+    "TailCallKind": llvm.TailCallKindAttr(llvm.TailCallKind.NONE),
+    "op_bundle_sizes": i32_array(),
+}
+_PREDICATES = {flag.value: IntegerAttr(flag.to_int(), I64) for flag in llvm.ALL_ICMP_FLAGS}
 
 
 @dataclass
@@ -83,6 +105,16 @@ class Emitter:
         """Appends an op and gives its result."""
         return self.add(op).results[0]
 
+    def _make(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        type_: Attribute,
+        properties: dict[str, Attribute] | None = None,
+    ) -> SSAValue:
+        """Appends an op with one result; properties are its own from then on, so shared ones are copied."""
+        return self.value(kind.create(operands=operands, result_types=(type_,), properties={**(properties or {})}))
+
     # Values of the prologue.
 
     def integer(self, number: int, type_: IntegerType = I64) -> SSAValue:
@@ -125,19 +157,19 @@ class Emitter:
 
     def offset(self, base: SSAValue, offset: int) -> SSAValue:
         """The address `offset` bytes behind `base`."""
-        return base if offset == 0 else self.value(llvm.GEPOp(base, [offset], I8, inbounds=True))
+        return base if offset == 0 else self._make(llvm.GEPOp, (base,), PTR, _bytes_behind(offset))
 
     def displaced(self, base: SSAValue, offset: SSAValue) -> SSAValue:
         """The address `offset` bytes behind `base`."""
-        return self.value(llvm.GEPOp.from_mixed_indices(base, [offset], I8, inbounds=True))
+        return self._make(llvm.GEPOp, (base, offset), PTR, _bytes_behind(llvm.GEP_USE_SSA_VAL))
 
     def load(self, address: SSAValue, type_: Attribute, offset: int = 0) -> SSAValue:
         """The value at `address` plus `offset` bytes."""
-        return self.value(llvm.LoadOp(self.offset(address, offset), type_))
+        return self._make(llvm.LoadOp, (self.offset(address, offset),), type_, _PLAIN_ACCESS)
 
     def store(self, value: SSAValue, address: SSAValue, offset: int = 0) -> None:
         """Writes to `address` plus `offset` bytes."""
-        self.add(llvm.StoreOp(value, self.offset(address, offset)))
+        self.add(llvm.StoreOp.create(operands=(value, self.offset(address, offset)), properties={**_PLAIN_ACCESS}))
 
     def number(self, address: SSAValue, kind: Attribute) -> SSAValue:
         """The number in the `TVMFFIAny` at `address`."""
@@ -149,12 +181,11 @@ class Emitter:
 
     def compare(self, predicate: str, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """`icmp` with LLVM's name of the predicate."""
-        flag = llvm.ICmpPredicateFlag(predicate).to_int()
-        return self.value(llvm.ICmpOp(lhs, rhs, IntegerAttr(flag, I64)))
+        return self._make(llvm.ICmpOp, (lhs, rhs), I1, {"predicate": _PREDICATES[predicate]})
 
     def is_null(self, pointer: SSAValue) -> SSAValue:
         """Whether an address is 0."""
-        return self.compare("eq", self.value(llvm.PtrToIntOp(pointer, I64)), self.integer(0))
+        return self.compare("eq", self._make(llvm.PtrToIntOp, (pointer,), I64), self.integer(0))
 
     def select(self, condition: SSAValue, then: SSAValue, otherwise: SSAValue) -> SSAValue:
         """One of two values."""
@@ -162,24 +193,49 @@ class Emitter:
 
     def call(self, callee: str, arguments: Sequence[SSAValue], result: Attribute | None = I32) -> SSAValue | None:
         """Calls a function by name; gives its result, if it has one."""
-        op = llvm.CallOp(callee, *arguments, return_type=result)
+        op = llvm.CallOp.create(
+            operands=arguments,
+            result_types=() if result is None else (result,),
+            properties={**_CALL, "callee": _symbol(callee), "operandSegmentSizes": i32_array(len(arguments), 0)},
+        )
         return next(iter(self.add(op).results), None)
+
+    def called(self, callee: str, arguments: Sequence[SSAValue], result: Attribute) -> SSAValue:
+        """The result of a function that has one."""
+        value = self.call(callee, arguments, result)
+        assert value is not None  # it has a type
+        return value
 
     def status(self, callee: str, arguments: Sequence[SSAValue]) -> SSAValue:
         """Calls a function that returns a status, and gives whether it failed."""
-        result = self.call(callee, arguments)
-        if result is None:
-            raise ValueError(f"function {callee} has no result")
-        return self.compare("ne", result, self.integer(0, I32))
+        return self.compare("ne", self.called(callee, arguments, I32), self.integer(0, I32))
 
     def branch(self, target: Block, *arguments: SSAValue) -> None:
         """Ends the block."""
-        self.add(llvm.BrOp(target, *arguments))
+        self.add(llvm.BrOp.create(operands=arguments, successors=(target,)))
 
-    def branch_if(self, condition: SSAValue, then: Block, otherwise: Block) -> None:
-        """Ends the block; the targets take no arguments."""
-        self.add(llvm.CondBrOp(condition, then, (), otherwise, ()))
+    def branch_if(self, condition: SSAValue, then: Block, otherwise: Block, *arguments: SSAValue) -> None:
+        """Ends the block: jumps to `then` with arguments, or to a block that takes none."""
+        sizes: dict[str, Attribute] = {"operandSegmentSizes": i32_array(1, len(arguments), 0)}
+        operands = (condition, *arguments)
+        self.add(llvm.CondBrOp.create(operands=operands, properties=sizes, successors=(then, otherwise)))
 
     def return_(self, value: SSAValue) -> None:
         """Ends the block."""
         self.add(llvm.ReturnOp(value))
+
+
+@cache
+def _symbol(name: str) -> SymbolRefAttr:
+    return SymbolRefAttr(name)
+
+
+@cache
+def _bytes_behind(offset: int) -> dict[str, Attribute]:
+    """The properties of an address so many bytes behind another."""
+    return {
+        "rawConstantIndices": i32_array(offset),
+        "elem_type": I8,
+        "noWrapFlags": IntegerAttr(0, 32),
+        "inbounds": UnitAttr(),
+    }

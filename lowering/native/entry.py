@@ -86,7 +86,7 @@ class _Entry:
         scratch = emit.stack(ANY).at_least(max(1, self.count, self.array_length))
         name = shared.runtime("vmrt_own_arguments" if self.by_value else "vmrt_arguments")
         operands = [emit.arguments[1], emit.integer(self.count), scratch]
-        arguments = emit.value(llvm.CallOp(name, *operands, return_type=PTR))
+        arguments = emit.called(name, operands, PTR)
         passed, failed = emit.new_block(), emit.new_block()
         emit.branch_if(emit.is_null(arguments), failed, passed)
         emit.start(failed)
@@ -112,11 +112,11 @@ class _Entry:
         emit = self.emit
         operands = [arguments] if self.by_value else self._operands(arguments)
         name = BODY_PREFIX + self.func.sym_name.data
-        status = emit.value(llvm.CallOp(name, emit.arguments[3], *operands, return_type=I32))
+        status = emit.called(name, (emit.arguments[3], *operands), I32)
         if not self.is_deferring:
             return status
         finish = self.shared.runtime("vmrt_finish_entry")
-        return emit.value(llvm.CallOp(finish, emit.arguments[0], status, emit.arguments[3], return_type=I32))
+        return emit.called(finish, (emit.arguments[0], status, emit.arguments[3]), I32)
 
     def _operands(self, arguments: SSAValue) -> list[SSAValue]:
         emit, operands = self.emit, list[SSAValue]()

@@ -93,5 +93,5 @@ def _info(shared: ModuleGlobals, functions: Sequence[str]) -> llvm.FuncOp:
     names = {"functions": list(functions), "constants": list(shared.constants), "packed": list(shared.packed)}
     data = json.dumps(names).encode()
     operands = [emit.arguments[3], emit.address(shared.text(data)), emit.integer(len(data))]
-    emit.return_(emit.value(llvm.CallOp(shared.runtime("vmrt_load_string"), *operands, return_type=I32)))
+    emit.return_(emit.called(shared.runtime("vmrt_load_string"), operands, I32))
     return emit.function

@@ -209,7 +209,7 @@ class FunctionState:
         """Leaves the function with status -1 if `failed`; an error has been raised."""
         emit = self.emit
         following = emit.new_block()
-        emit.add(llvm.CondBrOp(failed, self.exit, [self.place()], following, []))
+        emit.branch_if(failed, self.exit, following, self.place())
         emit.start(following)
 
     def call(self, name: str, arguments: Sequence[SSAValue]) -> None:
@@ -222,7 +222,7 @@ class FunctionState:
 
     def runtime_value(self, name: str, arguments: Sequence[SSAValue], type_: Attribute) -> SSAValue:
         """The result of a function of the run-time support."""
-        return self.emit.value(llvm.CallOp(self.runtime(name), *arguments, return_type=type_))
+        return self.emit.called(self.runtime(name), arguments, type_)
 
     def fail_if(self, condition: SSAValue, callee: str, arguments: Sequence[SSAValue]) -> None:
         """On the condition calls a function that raises an error, and leaves."""

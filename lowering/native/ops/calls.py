@@ -39,7 +39,7 @@ def lower_call(state: FunctionState, op: CallOp) -> None:
 def _enter(state: FunctionState, callee: str, arguments: Sequence[SSAValue]) -> None:
     """The call itself, and what the function leaves to its caller."""
     emit = state.emit
-    status = emit.value(llvm.CallOp(BODY_PREFIX + callee, *arguments, return_type=I32))
+    status = emit.called(BODY_PREFIX + callee, arguments, I32)
     if callee in state.facts.deferring:
         status = state.runtime_value("vmrt_finish", [status, arguments[0]], I32)
     state.check(emit.compare("ne", status, emit.integer(0, I32)))
@@ -128,7 +128,7 @@ def _convert(state: FunctionState, op: CallKernelOp, argument: SSAValue, kind: A
     if isinstance(kind, BFloat16Type) and given == F64:
         return state.runtime_value("vmrt_bf16", [argument], I16)
     if isinstance(kind, ReducedPrecisionFloatType) and given == F64:
-        return emit.value(llvm.CallOp(state.shared.rounding(kind), argument, return_type=I8))
+        return emit.called(state.shared.rounding(kind), (argument,), I8)
     fail(op, f"@{op.callee.root_reference.data} expects an argument of type {kind}, got {given}")
 
 
