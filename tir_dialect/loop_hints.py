@@ -10,6 +10,6 @@ PLAIN_ADDRESSES = "relax.loop.plain_addresses"
 """Addresses are computed as they are written. LLVM's strength reduction of loops, which is left out for the module,
 would count every one of them up in a register of its own, and takes half of the time of code generation."""
 
-LONG_LOOP = "relax.loop.long"
-"""A turn has so many instructions, in vectors, that those around do not count. LLVM simplifies single ones and leaves
-out the rest of its pipeline, for the same code in two thirds of the time."""
+REPEATED_WORK = "relax.loop.repeated_work"
+"""Turns write to the same place in memory, or compute the same from what they read: if nothing else is there, LLVM has
+it done once. Other loops are written so that little is left to do."""

@@ -85,7 +85,7 @@ def _index_or_integer(
 
 
 def _integer(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
-    return b.make(kind, operands, operands[0].type)
+    return b.once(kind, operands, operands[0].type)
 
 
 def _shift(kind: type[Operation], b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:

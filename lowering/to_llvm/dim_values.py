@@ -92,7 +92,7 @@ class DimValues:
         match atom:
             case ModAtom(operands=(lhs, rhs)):
                 natural = self._are_natural(lhs, rhs)
-                return b.make(llvm.URemOp, (self(lhs), self(rhs)), i64) if natural else mod(b, self(lhs), self(rhs))
+                return b.once(llvm.URemOp, (self(lhs), self(rhs)), i64) if natural else mod(b, self(lhs), self(rhs))
             case _:
                 return self._of_function(atom, [self(operand) for operand in atom.operands])
 
@@ -114,10 +114,10 @@ class DimValues:
         if self._safe_ranges.of(-rhs)[0] > 0:
             lhs, rhs = -lhs, -rhs
         if self._are_natural(lhs, rhs):
-            return b.make(llvm.UDivOp, (self(lhs), self(rhs)), i64), 1
+            return b.quotient(llvm.UDivOp, self(lhs), self(rhs)), 1
         if self._are_natural(-lhs, rhs):
             rounded = b.add(self(-lhs), b.sub(self(rhs), b.integer(1)))
-            return b.make(llvm.UDivOp, (rounded, self(rhs)), i64), -1
+            return b.quotient(llvm.UDivOp, rounded, self(rhs)), -1
         return floordiv(b, self(lhs), self(rhs)), 1
 
     def _are_natural(self, lhs: Dim, rhs: Dim) -> bool:

@@ -83,7 +83,7 @@ def _quotient(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) -> 
     divisor = _safe_divisor(b, rhs, signed=signed)
     if _are_lanes(rhs):
         return _quotient_of_floats(b, lhs, divisor, signed)
-    return b.make(llvm.SDivOp if signed else llvm.UDivOp, (lhs, divisor), lhs.type)
+    return b.quotient(llvm.SDivOp if signed else llvm.UDivOp, lhs, divisor)
 
 
 def _remainder(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) -> SSAValue:
@@ -91,7 +91,7 @@ def _remainder(b: LLVMBuilder, lhs: SSAValue, rhs: SSAValue, *, signed: bool) ->
     divisor = _safe_divisor(b, rhs, signed=signed)
     if _are_lanes(rhs):
         return _remainder_of(b, lhs, divisor, _quotient_of_floats(b, lhs, divisor, signed))
-    return b.make(llvm.SRemOp if signed else llvm.URemOp, (lhs, divisor), lhs.type)
+    return b.quotient(llvm.SRemOp if signed else llvm.URemOp, lhs, divisor)
 
 
 def _are_lanes(divisor: SSAValue) -> bool:

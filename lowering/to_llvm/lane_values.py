@@ -15,7 +15,8 @@ from xdsl.dialects import arith, llvm
 from xdsl.dialects.builtin import IndexType, VectorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 
-from lowering.to_llvm.builder import NO_SIGNED_WRAP, LLVMBuilder
+from lowering.to_llvm.builder import LLVMBuilder
+from lowering.to_llvm.index_builder import NO_SIGNED_WRAP
 from lowering.to_llvm.vector_types import element_type, is_vector
 
 
@@ -41,7 +42,7 @@ class Lanes:
         """Those lanes in which the condition, a vector, holds too."""
         if self.mask is None:
             return Lanes(self.count, condition)
-        return Lanes(self.count, b.make(llvm.AndOp, (self.mask, condition), condition.type))
+        return Lanes(self.count, b.once(llvm.AndOp, (self.mask, condition), condition.type))
 
 
 def is_varying(value: LaneValue) -> bool:
@@ -59,7 +60,7 @@ def as_vector(b: LLVMBuilder, value: LaneValue, lanes: int) -> SSAValue:
         steps = b.wrapping(llvm.MulOp, steps, b.splat(value.step, lanes))
     if b.known_integer(value.base) == 0:
         return steps
-    return b.make(llvm.AddOp, (b.splat(value.base, lanes), steps), vector, {"overflowFlags": NO_SIGNED_WRAP})
+    return b.once(llvm.AddOp, (b.splat(value.base, lanes), steps), vector, {"overflowFlags": NO_SIGNED_WRAP})
 
 
 def add(b: LLVMBuilder, lhs: LaneValue, rhs: LaneValue, lanes: int) -> LaneValue:

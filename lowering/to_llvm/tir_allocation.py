@@ -12,8 +12,8 @@ from math import prod
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import IntegerAttr, i1, i64
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import i1, i64
+from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.builder import POINTER, LLVMBuilder
 from lowering.to_llvm.dim_values import multiply_checked
@@ -85,12 +85,8 @@ def _constant_elements(type_: BufferType) -> int | None:
 
 
 def _stack(e: Emitter, type_: BufferType, elements: int, alignment: int) -> SSAValue:
-    properties: dict[str, Attribute] = {
-        "alignment": IntegerAttr(alignment, i64),
-        "elem_type": llvm.LLVMArrayType(elements, memory_type(type_.element_type)),
-    }
     with e.entry():
-        return e.b.make(llvm.AllocaOp, (e.b.integer(1),), POINTER, properties)
+        return e.b.stack(llvm.LLVMArrayType(elements, memory_type(type_.element_type)), alignment)
 
 
 def _heap(e: Emitter, type_: BufferType, alignment: int) -> SSAValue:

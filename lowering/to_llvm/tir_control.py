@@ -108,7 +108,7 @@ def _merge(e: Emitter, branch: IfOp, ends: Sequence[tuple[Block, list[LaneValue]
 def _lower_masked_if(e: Emitter, branch: IfOp) -> None:
     outer = cast(Lanes, e.lanes)
     condition = e.vector(e.values[branch.condition])
-    opposite = e.b.make(llvm.XOrOp, (condition, e.b.integer(1, condition.type)), condition.type)
+    opposite = e.b.once(llvm.XOrOp, (condition, e.b.integer(1, condition.type)), condition.type)
     chosen = _run_masked(e, branch.then_body.block, outer, condition)
     others = _run_masked(e, branch.else_body.block, outer, opposite) if branch.has_else else []
     for output, then, otherwise in zip(branch.outputs, chosen, others, strict=True):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, VectorType, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.codegen.metadata import LOOP_HINTS
 from lowering.to_llvm.emitter import Emitter
+from lowering.to_llvm.index_builder import NO_SIGNED_WRAP
 from lowering.to_llvm.tir_allocation import allocate, nested_allocations, release
-from tir_dialect.loop_hints import SCALAR_LOOP
+from tir_dialect.loop_hints import REPEATED_WORK, SCALAR_LOOP
 from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.control_flow import WhileOp
 from tir_dialect.ops.loops import ForOp
@@ -77,14 +79,22 @@ def emit_loop(
         if last > first:
             body(lower)
         return
-    head, inside, after = b.new_block([i64]), b.new_block(), b.new_block()
-    number = head.args[0]
-    b.branch(head, lower)
-    b.start(head)
-    b.branch_if(b.compare("slt", number, upper), inside, after)
-    b.start(inside)
-    body(number)
-    jump = b.branch(head, b.add(number, b.integer(step)))
+    location = b.location
+    inside, after = b.new_block([i64]), b.new_block()
+    if first is not None and last is not None:
+        b.branch(inside, lower)
+    else:
+        b.branch_if(b.compare("slt", lower, upper), inside, after, lower)
+    number = inside.args[0]
+    with b.tree.loop(b.block, inside) as loop:
+        b.start(inside)
+        body(number)
+    b.location = location
+    following = b.make(llvm.AddOp, (number, b.integer(step)), i64, {"overflowFlags": NO_SIGNED_WRAP})
+    meets_end = step == 1 or (first is not None and last is not None and (last - first) % step == 0)
+    jump = b.branch_if(b.compare("ne" if meets_end else "slt", following, upper), inside, after, following)
+    if b.tree.repeats_work(loop):
+        hints = DictionaryAttr({**(hints.data if hints is not None else {}), REPEATED_WORK: UnitAttr()})
     if hints is not None:
         jump.attributes[LOOP_HINTS] = hints
     b.start(after)

@@ -123,6 +123,7 @@ def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> 
         else:
             mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
             value = b.insert(llvm_ext_memory.MaskedLoadOp(address, mask, b.zero(vector), alignment)).results[0]
+            b.note_read(address, value)
         return value if step == 1 else _reversed(b, value)
     if isinstance(offset, Ramp) and step is not None and suits_strided(e, buffer, step, lanes):
         return load_strided(e, buffer, offset.base, step, lanes)
@@ -144,6 +145,7 @@ def _store_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes, va
             mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)
             if byte_size(buffer.type.dtype) < 4:
                 mask = _unknown(b, mask)
+            b.note_write(address)
             b.insert(llvm_ext_memory.MaskedStoreOp(stored, address, mask, alignment))
         return
     offsets = lane_values.as_vector(b, offset, lanes.count)

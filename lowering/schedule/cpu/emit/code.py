@@ -23,7 +23,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from lowering.schedule.cpu.emit.indices import IndexCode
 from tir_dialect.dims import DimLike
-from tir_dialect.loop_hints import LONG_LOOP, PLAIN_ADDRESSES
+from tir_dialect.loop_hints import PLAIN_ADDRESSES
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp, LoopKind
@@ -114,13 +114,11 @@ class Code(IndexCode):
         vectorize: bool = True,
         unroll: int = 1,
         plain: bool = False,
-        long: bool = False,
     ) -> Generator[SSAValue]:
         """What happens for each value; gives the value. A thread of a parallel loop gets `grain` of them or more.
 
         LLVM leaves the loop as it is if it is not to `vectorize`; a turn has `unroll` values. In the kernel of a
-        `plain` loop no address gets a register of its own that counts it up; in that of a `long` one LLVM looks for
-        little beside single instructions.
+        `plain` loop no address gets a register of its own that counts it up.
         """
         annotations: dict[str, Attribute] = {"grain": IntegerAttr(grain, i64)} if grain > 1 else {}
         if unroll > 1:
@@ -129,8 +127,6 @@ class Code(IndexCode):
             annotations = {"llvm.loop.vectorize.enable": IntegerAttr(0, i1), "llvm.loop.unroll.disable": UnitAttr()}
         if plain:
             annotations[PLAIN_ADDRESSES] = UnitAttr()
-        if long:
-            annotations[LONG_LOOP] = UnitAttr()
         op = ForOp(upper, lower=lower, kind=kind, annotations=annotations or None, name_hint=name)
         self.emit(op)
         # What a parallel loop uses from outside is passed to it: more than an instruction.

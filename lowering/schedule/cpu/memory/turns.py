@@ -139,7 +139,7 @@ class Row:
 
     def _masked_turns(self, length: SSAValue) -> None:
         code, width = self.kernel.code, self.shape.width
-        with code.loop(code.divide(code.add(length, width - 1), width), "v", long=True) as turn:
+        with code.loop(code.divide(code.add(length, width - 1), width), "v") as turn:
             done = code.mul(turn, width)
             start = self._from(done)
             self._ask(start, self.shape.lanes)

@@ -38,7 +38,7 @@ class PackingRoutine:
         """The code of the function."""
         (panels, k, n, column, step, *_), (columns, packed) = sizes, buffers
         width = self.lanes * self.vectors
-        with code.loop(panels, "panel", long=True) as panel, code.loop(k, "r") as r:
+        with code.loop(panels, "panel") as panel, code.loop(k, "r") as r:
             source = code.add(column, code.mul(r, step))
             target = code.mul(code.add(code.mul(panel, k), r), width)
             for v in range(0, width, self.lanes):
@@ -82,7 +82,7 @@ class TallRoutine:
         """The code of the function, for the strips from `lower` to before `upper`."""
         size, height = dict(zip(self.signature()[0], sizes, strict=True)), self.kind.height
         body = _Body(self, code, size, dict(zip(_BUFFERS, buffers, strict=True)))
-        with code.loop(size["upper"], "strip", lower=size["lower"], long=True) as strip:
+        with code.loop(size["upper"], "strip", lower=size["lower"]) as strip:
             top = code.minimum(code.mul(strip, height), code.sub(size["m"], height))
             with code.loop(size["panels"], "panel") as panel:
                 body.tile(top, panel)

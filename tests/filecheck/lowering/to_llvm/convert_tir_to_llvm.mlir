@@ -3,23 +3,54 @@
 // The native ABI: sizes, then parameters; pointers that do not alias; 0 for success.
 // CHECK-LABEL: llvm.func @copy(%n: i64, %X: !llvm.ptr {llvm.align = 4 : i64, llvm.noalias}, %Y: !llvm.ptr {llvm.align = 4 : i64, llvm.noalias}) -> i32
 // CHECK-SAME:    ["prefer-vector-width", "512"]
-// CHECK:         llvm.br ^[[HEAD:.*]](%{{.*}} : i64)
-// CHECK-NEXT:  ^[[HEAD]](%i: i64):
-// CHECK-NEXT:    %[[MORE:.*]] = llvm.icmp "slt" %i, %n : i64
-// CHECK-NEXT:    llvm.cond_br %[[MORE]], ^[[BODY:.*]], ^[[EXIT:.*]]
-// CHECK-NEXT:  ^[[BODY]]:
+// CHECK:         %[[SOME:.*]] = llvm.icmp "slt" %{{.*}}, %n : i64
+// CHECK-NEXT:    llvm.cond_br %[[SOME]], ^[[BODY:.*]](%{{.*}} : i64), ^[[EXIT:.*]]
+// CHECK-NEXT:  ^[[BODY]](%i: i64):
 // CHECK-NEXT:    %[[FROM:.*]] = llvm.getelementptr inbounds %X[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
 // CHECK-NEXT:    %x = llvm.load %[[FROM]] {alignment = 4 : i64} : !llvm.ptr -> f32
 // CHECK-NEXT:    %[[TO:.*]] = llvm.getelementptr inbounds %Y[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
 // CHECK-NEXT:    llvm.store %x, %[[TO]] {alignment = 4 : i64} : f32, !llvm.ptr
 // CHECK-NEXT:    %[[NEXT:.*]] = llvm.add %i, %{{.*}} overflow<nsw> : i64
-// CHECK-NEXT:    llvm.br ^[[HEAD]](%[[NEXT]] : i64)
+// CHECK-NEXT:    %[[MORE:.*]] = llvm.icmp "ne" %[[NEXT]], %n : i64
+// CHECK-NEXT:    llvm.cond_br %[[MORE]], ^[[BODY]](%[[NEXT]] : i64), ^[[EXIT]]
 // CHECK-NEXT:  ^[[EXIT]]:
 // CHECK-NEXT:    llvm.return %{{.*}} : i32
 tir.prim_func @copy[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32, align = 64>) {
   tir.for (%i) in (%n) {
     %x = tir.load %X[%i]
     tir.store %x, %Y[%i]
+  }
+}
+
+// -----
+
+// What a loop does not change is computed in front of it; what is added and taken away again, not at all. A place that
+// each turn writes to is for LLVM's whole pipeline.
+// CHECK-LABEL: llvm.func @rows(%n: i64, %m: i64, %X: !llvm.ptr
+// CHECK:       ^{{.*}}(%i: i64):
+// CHECK-NEXT:    %[[START:.*]] = llvm.mul %m, %i overflow<nsw> : i64
+// CHECK-NEXT:    %[[ROW:.*]] = llvm.getelementptr %X[%[[START]]] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT:    %[[SUM:.*]] = llvm.getelementptr inbounds %Y[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT:    llvm.cond_br
+// CHECK:       ^{{.*}}(%j: i64):
+// CHECK-NEXT:    %[[PLACE:.*]] = llvm.getelementptr %[[ROW]][%j] : (!llvm.ptr, i64) -> !llvm.ptr, f32
+// CHECK-NEXT:    %x = llvm.load %[[PLACE]]
+// CHECK-NEXT:    %y = llvm.load %[[SUM]]
+// CHECK-NEXT:    %z = llvm.fadd %x, %y
+// CHECK-NEXT:    llvm.store %z, %[[SUM]]
+// CHECK-NEXT:    llvm.add %j, %{{.*}} overflow<nsw> : i64
+// CHECK:         llvm.cond_br {{.*}} {llvm_ext.loop = {llvm.loop.unroll.disable, relax.loop.repeated_work}}
+// CHECK:         llvm.cond_br {{[^{]*$}}
+tir.prim_func @rows[%n, %m](%X: !tir.buffer<[n, m], f32>, %Y: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    tir.for (%j) in (%m) annotations {llvm.loop.unroll.disable} {
+      %sum = arith.addi %i, %j : index
+      %same = arith.subi %sum, %i : index
+      %x = tir.load %X[%i, %same]
+      %y = tir.load %Y[%i]
+      %z = arith.addf %x, %y : f32
+      tir.store %z, %Y[%i]
+    }
   }
 }
 
@@ -54,7 +85,7 @@ tir.prim_func @lanes[%n](%X: !tir.buffer<[16], f32>, %Y: !tir.buffer<[n], f32>) 
 
 // An unrolled loop leaves the copying to LLVM.
 // CHECK-LABEL: llvm.func @unrolled
-// CHECK:         llvm.br ^{{.*}} {llvm_ext.loop = {llvm.loop.unroll.full}}
+// CHECK:         llvm.cond_br {{.*}} {llvm_ext.loop = {llvm.loop.unroll.full}}
 tir.prim_func @unrolled(%X: !tir.buffer<[4], f32>) {
   %four = arith.constant 4 : index
   tir.for unrolled (%i) in (%four) {

@@ -1,0 +1,118 @@
+"""Which blocks of a function are on every way to which others, and the loops around the one at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from xdsl.dialects import llvm
+from xdsl.ir import Block, SSAValue
+
+_SPLAT = (llvm.InsertElementOp, llvm.ShuffleVectorOp)
+
+
+@dataclass
+class Loop:
+    """A loop in the making."""
+
+    front: Block
+    """The block in front of it, which ends in the branch to the first turn."""
+
+    head: Block
+    """The first block of a turn."""
+    is_innermost: bool = True
+    read: list[SSAValue] = field(default_factory=list[SSAValue])
+    """What each turn reads from the same place."""
+    writes_one_place: bool = False
+    """Whether each turn writes to the same place."""
+
+
+class BlockTree:
+    """The dominators of the blocks that have been started.
+
+    A block is started after all branches to it but those that close a loop, whose sources it dominates itself.
+    """
+
+    def __init__(self, entry: Block) -> None:
+        self._entry = entry
+        self._above = {entry: entry}
+        """The nearest dominator of each block."""
+        self._sources: dict[Block, list[Block]] = {}
+        self._numbers = {entry: 0}
+        """The place of each block in the order of starts, in which dominators come first."""
+        self.loops: list[Loop] = []
+        """Those around the block at hand, the outermost first."""
+
+    def branch(self, source: Block, target: Block) -> None:
+        """Records an edge."""
+        self._sources.setdefault(target, []).append(source)
+
+    def start(self, block: Block) -> None:
+        """Places a block behind all others."""
+        above, *others = self._sources.get(block) or [self._entry]
+        for other in others:
+            above = self._common(above, other)
+        self._above[block] = above
+        self._numbers[block] = len(self._numbers)
+
+    def _common(self, a: Block, b: Block) -> Block:
+        while a is not b:
+            if self._numbers[a] > self._numbers[b]:
+                a = self._above[a]
+            else:
+                b = self._above[b]
+        return a
+
+    def dominates(self, block: Block, other: Block) -> bool:
+        """Whether a block is on every way to another."""
+        number = self._numbers[block]
+        while self._numbers[other] > number:
+            other = self._above[other]
+        return other is block
+
+    def place(self, value: SSAValue) -> int:
+        """How late a value is there: the number of its block. Constants are in the entry block."""
+        owner = value.owner
+        block = owner if isinstance(owner, Block) else owner.parent
+        return 0 if block is None else self._numbers[block]
+
+    def home(self, place: int, block: Block, levels: int | None = None) -> Block:
+        """Where to compute, for `block`, what is known from a place on: in front of loops that do not change it, or of
+        so many of them.
+        """
+        numbers = self._numbers
+        for loop in self.loops if levels is None else self.loops[-levels:]:
+            if place <= numbers[loop.front] < numbers[block]:
+                return loop.front
+        return block
+
+    @contextmanager
+    def loop(self, front: Block, head: Block) -> Generator[Loop]:
+        """What is started meanwhile belongs to a loop."""
+        if self.loops:
+            self.loops[-1].is_innermost = False
+        self.loops.append(Loop(front, head))
+        yield self.loops[-1]
+        self.loops.pop()
+
+    def repeats_work(self, loop: Loop) -> bool:
+        """Whether turns write to one place, or compute the same from what they read, though it may be written to."""
+        return loop.is_innermost and (loop.writes_one_place or self._computes_the_same(loop))
+
+    def _computes_the_same(self, loop: Loop) -> bool:
+        same = set(loop.read)
+        pending = list(loop.read)
+        while pending:
+            for use in pending.pop().uses:
+                op = use.operation
+                if all(value in same or not self.changes(loop, value) for value in op.operands) and op.results:
+                    if type(op) not in _SPLAT:
+                        return True
+                    same.add(op.results[0])
+                    pending.append(op.results[0])
+        return False
+
+    def changes(self, loop: Loop, value: SSAValue) -> bool:
+        """Whether a value is computed inside of a loop around."""
+        return self.place(value) > self._numbers[loop.front]

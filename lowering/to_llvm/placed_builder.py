@@ -1,0 +1,96 @@
+"""Places the ops of one llvm function where an optimiser would move them.
+
+What depends on its operands only is computed once for all who dominated by it ask for it, and in front of the loops
+that do not change it. LLVM's passes that do so take longer than all others together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from typing_extensions import override
+from xdsl.dialects import llvm
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from lowering.to_llvm.block_tree import BlockTree
+from lowering.to_llvm.constant_builder import ConstantBuilder
+from lowering.to_llvm.vector_types import is_vector
+from tir_dialect.ops.memory import i32_array
+
+
+class PlacedBuilder(ConstantBuilder):
+    """The blocks of one function, and what is known to be computed in them."""
+
+    def __init__(self, argument_types: Sequence[Attribute]) -> None:
+        super().__init__(argument_types)
+        self.tree = BlockTree(self.entry)
+        self._computed: dict[tuple[object, ...], Operation] = {}
+        """By kind, facts and the identities of the operands, which is quicker than their hashes."""
+        self._movable: list[Operation] = []
+
+    @override
+    def finish(self) -> Region:
+        """The body of the function, without what nobody uses."""
+        for op in reversed(self._movable):
+            if not op.results[0].uses:
+                op.detach()
+                op.erase()
+        return super().finish()
+
+    def new_block(self, argument_types: Sequence[Attribute] = ()) -> Block:
+        """A block that is not yet placed."""
+        block = Block(arg_types=argument_types)
+        for argument in block.args:
+            argument.location = self.location
+        return block
+
+    def start(self, block: Block) -> None:
+        """Places a block after the others and goes on in it."""
+        self.tree.start(block)
+        self.blocks.append(block)
+        self.block = block
+
+    def branch(self, target: Block, *values: SSAValue) -> Operation:
+        """Ends the block with a jump."""
+        self.tree.branch(self.block, target)
+        return self.insert(llvm.BrOp.create(operands=values, successors=(target,)))
+
+    def branch_if(self, condition: SSAValue, then: Block, otherwise: Block, *values: SSAValue) -> Operation:
+        """Ends the block with a two-way jump: to `then` with values, or to a block without arguments."""
+        self.tree.branch(self.block, then)
+        self.tree.branch(self.block, otherwise)
+        properties: dict[str, Attribute] = {"operandSegmentSizes": i32_array(1, len(values), 0)}
+        return self.insert(
+            llvm.CondBrOp.create(operands=(condition, *values), properties=properties, successors=(then, otherwise))
+        )
+
+    def once(
+        self,
+        kind: type[Operation],
+        operands: Sequence[SSAValue],
+        result_type: Attribute,
+        properties: dict[str, Attribute] | None = None,
+        fact: object = None,
+    ) -> SSAValue:
+        """The result of an op that may be computed at any time, of which `fact` says all that operands do not."""
+        key = (kind, fact, *map(id, operands))
+        found = self._computed.get(key)
+        if found is None or not self._is_there(found):
+            found = kind.create(operands=operands, result_types=(result_type,), properties=properties or {})
+            found.location = self.location
+            self._place(found)
+            self._computed[key] = found
+        return found.results[0]
+
+    def _is_there(self, op: Operation) -> bool:
+        return op.parent is not None and self.tree.dominates(op.parent, self.block)
+
+    def _place(self, op: Operation) -> None:
+        place = max(map(self.tree.place, op.operands), default=0)
+        home = self.tree.home(place, self.block, levels=1 if is_vector(op.results[0].type) else None)
+        last = home.last_op
+        if home is self.block or last is None:
+            home.add_op(op)
+        else:
+            home.insert_ops_before((op,), last)
+        self._movable.append(op)
