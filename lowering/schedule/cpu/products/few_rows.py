@@ -87,9 +87,7 @@ class FewRowsProduct(WholeSums):
             begin, end = code.mul(lower, UNIT), code.minimum(code.mul(upper, UNIT), vectors)
             extent, most = (begin, code.sub(end, begin)), code.dim(self._most)
             if can_store_tiles(product):
-                out = results(
-                    product, {**spot, product.what.row: code.index(0), product.what.column: code.index(0)}, most
-                )
+                out = results(product, {**start, product.what.row: code.index(0)}, code.index(0))
                 self._call(spot, sums, (*extent, shift), [most, out.first, out.each], [out.buffer])
                 return
             with blocks(code, extent, most) as block:
