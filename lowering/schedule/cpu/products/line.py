@@ -57,10 +57,16 @@ def _has_few_rows(product: Product) -> bool:
 
 
 def _has_windows(product: Product) -> bool:
-    """Whether sums along the lines read elements of their neighbours."""
-    what = product.what
-    length = what.stage.extents[what.along[-1]].constant_value or MOST_STEP
-    return any(0 < (what.columns.stride(axis) or 0) < min(length, MOST_STEP) for axis in what.reduced)
+    """Whether sums along the lines read elements of their neighbours: their places reach those of the next window."""
+    what, extents = product.what, product.what.stage.extents
+    length = extents[what.along[-1]].constant_value or MOST_STEP
+    apart = abs(what.columns.stride(what.along[-1]) or 0)
+
+    def overlap(axis: int) -> bool:
+        step, count = what.columns.stride(axis) or 0, extents[axis].constant_value
+        return 0 < step < min(length, MOST_STEP) and (count is None or apart <= step * (count - 1))
+
+    return any(overlap(axis) for axis in what.reduced)
 
 
 class LineProduct:
