@@ -59,9 +59,10 @@ class _Access:
 def size_conditions(func: PrimFuncOp) -> tuple[SizeCondition, ...]:
     """What is neither shown to hold for all sizes nor to fail, in program order, each once.
 
-    Of the accesses, views and iterators that `wrong_access` looks at: those that run unconditionally, by expressions of
-    loop variables whose least and greatest values are attained. Where a condition fails, one of these leaves its range;
-    where all hold, none does. The function has to be verified.
+    Of the accesses, views and iterators that `wrong_access` looks at: those that run unconditionally. Where a condition
+    fails, one of these leaves its range. Where all hold, none does whose place is an expression of loop variables with
+    least and greatest values that are attained; of other places, as data tell them, it is known that there is one.
+    The function has to be verified.
     """
     space = IndexSpace(func)
     found: dict[SizeCondition, None] = {}
@@ -82,9 +83,13 @@ def first_effect(func: PrimFuncOp) -> Operation | None:
 def _open(space: IndexSpace, subject: str, access: _Access) -> Iterator[SizeCondition]:
     """The lower and the upper end of what is touched, as far as they are not known to be in range."""
     reach = access.reach
-    dim = None if runs_over(space, reach) else space.dim_of(reach.start)
+    if runs_over(space, reach):
+        return
+    dim = space.dim_of(reach.start)
     found = None if dim is None else extremes(dim, access.loops, space.prover)
     if dim is None or found is None or not found.exact or not dim.symbols.isdisjoint(access.ignored):
+        if not access.ignored:
+            yield from _somewhere(space, subject, access)
         return
     high = found.high + reach.width - 1
     low_end = f"{subject} reaches {found.low}, expected at least {reach.first}"
@@ -93,6 +98,15 @@ def _open(space: IndexSpace, subject: str, access: _Access) -> Iterator[SizeCond
         lengths = None if space.less_equal(smaller, larger) else access.lengths(space, smaller, larger)
         if lengths is not None:
             yield SizeCondition(smaller, larger, lengths, message)
+
+
+def _somewhere(space: IndexSpace, subject: str, access: _Access) -> Iterator[SizeCondition]:
+    """That there is a place at all, where data or something else that is no expression of loop variables tells it."""
+    least, end = access.reach.first + access.reach.width, access.reach.end
+    lengths = None if space.less_equal(least, end) else access.lengths(space, least, end)
+    if lengths is not None:
+        message = f"{subject} reaches at least {least - 1}, expected less than {end}"
+        yield SizeCondition(least, end, lengths, message)
 
 
 def _follows(space: IndexSpace, length: Dim, smaller: Dim, larger: Dim) -> bool:

@@ -12,7 +12,7 @@ from xdsl.irdl import AttrSizedOperandSegments
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import Pure, is_side_effect_free
 
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
@@ -65,8 +65,10 @@ def ancestor_in(block: Block, op: Operation) -> Operation | None:
 
 
 def nest_of(block: BlockOp) -> Operation:
-    """The op right in the surrounding block or function that holds a block."""
+    """The op right in the surrounding block or function, or the init there, that holds a block."""
     found = ancestor_in(scope_of(block).body.block, block)
+    if isinstance(found, InitOp):
+        found = ancestor_in(found.body.block, block)
     return block if found is None else found
 
 

@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.edits import add_condition, is_index_op, move_ops
 
 
@@ -27,7 +28,7 @@ def _leaves(body: Block) -> Iterator[Operation]:
     for op in body.ops:
         if isinstance(op, ForOp):
             yield from _leaves(op.body.block)
-        elif not is_index_op(op):
+        elif not is_index_op(op) and not isinstance(op, AllocBufferOp):
             yield op
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -37,7 +37,7 @@ class Instruction:
         arguments = [text(arg) for arg in self.args]
         arguments += [f"{key}={text(value)}" for key, value in self.kwargs.items()]
         call = f"{name}.{self.primitive}({', '.join(arguments)})"
-        handles = list(map(str, refs(self.outputs)))
+        handles = list(_targets(self.outputs))
         targets = ", ".join(handles)
         if len(handles) == 1 and not isinstance(self.outputs, Ref):
             targets += ","
@@ -67,3 +67,12 @@ class Instruction:
             {key: from_json(value) for key, value in named.items()},
             from_json(fields.get("outputs")),
         )
+
+
+def _targets(outputs: Value) -> Iterator[str]:
+    """The names that a statement gives results; `_` for those that are no handles."""
+    if isinstance(outputs, tuple):
+        for each in cast("Sequence[Value]", outputs):
+            yield from _targets(each) if each is not None else "_"
+    elif isinstance(outputs, Ref):
+        yield str(outputs)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, overload
 
+from xdsl.dialects.builtin import f32, i1, i32
 from xdsl.ir import Attribute
 
 from tir_dialect.dims import constant
 from tir_dialect.ops.annotations import Note, note_attr, note_of
 from tir_dialect.te import nodes
-from tir_dialect.te.coerce import as_expr
+from tir_dialect.te.coerce import adopt, as_expr
 from tir_dialect.te.expr import Expr, Operand
 from tir_dialect.te.nodes import IterVar, Reduce
 from tir_dialect.te.operations import Operation
@@ -105,7 +106,8 @@ def compute(
 
     The names of the parameters of `f` become those of the loops. A reduction may stand anywhere in the expression but
     in a branch of `if_then_else`: one inside a larger expression becomes a tensor of its own, over those axes that it
-    depends on. `attrs` become annotations of the block, as by `Schedule.annotate`; `tag` is that of `tag_scope`.
+    depends on. A value that is just a number of Python has TVM's dtype, `i32`, `f32` or `i1`.
+    `attrs` become annotations of the block, as by `Schedule.annotate`; `tag` is that of `tag_scope`.
 
     Raises TypeError if `f` does not take one variable per dimension, its value has no dtype that a tensor can hold, or
     an attribute is no note, and ValueError if the expression uses an iteration variable that is not its own.
@@ -116,13 +118,20 @@ def compute(
         IterVar(axis, constant(0), extent, "spatial")
         for axis, extent in zip(_axis_names(f, len(extents), name), extents, strict=True)
     )
-    result: Operand | tuple[Operand, ...] = f(*axes)
-    results = result if isinstance(result, tuple) else (result,)
-    bodies = tuple(as_expr(f'compute "{name}"', body) for body in results)
+    result: Operand | tuple[Operand, ...] | list[Operand] = f(*axes)
+    results = result if isinstance(result, tuple | list) else (result,)
+    bodies = tuple(_body(name, body) for body in results)
     _check_variables(name, bodies, axes)
     _check_reductions(name, bodies)
     tensors = _define(name, axes, bodies, _annotations(name, attrs or {}), tag)
-    return tensors if isinstance(result, tuple) else tensors[0]
+    return tensors if isinstance(result, tuple | list) else tensors[0]
+
+
+def _body(name: str, value: Operand) -> Expr:
+    for kind, dtype in ((bool, i1), (int, i32), (float, f32)):
+        if isinstance(value, kind):
+            return adopt(value, dtype)
+    return as_expr(f'compute "{name}"', value)
 
 
 def _annotations(name: str, attrs: Mapping[str, Note]) -> dict[str, Attribute]:

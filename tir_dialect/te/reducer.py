@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, overload
+from typing import Any, TypeAlias, cast, overload
 
 from tir_dialect.dims import constant
 from tir_dialect.te import nodes
-from tir_dialect.te.coerce import adopt, as_condition, as_expr
+from tir_dialect.te.coerce import adopt, as_condition, as_expr, unify
 from tir_dialect.te.expr import DType, Expr, Operand
 from tir_dialect.te.nodes import IterVar
 from tir_dialect.te.operators import maximum
@@ -59,11 +59,17 @@ class Reducer:
     @overload
     def __call__(self, value: tuple[Expr, ...], axis: Axes, where: Operand | None = None) -> tuple[Expr, ...]: ...
     @overload
-    def __call__(self, value: Operand, axis: Axes, where: Operand | None = None) -> Expr: ...
+    def __call__(self, value: Operand, axis: Axes | Operand, where: Operand | None = None) -> Expr: ...
     def __call__(
-        self, value: Operand | tuple[Expr, ...], axis: Axes, where: Operand | None = None
+        self, value: Operand | tuple[Expr, ...], axis: Axes | Operand, where: Operand | None = None
     ) -> Expr | tuple[Expr, ...]:
-        """Reduce `value`, or several values together, over the axes; only where the condition `where` holds."""
+        """Reduce `value`, or several values together, over the axes; only where the condition `where` holds.
+
+        With another value in the place of the axes, the two are combined.
+        """
+        if not isinstance(axis, IterVar | Sequence):
+            operands = unify(self.name, (cast("Operand", value), axis))
+            return self.combined(operands[:1], operands[1:])[0]
         sources = value if isinstance(value, tuple) else (as_expr(self.name, value),)
         axes = self._axes(axis)
         identities = self.identities([source.dtype for source in sources])

@@ -49,8 +49,10 @@ def test_conditions_fail_exactly_where_an_access_leaves_its_buffer(at: str):
         "%l = tir.load %Y[%i, %j] %h = arith.fptosi %l : f32 to i64 %at = arith.index_cast %h : i64 to index",
     ],
 )
-def test_what_cannot_be_said_of_sizes(at: str):
-    assert not size_conditions(parse_prim_func(COPY.format(at=at)))
+def test_where_data_tells_the_place_there_has_to_be_one(at: str):
+    (condition,) = size_conditions(parse_prim_func(COPY.format(at=at)))
+    assert (str(condition.smaller), str(condition.larger), *map(str, condition.lengths)) == ("1", "m", "n", "k")
+    assert "index 0 of %X reaches at least 0, expected less than m" in condition.message
 
 
 def test_sizes_that_divide_by_a_length():

@@ -7,7 +7,9 @@ import pytest
 from tests.support.tir import parse_prim_func
 from tests.tir_dialect.schedule.support import NOT_EMPTY, check_same, elementwise, m, matmul, n, row_sum, scheduled
 from tests.tir_dialect.schedule.test_loops import loops, refuses
+from tests.tir_dialect.schedule.test_reductions import product_with_epilogue
 from tir_dialect import te
+from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.schedule import Schedule
 
 SIZES = ({"n": 4, "m": 8, "k": 2}, {"n": 8, "m": 16, "k": 4}, {"n": 12, "m": 8, "k": 6})
@@ -148,11 +150,30 @@ def test_blockize_of_what_a_loaded_value_decides():
     refuses(sch, "expected a loop or at least one block, got none", "blockize", [])
 
 
+def test_blocks_in_an_init_stay_there():
+    def transform(sch):
+        sch.fuse_reduction_epilogue("T", "D")
+        sch.blockize(sch.get_loops("T")[1])
+        message = "expected blocks that are all in the init of a block, or all behind it"
+        refuses(sch, message, "blockize", [sch.get_block("T_init"), sch.get_block("T")])
+        sch.reindex("T_init", 0, "read")
+
+    scheduled(product_with_epilogue(), transform)
+
+
 def test_an_init_stays_in_front_of_a_loop_that_may_have_no_iteration():
     sch = Schedule(row_sum())
     message = 'block "B" has an init and is reduced over loop "r", which may have no iteration'
     refuses(sch, message, "blockize", [sch.get_block("B")])
     sch.decompose_reduction("B", sch.get_loops(sch.get_block("B"))[1])
-    sch.blockize([sch.get_block("B")])
+    sch.blockize([sch.get_block("B_update")])
     check_same(row_sum(), sch.func)
+    sch = scheduled(
+        row_sum(),
+        lambda sch: (
+            sch.read_at(sch.get_loops("B")[1], "B", 0, "local"),
+            sch.split(sch.get_loops("B")[1], [7, None, 1]),
+        ),
+    )
+    assert not any(isinstance(op, IfOp) for op in sch.func.walk()), "the init would be inside of it"
     scheduled(row_sum(m=(1, 64)), lambda sch: sch.blockize([sch.get_block("B")]), NOT_EMPTY)

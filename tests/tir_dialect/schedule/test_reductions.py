@@ -19,7 +19,9 @@ def test_parts_of_a_reduction_keep_what_is_said_of_it():
     sch.annotate(sch.get_block("C"), "note", 1)
     partial = sch.rfactor(sch.split(sch.get_loops("C")[2], [None, 4])[1])
     init = sch.decompose_reduction("C", sch.get_loops("C")[2])
-    assert [sch.get(block).annotations for block in (partial, init)] == [sch.get(sch.get_block("C")).annotations] * 2
+    assert [sch.get(block).annotations for block in (partial, init)] == [
+        sch.get(sch.get_block("C_update")).annotations
+    ] * 2
 
 
 @pytest.mark.parametrize("position", [0, 1, 2])
@@ -101,7 +103,7 @@ def test_updates_may_not_run_more_often():
     block = sch.get_block("C")
     copy = sch.cache_write(block, 0)
     sch.decompose_reduction(block, sch.get_loops(block)[2])
-    refuses(sch, 'block "C" updates what it reads', "compute_at", block, sch.get_loops(copy)[0])
+    refuses(sch, 'block "C_update" updates what it reads', "compute_at", block, sch.get_loops(copy)[0])
 
 
 def test_row_sums():
@@ -130,7 +132,7 @@ def test_fuse_reduction_epilogue(turned):
         sch.decompose_reduction("T", r)
 
     sch = scheduled(product_with_epilogue(turned=turned), transform)
-    assert [block.name for block in sch.get_blocks()] == ["T_init", "T"]
+    assert [block.name for block in sch.get_blocks()] == ["T_init", "T_update"]
 
 
 def test_fuse_reduction_epilogue_of_a_maximum():

@@ -45,7 +45,20 @@ def test_decisions_may_be_given_and_are_checked():
     refuses(sch, "expected a probability for each candidate", "sample_categorical", [7, 8], [1.0])
     refuses(sch, 'no block in loops reads what block "C" writes', "sample_compute_location", "C")
     rows = Schedule(matmul())
-    refuses(rows, "expected a loop of constant extent", "sample_perfect_tile", rows.get_loops("C")[0], 2)
+    refuses(rows, "expected a loop of constant extent", "sample_partitioned_tile", rows.get_loops("C")[0], 2)
+    refuses(rows, "expected [None, 1] for a loop", "sample_perfect_tile", rows.get_loops("C")[0], 2, decision=[2, 1])
+
+
+def test_a_tile_of_a_symbolic_extent_is_what_is_left():
+    def transform(sch):
+        factors = sch.sample_perfect_tile(sch.get_loops("C")[0], n=3)
+        assert factors == [None, 1, 1]
+        sch.split(sch.get_loops("C")[0], factors)
+
+    sch = scheduled(matmul(), transform)
+    assert "_, v" in sch.trace.as_python()
+    exec(sch.trace.as_python(), {"sch": (again := Schedule(matmul()))})
+    assert str(again.func) == str(sch.func)
 
 
 def test_inner_factors_are_multiples():

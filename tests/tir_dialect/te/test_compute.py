@@ -32,8 +32,8 @@ def test_wrong_number_of_variables():
 
 
 def test_result_needs_a_dtype():
-    with pytest.raises(TypeError, match='compute "B": no operand has a dtype'):
-        te.compute((n,), lambda i: 0, name="B")
+    numbers = te.compute((n,), lambda i: [0, 0.5, True, te.const(1, "i8")], name="B")
+    assert [str(tensor.dtype) for tensor in numbers] == ["i32", "f32", "i1", "i8"]
     with pytest.raises(TypeError, match='"B" cannot have elements of dtype index'):
         te.compute((n,), lambda i: i, name="B")
 
@@ -126,6 +126,8 @@ def test_reduction_axes():
 
 def test_reducers_are_checked():
     r = te.reduce_axis(m, "r")
+    pair = te.comm_reducer(lambda x, y: x + 2 * y, lambda d: 0, name="pair")
+    assert pair(A[0, 0], A[0, 1]) is A[0, 0] + 2 * A[0, 1], "of two values, which are combined"
     with pytest.raises(TypeError, match=r"te.bad: combine must give \(f32\), got \(i1\)"):
         te.comm_reducer(lambda x, y: x > y, lambda d: 0, name="bad")(A[0, r], r)
     with pytest.raises(TypeError, match=r"te\.bad: identity gives 1 values for 2 dtypes"):

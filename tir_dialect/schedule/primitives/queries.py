@@ -73,11 +73,10 @@ def _beside(self: ScheduleState, block: BlockOp, wanted: Callable[[BlockOp], boo
 
 @query
 def get_output_blocks(self: ScheduleState, block: Block | None = None) -> tuple[Block, ...]:
-    """The blocks right in the function, or in a block, that write parameters or buffers from outside of that."""
+    """The blocks in the function, or in a block, that write parameters or buffers from outside of that."""
     scope = self.func if block is None else block.op
     own = {op.buffer for op in scope.walk() if isinstance(op, AllocBufferOp)}
-    inner = (op for op in blocks_in(scope) if scope_of(op) is scope)
-    return tuple(self.block(op) for op in inner if written_buffers(op) - own)
+    return tuple(self.block(op) for op in blocks_in(scope) if written_buffers(op) - own)
 
 
 @query

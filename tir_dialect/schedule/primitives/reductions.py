@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -35,7 +36,8 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
         -> for i: C[i] = 0
            for i: for r: C[i] += A[i, r]
 
-    Gives the block of the init. It runs also where there is nothing to reduce.
+    Gives the block of the init, `C_init` of a block `C`, which is called `C_update` then. The init runs also where
+    there is nothing to reduce.
 
     Refuses blocks without init, loops inside of a loop that is reduced over, loops that drive reduce and spatial
     iterators, loops of which several iterations start an element, and loops in which others write the result.
@@ -49,7 +51,9 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     _check_elements(self, block.op, driven_apart(loops, drives))
     check_no_branch(self, block.op)
     conditions = _spatial_conditions(self, block.op, drives)
-    return self.block(hoist_init(self, block.op, loop.op, conditions))
+    made = hoist_init(self, block.op, loop.op, conditions)
+    block.op.block_name = StringAttr(unique_block_name(self.func, f"{block.name}_update"))
+    return self.block(made)
 
 
 def hoist_init(self: ScheduleState, block: BlockOp, loop: ForOp, conditions: Sequence[Less]) -> BlockOp:
@@ -103,7 +107,7 @@ def _check_loops(
 
 
 def _check_result(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
-    for buffer in written_buffers(block):
+    for buffer in _results(block):
         if is_defined_inside(buffer, loop):
             raise self.error(f'buffer "{buffer.name_hint}" is allocated in loop "{loop.induction_var.name_hint}"')
         for op in loop.walk():
@@ -111,12 +115,17 @@ def _check_result(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
                 raise self.error(f'{describe(op)} writes buffer "{buffer.name_hint}", too')
 
 
+def _results(block: BlockOp) -> list[SSAValue]:
+    """What a block writes, but for its own memory."""
+    return [buffer for buffer in written_buffers(block) if not is_defined_inside(buffer, block)]
+
+
 def _check_elements(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> None:
     """Refuses loops of which several iterations update an element: it would be started once only."""
     stores = [access for access in accesses_in(self.space, block) if access.is_store]
     for loop in loops:
         names = loop_names(self.space, loop)
-        for buffer in written_buffers(block):
+        for buffer in _results(block):
             rows = list(zip(*{access.axes for access in stores if access.buffer is buffer}, strict=True))
             if not determine(self.space, rows, self.symbol(loop), names):
                 raise self.error(

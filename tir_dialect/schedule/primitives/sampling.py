@@ -27,17 +27,25 @@ def sample_categorical(
 
 @query
 def sample_perfect_tile(
-    self: ScheduleState, loop: Loop, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
-) -> list[int]:
+    self: ScheduleState,
+    loop: Loop,
+    n: int,
+    max_innermost_factor: int = 16,
+    decision: Sequence[int | None] | None = None,
+) -> list[int | None]:
     """`n` factors whose product is the extent of a loop, the last one at most `max_innermost_factor`.
 
-    Refuses a loop of no constant extent, and a decision that is no such list.
+    Of an extent that is not constant, the first factor is `None`, what is left, and the others are 1.
+
+    Refuses a decision that is no such list.
     """
+    if n >= 1 and self.extent(loop.op).constant_value is None:
+        return _undivided(self, n, decision)
     extent = _extent(self, loop, n)
     if decision is None:
         last = self.random.choice([d for d in _divisors(extent) if d <= max_innermost_factor]) if n > 1 else extent
         decision = [*_factors(self, extent // last, n - 1), last]
-    return _decided(self, extent, n, decision)
+    return [*_decided(self, extent, n, decision)]
 
 
 @query
@@ -70,6 +78,14 @@ def sample_partitioned_tile(
     return _decided(self, extent, n, decision)
 
 
+def _undivided(self: ScheduleState, n: int, decision: Sequence[int | None] | None) -> list[int | None]:
+    whole = [None, *[1] * (n - 1)]
+    if decision is not None and list(decision) != whole:
+        raise self.error(f"expected {whole} for a loop whose extent is not constant, got {list(decision)}")
+    self.record_with(decision=whole)
+    return [None, *(Drawn(1) for _ in whole[1:])]
+
+
 def _extent(self: ScheduleState, loop: Loop, n: int) -> int:
     extent = self.extent(loop.op).constant_value
     if extent is None or extent < 1 or n < 1:
@@ -86,11 +102,12 @@ def _factors(self: ScheduleState, number: int, count: int) -> list[int]:
     return [number, *factors] if count else []
 
 
-def _decided(self: ScheduleState, extent: int, n: int, decision: Sequence[int]) -> list[int]:
-    if len(decision) != n or prod(decision) != extent or min(decision) < 1:
+def _decided(self: ScheduleState, extent: int, n: int, decision: Sequence[int | None]) -> list[int]:
+    factors = [int(factor) for factor in decision if factor is not None]
+    if len(factors) != n or len(decision) != n or prod(factors) != extent or min(factors) < 1:
         raise self.error(f"expected {n} factors of {extent}, got {list(decision)}")
-    self.record_with(decision=[int(factor) for factor in decision])
-    return [Drawn(factor) for factor in decision]
+    self.record_with(decision=factors)
+    return [Drawn(factor) for factor in factors]
 
 
 def _divisors(number: int) -> list[int]:

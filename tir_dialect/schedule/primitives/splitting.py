@@ -9,12 +9,14 @@ from typing import TypeAlias
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.dims import Dim, DimLike, ceildiv, product, to_dim
+from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.edits import before_all, move_ops, users_of
 from tir_dialect.schedule.guards import guard, guarded_ops
 from tir_dialect.schedule.handles import Loop
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.normalize import simplify_bindings
+from tir_dialect.schedule.primitives.wrapping import check_inits
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import LoopKind
 
@@ -34,7 +36,8 @@ def split(
         for i in n: A(i)
         -> for i0 in ceildiv(n, 8): for i1 in 8: A(8 * i0 + i1) where 8 * i0 + i1 < n
 
-    Refuses loops that are not serial, factors that are not positive, and factors that do not cover the loop.
+    Refuses loops that are not serial, factors that are not positive, and factors that do not cover the loop; and, where
+    other statements need a branch, a reduction whose init would be inside of it and whose loop may have no iteration.
     """
     extents = check_split(self, loop, factors)
     exact = self.space.prover.equal(product(extents), self.extent(loop.op)) is True
@@ -42,6 +45,8 @@ def split(
         raise self.error(
             f"expected factors of {self.extent(loop.op)}, since no condition is wanted, got {_list(extents)}"
         )
+    if not exact and not all(isinstance(op, BlockOp) for op in guarded_ops(loop.op.body.block)):
+        check_inits(self, [loop.op], [loop.op])
     ops = _build_nest(self, loop.op, extents)
     _bind_split(self, loop.op, ops, extents, exact)
     return tuple(self.loop(op) for op in ops)

@@ -10,7 +10,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dependence import Dependence
 from tir_dialect.analysis.structure import child_blocks, enclosing_loops
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule.edits import ancestor_in, is_index_op, unique_block_name
@@ -23,14 +23,14 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
     """A new block with the loops of some blocks, and what stands between them.
 
     It has an iterator for each loop around that is used inside: a spatial one if all blocks inside say so, else an
-    opaque one. Refuses no blocks, those around which something has to be computed from memory, values of theirs that
-    are used outside, and an init in front of a loop that may have no iteration.
+    opaque one. Refuses no blocks, some in an init and some behind it, those around which something has to be computed
+    from memory, values of theirs that are used outside, and an init in front of a loop that may have no iteration.
     """
     if not blocks:
         raise self.error("expected a loop or at least one block, got none")
     run = _run(self, blocks)
     loops = enclosing_loops(run[0])
-    _check_inits(self, run, loops)
+    check_inits(self, run, loops)
     leaving = _leaving(self, run)
     run = [op for op in run if op not in leaving]
     inside = set(inner for op in run for inner in op.walk())
@@ -62,14 +62,17 @@ def _run(self: ScheduleState, blocks: Sequence[BlockOp]) -> list[Operation]:
         tops = [top for op in blocks if (top := ancestor_in(place, op)) is not None]
         if len(tops) == len(blocks):
             order = sorted(map(place.get_operation_index, tops))
-            return list(place.ops)[order[0] : order[-1] + 1]
+            run = list(place.ops)[order[0] : order[-1] + 1]
+            if isinstance(run[0], InitOp):
+                raise self.error("expected blocks that are all in the init of a block, or all behind it")
+            return run
         parent = place.parent_op()
         place = None if parent is None else parent.parent
     raise self.error("the blocks are in no common place")
 
 
-def _check_inits(self: ScheduleState, run: Sequence[Operation], loops: Sequence[ForOp]) -> None:
-    """Refuses a reduction over a loop outside that may have no iteration: its init, now inside, would not run then."""
+def check_inits(self: ScheduleState, run: Sequence[Operation], loops: Sequence[ForOp]) -> None:
+    """Refuses a reduction over a loop that may have no iteration, if its init would not run then any more."""
     for block in (op for top in run for op in top.walk() if isinstance(op, BlockOp) and op.init is not None):
         reduced = [it.binding for it in block.iterators if it.kind.is_reduced]
         for loop in loops:

@@ -10,7 +10,7 @@
 // CHECK:             tir.block "C_init" (%vi = spatial %{{.*}} in %n, %vj = spatial %j in %m) where %{{.*}} {
 // CHECK-NOT:         tir.init
 // CHECK:             tir.for (%r) in (%k) {
-// CHECK:               tir.block "C"
+// CHECK:               tir.block "C_update"
 tir.prim_func @matmul[%n, %k, %m](%A: !tir.buffer<[n, k], f32>, %B: !tir.buffer<[k, m], f32>, %C: !tir.buffer<[n, m], f32>) {
   tir.for (%i, %j, %r) in (%n, %m, %k) {
     tir.block "C" (%vi = spatial %i in %n, %vj = spatial %j in %m, %vr = reduce %r in %k) {
