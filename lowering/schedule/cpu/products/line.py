@@ -17,7 +17,7 @@ from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.structure.contraction import Factor
-from tir_dialect.dims import ceildiv, constant, minimum
+from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
 from tir_dialect.ops.memory import LoadOp
 
 MOST_SHORT = 64
@@ -30,7 +30,7 @@ MOST_WRITTEN = 32
 """So many products of a tile are written out."""
 MOST_VECTORS, FEW_VECTORS = 8, 3
 """Side by side: enough that no multiply-add waits for the one before; and what is left of a line in smaller steps."""
-TILES_PER_UNIT = 8
+TILES_PER_UNIT, LINES_PER_UNIT, TASKS_PER_THREAD = 8, 8, 8
 PRODUCTS_PER_TASK = 1 << 17
 
 
@@ -104,18 +104,27 @@ class LineProduct:
     def emit(self) -> None:
         """All results: tasks have units, units the same part of some lines."""
         code, product, what = self.code, self.product, self.product.what
-        extent, chunk = what.stage.extents[self.axis], constant(max((1, *self.widths)) * self.lanes * TILES_PER_UNIT)
-        chunks = ceildiv(extent, chunk)
-        units = product.size(self.unit) * chunks
+        extent, lines = what.stage.extents[self.axis], product.size(self.line)
+        length = constant(max((1, *self.widths)) * self.lanes * TILES_PER_UNIT)
+        parts, groups = ceildiv(extent, length), ceildiv(lines, constant(LINES_PER_UNIT))
+        units = product.size(self.unit) * groups * parts
         work = product.size((*self.unit, *self.rows, *self.line, self.axis, *what.reduced))
-        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, work))
+        threads = product.threads(PRODUCTS_PER_TASK, work)
+        tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
-            number, part = code.divide(unit, code.dim(chunks)), code.remainder(unit, code.dim(chunks))
+            number, part = code.divide(unit, code.dim(parts)), code.remainder(unit, code.dim(parts))
+            number, group = code.divide(number, code.dim(groups)), code.remainder(number, code.dim(groups))
             spot = {(axis,): at for axis, at in product.at((), self.unit, {self.unit: number}).items()}
-            begin = code.mul(part, code.dim(chunk))
-            end = code.minimum(code.add(begin, code.dim(chunk)), code.dim(extent))
-            with code.loop(code.dim(product.size(self.line)), "line") as line:
+            begin, end = self._share(part, length, extent)
+            first, last = self._share(group, constant(LINES_PER_UNIT), lines)
+            with code.loop(last, "line", lower=first) as line:
                 self._line({**spot, self.line: line}, begin, end)
+
+    def _share(self, number: SSAValue, length: Dim, whole: Dim) -> tuple[SSAValue, SSAValue]:
+        """Where a part of such a length begins, and where it ends."""
+        code = self.code
+        begin = code.mul(number, code.dim(length))
+        return begin, code.minimum(code.add(begin, code.dim(length)), code.dim(whole))
 
     def _line(self, spot: Spot, first: SSAValue, end: SSAValue) -> None:
         """A part of a line: wide tiles, narrow ones, and single vectors."""
