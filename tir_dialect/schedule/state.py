@@ -245,7 +245,7 @@ class ScheduleState:
         """What a primitive gives; refuses arguments of other types than it takes, which fail somewhere inside."""
         try:
             return primitive(self, *args, **kwargs)
-        except (AttributeError, TypeError):
+        except (AttributeError, TypeError, LookupError):
             if (wrong := wrong_arguments(primitive, args, kwargs)) is None:
                 raise
             raise self.error(wrong) from None
@@ -280,7 +280,8 @@ class ScheduleState:
         for key in NAMED:
             if isinstance(name := kwargs.get(key), str):
                 return args, {**kwargs, key: self.block_named(name)}
-        if args and isinstance(args[0], str) and primitive.__code__.co_varnames[1] in NAMED:
+        parameters = primitive.__code__.co_varnames[1 : primitive.__code__.co_argcount]
+        if args and isinstance(args[0], str) and parameters and parameters[0] in NAMED:
             return (self.block_named(args[0]), *args[1:]), kwargs
         return args, kwargs
 

@@ -306,7 +306,12 @@ def test_arguments_of_other_types_are_named():
         ('split: expected "factors" to be Sequence[Factor], got 4', lambda: sch.split(loop, 4)),
         ('cache_read: expected "storage_scope" to be str, got 3', lambda: sch.cache_read("B", 0, 3)),
         ("split: missing a required argument: 'factors'", lambda: sch.split(loop)),
+        ('add_unit_loop: expected "block_or_loop" to be Block | Loop, got [None]', lambda: sch.add_unit_loop([None])),
+        ("get_blocks: too many positional arguments", lambda: sch.get_blocks("B")),
+        ('cache_read: expected "block" to be Block, got [1]', lambda: sch.cache_read([1], [None])),
     ):
+        before = str(sch.func)
         with pytest.raises(ScheduleError, match=f"^{re.escape(message)}$"):
             call()
+        assert str(sch.func) == before
     sch.annotate("B", "note", 1)

@@ -177,9 +177,10 @@ def add_unit_loop(self: ScheduleState, block_or_loop: Block | Loop) -> Loop:
         A()
         -> for u in 1: A()
     """
+    op = block_or_loop.op
     loop = ForOp(header_value(self.func, constant(1)), name_hint="u")
-    loop.location = block_or_loop.op.location
-    Rewriter.insert_op(loop, InsertPoint.before(block_or_loop.op))
-    block_or_loop.op.detach()
-    loop.body.block.add_op(block_or_loop.op)
+    loop.location = op.location
+    Rewriter.insert_op(loop, InsertPoint.before(op))
+    op.detach()
+    loop.body.block.add_op(op)
     return self.loop(loop)
