@@ -150,6 +150,13 @@ def test_blockize_of_what_a_loaded_value_decides():
     refuses(sch, "expected a loop or at least one block, got none", "blockize", [])
 
 
+def test_tiles_that_may_be_empty():
+    def transform(sch):
+        sch.blockize(sch.split(sch.get_loops("B")[1], [7, None])[1])
+
+    scheduled(elementwise(), transform)
+
+
 def test_blocks_in_an_init_stay_there():
     def transform(sch):
         sch.fuse_reduction_epilogue("T", "D")

@@ -11,7 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.extremes import extremes
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_loops
-from tir_dialect.dims import Dim, ceildiv, constant, floordiv, total
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, total
 from tir_dialect.dims.expr import from_term
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
@@ -125,7 +125,9 @@ def _divide(self: ScheduleState, block: BlockOp, number: int, inner: Sequence[Fo
             f'iterator "{hint}" of block "{name}" starts at {base}, which is no multiple of its tile {extent}'
         )
     outer = self.space.prover.simplify(floordiv(base, extent))
-    count = ceildiv(iterator_extent(self, block, number), extent) if base.terms else constant(1)
+    # a tile of a symbolic extent may be empty: then there is none, and nothing is divided by 0
+    divisor = extent if self.space.less_equal(1, extent) is True else maximum(extent, constant(1))
+    count = ceildiv(iterator_extent(self, block, number), divisor) if base.terms else constant(1)
     return _Part(iterator.kind, outer, count, part, extent, is_bounded)
 
 
