@@ -35,9 +35,10 @@ class CheckAccessesPass(ModulePass):
       tir.for (%i) in (%n) { ... tir.load %B[%i] ... }
     ```
 
-    Nothing is added where the sizes are known to fit. Not checked are indices that are data, ends that are not
-    attained, and what runs under a condition. Has to run before fusion, which a function with assertions takes no part
-    in, and before schedules. Idempotent.
+    Nothing is added where the sizes are known to fit. An index that is data (`A[I[i]]`) is asserted to be in range
+    where it is used, unless it is made so by `min` and `max`: `IndexError`. Not checked are vectors of indices, masked
+    accesses, ends that are not attained, and sizes of what runs under a condition. Has to run before fusion, which a
+    function with assertions takes no part in, and before schedules. Idempotent.
     """
 
     name = "check-accesses"
@@ -51,10 +52,12 @@ class CheckAccessesPass(ModulePass):
 
 def _check(func: PrimFuncOp) -> None:
     # Not at the top: most modules have operators only.
+    from lowering.tir.data_indices import check_data_indices
     from tir_dialect.analysis.size_conditions import first_effect, size_conditions
 
     place = first_effect(func)
     conditions = size_conditions(func)
+    check_data_indices(func)
     if place is None or not conditions:
         return
     present = {op.message.data for op in func.body.block.ops if isinstance(op, AssertOp)}

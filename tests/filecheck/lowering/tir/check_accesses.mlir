@@ -68,3 +68,39 @@ tir.prim_func @fits[%n, %m](%A: !tir.buffer<[n + 1], f32>, %B: !tir.buffer<[n], 
     }
   }
 }
+
+// An index that is data is asserted to be in range where it is used, each once; what is clamped is.
+// CHECK-LABEL: tir.prim_func @gather
+// CHECK:         %j = arith.index_cast %k : i64 to index
+// CHECK-NEXT:    %[[N:.*]] = tir.dim n
+// CHECK-NEXT:    %[[OK:.*]] = arith.cmpi ult, %j, %[[N]] : index
+// CHECK-NEXT:    tir.assert %[[OK]], "gather: a 'tir.load' whose index 0 of %A is data, expected at least 0 and less than n" raises "IndexError"
+// CHECK-NEXT:    %x = tir.load %A[%j]
+// CHECK-NEXT:    %y = tir.load %A[%j]
+// CHECK-NOT:     tir.assert
+// CHECK:         %z = tir.load %A[%inside]
+// CHECK:         arith.cmpi ult, %above
+// CHECK:         tir.load %A[%above]
+tir.prim_func @gather[%n, %m](%A: !tir.buffer<[n], f32>, %I: !tir.buffer<[m], i64>, %B: !tir.buffer<[m], f32>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %five = arith.constant 5 : index
+  %last = arith.subi %n, %one : index
+  tir.for (%i) in (%m) {
+    tir.block "gather" (%v = spatial %i in %m) {
+      %k = tir.load %I[%v]
+      %j = arith.index_cast %k : i64 to index
+      %x = tir.load %A[%j]
+      %y = tir.load %A[%j]
+      %low = arith.maxsi %j, %zero : index
+      %inside = arith.minsi %low, %last : index
+      %z = tir.load %A[%inside]
+      %above = arith.maxsi %inside, %five : index
+      %w = tir.load %A[%above]
+      %s = arith.addf %x, %y : f32
+      %t = arith.addf %z, %w : f32
+      %r = arith.addf %s, %t : f32
+      tir.store %r, %B[%v]
+    }
+  }
+}

@@ -1,0 +1,111 @@
+"""Assertions in front of accesses whose indices are data, such as `A[I[i]]`, unless these are made to be in range."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from tir_dialect.analysis.accesses import name_of, unconditional, widths
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.ops.scalars import AssertOp, DimOp
+
+_ULT = 6
+"""`arith.cmpi`'s number for "less than, both without sign"."""
+
+
+def check_data_indices(func: PrimFuncOp) -> None:
+    """Asserts of each index that is computed from memory that it is in range, where it is used.
+
+    What a mask leaves out, and vectors of indices, are not looked at.
+    """
+    space = IndexSpace(func)
+    # Of these it is asserted elsewhere that there is a place at all.
+    always = {op for op, _ in unconditional(space, func, ())}
+    accesses = [op for op in func.walk() if isinstance(op, LoadOp | StoreOp) and op.mask is None]
+    for op in accesses:
+        for axis, (index, width, extent) in enumerate(zip(op.indices, widths(op), op.buffer_type.shape, strict=True)):
+            if not isinstance(index.type, IndexType) or space.dim_of(index) is not None:
+                continue
+            has_places = op in always or space.less_equal(width, extent) is True
+            if not (has_places and _Clamp(space, extent - width).holds(index)):
+                subject = f"{func.sym_name.data}: a '{op.name}' whose index {axis} of {name_of(op.buffer)}"
+                message = f"{subject} is data, expected at least 0 and less than {extent}"
+                _assert_in_range(space, op, index, width, extent, message)
+
+
+def _assert_in_range(
+    space: IndexSpace, access: Operation, index: SSAValue, width: Dim, extent: Dim, message: str
+) -> None:
+    ends = [index]
+    ops: list[Operation] = []
+    if width is not constant(1):
+        ops += [further := DimOp(width - 1), last := arith.AddiOp(index, further.result)]
+        ends.append(last.result)
+    for end in ends:
+        if not _is_asserted(space, end, extent, access):
+            length = DimOp(extent)
+            inside = arith.CmpiOp(end, length.result, "ult")  # what is below 0 is a great number
+            ops += [length, inside, AssertOp(inside.result, message, "IndexError")]
+    inherit_location(access, ops)
+    Rewriter.insert_op(ops, InsertPoint.before(access))
+
+
+def _is_asserted(space: IndexSpace, index: SSAValue, extent: Dim, access: Operation) -> bool:
+    """Whether this has been asked for in front of the access."""
+    asked = (use.operation for use in index.uses)
+    compared = (op for op in asked if isinstance(op, arith.CmpiOp) and op.predicate.value.data == _ULT)
+    equal = (op for op in compared if op.lhs is index and space.dim_of(op.rhs) is extent)
+    asserted = (use.operation for op in equal for use in op.result.uses)
+    return any(
+        isinstance(op, AssertOp) and op.parent is access.parent and op.is_before_in_block(access) for op in asserted
+    )
+
+
+@dataclass(frozen=True)
+class _Clamp:
+    """Numbers from 0 to `last`, which is known to be one of them."""
+
+    space: IndexSpace
+    last: Dim
+
+    def holds(self, value: SSAValue) -> bool:
+        """Whether `min` and `max` make a value one of these numbers."""
+        return self._is_low(value) and self._is_high(value)
+
+    def _is_low(self, value: SSAValue) -> bool:
+        """Whether a value is 0 at least."""
+        match value.owner:
+            case arith.IndexCastOp(input=number):
+                return self._is_low(number)
+            case arith.MaxSIOp(lhs=lhs, rhs=rhs):
+                return self._is_low(lhs) or self._is_low(rhs)
+            case arith.MinSIOp(lhs=lhs, rhs=rhs):
+                return self._is_low(lhs) and self._is_low(rhs)
+            case _:
+                return self._is_between(self.space.dim_of(value), low=True)
+
+    def _is_high(self, value: SSAValue) -> bool:
+        """Whether a value is `last` at most."""
+        match value.owner:
+            case arith.IndexCastOp(input=number):
+                return self._is_high(number)
+            case arith.MaxSIOp(lhs=lhs, rhs=rhs):
+                return self._is_high(lhs) and self._is_high(rhs)
+            case arith.MinSIOp(lhs=lhs, rhs=rhs):
+                return self._is_high(lhs) or self._is_high(rhs)
+            case _:
+                return self._is_between(self.space.dim_of(value), low=False)
+
+    def _is_between(self, dim: Dim | None, *, low: bool) -> bool:
+        if dim is None:
+            return False
+        ends = (constant(0), self.last)
+        return any(self.space.less_equal(*((end, dim) if low else (dim, end))) is True for end in ends)
