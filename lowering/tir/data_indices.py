@@ -12,7 +12,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import inherit_location
 from tir_dialect.analysis.accesses import name_of, unconditional, widths
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import Dim, constant, maximum
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
@@ -37,32 +37,28 @@ def check_data_indices(func: PrimFuncOp) -> None:
             has_places = op in always or space.less_equal(width, extent) is True
             if not (has_places and _Clamp(space, extent - width).holds(index)):
                 subject = f"{func.sym_name.data}: a '{op.name}' whose index {axis} of {name_of(op.buffer)}"
-                message = f"{subject} is data, expected at least 0 and less than {extent}"
-                _assert_in_range(space, op, index, width, extent, message)
+                # A vector begins so early that it ends in the buffer; one that is longer than that has no place.
+                places = extent if width.constant_value == 1 else maximum(extent - width + 1, 0)
+                message = f"{subject} is data, expected at least 0 and less than {places}"
+                _assert_in_range(space, op, index, places, message)
 
 
-def _assert_in_range(
-    space: IndexSpace, access: Operation, index: SSAValue, width: Dim, extent: Dim, message: str
-) -> None:
-    ends = [index]
-    ops: list[Operation] = []
-    if width is not constant(1):
-        ops += [further := DimOp(width - 1), last := arith.AddiOp(index, further.result)]
-        ends.append(last.result)
-    for end in ends:
-        if not _is_asserted(space, end, extent, access):
-            length = DimOp(extent)
-            inside = arith.CmpiOp(end, length.result, "ult")  # what is below 0 is a great number
-            ops += [length, inside, AssertOp(inside.result, message, "IndexError")]
+def _assert_in_range(space: IndexSpace, access: Operation, index: SSAValue, places: Dim, message: str) -> None:
+    """Says in front of an access that an index is one of so many places."""
+    if _is_asserted(space, index, places, access):
+        return
+    count = DimOp(places)
+    inside = arith.CmpiOp(index, count.result, "ult")  # what is below 0 is a great number
+    ops = count, inside, AssertOp(inside.result, message, "IndexError")
     inherit_location(access, ops)
     Rewriter.insert_op(ops, InsertPoint.before(access))
 
 
-def _is_asserted(space: IndexSpace, index: SSAValue, extent: Dim, access: Operation) -> bool:
+def _is_asserted(space: IndexSpace, index: SSAValue, places: Dim, access: Operation) -> bool:
     """Whether this has been asked for in front of the access."""
     asked = (use.operation for use in index.uses)
     compared = (op for op in asked if isinstance(op, arith.CmpiOp) and op.predicate.value.data == _ULT)
-    equal = (op for op in compared if op.lhs is index and space.dim_of(op.rhs) is extent)
+    equal = (op for op in compared if op.lhs is index and space.dim_of(op.rhs) is places)
     asserted = (use.operation for op in equal for use in op.result.uses)
     return any(
         isinstance(op, AssertOp) and op.parent is access.parent and op.is_before_in_block(access) for op in asserted

@@ -104,3 +104,17 @@ tir.prim_func @gather[%n, %m](%A: !tir.buffer<[n], f32>, %I: !tir.buffer<[m], i6
     }
   }
 }
+
+// A vector by data begins early enough to end in the buffer.
+// CHECK-LABEL: tir.prim_func @vector
+// CHECK:         %[[P:.*]] = tir.dim max(0, n - 3)
+// CHECK-NEXT:    %[[OK:.*]] = arith.cmpi ult, %j, %[[P]] : index
+// CHECK-NEXT:    tir.assert %[[OK]]
+// CHECK-NEXT:    %x = tir.load %A[%j]
+tir.prim_func @vector[%n](%A: !tir.buffer<[n], f32>, %I: !tir.buffer<[1], i64>, %B: !tir.buffer<[4], f32>) {
+  %zero = arith.constant 0 : index
+  %k = tir.load %I[%zero]
+  %j = arith.index_cast %k : i64 to index
+  %x = tir.load %A[%j] : vector<4xf32>
+  tir.store %x, %B[%zero]
+}
