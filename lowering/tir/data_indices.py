@@ -74,34 +74,20 @@ class _Clamp:
 
     def holds(self, value: SSAValue) -> bool:
         """Whether `min` and `max` make a value one of these numbers."""
-        return self._is_low(value) and self._is_high(value)
+        return self._keeps(value, low=True) and self._keeps(value, low=False)
 
-    def _is_low(self, value: SSAValue) -> bool:
-        """Whether a value is 0 at least."""
+    def _keeps(self, value: SSAValue, *, low: bool) -> bool:
+        """Whether a value is 0 at least, or `last` at most."""
         match value.owner:
             case arith.IndexCastOp(input=number):
-                return self._is_low(number)
+                return self._keeps(number, low=low)
             case arith.MaxSIOp(lhs=lhs, rhs=rhs):
-                return self._is_low(lhs) or self._is_low(rhs)
+                sides = (self._keeps(side, low=low) for side in (lhs, rhs))
+                return any(sides) if low else all(sides)
             case arith.MinSIOp(lhs=lhs, rhs=rhs):
-                return self._is_low(lhs) and self._is_low(rhs)
+                sides = (self._keeps(side, low=low) for side in (lhs, rhs))
+                return all(sides) if low else any(sides)
             case _:
-                return self._is_between(self.space.dim_of(value), low=True)
-
-    def _is_high(self, value: SSAValue) -> bool:
-        """Whether a value is `last` at most."""
-        match value.owner:
-            case arith.IndexCastOp(input=number):
-                return self._is_high(number)
-            case arith.MaxSIOp(lhs=lhs, rhs=rhs):
-                return self._is_high(lhs) and self._is_high(rhs)
-            case arith.MinSIOp(lhs=lhs, rhs=rhs):
-                return self._is_high(lhs) or self._is_high(rhs)
-            case _:
-                return self._is_between(self.space.dim_of(value), low=False)
-
-    def _is_between(self, dim: Dim | None, *, low: bool) -> bool:
-        if dim is None:
-            return False
-        ends = (constant(0), self.last)
-        return any(self.space.less_equal(*((end, dim) if low else (dim, end))) is True for end in ends)
+                dim, ends = self.space.dim_of(value), (constant(0), self.last)
+                pairs = () if dim is None else ((end, dim) if low else (dim, end) for end in ends)
+                return any(self.space.less_equal(*pair) is True for pair in pairs)
