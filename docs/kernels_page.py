@@ -9,17 +9,17 @@ from tir_dialect.schedule import Schedule
 
 GROUPS = {
     "Finding blocks and loops": "work_on enter_postproc get_block get_blocks get_loops get_child_blocks",
-    "What blocks use": "get_producers get_consumers get_output_blocks annotate_buffer_access",
+    "Data flow between blocks": "get_producers get_consumers get_output_blocks annotate_buffer_access",
     "Loops": "split fuse reorder reorder_block_iter_var tile add_unit_loop loop_partition merge",
-    "Kinds of loops, notes": "parallel vectorize unroll bind annotate unannotate",
-    "Where something is computed": "compute_inline reverse_compute_inline compute_at reverse_compute_at rolling_buffer",
-    "Copies": "cache_read cache_write cache_inplace cache_index read_at write_at reindex reindex_cache_read "
+    "Loop kinds and annotations": "parallel vectorize unroll bind annotate unannotate",
+    "Compute location": "compute_inline reverse_compute_inline compute_at reverse_compute_at rolling_buffer",
+    "Caching": "cache_read cache_write cache_inplace cache_index read_at write_at reindex reindex_cache_read "
     "reindex_cache_write",
-    "Layouts and scopes": "set_scope storage_align unsafe_set_dtype transform_layout transform_block_layout",
+    "Layouts and storage": "set_scope storage_align unsafe_set_dtype transform_layout transform_block_layout",
     "Padding": "pad_einsum can_decompose_padding decompose_padding",
     "Reductions": "decompose_reduction rfactor fuse_reduction_epilogue",
-    "Blocks of blocks": "blockize tensorize",
-    "Choices at random": "sample_categorical sample_perfect_tile sample_partitioned_tile sample_compute_location",
+    "Blocks and tensorization": "blockize tensorize",
+    "Sampling": "sample_categorical sample_perfect_tile sample_partitioned_tile sample_compute_location",
 }
 MARK = "<!-- generated: schedule primitives -->\n"
 

@@ -34,7 +34,7 @@ Inverse = Mapping[SSAValue, Dim]
 
 @primitive
 def transform_block_layout(self: ScheduleState, block: Block, index_map: IndexMapLike) -> None:
-    """Gives a block the iterators that a map of the old ones says, and new loops for them.
+    """Replaces the iterators of a block by those that a map of them gives, and its loops accordingly.
 
     rewrite:
         for i in 8: for j in 16: block(vi = i, vj = j)

@@ -41,14 +41,14 @@ class _Part:
 
 @primitive
 def blockize(self: ScheduleState, target: Loop | Sequence[Block]) -> Block:
-    """Makes a block of a loop and what is inside, whose iterators run over tiles, or of the loops of several blocks.
+    """Makes a loop and its body a block whose iterators run over tiles; or the loops of several blocks one block.
 
     rewrite:
         for i0: for i1 in 4: block(vi = 4 * i0 + i1)
         -> for i0: block(vo = i0): for i1 in 4: block(vi = 4 * vo + i1)
 
     The init of a reduction moves to the new block. Of several blocks all that is between the first and the last comes
-    along, and the new block has an iterator for each loop around. Gives the new block.
+    along, and the new block has an iterator for each loop around. Returns the new block.
 
     Refuses loops that hold more than one block, loops outside that do not move iterators by whole tiles, and conditions
     on the loops inside other than that iterators stay below their extents; and several blocks between which something

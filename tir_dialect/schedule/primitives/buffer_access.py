@@ -32,14 +32,14 @@ iterators that gives a pair of ends, or a point, for each dimension."""
 def annotate_buffer_access(
     self: ScheduleState, block: Block, buffer_index: Which, buf_type: Literal["read", "write"], gen_new_ranges: Ranges
 ) -> None:
-    """Says which region of a buffer each instance of a block reads or writes, so that other primitives know.
+    """Declares the region of a buffer that each instance of a block reads or writes, for the primitives that follow.
 
     rewrite:
         block(vi): C[vi] = A[idx[vi]]
         -> block(vi): reads A[vi to vi + 2]; reads idx[vi]; writes C[vi]; C[vi] = A[idx[vi]]
 
-    The regions of the other buffers are declared as they were known. That an index from memory stays in the region is
-    taken on trust, as it is where a text says `tir.reads`.
+    The regions of the other buffers are declared as inferred. That a data-dependent index stays in the region is
+    taken on trust, as with a hand-written `tir.reads`.
 
     Refuses regions that accesses at known indices leave.
     """

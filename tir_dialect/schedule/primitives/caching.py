@@ -39,7 +39,7 @@ def cache_read(
     storage_scope: str = "global",
     consumer_blocks: Sequence[Block | str] = (),
 ) -> Block:
-    """Copies a buffer that a block reads, in front of the loops of the block, and lets it read the copy.
+    """Copies a buffer that a block reads before the loops of the block, and redirects its reads to the copy.
 
     rewrite:
         for i: C[i] = f(A[i])
@@ -47,7 +47,7 @@ def cache_read(
            for i: C[i] = f(A_local[i])
 
     `consumer_blocks` read the copy, too. If the buffer is written in the loops, the copy is made further inside, of
-    what the rest reads. Move the copy where it is wanted by `compute_at`. Gives the block that copies.
+    what the rest reads. Move the copy where it is wanted by `compute_at`. Returns the block that copies.
 
     Refuses a buffer that the block itself writes, that changes before other consumers have read the copy, and one that
     a block sees as a whole.
@@ -81,7 +81,7 @@ def cache_write(
     storage_scope: str = "global",
     consumer_blocks: Sequence[Block | str] = (),
 ) -> Block:
-    """Lets a block write to a new buffer, and copies that to the old one behind the loops of the block.
+    """Redirects the writes of a block to a new buffer, which is copied to the old one after the loops of the block.
 
     rewrite:
         for i: C[i] = f(A[i])
@@ -89,7 +89,7 @@ def cache_write(
            for x: C[x] = C_local[x]
 
     `consumer_blocks`, anywhere behind the block, read the new buffer. If others read the old one in the loops, it is
-    copied further inside. Move the copy where it is wanted by `reverse_compute_at`. Gives the block that copies.
+    copied further inside. Move the copy where it is wanted by `reverse_compute_at`. Returns the block that copies.
 
     Refuses a buffer that others write, that the block updates without having started it, or of which it writes
     scattered elements; and consumers that read elements before or without the block writing them.
@@ -124,7 +124,7 @@ def cache_write(
 def cache_inplace(
     self: ScheduleState, block: Block, read_buffer_index: Which, storage_scope: str = "global"
 ) -> tuple[Block, Block]:
-    """Copies a buffer that a block reads and writes, lets the block work on the copy, and copies that back behind it.
+    """Copies a buffer that a block updates, redirects the block to the copy, and copies it back afterwards.
 
     rewrite:
         for i: A[i] = f(A[i])
@@ -132,7 +132,7 @@ def cache_inplace(
            for i: A_local[i] = f(A_local[i])
            for x: A[x] = A_local[x]
 
-    The copies are made as far outside as nobody else uses the buffer. Gives the blocks that copy it there and back.
+    The copies are made as far outside as nobody else uses the buffer. Returns the blocks that copy it there and back.
 
     Refuses a buffer that the block only reads, that others use in the innermost loop, and one of which the block uses
     a view.

@@ -14,7 +14,7 @@ from tir_dialect.schedule.state import ScheduleState, primitive
 
 @primitive
 def read_at(self: ScheduleState, loop: Loop, block: Block, read_buffer_index: Which, storage_scope: str) -> Block:
-    """Copies in each iteration of a loop what a block reads there: `cache_read`, and `compute_at` of the copy.
+    """Copies what a block reads in each iteration of a loop: `cache_read`, then `compute_at` of the copy.
 
     rewrite:
         for i: for j: C[i, j] = f(A[i, j])
@@ -22,7 +22,7 @@ def read_at(self: ScheduleState, loop: Loop, block: Block, read_buffer_index: Wh
              for x: A_local[i, x] = A[i, x]
              for j: C[i, j] = f(A_local[i, j])
 
-    Gives the block that copies. Refuses what one of the two refuses.
+    Returns the block that copies. Refuses what one of the two refuses.
     """
 
     def copied(schedule: ScheduleState) -> Block:
@@ -35,7 +35,7 @@ def read_at(self: ScheduleState, loop: Loop, block: Block, read_buffer_index: Wh
 
 @primitive
 def write_at(self: ScheduleState, loop: Loop, block: Block, write_buffer_index: Which, storage_scope: str) -> Block:
-    """Copies in each iteration of a loop what a block has written: `cache_write`, and `reverse_compute_at` of the copy.
+    """Copies what a block writes in each iteration of a loop: `cache_write`, then `reverse_compute_at` of the copy.
 
     rewrite:
         for i: for j: C[i, j] = f(A[i, j])
@@ -43,7 +43,7 @@ def write_at(self: ScheduleState, loop: Loop, block: Block, write_buffer_index: 
              for j: C_local[i, j] = f(A[i, j])
              for x: C[i, x] = C_local[i, x]
 
-    Gives the block that copies. Refuses what one of the two refuses.
+    Returns the block that copies. Refuses what one of the two refuses.
     """
 
     def copied(schedule: ScheduleState) -> Block:

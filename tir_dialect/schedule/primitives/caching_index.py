@@ -39,14 +39,14 @@ QUOTIENTS = (
 
 @primitive
 def cache_index(self: ScheduleState, block: Block, storage_scope: str, cse_thresh: int = 0) -> tuple[Block, ...]:
-    """Computes the indices at which a block reads, and what else follows from its iterators, in front of its loops.
+    """Precomputes, before the loops of a block, the indices at which it reads and other functions of its iterators.
 
     rewrite:
         for i, j: C[i, j] = A[i // 4 + j // 4, j]
         -> for i, j: index0[i, j] = i // 4 + j // 4
            for i, j: C[i, j] = A[index0[i, j], j]
 
-    There is a table for each value that is used more than `cse_thresh` times. Gives the blocks that fill them, none
+    There is a table for each value that is used more than `cse_thresh` times. Returns the blocks that fill them, none
     where there is nothing to compute. Indices of what is written stay, and quotients by what may be negative or 0.
 
     Refuses blocks with blocks inside.

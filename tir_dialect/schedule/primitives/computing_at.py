@@ -37,7 +37,7 @@ Positions = Mapping[SSAValue, Sequence[Position | None]]
 def compute_at(
     self: ScheduleState, block: Block, loop: Loop, preserve_unit_loops: bool = False, index: int = -1
 ) -> None:
-    """Computes in each iteration of a loop of the consumers what that iteration needs.
+    """Moves a block into a loop of its consumers, where it computes what each iteration needs.
 
     rewrite:
         for i: for j: B[i, j] = f(A[i, j])

@@ -30,7 +30,7 @@ from tir_dialect.types import LoopKind
 
 @primitive
 def decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> Block:
-    """Stores the padding of a buffer to all of its elements first, in loops of its own in front of a loop of the block.
+    """Fills a padded buffer with the padding value before a loop of the block, which then only copies.
 
     rewrite:
         for i in n + 2: P[i] = A[i - 1] if 1 <= i < n + 1 else 0
@@ -38,8 +38,8 @@ def decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> Block:
            for i in 1 to n + 1: P[i] = A[i - 1]
 
     The block keeps the elements inside: loops that hold nothing else run over these only, and it has a condition where
-    that cannot be said by their bounds. A buffer that is allocated in the loop is allocated in front of it. Gives the
-    block that stores the padding.
+    that their bounds cannot express. A buffer that is allocated in the loop is allocated before it. Returns the block
+    that stores the padding.
 
     Refuses blocks that do not store, at their iterators, what is loaded under comparisons of indices or else a value
     that needs no memory; and others in the loops that write the buffer, or that would read the padding too early.
@@ -69,7 +69,7 @@ def decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> Block:
 
 @query
 def can_decompose_padding(self: ScheduleState, block: Block, loop: Loop) -> bool:
-    """Whether `decompose_padding` would separate the padding of this block in front of this loop."""
+    """Whether `decompose_padding` can separate the padding of this block before this loop."""
     twin = self.copy()
     try:
         twin.call("decompose_padding", block, loop)

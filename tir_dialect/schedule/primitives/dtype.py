@@ -19,13 +19,13 @@ from tir_dialect.types import BufferType
 
 @primitive
 def unsafe_set_dtype(self: ScheduleState, block: Block, buffer_index: Which, dtype: str) -> None:
-    """Keeps what a block writes in another dtype: values are converted when they are stored, and back when loaded.
+    """Changes the dtype of the buffer that a block writes: stores convert to it, loads convert back.
 
     rewrite:
         B = alloc [n] of f32;     B[i] = x;       y = B[i]
         -> B = alloc [n] of f16;  B[i] = f16(x);  y = f32(B[i])
 
-    The one primitive that may change results: values are rounded to the dtype.
+    The only primitive that may change results: values are rounded to the new dtype.
 
     Refuses parameters, dtypes that there are not, truth values, and buffers that are used otherwise than by loads and
     stores of single elements.

@@ -42,7 +42,7 @@ class _Plan:
 
 @primitive
 def fuse_reduction_epilogue(self: ScheduleState, reduction_block: Block | str, epilogue_block: Block | str) -> None:
-    """Lets a reduction start with what an epilogue combines its result with, and write where the epilogue does.
+    """Fuses an epilogue into a reduction: the other operand of the epilogue becomes the initial value.
 
     rewrite:
         for i: for r: block(init: B[i] = 0; B[i] += A[i, r])

@@ -28,7 +28,7 @@ from tir_dialect.schedule.state import ScheduleState, primitive
 
 @primitive
 def compute_inline(self: ScheduleState, block: Block) -> None:
-    """Computes the result of a block where it is loaded, and removes the block and its buffer.
+    """Inlines a block into its consumers, and removes the block and its buffer.
 
     rewrite:
         for i: B[i] = f(A[i])
@@ -56,7 +56,7 @@ def compute_inline(self: ScheduleState, block: Block) -> None:
 
 @primitive
 def reverse_compute_inline(self: ScheduleState, block: Block) -> None:
-    """Applies a block to the values of its producer before they are stored, and removes the buffer between.
+    """Inlines a block into its producer, and removes the buffer between them.
 
     rewrite:
         for i: B[i] = f(A[i])

@@ -16,7 +16,7 @@ THREAD_TAGS = tuple(f"{level}.{axis}" for level in ("blockIdx", "threadIdx", "vt
 
 @primitive
 def parallel(self: ScheduleState, loop: Loop) -> None:
-    """Runs the iterations on the threads of the machine.
+    """Runs the iterations of a loop on the threads of the CPU.
 
     rewrite:
         for i in n: A(i)
@@ -30,7 +30,7 @@ def parallel(self: ScheduleState, loop: Loop) -> None:
 
 @primitive
 def vectorize(self: ScheduleState, loop: Loop) -> None:
-    """Runs the iterations as lanes of vector instructions.
+    """Runs the iterations of a loop as lanes of vector instructions.
 
     rewrite:
         for i in 8: A(i)
@@ -45,7 +45,7 @@ def vectorize(self: ScheduleState, loop: Loop) -> None:
 
 @primitive
 def unroll(self: ScheduleState, loop: Loop) -> None:
-    """Runs the iterations as straight-line code.
+    """Unrolls a loop of constant extent.
 
     rewrite:
         for i in 4: A(i)
@@ -59,7 +59,7 @@ def unroll(self: ScheduleState, loop: Loop) -> None:
 
 @primitive
 def bind(self: ScheduleState, loop: Loop, thread_axis: str) -> None:
-    """Runs the iterations on the hardware threads of a tag, such as `threadIdx.x`.
+    """Binds a loop to the hardware threads of a tag, such as `threadIdx.x`.
 
     rewrite:
         for i in n: A(i)
@@ -87,7 +87,7 @@ def _check_constant(self: ScheduleState, loop: Loop) -> None:
 
 @primitive
 def annotate(self: ScheduleState, block_or_loop: Loop | Block, ann_key: str, ann_val: Note) -> None:
-    """Adds a note to a loop or block, or replaces the one of that name; lowerings may read it.
+    """Adds an annotation to a loop or block, or replaces the one of that name; lowerings may read it.
 
     rewrite:
         for i in n: A(i)
@@ -99,7 +99,7 @@ def annotate(self: ScheduleState, block_or_loop: Loop | Block, ann_key: str, ann
 
 @primitive
 def unannotate(self: ScheduleState, block_or_loop: Loop | Block, ann_key: str) -> None:
-    """Removes a note.
+    """Removes an annotation.
 
     rewrite:
         for i in n annotations {"key" = value}: A(i)

@@ -44,7 +44,7 @@ def transform_layout(
     *,
     assume_injective_transform: bool = False,
 ) -> None:
-    """Stores element `[i, j]` of a buffer at the indices that a map gives, in all accesses.
+    """Changes the layout of a buffer: a map gives the new indices of element `[i, j]`, in all accesses.
 
     rewrite:
         B = alloc [n, m];                B[i, j] = ...; ... = B[i, j]

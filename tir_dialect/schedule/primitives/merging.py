@@ -21,7 +21,7 @@ from tir_dialect.schedule.state import ScheduleState, primitive
 
 @primitive
 def merge(self: ScheduleState, *loops: Loop) -> Loop:
-    """Runs the bodies of loops that stand one after the other in one loop.
+    """Fuses consecutive loops of the same range into one loop that runs their bodies in turn.
 
     rewrite:
         for i in n: A(i)
@@ -29,7 +29,7 @@ def merge(self: ScheduleState, *loops: Loop) -> Loop:
         -> for i in n: A(i); B(i)
 
     Of loops in different nests, those around them are merged, too: all that hold one of the loops and not the others.
-    Gives the innermost loop that was made.
+    Returns the innermost loop that was made.
 
     Refuses loops that are not serial, not next to each other, at different depths or of different ranges, loops around
     them that hold something else, and bodies that use what another iteration of an earlier one writes, or the other way

@@ -21,7 +21,7 @@ from tir_dialect.schedule.state import ScheduleState, primitive
 
 @primitive
 def reorder(self: ScheduleState, *loops: Loop) -> None:
-    """Puts loops of one nest into the given order, outermost first; loops between them keep their places.
+    """Reorders loops of one nest, outermost first; the loops between them keep their positions.
 
     rewrite:
         for i in n: for j in m: A(i, j)
@@ -122,7 +122,7 @@ def _header_depths(content: Sequence[Operation], order: Sequence[ForOp]) -> dict
 
 @primitive
 def reorder_block_iter_var(self: ScheduleState, block: Block, new_order: Sequence[int]) -> None:
-    """Puts the iterators of a block into another order, which loops and results do not depend on.
+    """Reorders the iterators of a block; neither loops nor results depend on that order.
 
     rewrite:
         block(vi = i, vj = j)
@@ -146,7 +146,7 @@ def reorder_block_iter_var(self: ScheduleState, block: Block, new_order: Sequenc
 
 @primitive
 def tile(self: ScheduleState, outer: Loop, inner: Loop, factors: Sequence[DimLike]) -> tuple[Loop, Loop, Loop, Loop]:
-    """Splits two nested loops and puts the parts of the tile inside.
+    """Splits two nested loops and moves the inner parts, the tile, inside.
 
     rewrite:
         for i in n: for j in m: A(i, j)

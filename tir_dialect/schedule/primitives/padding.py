@@ -55,7 +55,7 @@ class _Plan:
 
 @primitive
 def pad_einsum(self: ScheduleState, block: Block, padding: Sequence[int]) -> None:
-    """Rounds the extents of the iterators of a sum of products up to multiples, with copies of inputs filled by zeros.
+    """Pads the iterators of a sum of products to multiples, with zero-padded copies of the inputs.
 
     rewrite:
         for i in n: for r in k: C[i] += A[i, r] * B[r]

@@ -22,7 +22,7 @@ from tir_dialect.schedule.state import ScheduleState, primitive
 
 @primitive
 def loop_partition(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> tuple[Loop, ...]:
-    """Cuts the range of a loop into parts of the given lengths, and what is left; one length may be `None`.
+    """Partitions the range of a loop into parts of the given lengths and the rest; one length may be `None`.
 
     rewrite:
         for i in n: A(i)

@@ -15,7 +15,7 @@ from tir_dialect.schedule.state import ScheduleState, primitive, query
 
 @query
 def work_on(self: ScheduleState, function: str) -> None:
-    """Says which function of a module is meant where no handle says it; else it is `@main`, or the only one.
+    """Selects the function that names refer to; the default is `@main`, or the only function of the module.
 
     Refuses if there is none of that name, naming those there are.
     """
@@ -27,7 +27,7 @@ def work_on(self: ScheduleState, function: str) -> None:
 
 @primitive
 def enter_postproc(self: ScheduleState) -> None:
-    """Changes nothing: `Trace.simplified` and `apply_to_schedule` may leave out what comes behind."""
+    """Marks the start of postprocessing: `Trace.simplified` and `apply_to_schedule` may drop what follows."""
 
 
 @query
@@ -53,14 +53,14 @@ def get_loops(self: ScheduleState, block: Block) -> tuple[Loop, ...]:
 
 @query
 def get_producers(self: ScheduleState, block: Block) -> tuple[Block, ...]:
-    """The blocks beside a block that write what it reads, in program order."""
+    """The sibling blocks that write what a block reads, in program order."""
     reads = read_buffers(block.op)
     return _beside(self, block.op, lambda other: not reads.isdisjoint(written_buffers(other)))
 
 
 @query
 def get_consumers(self: ScheduleState, block: Block) -> tuple[Block, ...]:
-    """The blocks beside a block that read what it writes, in program order."""
+    """The sibling blocks that read what a block writes, in program order."""
     writes = written_buffers(block.op)
     return _beside(self, block.op, lambda other: not writes.isdisjoint(read_buffers(other)))
 
@@ -73,7 +73,7 @@ def _beside(self: ScheduleState, block: BlockOp, wanted: Callable[[BlockOp], boo
 
 @query
 def get_output_blocks(self: ScheduleState, block: Block | None = None) -> tuple[Block, ...]:
-    """The blocks in the function, or in a block, that write parameters or buffers from outside of that."""
+    """The blocks of the function, or inside a block, that write parameters or buffers allocated outside it."""
     scope = self.func if block is None else block.op
     own = {op.buffer for op in scope.walk() if isinstance(op, AllocBufferOp)}
     return tuple(self.block(op) for op in blocks_in(scope) if written_buffers(op) - own)
@@ -81,5 +81,5 @@ def get_output_blocks(self: ScheduleState, block: Block | None = None) -> tuple[
 
 @query
 def get_child_blocks(self: ScheduleState, block_or_loop: Block | Loop | None = None) -> tuple[Block, ...]:
-    """The blocks right inside of a block or loop, or of the function, in program order."""
+    """The blocks immediately inside a block, a loop or the function, in program order."""
     return tuple(self.block(op) for op in child_blocks(self.func if block_or_loop is None else block_or_loop.op))

@@ -29,14 +29,14 @@ from tir_dialect.types import IteratorKind
 
 @primitive
 def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
-    """Runs the init of a reduction in a block and loops of its own, in front of a loop around the reduction.
+    """Moves the init of a reduction into a block and loops of its own, before a loop around the reduction.
 
     rewrite:
         for i: for r: block(init: C[i] = 0; C[i] += A[i, r])
         -> for i: C[i] = 0
            for i: for r: C[i] += A[i, r]
 
-    Gives the block of the init, `C_init` of a block `C`, which is called `C_update` then. The init runs also where
+    Returns the block of the init, `C_init` of a block `C`, which is called `C_update` then. The init runs also where
     there is nothing to reduce.
 
     Refuses blocks without init, loops inside of a loop that is reduced over, loops that drive reduce and spatial

@@ -68,15 +68,15 @@ class _Use:
 
 @primitive
 def reindex(self: ScheduleState, block: Block, buffer: Which, access: Literal["read", "write"] | None = None) -> Block:
-    """Replaces a buffer by one with a dimension for each iterator in the indices at which a block accesses it.
+    """Replaces a buffer that a block accesses by a copy with one dimension per iterator that occurs in its indices.
 
     rewrite:
         for i, r: C[i] += A[2 * i + r]
         -> for i, r: A_reindex[i, r] = A[2 * i + r]
            for i, r: C[i] += A_reindex[i, r]
 
-    With `access="write"`, or for a buffer that the block writes, the copy comes behind the loops. Gives the block that
-    copies.
+    With `access="write"`, or for a buffer that the block writes, the copy comes after the loops. Returns the block
+    that copies.
 
     Where others write the buffer in the loops, or read what the block writes, the copy is made further inside.
 
@@ -94,7 +94,7 @@ def reindex(self: ScheduleState, block: Block, buffer: Which, access: Literal["r
 def reindex_cache_read(
     self: ScheduleState, block: Block, read_buffer_index: Which, storage_scope: str, index_map: IndexMapLike
 ) -> Block:
-    """As `reindex` of a buffer that is read, with the indices of the copy as a map of all iterators of the block gives.
+    """Like `reindex` of a buffer that is read, where a map of the block's iterators gives the indices of the copy.
 
     rewrite:
         for i, r: C[i] += A[2 * i + r]
@@ -110,7 +110,7 @@ def reindex_cache_read(
 def reindex_cache_write(
     self: ScheduleState, block: Block, write_buffer_index: Which, storage_scope: str, index_map: IndexMapLike
 ) -> Block:
-    """As `reindex` of a buffer that is written, with the indices of the copy as a map of all iterators gives.
+    """Like `reindex` of a buffer that is written, where a map of the block's iterators gives the indices of the copy.
 
     rewrite:
         for i: C[2 * i] = f(i)

@@ -38,7 +38,7 @@ Writes = Mapping[SSAValue, Sequence[Access]]
 def reverse_compute_at(
     self: ScheduleState, block: Block, loop: Loop, preserve_unit_loops: bool = False, index: int = -1
 ) -> None:
-    """Runs a block in each iteration of a loop of its producers, on what that iteration has produced.
+    """Moves a block into a loop of its producers, where it consumes what each iteration has produced.
 
     rewrite:
         for i: for j: B[i, j] = f(A[i, j])

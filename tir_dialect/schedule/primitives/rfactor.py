@@ -54,15 +54,15 @@ class _Plan:
 
 @primitive
 def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
-    """Reduces each iteration of a loop into an element of its own, and those in a second step.
+    """Factors a reduction: each iteration of a loop has an accumulator of its own, and a second block combines them.
 
     rewrite:
         for i: for r0: for r1 in 8: B[i] += A[i, 8 * r0 + r1]
         -> for i: for r0: for r1 in 8: B_rf[r1, i] += A[i, 8 * r0 + r1]
            for i: for r1 in 8: B[i] += B_rf[r1, i]
 
-    The new dimension of the partial results is `factor_axis`. Gives the block of the partial reduction, which takes the
-    place of the old one; the old block now adds up.
+    `factor_axis` is the position of the new dimension of the partial results. Returns the block of the partial
+    reduction, which replaces the old one; the old block now combines partial results.
 
     Refuses loops that are not driving reduce iterators alone of one block with init, extents that depend on loops, and
     blocks whose combination of values cannot be taken apart.

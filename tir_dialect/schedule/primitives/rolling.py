@@ -46,7 +46,7 @@ class _Window:
 
 @primitive
 def rolling_buffer(self: ScheduleState, block: Block, write_buffer_index: Which) -> None:
-    """Keeps of a buffer what one iteration of a loop reads, and computes in each iteration only what is new.
+    """Shrinks a buffer to the window that one iteration of a loop reads; each iteration computes only what is new.
 
     rewrite:
         for i: for x in 6: B[4 * i + x] = f(4 * i + x)

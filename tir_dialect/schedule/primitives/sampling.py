@@ -14,7 +14,7 @@ from tir_dialect.schedule.state import ScheduleState, query
 def sample_categorical(
     self: ScheduleState, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
 ) -> int:
-    """One of some numbers, drawn with the given probabilities, or the one at place `decision`."""
+    """One of the candidates, drawn with the given probabilities, or the one at index `decision`."""
     if len(candidates) != len(probs) or not candidates:
         raise self.error(f"expected a probability for each candidate, got {len(probs)} for {len(candidates)}")
     if decision is None:
@@ -57,10 +57,10 @@ def sample_partitioned_tile(
     innerpart_factor: int = 1,
     decision: Sequence[int] | None = None,
 ) -> list[int]:
-    """`n` factors whose product is the extent of a loop; that of those from `partition_pos` on is a multiple.
+    """`n` factors of the extent of a loop, those from `partition_pos` on a multiple of `innerpart_factor`.
 
-    They are a multiple of `innerpart_factor`, for instance of the lanes of a vector. Refuses a loop of no constant
-    extent, or of one that is no such multiple, and a decision that is no such list.
+    The product of these factors is the multiple, for instance of a vector's lanes. Refuses a loop without constant
+    extent, an extent that is no such multiple, and a decision that is no such list.
     """
     extent = _extent(self, loop, n)
     if not 0 <= partition_pos < n or innerpart_factor < 1 or extent % innerpart_factor:
@@ -116,7 +116,7 @@ def _divisors(number: int) -> list[int]:
 
 @query
 def sample_compute_location(self: ScheduleState, block: Block, decision: int | None = None) -> Loop:
-    """A loop of the first consumer of a block, for `compute_at`: one at random, or the one at place `decision`.
+    """A random loop of the first consumer of a block, for `compute_at`, or the one at index `decision`.
 
     Whether the block may be computed there is for `compute_at` to say. Refuses a block without consumers in loops.
     """

@@ -15,13 +15,13 @@ from tir_dialect.types import BufferType
 
 @primitive
 def set_scope(self: ScheduleState, block: Block, buffer_index: Which, storage_scope: str) -> None:
-    """Puts an allocated buffer into another kind of memory.
+    """Changes the storage scope of an allocated buffer.
 
     rewrite:
         B = alloc [n]
         -> B = alloc [n] in "local"
 
-    Kinds that GPUs share or have are `global`. Refuses parameters, and kinds that there are not.
+    Scopes that only GPUs have are `global`. Refuses parameters and unknown scopes.
     """
     scope = checked_scope(self, storage_scope)
     value = any_buffer(self, block.op, buffer_index)
@@ -33,7 +33,7 @@ def set_scope(self: ScheduleState, block: Block, buffer_index: Which, storage_sc
 def storage_align(
     self: ScheduleState, block: Block, buffer_index: Which, axis: int, factor: int, offset: int = 0
 ) -> None:
-    """Pads the rows of an allocated buffer so that the stride of an axis is `factor * k + offset`.
+    """Pads an allocated buffer so that the stride of an axis is `factor * k + offset`.
 
     rewrite:
         B = alloc [n, 30]

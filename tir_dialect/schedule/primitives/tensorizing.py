@@ -24,13 +24,13 @@ from tir_dialect.types import BufferType
 
 @primitive
 def tensorize(self: ScheduleState, block_or_loop: Block | Loop, tensor_intrin: str) -> Block:
-    """Replaces the content of a block, or a loop with what is inside, by the code of a registered intrinsic.
+    """Replaces the body of a block, or a loop and its body, by a registered tensor intrinsic.
 
     rewrite:
         for i0: for i1 in 4: C[4 * i0 + i1] = A[4 * i0 + i1] * 2
         -> for i0: block(vo = i0): C_tile = C[4 * vo to 4 * vo + 4]; A_tile = ...; double4(A_tile, C_tile)
 
-    The init of a reduction stays what it is. Gives the block.
+    The init of a reduction stays what it is. Returns the block.
 
     Refuses unknown intrinsics, and content that differs from the description of the intrinsic.
     """
