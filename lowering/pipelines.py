@@ -98,7 +98,7 @@ def expand(each: ModulePass) -> tuple[ModulePass, ...]:
 
 
 class OptimizeGraphPass(PipelinePass):
-    """From graphs to graphs that compute the same with less.
+    """Optimises graphs: graph to graph.
 
     ```mlir
     %0 = relax.permute_dims %weight
@@ -175,7 +175,7 @@ _FROM_MEMORY = (
 
 
 class RelaxToVMPass(PipelinePass):
-    """From graphs to functions of the virtual machine; PrimFuncs stay.
+    """Lowers graphs to VM functions; PrimFuncs stay.
 
     ```mlir
     relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> { ... }
@@ -204,7 +204,7 @@ class RelaxToVMPass(PipelinePass):
 
 
 class RelaxToVMPlainPass(PipelinePass):
-    """As `relax-to-vm`, but every operator is a kernel of its own and nothing is computed beforehand.
+    """Like `relax-to-vm` without optimisation: every operator is a kernel of its own.
 
     ```mlir
     relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> { ... }
@@ -219,7 +219,7 @@ class RelaxToVMPlainPass(PipelinePass):
 
 
 class TIRToFlatPass(PipelinePass):
-    """From PrimFuncs with blocks to PrimFuncs of loops, loads and stores.
+    """Lowers blocks of PrimFuncs to loops, loads and stores.
 
     ```mlir
     tir.block "exp" (%vi = spatial %i in %n) { ... tir.store %y, %Y[%vi] }
@@ -238,7 +238,7 @@ class TIRToFlatPass(PipelinePass):
 
 
 class TIRToLLVMPass(PipelinePass):
-    """From PrimFuncs to LLVM functions of the native ABI; other functions stay.
+    """Lowers PrimFuncs to LLVM functions of the native ABI; other functions stay.
 
     ```mlir
     tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) { ... }
@@ -258,7 +258,7 @@ class TIRToLLVMPass(PipelinePass):
 
 
 class RelaxToLLVMPass(PipelinePass):
-    """From graphs to one LLVM module: entries for tvm-ffi, functions of the machine, kernels.
+    """Lowers graphs to one LLVM module: tvm-ffi entries, VM functions, kernels.
 
     ```mlir
     relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> { ... }

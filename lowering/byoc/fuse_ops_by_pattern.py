@@ -29,7 +29,7 @@ COMPOSITES = "composites"
 
 @dataclass(frozen=True)
 class FuseOpsByPatternPass(ModulePass):
-    """Puts what the patterns of a backend match into groups.
+    """Puts the matches of a backend's patterns into `relax.fused` groups.
 
     Before:
 

@@ -18,7 +18,7 @@ from relax_dialect.ops.fused import FusedOp
 
 
 class MergeCompositesPass(ModulePass):
-    """Merges a group into one that uses its results, where both are for one backend: a library is called less often.
+    """Merges a group into the one that uses its results, if both are of one backend: fewer calls of the library.
 
     Before:
 

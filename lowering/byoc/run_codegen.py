@@ -21,7 +21,7 @@ from relax_dialect.struct_info.types import TensorType
 
 
 class RunCodegenPass(ModulePass):
-    """Asks the backend of each group how it is called, and calls it.
+    """Replaces each group by the call that its backend generates for it.
 
     Before:
 

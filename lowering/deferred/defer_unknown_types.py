@@ -14,7 +14,7 @@ from relax_dialect.ops.structure import FuncOp
 
 
 class DeferUnknownTypesPass(ModulePass):
-    """Makes a function of operators whose operands or results are of unknown rank or dtype, and calls it by its text.
+    """Outlines operators on values of unknown rank or dtype, as text that is compiled when it is called.
 
     Before:
 

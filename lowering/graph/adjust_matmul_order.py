@@ -19,7 +19,7 @@ from tir_dialect.dims import Dim, constant, product
 
 
 class AdjustMatmulOrderPass(ModulePass):
-    """Changes the order of two products if that provably takes fewer multiplications, whatever the symbols are.
+    """Reassociates two matrix products if that provably takes fewer multiplications for all values of the symbols.
 
     Before:
 

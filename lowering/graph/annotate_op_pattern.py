@@ -12,7 +12,7 @@ from tir_dialect.ops.function import PrimFuncOp
 
 
 class AnnotateOpPatternPass(ModulePass):
-    """Writes the pattern of each PrimFunc down, for people to see and to change before `fuse-ops`.
+    """Annotates each PrimFunc with its operator pattern, which can be inspected and changed before `fuse-ops`.
 
     Before:
 

@@ -30,7 +30,7 @@ from relax_dialect.struct_info.types import TensorType
 
 @dataclass(frozen=True)
 class BindParamsPass(ModulePass):
-    """Puts constants in the place of parameters of one function, which loses these parameters.
+    """Replaces parameters of a function by constants, and removes them from its signature.
 
     `BindParamsPass("main", {"w": array, 2: "conv1.weight"})` takes parameters by name or index (counted without the
     symbols), and arrays of any DLPack library, or the name under which a weight is kept outside of the module. In text

@@ -17,7 +17,7 @@ from lowering.graph.specialization import bind_symbols, find_entry
 
 @dataclass(frozen=True)
 class BindSymbolicVarsPass(ModulePass):
-    """Replaces symbols of one function by integers, throughout its signature and body.
+    """Replaces symbols of a function by integers, throughout its signature and body.
 
     `BindSymbolicVarsPass("main", {"n": 4})`, in text `bind-symbolic-vars{func=main n=4}`.
 

@@ -27,7 +27,7 @@ from relax_dialect.struct_info.types import TensorType
 
 
 class ChannelsLastPass(ModulePass):
-    """Changes the order of dimensions around convolutions of integers, so that what belongs to a place lies together.
+    """Converts integer convolutions to channels-last layouts, so that the channels of a pixel are contiguous.
 
     Before:
 

@@ -33,7 +33,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class CombineParallelMatmulPass(ModulePass):
-    """Makes one product of products that have the same left operand and constants on the right.
+    """Combines matrix products with the same left operand and constant right operands into one.
 
     Before:
 

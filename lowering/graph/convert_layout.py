@@ -24,8 +24,8 @@ from tir_dialect.target import Target
 
 @dataclass(frozen=True)
 class ConvertLayoutPass(ModulePass):
-    """Lets convolutions, and what is between them, compute on data in `NCHW16c`: blocks of as many channels as a vector
-    has elements of `f32`, last in memory.
+    """Converts convolutions, and the operators between them, to a channel-blocked layout such as `NCHW16c`, whose block
+    is one vector of `f32`.
 
     Before:
 

@@ -26,7 +26,7 @@ from tir_dialect.dims import product as product_of
 
 
 class ExpandConvTransposePass(ModulePass):
-    """Makes transposed convolutions of convolutions.
+    """Rewrites transposed convolutions as convolutions.
 
     Before:
 

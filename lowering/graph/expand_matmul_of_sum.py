@@ -15,7 +15,7 @@ from relax_dialect.patterns import Match, is_op, rewrite, wildcard
 
 
 class ExpandMatmulOfSumPass(ModulePass):
-    """Multiplies by each part of a sum of weights.
+    """Distributes a matrix product over a sum of weights.
 
     Before:
 

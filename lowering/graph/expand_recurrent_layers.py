@@ -11,7 +11,7 @@ from relax_dialect.ops.recurrent import RecurrentLayerOp
 
 
 class ExpandRecurrentLayersPass(ModulePass):
-    """Makes of a recurrent layer a product for the data of all steps, and a recurrence with what the steps share.
+    """Splits a recurrent layer into one matrix product for the inputs of all steps, and a recurrence.
 
     Before:
 

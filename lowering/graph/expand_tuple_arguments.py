@@ -26,7 +26,7 @@ _Fields: TypeAlias = "tuple[_Fields, ...] | None"
 
 
 class ExpandTupleArgumentsPass(ModulePass):
-    """Gives private functions a parameter for each field of the tuples that they take, nested ones too.
+    """Replaces tuple parameters of private functions by one parameter per field, recursively.
 
     Before:
 

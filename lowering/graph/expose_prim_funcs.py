@@ -17,7 +17,7 @@ from tir_dialect.ops.function import PrimFuncOp
 
 
 class ExposePrimFuncsPass(ModulePass):
-    """Gives every public PrimFunc of a module that has nothing else a function of its name, which calls it.
+    """Wraps every public PrimFunc of a module without Relax functions in a function of its name.
 
     ```mlir
     tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) { ... }

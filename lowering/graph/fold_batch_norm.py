@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 
 class FoldBatchNormPass(ModulePass):
-    """Replaces batch normalisation by the scale and shift of each channel that it is, if its parameters are constants.
+    """Folds batch normalisation with constant parameters into a scale and a shift per channel.
 
     Before:
 

@@ -37,7 +37,7 @@ MOST_BYTES_OF_WEIGHTS = 1 << 29
 
 @dataclass(frozen=True)
 class FoldConstantsPass(ModulePass):
-    """Runs every operator whose operands are constants, once, by the interpreter; whole subgraphs become one constant.
+    """Evaluates every operator whose operands are constants, by the interpreter; whole subgraphs become one constant.
 
     Before:
 

@@ -31,7 +31,7 @@ from tir_dialect.elements import tensor_attr
 
 
 class FoldShapeComputationsPass(ModulePass):
-    """Replaces values that are known as dimensions by shapes, prims and constants, and infers what follows from them.
+    """Folds integer tensors whose elements are known dimensions to shapes, prims and constants, and infers types anew.
 
     Before:
 

@@ -25,7 +25,7 @@ from tir_dialect.analysis.patterns import OpPattern
 
 
 class FuseOpsPass(ModulePass):
-    """Puts calls of PrimFuncs that one kernel can compute into a `relax.fused`, which `fuse-tir` makes that kernel.
+    """Groups calls of PrimFuncs that one kernel can compute in a `relax.fused` region, for `fuse-tir`.
 
     Before:
 

@@ -22,7 +22,7 @@ from tir_dialect.ops.function import PrimFuncOp
 
 
 class FuseTIRPass(ModulePass):
-    """Makes one PrimFunc of the PrimFuncs that a `relax.fused` calls; equal groups share it.
+    """Merges the PrimFuncs that a `relax.fused` region calls into one PrimFunc; equal groups share it.
 
     Before:
 

@@ -16,7 +16,7 @@ from relax_dialect.symbols import called_functions
 
 
 class InferStructInfoPass(ModulePass):
-    """Infers the types of all values again, after a rewrite has changed those that they follow from.
+    """Infers the types of all values anew, after a rewrite has refined some of them.
 
     Before:
 

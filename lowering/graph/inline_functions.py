@@ -17,7 +17,7 @@ from relax_dialect.symbols import called_functions
 
 
 class InlineFunctionsPass(ModulePass):
-    """Replaces the calls of private functions by their bodies, and removes the functions that nothing uses then.
+    """Inlines calls of private functions, and removes the functions that become unused.
 
     Before:
 

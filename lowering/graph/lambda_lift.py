@@ -26,7 +26,7 @@ from tir_dialect.symbols import SymbolAttr
 
 
 class LambdaLiftPass(ModulePass):
-    """Makes every `relax.closure` a private function whose first parameters are what the closure captures.
+    """Turns every `relax.closure` into a private function whose first parameters are the captured values.
 
     Before:
 

@@ -34,7 +34,7 @@ from tir_dialect.symbols import SymbolAttr
 
 @dataclass(frozen=True)
 class LiftTransformParamsPass(ModulePass):
-    """Splits a function: one part computes what depends on its weights only, the other takes the results.
+    """Splits what depends only on weights off a function, so that it can be computed once.
 
     The weights are the parameters from `num-input` on.
 

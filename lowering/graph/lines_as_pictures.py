@@ -26,7 +26,7 @@ CHANNELS = 16
 
 @dataclass(frozen=True)
 class LinesAsPicturesPass(ModulePass):
-    """Makes convolutions of lines those of pictures, whose channels `convert-layout` cuts into blocks.
+    """Rewrites 1-D convolutions as 2-D ones, which `convert-layout` can block.
 
     Before:
 

@@ -27,7 +27,7 @@ MOST_COPIED_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class PackWeightsPass(ModulePass):
-    """Rearranges the constants that are columns of products as panels, once, when the program is compiled.
+    """Packs constant right operands of matrix products into panels at compile time.
 
     Before, for a machine whose tiles have 32 columns:
 

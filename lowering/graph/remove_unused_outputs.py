@@ -24,7 +24,7 @@ from relax_dialect.struct_info.types import TupleType
 
 
 class RemoveUnusedOutputsPass(ModulePass):
-    """Removes from the tuples that private functions return the fields that no call reads.
+    """Removes fields that no call reads from the tuples that private functions return.
 
     Before:
 

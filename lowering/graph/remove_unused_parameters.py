@@ -25,7 +25,7 @@ from relax_dialect.struct_info.symbols import free_symbols
 
 
 class RemoveUnusedParametersPass(ModulePass):
-    """Removes parameters of private functions that have no use, and symbols that nothing names then.
+    """Removes unused parameters of private functions, and symbols that become unused.
 
     Before:
 

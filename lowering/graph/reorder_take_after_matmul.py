@@ -16,7 +16,7 @@ from relax_dialect.struct_info.types import TensorType
 
 
 class ReorderTakeAfterMatmulPass(ModulePass):
-    """Takes columns after the product.
+    """Moves a gather of columns from an operand of a matrix product to its result.
 
     Before:
 

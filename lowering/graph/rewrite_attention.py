@@ -22,7 +22,7 @@ from tir_dialect.dims import Dim
 
 
 class RewriteAttentionPass(ModulePass):
-    """Recognises attention in the operators that exporters and frontends write for it.
+    """Recognises attention in the operators into which exporters decompose it.
 
     Before:
 

@@ -18,7 +18,7 @@ from relax_dialect.struct_info.types import TensorType
 
 
 class RewriteNormalizationPass(ModulePass):
-    """Recognises layer and root-mean-square normalisation, and softmax, in the operators that exporters write for them.
+    """Recognises layer and RMS normalisation, and softmax, in the operators into which exporters decompose them.
 
     Before:
 

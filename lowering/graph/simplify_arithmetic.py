@@ -32,7 +32,7 @@ Simplified: TypeAlias = "SSAValue | list[Operation] | None"
 
 
 class SimplifyArithmeticPass(ModulePass):
-    """Replaces elementwise operators by cheaper ones with the same results.
+    """Replaces elementwise operators by cheaper equivalents.
 
     Before:
 

@@ -25,7 +25,7 @@ from tir_dialect.dims import Dim
 
 
 class SimplifyMatchCastPass(ModulePass):
-    """Removes every `relax.match_cast` that provably succeeds, and merges those that check one value twice.
+    """Removes every `relax.match_cast` that provably succeeds, and merges repeated ones.
 
     Before:
 

@@ -35,7 +35,7 @@ from relax_dialect.ops.shapes import ShapeOp
 
 
 class SimplifyPermuteDimsPass(ModulePass):
-    """Merges permutations of dimensions, also across elementwise operators, and drops those that move nothing.
+    """Merges permutations of dimensions, also across elementwise operators, and drops identities.
 
     Before:
 

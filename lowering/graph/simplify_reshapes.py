@@ -26,7 +26,7 @@ View = ReshapeOp | FlattenOp | ExpandDimsOp | SqueezeOp
 
 
 class SimplifyReshapesPass(ModulePass):
-    """Merges changes of shape, and puts elementwise operators in front of them.
+    """Merges reshapes, and moves elementwise operators before them.
 
     Before:
 

@@ -28,7 +28,7 @@ from tir_dialect.elements import tensor_attr
 
 @dataclass(frozen=True)
 class ToMixedPrecisionPass(ModulePass):
-    """Computes products and convolutions of `f32` on operands of a smaller dtype.
+    """Computes `f32` matrix products and convolutions on operands of a smaller dtype.
 
     Before:
 

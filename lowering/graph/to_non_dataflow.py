@@ -20,7 +20,7 @@ from tir_dialect.dims import symbol
 
 
 class ToNonDataflowPass(ModulePass):
-    """Moves the ops of every dataflow region in front of it and removes the region.
+    """Inlines every dataflow region into the function.
 
     Before:
 

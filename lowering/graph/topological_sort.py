@@ -26,7 +26,7 @@ Edges = Sequence[Sequence[int]]
 
 @dataclass(frozen=True)
 class TopologicalSortPass(ModulePass):
-    """Reorders the ops of every dataflow region by what they depend on.
+    """Sorts the ops of every dataflow region topologically.
 
     Before:
 

@@ -35,7 +35,7 @@ from tir_dialect.symbols import SymbolAttr
 
 @dataclass(frozen=True)
 class UpdateParamStructInfoPass(ModulePass):
-    """Gives parameters of one function other types, and infers all types of its body again.
+    """Changes parameter types of a function, and infers the types of its body anew.
 
     `UpdateParamStructInfoPass("main", {"x": tensor((4, "m"))})` takes types by the name of the parameter; in text
     `update-param-struct-info{func=main x="!relax.tensor<[4, m], f32>"}`.

@@ -24,8 +24,7 @@ DATA, WEIGHTS = "NCDHW", "OIDHW"
 
 @dataclass(frozen=True)
 class VolumesInBlocksPass(ModulePass):
-    """Lets a convolution over three dimensions compute on data in `NCDHW16c`: blocks of as many channels as a vector
-    has elements of `f32`, last in memory.
+    """Converts 3-D convolutions to a channel-blocked layout such as `NCDHW16c`, whose block is one vector of `f32`.
 
     Before:
 

@@ -19,7 +19,7 @@ from relax_dialect.ops.structure import FuncOp
 
 
 class LegalizeOpsPass(ModulePass):
-    """Replaces every operator by `relax.call_tir` of a PrimFunc that is made from its tensor expression.
+    """Replaces every operator by a `relax.call_tir` of a PrimFunc made from its tensor expression.
 
     Before:
 

@@ -16,7 +16,7 @@ from relax_dialect.struct_info.base import as_struct_infos
 
 
 class HoistBranchResultsPass(ModulePass):
-    """Makes the memory of a branch's result in front of the branch, so that `plan-memory` can place it.
+    """Hoists the allocation of a branch's result out of the branch, so that `plan-memory` can place it.
 
     Before:
 

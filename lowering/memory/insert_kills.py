@@ -21,7 +21,7 @@ from relax_dialect.struct_info.types import PrimType
 
 
 class InsertKillsPass(ModulePass):
-    """Puts a `relax.kill` behind the last use of every value that holds memory.
+    """Inserts a `relax.kill` after the last use of every value that holds memory.
 
     Before:
 

@@ -25,7 +25,7 @@ from tir_dialect.dims import Dim
 
 
 class LowerCallTIRPass(ModulePass):
-    """Makes the memory of results explicit.
+    """Makes the allocation of results explicit.
 
     Before:
 

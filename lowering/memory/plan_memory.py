@@ -23,7 +23,7 @@ from tir_dialect.dtypes import byte_size
 
 
 class PlanMemoryPass(ModulePass):
-    """Places every tensor that does not escape at an offset of a storage which several of them share.
+    """Places every tensor that does not escape at an offset of a shared storage.
 
     Before:
 

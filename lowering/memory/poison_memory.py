@@ -25,7 +25,7 @@ from tir_dialect.te.coerce import integer_range
 
 
 class PoisonMemoryPass(ModulePass):
-    """Fills every planned tensor with NaN, or the least number of an integer dtype, as long as it has no value.
+    """Fills planned tensors with NaN, or the minimum of an integer dtype, while they hold no value.
 
     Before:
 

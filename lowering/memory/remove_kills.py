@@ -11,7 +11,7 @@ from relax_dialect.ops.memory import KillOp
 
 
 class RemoveKillsPass(ModulePass):
-    """Takes out where a program says that a value is not used any more.
+    """Removes every `relax.kill`.
 
     Before:
 

@@ -27,7 +27,7 @@ IN_PLACE = "in_place"
 
 
 class UseInplaceCallsPass(ModulePass):
-    """Lets the result of a kernel have the memory of an operand that nothing reads afterwards.
+    """Lets the result of a kernel reuse the memory of an operand that dies there.
 
     Before:
 

@@ -22,7 +22,7 @@ from tir_dialect.ops.function import PrimFuncOp
 
 
 class WritePartsInPlacePass(ModulePass):
-    """Lets kernels write what is joined later, by copies, to its place in the joined tensor.
+    """Lets the producers of a concatenation write directly into slices of its result.
 
     Before:
 

@@ -25,7 +25,7 @@ from vm_dialect.ops.structure import FuncOp
 
 
 class ConvertVmToLLVMPass(ModulePass):
-    """Lowers every `vm.func` to an LLVM function, and to an entry for tvm-ffi if it is public or a closure's target.
+    """Lowers every `vm.func` to an LLVM function, with a tvm-ffi entry if it is public or the target of a closure.
 
     Before:
 

@@ -17,7 +17,7 @@ from tir_dialect.types import IteratorKind
 
 @dataclass(frozen=True)
 class ScheduleCPUPass(ModulePass):
-    """Rewrites every PrimFunc by the first rule whose structure it has; others stay as they are.
+    """Schedules every PrimFunc for the CPU, by the first rule that matches its structure; others stay as they are.
 
     ```mlir
     tir.for (%i, %j, %r) in (%m, %n, %k) {

@@ -24,8 +24,7 @@ from tir_dialect.dims import symbol
 
 
 class BindUnknownDimsPass(ModulePass):
-    """Binds every unknown dimension of a tensor or shape of known rank to a new symbol where the value is used by an
-    operator.
+    """Binds every unknown dimension of a value of known rank to a new symbol, where an operator uses the value.
 
     Before:
 

@@ -22,7 +22,7 @@ from relax_dialect.symbols import find_function
 
 
 class LowerShapesPass(ModulePass):
-    """Makes the checks at the start and end of functions explicit; signatures say nothing of shapes afterwards.
+    """Makes the shape checks at function entry and exit explicit; signatures no longer mention shapes.
 
     Before:
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CheckAccessesPass(ModulePass):
-    """Puts a `tir.assert` in front of the loops of a PrimFunc for every access that leaves its buffer for some sizes.
+    """Asserts, before the loops of a PrimFunc, that its accesses are in bounds, where this cannot be proved.
 
     ```mlir
     tir.prim_func @add[%n, %m](%A: !tir.buffer<[n], f32>, %B: !tir.buffer<[m], f32>, %C: !tir.buffer<[n], f32>) {

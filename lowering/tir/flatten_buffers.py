@@ -21,7 +21,7 @@ from tir_dialect.types import BufferType
 
 
 class FlattenBuffersPass(ModulePass):
-    """Gives buffers one dimension, without gaps, and computes places from strides.
+    """Makes buffers one-dimensional and contiguous, and computes offsets from strides.
 
     ```mlir
     tir.prim_func @f[%m, %n](%X: !tir.buffer<[m, n], f32>) {

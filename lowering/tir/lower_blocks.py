@@ -21,7 +21,7 @@ from tir_dialect.ops.regions import ReadsOp, WritesOp
 
 
 class LowerBlocksPass(ModulePass):
-    """Inlines every `tir.block` where it stands.
+    """Inlines every `tir.block`.
 
     ```mlir
     tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) where %inside {

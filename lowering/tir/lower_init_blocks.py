@@ -19,7 +19,7 @@ from tir_dialect.ops.loops import ForOp
 
 
 class LowerInitBlocksPass(ModulePass):
-    """Moves every `tir.init` that can go into a block `<name>_init` before the loops of its reduction.
+    """Hoists every `tir.init`, where possible, into a block `<name>_init` before the loops of its reduction.
 
     ```mlir
     tir.for (%i, %j, %r) in (%m, %k, %n) {

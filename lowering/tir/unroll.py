@@ -19,7 +19,7 @@ from tir_dialect.types import LoopKind
 
 @dataclass(frozen=True)
 class UnrollPass(ModulePass):
-    """Copies the body of every `tir.for unrolled` of constant length once for each iteration.
+    """Unrolls every `tir.for unrolled` of constant extent.
 
     ```mlir
     tir.for unrolled (%i) in (%c2) { body(%i) }

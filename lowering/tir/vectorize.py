@@ -20,7 +20,7 @@ from tir_dialect.types import LoopKind
 
 @dataclass(frozen=True)
 class VectorizePass(ModulePass):
-    """Splits every `tir.for vectorized` whose length is not a constant into turns of `lanes`, and a serial rest.
+    """Splits every `tir.for vectorized` of symbolic extent into a loop over vectors of `lanes` and a remainder loop.
 
     ```mlir
     tir.for vectorized (%i) in (%n) { body(%i) }

@@ -17,7 +17,7 @@ from vm_dialect.registers import Block, Edge, Instruction, allocate_registers
 
 
 class AllocateRegistersPass(ModulePass):
-    """Gives every value of a `vm.func` a register of the function's frame.
+    """Assigns every value of a `vm.func` a register of the function's frame.
 
     ```mlir
     vm.func @f(%x : !vm.object) {

@@ -30,7 +30,7 @@ RULES = (binding, calls, control_flow, effects, guards, manipulation, memory, pa
 
 
 class ConvertRelaxToVMPass(ModulePass):
-    """Converts every `relax.func`; PrimFuncs stay as they are and are what `vm.call_kernel` calls.
+    """Converts every `relax.func` to a `vm.func`; PrimFuncs stay, as targets of `vm.call_kernel`.
 
     Before:
 

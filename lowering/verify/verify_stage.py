@@ -16,7 +16,7 @@ from lowering.stages import REMOVED_BY, STAGES, OpSet, Stage, or_later
 
 @dataclass(frozen=True)
 class VerifyStagePass(ModulePass):
-    """Rejects a module that holds what a stage of the pipeline does not allow; changes nothing.
+    """Rejects a module that contains ops or types which a stage of the pipeline does not allow; changes nothing.
 
     ```mlir
     // verify-stage{stage=relax-legal}
