@@ -1,4 +1,4 @@
-"""Code for kernels with contractions: products, with what comes before and after them element by element."""
+"""Kernels with contractions: products, with their elementwise prologues and epilogues."""
 
 from __future__ import annotations
 

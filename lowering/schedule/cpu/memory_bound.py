@@ -1,4 +1,4 @@
-"""Code for kernels whose time goes into memory: maps, reductions, and chains of both that share rows."""
+"""Memory-bound kernels: maps, reductions, and chains of both that share rows."""
 
 from __future__ import annotations
 

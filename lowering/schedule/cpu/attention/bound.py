@@ -1,4 +1,4 @@
-"""How far a row of attention goes, where a causal mask leaves out the columns after some place."""
+"""The end of a row of attention, where a causal mask removes the columns after some position."""
 
 from __future__ import annotations
 

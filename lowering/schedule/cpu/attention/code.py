@@ -1,4 +1,4 @@
-"""What the ways to compute attention share: the code along one row, from its scores to its totals."""
+"""What the strategies for attention share: the code along one row, from its scores to its output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tir_dialect.types import BufferType
 
 @dataclass(frozen=True)
 class Rows:
-    """A block of rows: the scores of each lie in a row of `scores`, and the numbers of its chain in `numbers`."""
+    """A block of rows: the scores of each are a row of `scores`, the scalars of its chain are in `numbers`."""
 
     scores: SSAValue
     numbers: Mapping[SSAValue, SSAValue]
@@ -34,7 +34,7 @@ class Rows:
 
 
 class AttentionCode:
-    """What the ways to compute attention share: places, and the code for one row."""
+    """What the strategies for attention share: addresses, and the code for one row."""
 
     def __init__(self, kernel: Kernel, what: Attention, tiles: Tiling):
         self.kernel = kernel

@@ -1,4 +1,4 @@
-"""Places in attention as linear forms of the axes of its first product, and the maps computed where a total is."""
+"""Addresses in attention as linear forms of the axes of its first product, and the maps computed on its output."""
 
 from __future__ import annotations
 

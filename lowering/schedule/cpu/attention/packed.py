@@ -1,7 +1,8 @@
 """Attention of many rows: a block of rows at a time, whose scores stay in the cache of a core.
 
-For every batch, keys and values are packed once, into panels as wide as a tile; then a block of rows goes through the
-first product, the chain along each row, and the second product. A thread has memory for the scores of one block.
+For every batch, keys and values are packed once, into panels as wide as a register tile; then a block of rows goes
+through the first product, the chain along each row, and the second product. A thread has memory for the scores of one
+block.
 """
 
 from __future__ import annotations

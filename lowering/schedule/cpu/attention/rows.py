@@ -1,8 +1,9 @@
-"""What attention is: a product whose rows are finished, one by one, before they are the rows of another product.
+"""The structure of attention: a product whose rows are completed, one by one, before they are the rows of another
+product.
 
 `C[i, d] = sum over j of f(sum over c of A[i, c] * B[j, c])[i, j] * V[j, d]`, where `f` is a chain of maps and
-reductions along the row `i`, as a softmax is. Recognised by structure. What lies between the products is needed for a
-few rows at a time only, so no memory for all of it is taken.
+reductions along the row `i`, such as a softmax. It is recognised by structure. What lies between the products is needed
+for a few rows at a time only, so it is never allocated as a whole.
 """
 
 from __future__ import annotations

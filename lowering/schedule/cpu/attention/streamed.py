@@ -1,4 +1,4 @@
-"""Attention of few rows, as when a token is added to a sequence: keys and values are read once, from where they are."""
+"""Attention of few rows, as when a token is added to a sequence: keys and values are read once, in place."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Products whose channels lie in blocks, such as direct convolutions."""
+"""Contractions on channel-blocked layouts, such as direct convolutions."""

@@ -1,6 +1,6 @@
-"""Windows over data with a border: where the data is read, and which places of a window are within it.
+"""Windows over zero-padded data: where the data is read, and which elements of a window are within it.
 
-A map that puts zeros around data for one contraction is left out: the sums run over the places that there are.
+A map that pads the data of one contraction with zeros is left out: the reduction runs over the elements that exist.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tir_dialect.types import row_major_strides
 
 @dataclass(frozen=True)
 class Border:
-    """A dimension of the data with zeros around it, read at `stride * axis + step * window - low`."""
+    """A zero-padded dimension of the data, read at `stride * axis + step * window - low`."""
 
     axis: int
     """The axis of the results."""
@@ -51,7 +51,7 @@ class Border:
 
 @dataclass(frozen=True)
 class Windowed:
-    """The data of a contraction, without its border."""
+    """The data of a contraction, without its padding."""
 
     memory: SSAValue
     base: Dim

@@ -1,4 +1,4 @@
-"""What tiles of products in blocks ask for before it is needed: weights, and where results come from and go."""
+"""Prefetching by the tiles of blocked products: weights, and the memory of results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ USUAL_TILES = 4
 
 
 class Hints:
-    """The hints of one product. Within a network even weights that fit in a cache are not yet there."""
+    """The prefetches of one product. Inside a network even weights that fit in a cache are not there yet."""
 
     def __init__(self, tile: Tile, shape: Shape, turns: Turns | None):
         self.tile, self.shape, self.turns = tile, shape, turns

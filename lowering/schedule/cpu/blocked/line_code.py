@@ -1,7 +1,7 @@
-"""Filters for each channel, or each small group, on channels in blocks: line by line, without packing.
+"""Depthwise and grouped convolutions on channel-blocked data: line by line, without packing.
 
-A vector holds channels, and several pixels of a line are summed at once, which share weights and data. Windows at the
-edge of the data leave out what is not there, so that no border is made.
+A vector holds channels, and several pixels of a line are computed at once, sharing weights and data. Windows at the
+edge skip the elements that are outside, so no padding is needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_UNROLLED = 16
 
 
 class BlockedLines:
-    """Emits the code of one contraction, its batch axes included."""
+    """Emits the code of one contraction, including its batch axes."""
 
     def __init__(self, product: Product, lines: Lines):
         self.product, self.lines, self.code = product, lines, product.code

@@ -1,7 +1,7 @@
-"""What filters for each channel, or for each small group of channels, are on channels in blocks.
+"""The structure of depthwise and grouped convolutions on channel-blocked data.
 
-A vector holds channels of some groups. Each of them sees the members of its group, one after the other: a vector of
-data in which all lanes of a group have the same member.
+A vector holds channels of some groups. Each of them sees the members of its group, one after the other, by a vector of
+data in which all lanes of a group hold the same member.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Lanes:
 
 @dataclass(frozen=True)
 class Lines:
-    """The axes of a product of channels by themselves, or with those of their groups."""
+    """The axes of a depthwise or grouped convolution."""
 
     lanes: Lanes
     pixel: int

@@ -1,7 +1,7 @@
-"""Products in blocks of channels: direct convolution, pixel by pixel, without packing.
+"""Blocked products: direct convolution, pixel by pixel, without packing.
 
-A unit of work is a range of tiles of pixels and a group of blocks. A tile that is higher than its share of a line, and
-the last group of the blocks, may overlap others, whose sums they make as well but do not store.
+A unit of work is a range of pixel tiles and a group of channel blocks. A tile that is higher than its share of a line,
+and the last group of blocks, may overlap others, whose sums they recompute but do not store.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def is_blocked(product: Product) -> bool:
 
 @dataclass(frozen=True)
 class _Part:
-    """A range of tiles: axes that have one value, tiles of a line, and the group of blocks."""
+    """A range of tiles: axes with one value, tiles of a line, and the group of blocks."""
 
     spot: Spot
     tiles: SSAValue
@@ -49,7 +49,9 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a tile is, how many pixels it has, which of these are its own, and how many blocks another has made."""
+    """The position of a tile, its number of pixels, which of these are its own, and how many blocks overlap another
+    tile.
+    """
 
     spot: Spot
     pixel: SSAValue
@@ -61,7 +63,7 @@ class _Place:
 
 
 class BlockedProduct:
-    """Emits the code of one contraction, its batch axes included."""
+    """Emits the code of one contraction, including its batch axes."""
 
     def __init__(self, product: Product):
         self.product, self.code = product, product.code

@@ -1,8 +1,8 @@
-"""The tiles of products in blocks: how many pixels of how many blocks are summed at once.
+"""The register tiles of blocked products: how many pixels of how many blocks are computed at once.
 
-A line is cut into as many tiles as the highest of them needs, whose heights differ by one at most. One of known length
-has tiles of one or two heights. For lines whose length is known when the program runs there are tiles of a few heights,
-each call takes the number of tiles that takes the least time, and a tile has the next height that there is.
+A line is divided into as few tiles as possible, whose heights differ by one at most. A line of known length has tiles
+of one or two heights. For lines of symbolic length there are tiles of a few heights; each call takes the number of
+tiles that takes the least time, and a tile has the next height that exists.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ USUAL_SIDES = (8, 10, 13, 16, 20, 26, 32, 40, 52, 64, 80, 128, *2 * (7, 14, 28, 
 
 @dataclass(frozen=True)
 class Shape:
-    """A tile of sums: so many pixels of so many blocks."""
+    """A register tile: so many pixels of so many blocks."""
 
     heights: tuple[int, ...]
     """How many pixels a tile may have, the greatest first; the last fits any line."""

@@ -1,8 +1,8 @@
-"""What a product in blocks is: sums for vectors of channels that lie side by side, at pixels of a picture.
+"""The structure of a blocked product: reductions for contiguous vectors of channels, at the pixels of an image.
 
-The innermost dimension of output and weights is a block of one vector or a few; the data has no part in it. Sums of
-several pixels and blocks stay in registers, and nothing is packed: weights are read as they lie, data element by
-element. Convolutions in `NCHW16c` are such products, and matrix products with few columns.
+The innermost dimension of output and weights is a block of one or a few vectors; the data is not indexed by it.
+Accumulators of several pixels and blocks stay in registers, and nothing is packed: weights are read in place, data
+element by element. Convolutions in `NCHW16c` are such products, and matrix products with few columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_VECTORS = 4
 
 @dataclass(frozen=True)
 class Blocks:
-    """The axes of a product in blocks."""
+    """The axes of a blocked product."""
 
     lane: int
     """The axis within a block."""

@@ -1,4 +1,4 @@
-"""The micro-kernel of products in blocks: sums of some pixels and blocks of channels, in registers."""
+"""The micro-kernel of blocked products: a register tile of some pixels and channel blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINE_BYTES = 64
 
 @dataclass(frozen=True)
 class Access:
-    """A buffer of one dimension, and its steps along the axes of the product."""
+    """A one-dimensional buffer, and its strides along the axes of the product."""
 
     memory: SSAValue
     strides: tuple[Dim, ...]
@@ -31,7 +31,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Ahead:
-    """Memory that a cache should have soon: some lines of each block in each run of the last loop."""
+    """Memory to prefetch: some lines of each block in each run of the innermost loop."""
 
     memory: SSAValue
     start: SSAValue
@@ -51,7 +51,7 @@ def inside(code: Code, ahead: Sequence[Ahead], r: SSAValue, count: SSAValue) -> 
 
 @dataclass(frozen=True)
 class TileMemory:
-    """Where the sums of a tile are kept: rows of a buffer."""
+    """The memory of the accumulators of a tile: rows of a buffer."""
 
     buffer: SSAValue
     row: SSAValue
@@ -63,7 +63,7 @@ Places = Sequence[Sequence[Sequence[SSAValue]]]
 
 
 class Tile:
-    """Emits the sums of a tile: `height` pixels of `blocks` blocks."""
+    """Emits the accumulators of a tile: `height` pixels of `blocks` blocks."""
 
     def __init__(self, product: Product, blocks: Blocks, count: int):
         self.product, self.blocks = product, blocks

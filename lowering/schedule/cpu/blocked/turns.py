@@ -1,4 +1,4 @@
-"""Long sums in turns, so that the first-level cache holds the weights of a turn while several tiles use them."""
+"""Splitting of long reductions, so that L1 holds the weights of one part while several tiles use them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MANY_REGISTERS = 32
 
 @dataclass(frozen=True)
 class Turns:
-    """How the outermost axis of sums is cut, and how many tiles go through a turn before the next."""
+    """How the outermost reduced axis is split, and how many tiles go through a part before the next."""
 
     steps: int
     count: int
@@ -31,7 +31,7 @@ class Turns:
 
 @dataclass(frozen=True)
 class Turn:
-    """A turn: its first step along the outermost axis, and how many it has; the first one of all begins at zero."""
+    """A part: its first step along the outermost axis, and its length; the first part of all starts at zero."""
 
     start: SSAValue
     steps: SSAValue

@@ -1,1 +1,1 @@
-"""Writing code: loops, bodies of stages, vectors, and how work is shared out."""
+"""Emitting code: loops, bodies of stages, vectors, and the partitioning of work among threads."""

@@ -1,7 +1,7 @@
-"""Memory that is asked for while a row is computed: the next row's operands, and where this row's result goes.
+"""Prefetching during the pass over a row: the operands of the next row, and the destination of this row's result.
 
-Arithmetic on one pass over a row leaves the memory idle that other passes wait for. Sums of a row that has just been
-read are made of the first-level cache, and leave it idle too.
+A compute-bound pass over a row leaves the memory idle that other passes wait for. So does a reduction over a row that
+has just been read, since it reads from L1.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PART_OF_L2 = 32
 
 @dataclass(frozen=True)
 class Asked:
-    """A row of memory that is asked for line by line."""
+    """A row of memory that is prefetched line by line."""
 
     memory: SSAValue
     start: SSAValue

@@ -1,4 +1,6 @@
-"""The code of a stage at some place; what is the same along an axis is emitted once, before the loop over it."""
+"""The code of a stage at given axis values; what is invariant along an axis is emitted once, before the loop over
+it.
+"""
 
 from __future__ import annotations
 

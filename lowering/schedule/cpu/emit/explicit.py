@@ -1,6 +1,6 @@
-"""The code of a stage at some place, once for an element or at once for the lanes of a vector, written as vector ops.
+"""The code of a stage at given axis values, for one element or as explicit vector ops for the lanes of a vector.
 
-Unlike a vectorised loop, this gives single vectors, which a micro-kernel keeps in registers.
+Unlike a vectorised loop, this yields single vectors, which a micro-kernel keeps in registers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tir_dialect.te.emit.by_lane import by_lane
 
 @dataclass(frozen=True)
 class Lanes:
-    """So many values of an axis from the one that is given for it: all, or the first `on` of them."""
+    """Consecutive values of an axis as lanes: all, or the first `on` of them."""
 
     axis: int
     count: int

@@ -1,4 +1,4 @@
-"""Axes that count as one: where memory allows, several loops become a single longer one."""
+"""Collapsing of axes: where the memory layout allows, several loops become a single longer one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tir_dialect.ops.memory import StoreOp
 
 @dataclass(frozen=True)
 class Group:
-    """Neighbouring axes as one; each access moves with the last of them."""
+    """Adjacent axes collapsed into one; each access advances with the last of them."""
 
     axes: tuple[int, ...]
     extent: Dim

@@ -1,6 +1,6 @@
-"""Branches of a stage whose conditions are linear in its axes, and for which turns of a loop the conditions hold.
+"""Branches whose conditions are linear in the axes, and the iterations of a loop for which the conditions hold.
 
-So the middle of a padded picture is gone through without conditions, and windows at its border are cut off.
+So the interior of a padded image runs without conditions, and windows at its border are clipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes tir code: ops at the end of a block, with arithmetic of indices that is made once."""
+"""Emits tir code: ops at the end of a block, with index arithmetic that is emitted once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The function whose code is being written: its memory, and how its loops are shared among threads."""
+"""The function that is being emitted: its memory, and how its loops are partitioned among threads."""
 
 from __future__ import annotations
 

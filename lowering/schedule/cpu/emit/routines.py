@@ -1,4 +1,4 @@
-"""Functions of their own that kernels call: code that many kernels have in common is compiled once."""
+"""Functions that kernels call: code that many kernels have in common is compiled once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tir_dialect.types import BufferType
 
 
 class Routine(Protocol):
-    """What a routine does. Equal values are one function, which allocates no memory but `local` one."""
+    """The definition of a routine. Equal values are one function, which only allocates `local` memory."""
 
     @property
     def name(self) -> str:

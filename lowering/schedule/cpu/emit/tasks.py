@@ -1,4 +1,4 @@
-"""How much work a thread should have, and how units of work are shared out."""
+"""How much work a task should have, and how units of work are distributed over tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vectors transposed in registers."""
+"""Transposition of vectors in registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops whose turns become the lanes of a vector, all of them or the first few."""
+"""Loops whose iterations become the lanes of a vector, all of them or the first few."""
 
 from __future__ import annotations
 

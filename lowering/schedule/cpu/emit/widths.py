@@ -1,4 +1,4 @@
-"""How many lanes suit some code, and whether the machine masks them well."""
+"""Vector widths that suit some code, and whether the target masks vectors efficiently."""
 
 from __future__ import annotations
 

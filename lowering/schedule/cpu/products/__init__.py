@@ -1,1 +1,1 @@
-"""Products of matrices: packed panels, a tile in registers, and what suits few rows or columns."""
+"""Matrix products: packed panels and a register-tiled micro-kernel, and variants for few rows or columns."""

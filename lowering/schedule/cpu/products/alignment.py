@@ -1,4 +1,4 @@
-"""Where a factor lies among the multiples of a vector's size."""
+"""The alignment of an operand, in elements modulo a vector."""
 
 from __future__ import annotations
 

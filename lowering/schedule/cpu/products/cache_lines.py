@@ -1,4 +1,4 @@
-"""The lines of the cache that a row of a panel takes: hints for memory are given once for each."""
+"""The cache lines that a row of a panel covers: one prefetch per line."""
 
 from __future__ import annotations
 

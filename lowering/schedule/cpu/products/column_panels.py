@@ -1,4 +1,4 @@
-"""Columns packed for the micro-kernel: a panel as wide as a tile, which stays in the first-level cache."""
+"""Packed columns: a panel as wide as the register tile, which stays in the L1 cache."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def has_lines(product: Product) -> bool:
 
 
 class ColumnPanel:
-    """One panel `[depth, width]` of whole blocks of lanes; columns past the end hold anything.
+    """One panel `[depth, width]` of whole vectors; columns past the end are undefined.
 
-    Where neighbouring columns are neighbours in memory, vectors are copied; where they are along the sums, blocks are
-    transposed in registers; windows of a picture are copied in runs that end where a line of the output ends.
+    Where columns are contiguous, vectors are copied; where the reduction is contiguous, blocks are transposed in
+    registers; windows of an image are copied in runs that end where a line of the output ends.
     """
 
     def __init__(self, product: Product, buffer: SSAValue, offsets: SSAValue | None = None):

@@ -1,7 +1,8 @@
-"""Products with few rows whose rows and columns both lie along the sums: `y = W x` for a matrix in row-major order.
+"""Products with few rows whose operands are both contiguous along the reduction: `y = W x` for a row-major matrix.
 
-Vectors are multiplied element by element, with a vector of sums for each of some rows and columns; at the end halves of
-pairs of these are added, then quarters, and so on, which gives a vector of sums of as many as it has lanes.
+Vectors are multiplied element by element, with one vector accumulator for each of some rows and columns. At the end,
+pairs of accumulators are reduced together, half by half, so that a tree of shuffles turns as many accumulators as a
+vector has lanes into one vector of results.
 """
 
 from __future__ import annotations

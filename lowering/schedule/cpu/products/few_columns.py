@@ -1,8 +1,8 @@
-"""Products with very few columns whose rows lie along the sums: `y = A x` for a matrix in row-major order.
+"""Products with very few columns whose rows are contiguous along the reduction: `y = A x` for a row-major matrix.
 
-Every element of the matrix is used for each column alone, so that its memory is the bound. The columns are copied, each
-in one piece; then rows are multiplied with a column element by element, as many as a vector has lanes for a vector of
-results. The last columns of a product with more of them may be as few.
+Every element of the matrix is used only once per column, so memory is the bound. The columns are copied, each to
+contiguous memory; then as many rows as a vector has lanes are multiplied with a column element by element, for one
+vector of results. The last columns of a wider product go the same way.
 """
 
 from __future__ import annotations

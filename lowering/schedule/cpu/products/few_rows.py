@@ -1,7 +1,8 @@
-"""Products of a few rows, on machines where a row of a tile is no more than a line of the cache.
+"""Products of a few rows, on machines whose register tile is only one cache line wide.
 
-Such tiles would read one line of the cache of each line of columns, and prefetchers follow none of them. Here columns
-are read along long lines, some side by side, each of which all rows use at once; their sums go through the caches.
+Such tiles would read one cache line of each row of the second operand, a pattern that prefetchers do not follow. Here
+that operand is read along long rows, some side by side, each of which all rows of the first operand use at once; the
+accumulators go through the caches.
 """
 
 from __future__ import annotations

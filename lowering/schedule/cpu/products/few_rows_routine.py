@@ -1,7 +1,9 @@
-"""Sums of a few rows times columns that lie side by side, as a routine: some lines of columns at a time, for all rows.
+"""A few rows times contiguous columns, as a routine: some rows of the second operand at a time, for all rows of the
+first.
 
-Sums lie vector by vector, those of all rows beside each other. Were those of a row one line, they and some line of
-columns would often be a multiple of 4 KiB apart, and loads wait for a store a little before whose address ends alike.
+The accumulators of all rows are interleaved vector by vector. If those of a row were contiguous, they and some row of
+the second operand would often be a multiple of 4 KiB apart, and loads would wait for recent stores to aliasing
+addresses.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _BUFFERS = ("rows", "columns", "sums")
 
 @dataclass(frozen=True)
 class FewRowsRoutine:
-    """Sums `[vectors, m, lanes]` of the products of two rows or more with some vectors of columns from one on."""
+    """Accumulators `[vectors, m, lanes]` of the products of two or more rows with some vectors of columns."""
 
     dtype: AnyFloat
     lanes: int
@@ -68,10 +70,10 @@ class FewRowsRoutine:
 
 @dataclass(frozen=True)
 class Columns:
-    """Columns in vectors, of which number 0 begins `shift` columns before column 0.
+    """Columns as vectors, of which vector 0 starts `shift` columns before column 0.
 
-    All lanes of each are read: none before column 0 or behind the last one, so that one at either end has columns of
-    the next as well.
+    All lanes of each vector are read, but nothing before column 0 or after the last one: a vector at either end also
+    contains columns of its neighbour.
     """
 
     code: Code

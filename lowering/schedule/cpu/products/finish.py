@@ -1,4 +1,6 @@
-"""From a tile of sums to the output: what earlier turns left is added, what follows is computed, then it is stored."""
+"""From accumulators to the output: partial sums of earlier blocks are added, the epilogue is computed, the result
+stored.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from lowering.schedule.cpu.structure.epilogue import Step
 
 
 class Finish:
-    """Puts vectors of sums into the output, for one turn along the sums.
+    """Stores vectors of accumulators to the output, for one block of the reduction.
 
-    `first` and `last` say whether it is the first and the last turn; `None` where there is only one, and for `last` in
-    code that only the last one runs.
+    `first` and `last` say whether it is the first and the last block; they are `None` where there is only one, and
+    `last` is in code that only the last one runs.
     """
 
     def __init__(self, product: Product, first: SSAValue | None, last: SSAValue | None):

@@ -1,4 +1,4 @@
-"""Columns that lie in panels already: the micro-kernel reads them where they are, and asks for the next in advance."""
+"""Columns that are packed already: the micro-kernel reads the panels in place and prefetches the next one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ NEAR = 16
 class GivenPanel:
     """One panel of columns.
 
-    What comes from far away would keep the multipliers waiting, and panels of constants are read once in a run of a
-    network. So while a panel is used, the next one is brought to the second-level cache, a line in each step: half of
-    it in every other strip of rows; and what is used soon to the first-level cache.
+    Panels of constants come from memory, once per run of a network, and would stall the multipliers. So while a panel
+    is used, the next one is prefetched to the L2 cache, one line per step, half of it by every other strip of rows; and
+    what is used soon, to L1.
     """
 
     def __init__(self, product: Product, spot: Spot, left: SSAValue, start: SSAValue):

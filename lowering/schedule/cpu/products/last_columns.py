@@ -1,6 +1,6 @@
-"""Columns behind the last whole panel: very few of them are multiplied on their own.
+"""Columns after the last whole panel: very few of them are multiplied separately.
 
-A panel takes as long as one vector of columns at least, also for a single column.
+A panel takes at least as long as one vector of columns, even for a single column.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Products made line by line, without packing: depthwise convolutions, and windows that few filters look at.
+"""Products computed line by line, without packing: depthwise convolutions, and windows with few filters.
 
-Vectors of results lie along the last axis of the output. The sums of several of them, and of several filters, run
-through registers side by side; neighbouring windows read the same elements, which the first-level cache has.
+Vectors of results run along the last axis of the output. Accumulators of several vectors, and of several filters, are
+in registers side by side; neighbouring windows read the same elements, which are in L1.
 """
 
 from __future__ import annotations

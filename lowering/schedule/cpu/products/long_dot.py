@@ -1,6 +1,7 @@
-"""Products with very few rows whose rows and columns both lie along the sums, long columns of a matrix in the caches.
+"""Products with very few rows whose operands are both contiguous along the reduction, for matrices with long rows.
 
-Each task copies the rows for itself: what another one has written would take longer to come than what both read.
+Each task copies the rows of the small operand for itself: fetching what another core has written would take longer than
+fetching what both only read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Sums along long lines of a matrix: lines are whole vectors apart, and their loads begin where a vector may.
+"""Reductions along long rows of a matrix whose rows are a whole number of vectors apart, with aligned loads.
 
-So no load takes two cache lines; what all are multiplied with is copied to where it lies likewise. Where a load takes
-a whole cache line, prefetchers keep up best with one stream: a matrix that a cache holds is read line after line, as
-if it were one. Shorter loads come faster from several lines side by side, wherever these are.
+So no load crosses a cache line; the vector that all rows are multiplied with is copied to the same alignment. Where a
+load is a whole cache line, prefetchers follow a single stream best: a matrix in the caches is read row after row, as if
+it were one. Shorter loads are faster from several rows side by side.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _kind(product: Product) -> LongSums:
 
 @dataclass(frozen=True)
 class Copies:
-    """Lines that others are multiplied with, copied; element `r` of one is `r + shift` behind where it begins."""
+    """Copies of the rows that the matrix is multiplied with; element `r` of one is `r + shift` after its start."""
 
     buffer: SSAValue
     width: Dim
@@ -74,7 +74,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class LongLines:
-    """The lines of a factor along some axes, which start alike, from `spot` on."""
+    """The rows of an operand along some axes, all of the same alignment, from `spot` on."""
 
     product: Product
     factor: Factor

@@ -1,6 +1,6 @@
-"""Vectors of partial sums of the products of long lines of a matrix with one line that is near.
+"""Vector accumulators of the products of long rows of a matrix with one row that is in cache.
 
-A routine where both lie in memory.
+A routine where both are in memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ROOMS = ("copies", "matrix")
 
 @dataclass(frozen=True)
 class LongSums:
-    """How lines are read: so many side by side, and so many vectors of each."""
+    """How rows are read: how many side by side, and how many vectors of each."""
 
     dtype: AnyFloat
     lanes: int

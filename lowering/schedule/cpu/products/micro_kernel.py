@@ -1,6 +1,6 @@
-"""The micro-kernel as a routine: sums of a tile from rows and columns that lie in memory.
+"""The micro-kernel as a routine: a register tile of accumulators from rows and columns in memory.
 
-It is a function of its own where it can be, which all kernels share that have tiles of this kind, whatever their sizes.
+Where possible it is a function of its own, shared by all kernels with tiles of the same kind, whatever their sizes.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ Masks: TypeAlias = Literal["never", "always", "if needed"]
 
 @dataclass(frozen=True)
 class Ask:
-    """In each step, asks for column `column` of a step that is so many later, in the cache of this level.
+    """A prefetch in each step: column `column` of so many steps later, to the cache of this level.
 
-    Without a number it is the column that a call says.
+    Without a number the call says which column.
     """
 
     steps: int
@@ -41,9 +41,9 @@ class Ask:
 
 @dataclass(frozen=True)
 class MicroKernel:
-    """What kind of tile it is.
+    """The kind of a register tile.
 
-    A call adds how its operands lie: spacings are numbers, or `None` if they are sizes.
+    The call adds the layout of its operands: strides are constants, or `None` if they are arguments.
     """
 
     dtype: AnyFloat
@@ -178,7 +178,7 @@ class MicroKernel:
 
 @dataclass(frozen=True)
 class Where:
-    """The operands of a tile, and where its sums go."""
+    """The operands of a tile, and the destination of its accumulators."""
 
     rows: Operand
     columns: Operand

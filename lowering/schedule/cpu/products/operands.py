@@ -1,4 +1,4 @@
-"""Where a micro-kernel finds its numbers: evenly spaced in memory, or computed from what is there."""
+"""Operands of a micro-kernel: strided memory, or values computed from memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tir_dialect.ops.memory import LoadOp
 
 
 class Operand(Protocol):
-    """Some rows or columns of a factor; `r` is a step along the sums."""
+    """Some rows or columns of a factor; `r` is a step along the reduction."""
 
     def element(self, code: Code, i: int, r: SSAValue) -> SSAValue:
         """The element of row `i`."""
@@ -33,7 +33,9 @@ class Operand(Protocol):
 
 @dataclass
 class Matrix:
-    """Elements of a buffer of one dimension: row or column `i` at step `r` is number `first + i * each + r * step`."""
+    """Strided elements of a one-dimensional buffer: row or column `i` at step `r` is element `first + i * each + r *
+    step`.
+    """
 
     buffer: SSAValue
     first: SSAValue
@@ -70,7 +72,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Computed:
-    """Rows or columns of a factor from a place on, by the code that computes it."""
+    """Rows or columns of a factor, computed by the code of the kernel."""
 
     product: Product
     factor: Factor

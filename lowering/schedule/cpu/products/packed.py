@@ -1,9 +1,9 @@
-"""Products from packed panels: a tile of the output in registers (Goto and van de Geijn, 2008).
+"""Products from packed panels, with a register tile of the output (Goto and van de Geijn, 2008).
 
-Tasks have a part of the rows and of the columns each. In turns along the sums, and in sections of its columns, a task
-packs a block of its rows into the second-level cache; then it takes panels of columns, and runs the micro-kernel down
-the rows. The first tile of a panel packs it. What is used next is asked for meanwhile. Everything is in terms of
-symbols, so one artefact serves all sizes.
+Each task has a part of the rows and of the columns. For each block of the reduction and each section of its columns, a
+task packs a block of rows into L2; then it takes panels of columns and runs the micro-kernel down the rows. The first
+tile of a panel packs it, and what is used next is prefetched meanwhile. All sizes are symbolic, so one artefact serves
+all of them.
 """
 
 from __future__ import annotations

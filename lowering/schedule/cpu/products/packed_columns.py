@@ -1,4 +1,4 @@
-"""All panels of columns that a turn along the sums packs, and how what comes next is asked for in advance."""
+"""The panels of columns that a block of the reduction packs, and the prefetching of what comes next."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tir_dialect.ops.memory import LoadOp
 
 @dataclass(frozen=True)
 class Part:
-    """What is done at once: a block of rows times a section of the columns, in one turn along the sums."""
+    """A unit of work: a block of rows times a section of the columns, for one block of the reduction."""
 
     block: SSAValue
     top: SSAValue
@@ -75,8 +75,8 @@ class PackedColumns:
 class PackedPanel:
     """One of the panels, while strips of rows use it.
 
-    Columns that lie side by side are packed while the first strip is multiplied with them, which hides how long they
-    take to come.
+    Contiguous columns are packed while the first strip is multiplied with them, which hides the latency of loading
+    them.
     """
 
     def __init__(self, columns: PackedColumns, number: SSAValue, spot: Spot, left: SSAValue, part: Part):

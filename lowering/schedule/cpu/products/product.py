@@ -1,4 +1,4 @@
-"""What the rules for contractions share: sizes, and the values of the factors at places of the axes."""
+"""What the rules for contractions share: sizes, and the values of the factors at given axis values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Spot = Mapping[tuple[int, ...], SSAValue]
 
 @dataclass(frozen=True)
 class Product:
-    """A contraction whose code is being written."""
+    """A contraction whose code is being emitted."""
 
     kernel: Kernel
     what: Contraction

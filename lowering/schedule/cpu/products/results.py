@@ -1,4 +1,4 @@
-"""Where the sums of a whole tile go without a way through other memory: to rows of the output."""
+"""The destination of full tiles that are stored to rows of the output directly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tir_dialect.ops.flatten import FlattenOp
 
 @dataclass(frozen=True)
 class Results:
-    """Rows of a buffer of one dimension: column `j` of row `i` is number `first + i * each + j`."""
+    """Rows of a one-dimensional buffer: column `j` of row `i` is element `first + i * each + j`."""
 
     buffer: SSAValue
     first: SSAValue

@@ -1,4 +1,4 @@
-"""The rows of streamed products: groups, whose rows share a vector of columns once it is loaded, in blocks."""
+"""The rows of streamed products: blocks of groups, where the rows of a group share each loaded vector of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows packed for the micro-kernel: strips as high as a tile, each small enough to be read from beginning to end."""
+"""Packed rows: strips as high as the register tile, which the micro-kernel reads sequentially."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ WAY_BYTES = 4096
 
 
 class RowPanels:
-    """Strips one after another, `[row, depth]`, or `[depth, row]` where neighbouring rows are neighbours in memory.
+    """Consecutive strips `[row, depth]`, or `[depth, row]` where rows are contiguous in memory.
 
-    Rows of a known number, far enough from a power of two apart, are not packed at all: the micro-kernel finds their
-    elements side by side along the sums anyway. Otherwise whole vectors are copied. The rows of a strip are an odd
-    number of lines apart, so that the cache keeps them all, and each goes on in the next strip. A row past the last one
-    is the last one again.
+    A known number of rows whose stride is not close to a power of two is not packed at all: the micro-kernel reads
+    elements along the reduction anyway. Otherwise whole vectors are copied. The rows of a strip are an odd number of
+    cache lines apart, to avoid conflict misses, and each continues in the next strip. A row past the last one repeats
+    the last one.
     """
 
     def __init__(self, product: Product, room: int, step: Dim, tasks: Dim | None = None):

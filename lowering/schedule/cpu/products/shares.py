@@ -1,8 +1,8 @@
-"""How a product is shared among threads: as a grid of parts of its rows and parts of its columns.
+"""How a product is partitioned among threads: as a grid of parts of its rows and parts of its columns.
 
-Each task packs what it needs for itself, where it needed it in the call before, so that threads neither wait for each
-other nor take packed lines out of each other's caches: where these do not share the last level, that took longer than
-to pack twice.
+Each task packs what it needs for itself, into the memory that it used in the call before, so threads neither wait for
+each other nor fetch packed lines from each other's caches: where cores do not share a last-level cache, that took
+longer than packing twice.
 """
 
 from __future__ import annotations

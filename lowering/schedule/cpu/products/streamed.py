@@ -1,7 +1,7 @@
-"""Products with few rows or few columns, which are read from where they are.
+"""Products with few rows or few columns, whose operands are read in place.
 
-A turn takes some steps along the sums for all columns: memory is read line by line, as it lies there, and the sums
-go through the first-level cache.
+A block takes some steps of the reduction for all columns: memory is read row by row, and the accumulators go through
+L1.
 """
 
 from __future__ import annotations

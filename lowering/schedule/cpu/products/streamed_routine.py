@@ -1,4 +1,6 @@
-"""Streamed products whose operands and sums lie in memory, as a routine: one function for all sizes and all kernels."""
+"""Streamed products whose operands and accumulators are in memory, as a routine: one function for all sizes and
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ _BUFFERS = ("rows", "columns", "output")
 
 @dataclass(frozen=True)
 class StreamedRoutine:
-    """What kind of tiles there are."""
+    """The kind of the register tiles."""
 
     kind: MicroKernel
     """The tiles; each height is that of some. One row does little but read, which is as fast without hints."""

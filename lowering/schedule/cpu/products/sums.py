@@ -1,4 +1,4 @@
-"""Sums along lines that lie side by side: vectors of partial sums, in registers."""
+"""Vector accumulators in registers, for reductions along the contiguous axis of their operands."""
 
 from __future__ import annotations
 

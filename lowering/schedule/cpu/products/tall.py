@@ -1,6 +1,6 @@
-"""Few columns for rows that come from far away: all columns are packed first, so that rows are read only once.
+"""Few columns for rows that come from memory: all columns are packed first, so that rows are read only once.
 
-A strip of rows, while it is in the first-level cache, is multiplied with all panels, and the next one is asked for.
+A strip of rows, while it is in L1, is multiplied with all panels, and the next strip is prefetched.
 """
 
 from __future__ import annotations

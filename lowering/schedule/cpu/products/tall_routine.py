@@ -1,4 +1,4 @@
-"""Few columns for many rows, as routines: columns are packed, then strips of rows multiplied with all of them."""
+"""Few columns for many rows, as routines: packing of the columns, then strips of rows times all panels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tir_dialect.types import BufferType
 
 @dataclass(frozen=True)
 class PackingRoutine:
-    """All columns of a matrix, to panels `[number, depth, width]`; columns past the end are zeros."""
+    """Packs all columns of a matrix into panels `[number, depth, width]`, padded with zeros."""
 
     dtype: AnyFloat
     lanes: int
@@ -56,7 +56,8 @@ _BUFFERS = ("rows", "columns", "output")
 class TallRoutine:
     """Strips of rows times all columns, which are packed.
 
-    The last strip begins earlier if it would have fewer rows: some are made twice. So a call makes two strips at least.
+    The last strip starts earlier if it would be incomplete, so some rows are computed twice, and a call needs two
+    strips at least.
     """
 
     kind: MicroKernel

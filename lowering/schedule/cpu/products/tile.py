@@ -1,4 +1,4 @@
-"""The micro-kernel: a tile of sums in registers, and how it gets from there to the output."""
+"""The micro-kernel: a register tile of accumulators, and its way to the output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parts_of(height: int, vectors: int, registers: int) -> int:
 
 @dataclass(frozen=True)
 class Grid:
-    """The columns of a tile: so many vectors of so many lanes, and where its code goes."""
+    """The columns of a tile: so many vectors of so many lanes, and the block that its code goes to."""
 
     code: Code
     dtype: AnyFloat
@@ -106,7 +106,7 @@ def emit_panel_tile(
 
 
 class _Sums:
-    """The sums of a tile, in registers."""
+    """The accumulators of a tile, in registers."""
 
     def __init__(self, grid: Grid, height: int, parts: int):
         self._grid = grid

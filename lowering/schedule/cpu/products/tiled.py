@@ -1,4 +1,4 @@
-"""The sizes of a contraction's blocks, which say too whether its columns lie in panels that suit."""
+"""The block sizes of a contraction, and whether its columns are in panels of that width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tile of sums that a machine keeps in registers, and the blocks that its caches hold."""
+"""Tile and block sizes: the register tile, and the blocks that the caches hold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tir_dialect.target import Target
 
 @dataclass(frozen=True)
 class Tiling:
-    """Sizes of the blocking, in elements."""
+    """Block sizes, in elements."""
 
     lanes: int
     """Of one vector register."""

@@ -1,9 +1,9 @@
-"""Products with one row: a vector times a matrix whose columns lie side by side.
+"""Products with one row: a vector times a matrix whose columns are contiguous.
 
-Every element of the matrix is used once, so that its memory is the bound. It is read as it lies there, some whole lines
-side by side, and the sums go through the first-level cache. A vector that begins in one cache line and ends in the next
-takes as long as two: where lines are whole vectors apart, all begin where the machine's vectors may, and the sums lie
-likewise. Each thread has some of the lines, not a part of each, of which prefetchers would ask for more than it needs.
+Every element of the matrix is used once, so memory is the bound. The matrix is read in place, some whole rows side by
+side, and the accumulators go through L1. A vector that crosses a cache line costs two loads: where rows are a whole
+number of vectors apart, all loads are aligned, and the accumulators have the same alignment. Each thread has whole
+rows, not a part of each, of which prefetchers would read more than it needs.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def can_be_vector(product: Product) -> bool:
 
 
 class VectorProduct:
-    """Emits the code of one contraction at a place of its batch axes.
+    """Emits the code of one contraction at given values of its batch axes.
 
-    Sums lie in whole vectors, which are numbered: number 0 has the `head` columns before the first place where a vector
-    of all lines may begin, and those behind it follow.
+    Accumulators are whole, numbered vectors: vector 0 has the `head` columns before the first aligned position, the
+    others follow.
     """
 
     def __init__(self, product: Product):

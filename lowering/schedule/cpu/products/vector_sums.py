@@ -1,7 +1,7 @@
-"""Sums of the lines of a matrix, each times its element of a row: what a thread does for a product with one row.
+"""Sums of the rows of a matrix, each times its element of a vector: what a thread does for a product with one row.
 
-A routine where both lie in memory. Sums lie in whole vectors, which are numbered: number 0 has the `head` columns
-before the first place where a vector of all lanes may begin, and those behind it follow.
+A routine where both are in memory. Accumulators are whole, numbered vectors: vector 0 has the `head` columns before the
+first aligned position, the others follow.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _Add = Callable[[Sequence[_Column], Sequence[SSAValue] | None], None]
 
 @dataclass(frozen=True)
 class Values:
-    """What is multiplied and added up."""
+    """The operands."""
 
     element: Callable[[SSAValue], SSAValue]
     """The row's at a line."""
@@ -52,7 +52,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Extent:
-    """Which lines and columns there are."""
+    """The range of rows and columns."""
 
     lower: SSAValue
     upper: SSAValue
@@ -67,7 +67,7 @@ class Extent:
 
 @dataclass(frozen=True)
 class VectorSums:
-    """What kind of numbers and vectors there are."""
+    """The kind of elements and vectors."""
 
     dtype: AnyFloat
     lanes: int

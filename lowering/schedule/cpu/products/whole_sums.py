@@ -1,4 +1,4 @@
-"""What the ways have in common that make every sum in one turn."""
+"""What the strategies that complete every reduction in one go have in common."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from lowering.schedule.cpu.products.product import Product
 
 
 class WholeSums:
-    """The code of one contraction at a place of its batch axes; vectors of sums are finished as they are made."""
+    """The code of one contraction at given values of its batch axes; accumulators are finished as soon as they are
+    computed.
+    """
 
     def __init__(self, product: Product):
         self.product = product
