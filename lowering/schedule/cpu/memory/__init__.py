@@ -1,1 +1,1 @@
-"""Kernels whose time goes into memory: maps, reductions, scans, changes of order."""
+"""Memory-bound kernels: maps, reductions, scans, transposes."""

@@ -1,5 +1,5 @@
-"""Parts of results while a reduction runs: a vector for each turn of an unrolled loop, in buffers that LLVM keeps in
-registers, for every access to them has constant indices.
+"""Partial results of running reductions: one vector per unrolled iteration, in buffers that LLVM promotes to registers
+because every access to them has constant indices.
 """
 
 from __future__ import annotations

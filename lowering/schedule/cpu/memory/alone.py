@@ -1,4 +1,4 @@
-"""The code of one stage by itself, and which stages there is code for."""
+"""The code of a single stage, and which stages can be emitted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The first places of the best numbers along an axis whose neighbours lie far apart: each lane has a result of its own.
+"""Argmax and argmin along an axis that is not contiguous: each lane has a result of its own.
 
-As many lanes as numbers have room for, whose places are counted in as many bits. A band of a few rows is read at a
-time, so that pages come one after the other; the best numbers and their places wait in memory between two bands.
+There are as many lanes as elements fit a vector, and positions are counted in as many bits. A band of a few rows is
+read at a time, so that pages are visited in order; the best elements and their positions are kept in memory between two
+bands.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Block = Callable[[SSAValue, int, SSAValue | None], None]
 
 
 class ArgColumns:
-    """The code of results beside each other."""
+    """The code of adjacent results."""
 
     def __init__(self, kernel: Kernel, stage: Stage, reduction: Reduction, order: Order, lane: Group):
         self.kernel, self.code, self.stage, self.reduction = kernel, kernel.code, stage, reduction

@@ -1,6 +1,6 @@
-"""Which reductions find the first place of the best number along an axis, NaN before all, and how numbers compare.
+"""Recognises argmax and argmin (the first position wins, and NaN before all), and how their elements compare.
 
-Narrow integers are compared as i32, 16-bit floats as the f32 that sums and extremes of theirs are made in.
+Narrow integers are compared as i32, 16-bit floats as the f32 in which they are computed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FLOATS, _INTEGERS, _PLACES = (nan, inf, 1.0, 0.0, -1.0, -inf), (7, 1, 0, -1, -7
 
 @dataclass(frozen=True)
 class Order:
-    """How the numbers of an arg-reduction compare."""
+    """How the elements of an arg-reduction compare."""
 
     better: str
     """The predicate of a better number: `ogt` or `olt`, `sgt`, `slt`, `ugt` or `ult`."""

@@ -1,10 +1,10 @@
-"""The first place of the best number of a row.
+"""Argmax and argmin of a row: the first position of the best element.
 
-Of some vectors, the best of each lane meets the best before; a lane counts at which turn that was. Of the lanes that
-have the best value of all, the first turn counts, and its elements are looked at once more. A lane begins with the
-worst value at its first turn. The last turn is as long as the others: it begins among elements that an earlier turn has
-met, which then counts. Comparisons pass over NaN, which is noticed for pairs of elements; of a row that has some, the
-turns are gone through again for the first of these.
+In each iteration the best of some vectors, lane by lane, is compared with the best so far; a lane records the iteration
+of its best element. Of the lanes that hold the best value of all, the first iteration counts, and its elements are
+searched once more. A lane starts with the worst value at iteration 0. The last iteration is as long as the others: it
+starts among elements that an earlier one has seen, which then counts. Comparisons ignore NaN, which is detected for
+pairs of elements; a row that has any is scanned again for the first of them.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class ArgReduction:
 
 
 class _LongRow:
-    """The code of a row of a turn and more."""
+    """The code of a row of at least one full iteration."""
 
     def __init__(self, reduction: ArgReduction, body: Body, length: SSAValue, worst: SSAValue):
         self.parts, self.code, self.body, self.length, self.worst = reduction, reduction.code, body, length, worst

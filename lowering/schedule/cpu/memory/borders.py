@@ -1,4 +1,4 @@
-"""Windows that reach out of the data: which part of a reduction counts, and which results need no question."""
+"""Windows that exceed the data: which part of a reduction counts, and for which results the condition always holds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def no_cuts() -> Ranges:
 
 @dataclass(frozen=True)
 class Border:
-    """A reduction of elements that count only where bounds hold; elsewhere the neutral number stands for them."""
+    """A reduction of elements that count only where bounds hold; elsewhere the neutral element replaces them."""
 
     guard: Guard
     cuts: Mapping[int, tuple[Bound, ...]]

@@ -1,7 +1,7 @@
-"""Maps with operands of which only the call knows whether they are broadcast: their strides are flags, 0 or 1.
+"""Maps with operands that may be broadcast, which only the call knows: their strides are flags, 0 or 1.
 
-What follows from that is decided before all loops: inner axes between which no access jumps in this call are gone
-through as one, and the innermost loop exists for each way in which its operands move, with constant steps.
+What follows from the flags is decided before all loops: inner axes that are contiguous in this call are collapsed, and
+the innermost loop is versioned on how its operands advance, with constant strides.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def emit_broadcasts(kernel: Kernel, what: Broadcasts) -> None:
 
 @dataclass
 class _Run:
-    """What the innermost loop goes through in a call."""
+    """The range of the innermost loop in a call."""
 
     length: SSAValue
     counts: list[SSAValue]
@@ -81,7 +81,7 @@ class _Run:
 
 
 class _Emitter:
-    """Writes the code of one map."""
+    """Emits the code of one map."""
 
     def __init__(self, kernel: Kernel, what: Broadcasts):
         self.kernel, self.code, self.what = kernel, kernel.code, what

@@ -1,4 +1,4 @@
-"""Stages that share rows: reductions and maps such that one row can be finished before the next is begun."""
+"""Stages that share rows: reductions and maps such that one row can be completed before the next is begun."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tir_dialect.types import IteratorKind
 
 @dataclass(frozen=True)
 class Row:
-    """How a chain goes through its rows."""
+    """How a chain traverses its rows."""
 
     depth: int
     """How many leading axes choose the row."""

@@ -1,7 +1,7 @@
-"""Reductions whose lanes lie along an axis that stays: each lane has a result of its own.
+"""Reductions whose lanes run along a kept axis: each lane has a result of its own.
 
-A few vectors of results are accumulated at once while the loops over the reduced axes run; so a column of a matrix is
-added up in rows of some cache lines, and a pooling window for all lanes together.
+A few vectors of results are accumulated at once while the loops over the reduced axes run: a column of a matrix is
+summed in rows of some cache lines, and a pooling window for all lanes together.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROW_END = 16
 
 
 class ColumnReduction:
-    """A stage with axes that stay, inside of those that `at` has, and axes that are reduced."""
+    """A stage with kept axes, inside those that `at` fixes, and reduced axes."""
 
     def __init__(self, kernel: Kernel, stage: Stage, reduction: Reduction, around: int):
         self.kernel, self.stage, self.reduction = kernel, stage, reduction

@@ -1,8 +1,8 @@
-"""A range of results beside each other, of a reduction whose lanes lie along an axis that stays.
+"""A range of adjacent results of a reduction whose lanes run along a kept axis.
 
-Some vectors of results stay in registers while the reduced axes run. A matrix that is larger than the caches is read in
-bands of a few whole rows instead: its pages come one after the other, and the results wait in memory between two bands.
-Where masks cost time, lanes behind the last column add up what the next row begins with, and are not stored.
+Some vectors of results stay in registers while the reduced axes run. A matrix larger than the caches is read in bands
+of a few whole rows instead: its pages are visited in order, and the results are kept in memory between two bands. Where
+masks are expensive, lanes after the last column accumulate what the next row begins with, and are not stored.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Exponentials of how far a row's numbers are below its greatest one, and their sum, in fewer instructions.
+"""Exponentials of a row minus its maximum, and their sum, in fewer instructions.
 
-A softmax, or its logarithm, takes the greatest number of each row, which is NaN if one of them is. But then the sum of
-the exponentials is NaN as well, and so is what is made of it: the greatest of the other numbers does. And no
-exponential is greater than 1: if all have one large factor none is subnormal, and what takes care of that is not
-needed. Quotients by the sum stay what they are.
+A softmax, or its logarithm, subtracts the maximum of each row, which is NaN if any element is. But then the sum of the
+exponentials is NaN as well, and so is every result: the maximum of the other elements does. And no exponential exceeds
+1: scaled by one large factor, none is subnormal, and the code that handles subnormal numbers is not needed. Quotients
+by the sum do not change.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _is_own(store: StoreOp) -> bool:
 
 @dataclass
 class _Exponentials:
-    """The greatest number of a row, what is below it, the exponentials, and their sum."""
+    """The maximum of a row, the differences to it, the exponentials, and their sum."""
 
     stages: Sequence[Stage]
     top: Stage

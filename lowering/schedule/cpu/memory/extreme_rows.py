@@ -1,8 +1,8 @@
-"""The greatest or least number of a row, in one comparison for each where nothing is special about the row.
+"""The maximum or minimum of a row, by one comparison per element where the row has no special values.
 
-To take the greater of two floats where NaN wins, and 0 is above -0, is five instructions on x86; without that care it
-is one. Whether there may be NaN tells the sum of all numbers, which costs one more: then, and where the result is a
-zero of some sign, the row is gone through once more with care.
+The maximum of two floats where NaN wins, and 0 is above -0, is five instructions on x86; without these rules it is one.
+The sum of all elements, one more instruction, tells whether there may be a NaN: then, and where the result is a zero,
+the row is reduced once more by the exact rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The greatest or least f32 of a vector, by integers that have the same order.
+"""The maximum or minimum f32 of a vector, by integers of the same order.
 
-To take the greater of two floats where NaN wins and 0 is above -0 is several dependent instructions on x86, to take the
-greater integer is one. All NaN become the one that wins.
+The maximum of two floats where NaN wins and 0 is above -0 is several dependent instructions on x86; that of integers is
+one. Every NaN is mapped to the one that wins.
 """
 
 from __future__ import annotations

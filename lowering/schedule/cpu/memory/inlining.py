@@ -1,4 +1,4 @@
-"""Maps written into the code that reads them, so that a chain of maps is one."""
+"""Inlines maps into the code that reads them, so that a chain of maps is one map."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Copies that put a few lines between each other, element by element: vectors of the lines are mixed in registers.
+"""Copies that interleave a few lines, element by element: vectors of the lines are shuffled in registers.
 
-Results of transposed convolutions and pixels made of channels are such: of each line every second element is stored.
+Results of transposed convolutions and pixel shuffles are such copies: every n-th element stored comes from the same
+line.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MOST_LINES, MOST_LANES = 4, 16
 
 @dataclass(frozen=True)
 class Interleaving:
-    """A copy to `base + count * along + line`, `line` below `count`, of what lies side by side along `along`."""
+    """A copy to `base + count * along + line`, `line` below `count`, of what is contiguous along `along`."""
 
     stage: Stage
     others: tuple[Group, ...]

@@ -1,7 +1,7 @@
-"""The middle of a row, where a branch is taken in all lanes, such as the data between copies of its ends.
+"""The middle of a row, where all lanes take the same branch, such as the data between mirrored ends.
 
-Elsewhere elements come from computed places, or are made with numbers that are computed from theirs, as how many
-elements count of a window that reaches out of the data: there are few of them, and they are taken one by one.
+Elsewhere elements come from computed addresses, or depend on computed numbers, such as how many elements of a clipped
+window count: these are few, and are computed one by one.
 """
 
 from __future__ import annotations

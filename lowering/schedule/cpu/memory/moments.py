@@ -1,4 +1,4 @@
-"""Stages that add up the numbers of rows, and then the squares of how far each is from the mean of its row."""
+"""Stages that sum rows, and then the squared differences of their elements to the mean of the row."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _is_map_to(stage: Stage, buffer: SSAValue) -> bool:
 
 @dataclass(frozen=True)
 class Moments:
-    """A sum, the mean that is made of it, and the squares of what is above or below the mean."""
+    """A sum, the mean computed from it, and the sum of the squared differences to the mean."""
 
     stages: Sequence[Stage]
     first: Stage

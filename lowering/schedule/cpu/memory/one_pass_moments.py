@@ -1,15 +1,15 @@
-"""The mean of a row's numbers and the sum of the squares of how far they are from it, in one pass instead of two.
+"""The mean of a row and the sum of squared differences to it, in one pass instead of two.
 
 ```
 s = sum(x);  mean = s / n;  v = sum((x - mean)**2)
 ->
-k = the mean of the first c numbers;  s = sum(x - k);  q = sum((x - k)**2)
+k = mean of the first c elements;  s = sum(x - k);  q = sum((x - k)**2)
 mean = k + s / n;  v = max(q - s * s / n, 0)
 ```
 
-What is rounded on the way is as large as q, which is v and n * (mean - k)**2. The numbers whose mean is k belong to
-the row, so that this is at most (n - c) / c * v: with a thirty-second of the row q is at most 32 times v, whatever the
-numbers are, and hardly more than v where the first ones are like the others. The mean is rounded as what is far from k.
+Rounding errors are proportional to q, which is v + n * (mean - k)**2. The c elements whose mean is k belong to the row,
+so the second term is at most (n - c) / c * v: with a thirty-second of the row q is at most 32 times v, whatever the
+elements are, and hardly more than v where the first ones are typical.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def join_moments(stages: Sequence[Stage]) -> bool:
 
 
 class _Rewriting:
-    """Makes the one of the other."""
+    """Rewrites the one into the other."""
 
     def __init__(self, found: Moments):
         self.found = found

@@ -1,7 +1,7 @@
-"""The last pass over a row together with the first one over the next row.
+"""Fuses the last pass over a row with the first one over the next row.
 
-The one waits for where its results go, the other for what it reads; arithmetic of both fills the time. What comes
-before the first pass, as a sum of a few numbers, is done for the next row before this one's last pass.
+The one waits for its stores, the other for its loads; the arithmetic of both fills the time. What precedes the first
+pass, such as a sum of a few elements, is done for the next row before this one's last pass.
 """
 
 from __future__ import annotations

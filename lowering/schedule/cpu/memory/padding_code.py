@@ -1,7 +1,7 @@
-"""Code that puts a constant around data: whole rows are copied or filled, and no element asks where it is.
+"""Constant padding: whole rows are copied or filled, without a condition per element.
 
-Rows are whatever length the call says, so the last vector of one begins early enough to be whole, as does the half of a
-vector where there is not a whole one. What is stored twice is the same.
+The length of a row is only known at run time, so its last vector starts early enough to be whole; so does half a vector
+where the row is shorter than one. What is stored twice is the same.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Maps over channels that look up their group: the axis becomes two, so that rows of groups are seen as such.
+"""Maps over channels that look up their group: the axis is split, so that the rows of a group are recognised.
 
-What `x[n, c]` and `mean[n, c // size]` give for all channels c is, for a mean of 4 groups, what `x[n, g * size + r]`
-and `mean[n, g]` give for all groups g and members r: an access of the mean is in range only if there are at most 4
-times `size` channels, and it has to be proved that there are so many.
+`x[n, c]` and `mean[n, c // size]` for all channels c are, for a mean of 4 groups, `x[n, g * size + r]` and `mean[n, g]`
+for all groups g and members r: the access of the mean is in bounds only if there are at most 4 times `size` channels,
+and it has to be proved that there are exactly so many.
 
-Axes that are made of whole groups are taken apart likewise, so that places are linear: `x[i // 2, c]` for `2 * n` rows.
-In a row lanes share elements (`shared_vectors.py`); there this is only done where groups fill vectors.
+Axes that consist of whole groups are split likewise, so that addresses become linear: `x[i // 2, c]` for `2 * n` rows.
+In a row, lanes share elements (`shared_vectors.py`); there this is only done where groups fill vectors.
 """
 
 from __future__ import annotations

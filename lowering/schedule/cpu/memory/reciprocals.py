@@ -1,4 +1,4 @@
-"""Products with reciprocals in the place of divisions by what a row has once."""
+"""Multiplication by reciprocals instead of division by a row-invariant divisor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions taken apart, so that lanes and threads can have sums of their own that are combined at the end."""
+"""Splits reductions, so that lanes and threads have accumulators of their own that are combined at the end."""
 
 from __future__ import annotations
 

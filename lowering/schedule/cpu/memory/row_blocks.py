@@ -1,8 +1,8 @@
-"""Short rows, as many at a time as a vector has lanes: what waits within a row is shared by all of them.
+"""Short rows, as many at a time as a vector has lanes, to hide the latency of each row's reductions.
 
-Each pass goes along all rows of a block before the next begins, so that rows do not wait for their own sums. A sum
-stays a vector until all rows have one; a tree of shuffles then makes one vector of them, with a lane for each row.
-What a row does once, as the logarithm of its sum, is done in these lanes.
+Each pass runs over all rows of a block before the next begins. An accumulator stays a vector until all rows have one; a
+tree of shuffles then makes one vector of them, with a lane for each row. What a row computes once, such as the
+logarithm of its sum, is computed in these lanes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LONGEST_ROW = 256
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """The code of a chain whose rows go in blocks along the last of their axes."""
+    """The code of a chain whose rows are blocked along the last of their axes."""
 
     kernel: Kernel
     row: Row

@@ -1,6 +1,6 @@
-"""What a pass over rows does once for each row, if that takes long: it is done for all rows of a block, a row a lane.
+"""Expensive values that are computed once per row: they are computed for all rows of a block at once, one row per lane.
 
-Such are the logarithm of a row's sum, the root of its variance, the reciprocals of what elements are divided by.
+Examples are the logarithm of a row's sum, the square root of its variance, and reciprocals of divisors.
 """
 
 from __future__ import annotations

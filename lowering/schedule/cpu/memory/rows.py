@@ -1,4 +1,4 @@
-"""The code of stages that share rows, which go one by one, with the next one begun meanwhile, or side by side."""
+"""The code of stages that share rows: row by row, overlapping with the next one, or several side by side."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tir_dialect.types import IteratorKind
 
 @dataclass
 class Rows:
-    """Stages with rows in common."""
+    """Stages that share rows."""
 
     kernel: Kernel
     func: PrimFuncOp

@@ -1,11 +1,11 @@
-"""Running sums along rows: prefix sums of the lanes of a vector, to which the sum of all before is added.
+"""Scans along rows: prefix sums of the lanes of a vector, to which the sum of all elements before is added.
 
 ```
 element i = combine(element i - 1, x i) if i > 0 else x i
 ```
 
-A vector of L lanes takes log2 L steps, each of which combines lanes with those 1, 2, 4, ... before them; so sums are
-made in another order. Only the sum that a vector passes on to the next one has to be waited for.
+A vector of L lanes takes log2 L steps, each of which combines lanes with those 1, 2, 4, ... before them, so sums are
+reassociated. Only the carry from one vector to the next is a dependence chain.
 """
 
 from __future__ import annotations

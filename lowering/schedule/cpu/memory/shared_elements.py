@@ -1,7 +1,8 @@
-"""Reads whose neighbours along an axis share elements, as `x[i // 3]`, or take turns in lines, as `x[i mod 2, i // 2]`.
+"""Loads whose neighbours along an axis share elements, as `x[i // 3]`, or alternate between lines, as `x[i mod 2, i //
+2]`.
 
-Where an axis occurs in the place of an element in quotients and remainders by constants, there is a number of members
-such that, of groups of so many neighbours, each member reads side by side what the next groups read: a line.
+Where an axis occurs in an address in quotients and remainders by constants, there is a group size such that, of
+consecutive groups, each member reads consecutive elements: a line.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def places_only(stage: Stage, reads: Sequence[SharedElements]) -> frozenset[Oper
 
 
 class _Finder:
-    """Looks at loads of one stage."""
+    """Analyses the loads of one stage."""
 
     def __init__(self, kernel: Kernel, stage: Stage, axis: int):
         self.kernel, self.stage, self.axis = kernel, stage, axis

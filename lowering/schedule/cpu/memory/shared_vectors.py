@@ -1,6 +1,6 @@
-"""Vectors of loads that share elements: lines are read once, side by side, and mixed in registers.
+"""Vectors of loads that share elements: each line is loaded once, contiguously, and shuffled in registers.
 
-A turn goes over as many elements as make both whole vectors and whole groups of members.
+An iteration covers as many elements as are both whole vectors and whole groups of members.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_TURNS, MOST_CODE = 16, 128
 
 @dataclass
 class SharedVectors:
-    """The vectors of such loads of a map, for turns along an axis."""
+    """The vectors of such loads of a map, for the iterations along an axis."""
 
     kernel: Kernel
     stage: Stage

@@ -1,7 +1,7 @@
-"""One run over some axes for several stages at once: elements are computed and stored, or gathered in accumulators.
+"""One traversal of some axes for several stages at once: elements are computed and stored, or accumulated.
 
-The innermost loop goes along vectors (`turns.py`). Reductions keep several accumulators of a vector each, so that
-additions need not wait for each other; these are combined at the end.
+The innermost loop advances by vectors (`turns.py`). Reductions keep several vector accumulators each, to hide the
+latency of additions; these are combined at the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Maps between memory orders: square tiles are transposed in registers, so that both sides are whole cache lines."""
+"""Transposing maps: square tiles are transposed in registers, so that loads and stores are both whole cache lines."""
 
 from __future__ import annotations
 

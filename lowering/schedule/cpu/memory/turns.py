@@ -1,8 +1,8 @@
-"""A row in turns of vectors: whole ones, and what is left for less than one.
+"""The vectorised loop over a row: iterations of whole vectors, and a remainder.
 
-The last, incomplete vector is masked, or its elements are taken one by one where the machine cannot mask. Long code is
-written once: there every vector is masked. Reductions have turns of several vectors with sums of their own, so that
-additions need not wait for each other.
+The last, incomplete vector is masked, or its elements are computed one by one where the target cannot mask. Long code
+is emitted once: there every vector is masked. Reductions have iterations of several vectors with accumulators of their
+own, to hide the latency of additions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ written twice."""
 
 @dataclass(frozen=True)
 class TurnShape:
-    """How much a turn takes."""
+    """How much an iteration covers."""
 
     lanes: int
     """Elements of a vector, which may fill several registers."""
@@ -52,7 +52,7 @@ class TurnShape:
 
 @dataclass(frozen=True)
 class Step:
-    """All stages at one place of a row; later ones get what earlier ones have just computed."""
+    """All stages at one position of a row; later ones use what earlier ones have just computed."""
 
     bodies: Sequence[Body]
     reductions: Mapping[int, Reduction]

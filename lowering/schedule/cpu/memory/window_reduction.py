@@ -1,7 +1,7 @@
-"""Windows that overlap along the lanes: rows are combined first, then what lies beside each other in the result.
+"""Windows that overlap along the lanes are separable: rows are combined first, then columns.
 
-A window of 3 x 3 takes 3 + 3 steps instead of 9. The combined row stands in memory of its own, between numbers that
-change nothing; so windows that reach out of the data need no question, and nothing is masked but the last store.
+A window of 3 x 3 takes 3 + 3 steps instead of 9. The combined row is kept in a buffer padded with neutral elements, so
+windows that exceed the data need no condition, and nothing is masked but the last store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What follows a contraction element by element, and so is computed from a tile of sums before it is stored."""
+"""The epilogue of a contraction: elementwise stages that are computed on its register tile before it is stored."""
 
 from __future__ import annotations
 

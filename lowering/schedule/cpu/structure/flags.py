@@ -1,4 +1,4 @@
-"""Strides that are 0 or something else in a call: those of operands that may have to be broadcast."""
+"""Strides that are 0 or nonzero depending on the call: those of operands that may have to be broadcast."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Axes of groups: where code uses an axis only as group and member, `i // 4` and `i mod 4`, it becomes two axes.
+"""Splits axes of groups: an axis that is only used as `i // 4` and `i mod 4` becomes two axes.
 
-So the channels of a grouped convolution are seen for what they are: the group moves both factors, the member one. What
-reads its result element by element gets the same two axes, so that it can be computed with it.
+So the channels of a grouped convolution are recognised: the group moves both factors, the member one. Elementwise
+readers of the result get the same two axes, so that they can become its epilogue.
 """
 
 from __future__ import annotations

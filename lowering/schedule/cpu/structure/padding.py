@@ -1,4 +1,4 @@
-"""Maps that put a constant around the data."""
+"""Recognises maps that pad data with a constant."""
 
 from __future__ import annotations
 

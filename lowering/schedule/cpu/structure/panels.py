@@ -1,7 +1,7 @@
-"""Factors that lie in panels: `B[r, j]` at `[j floordiv w, r, j mod w]`, as `pack-weights` arranges constants.
+"""Operands in panels: `B[r, j]` at `[j floordiv w, r, j mod w]`, as `pack-weights` arranges constants.
 
-A panel has `w` columns, those of a micro-kernel's tile, one step along the sum after the other. Within a panel a column
-is as far from the next as without panels, so the places are linear there; from panel to panel they jump.
+A panel has `w` columns, those of a register tile, one step of the reduction after the other. Within a panel addresses
+are as linear as without panels; from panel to panel they jump.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Places in buffers as linear functions of the axes of a nest of loops."""
+"""Addresses in buffers as linear functions of the axes of a loop nest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tir_dialect.dims import Dim, constant, symbol, total
 
 @dataclass(frozen=True)
 class Index:
-    """An index, or a place in a buffer without dimensions: `base + sum(strides[a] * axis a)`, or a computed value."""
+    """An index, or an address in a flat buffer: `base + sum(strides[a] * axis a)`, or a computed value."""
 
     base: Dim
     strides: tuple[Dim, ...]
@@ -39,7 +39,9 @@ Axes: TypeAlias = tuple[Index, ...]
 
 @dataclass(frozen=True)
 class Place:
-    """Where an access is, in elements from the start of its buffer: a linear part, and computed values with strides."""
+    """The address of an access, in elements from the start of its buffer: a linear part, and computed values with
+    strides.
+    """
 
     base: Dim
     strides: tuple[Dim, ...]

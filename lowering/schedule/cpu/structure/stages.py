@@ -1,7 +1,7 @@
-"""What a kernel does as a list of stages: each a perfect nest of loops around one block of scalar code.
+"""A kernel as a list of stages: each a perfect loop nest around one block of scalar code.
 
-Places in buffers are linear functions of a stage's axes wherever they can be; what else the code computes is kept as
-ops, without the arithmetic that only served to compute places.
+Addresses are linear functions of a stage's axes wherever possible; the rest of the code is kept as ops, without the
+arithmetic that only served to compute addresses.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One nest of loops and its code."""
+    """One loop nest and its code."""
 
     nest: Operation
     """The outermost loop, or the block if there is none."""
@@ -92,7 +92,7 @@ class Stage:
 
 @dataclass
 class Program:
-    """A kernel taken apart."""
+    """A kernel as stages."""
 
     header: list[Operation] = field(default_factory=list[Operation])
     """Constants and dimensions that the stages use, and what is asserted before them."""

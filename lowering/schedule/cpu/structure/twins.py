@@ -1,4 +1,4 @@
-"""Values of two stages that are computed alike."""
+"""Equivalence of values of two stages."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Products of numbers that share a word, by the sums of products that machines have for them."""
+"""Products of several numbers per 32-bit word, by the dot-product instructions of the target."""

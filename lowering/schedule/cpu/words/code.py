@@ -1,4 +1,4 @@
-"""Code on words: the same memory as words and as the numbers in them, and sums of their products."""
+"""Code on words: memory viewed as words and as the numbers in them, and dot products."""
 
 from __future__ import annotations
 

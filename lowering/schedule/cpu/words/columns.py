@@ -1,7 +1,7 @@
-"""Columns in panels of words: `[depth, width]`, zeros past the last element of a sum.
+"""Columns in panels of words: `[depth, width]`, zeros past the end of the reduction.
 
-Weights may lie so already. Elsewhere rows of neighbouring columns are interleaved, and columns that lie along the sums
-are transposed word by word.
+Weights may be packed already. Otherwise rows of adjacent columns are interleaved, and columns that are contiguous along
+the reduction are transposed word by word.
 """
 
 from __future__ import annotations

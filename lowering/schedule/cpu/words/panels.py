@@ -1,6 +1,6 @@
-"""Columns that lie in panels of words: `B[j floordiv w, r floordiv p, j mod w, r mod p]`, as `pack-weights` has them.
+"""Columns in panels of words: `B[j floordiv w, r floordiv p, j mod w, r mod p]`, as `pack-weights` arranges them.
 
-`r` counts the elements of a sum, and `p` of them make a word. A panel has `w` columns, those of a tile.
+`r` is a step of the reduction, and `p` of them make a word. A panel has `w` columns, those of a register tile.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Products in words: blocks of rows and panels of columns are packed, and tiles of sums made in registers.
+"""Products in words: blocks of rows and panels of columns are packed, and multiplied by a micro-kernel.
 
-Numbers are small, so that a panel with all of a sum stays in the second-level cache and sums are made at once.
+Numbers are small, so a panel with the whole reduction stays in L2, and the reduction is not split.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOW = 1
 
 @dataclass(frozen=True)
 class WordProduct:
-    """A product in words whose code is being written."""
+    """A product in words whose code is being emitted."""
 
     product: Product
     words: Words
@@ -44,7 +44,7 @@ class WordProduct:
 
 
 class _Emitter:
-    """Emits the product at a place of its batch axes."""
+    """Emits the product at given values of its batch axes."""
 
     def __init__(self, product: Product, words: Words):
         self.product, self.words, self.code = product, words, product.code

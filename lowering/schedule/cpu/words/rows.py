@@ -1,4 +1,4 @@
-"""Rows of words, packed: the numbers of a row one after the other, each row from the start of a word."""
+"""Packed rows of words: the numbers of a row consecutively, each row from the start of a word."""
 
 from __future__ import annotations
 

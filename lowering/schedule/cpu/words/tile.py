@@ -1,4 +1,4 @@
-"""The micro-kernel on words: a tile of sums in registers."""
+"""The micro-kernel on words: a register tile of accumulators."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHAINS, MOST_PARTS = 12, 4
 
 
 class WordTile:
-    """Emits sums of a panel of columns with some rows."""
+    """Emits accumulators of a panel of columns with some rows."""
 
     def __init__(self, product: Product, words: Words, columns: WordColumns, panel: SSAValue):
         """The sums begin with what changed signs of the rows add, which is computed here."""

@@ -1,9 +1,10 @@
-"""What a product in words is: a contraction of bytes, or of `bf16`, on a machine that adds up their products at once.
+"""Recognises contractions of bytes, or of `bf16`, for targets with dot-product instructions on them.
 
-Four bytes, or two numbers of `bf16`, that follow each other along the sum make a word of 32 bits; an instruction
-multiplies the numbers of two words and adds the products to a sum (`tir.dot`). It wants one factor of bytes without and
-one with a sign. Where both are alike the rows change theirs: `a` becomes `a + 128` or `a - 128`, and the sums begin
-without what that adds, for each column 128 times the sum of its elements. All that is exact, as sums wrap around.
+Four bytes, or two `bf16`, that follow each other along the reduction make a word of 32 bits; an instruction multiplies
+the numbers of two words and adds the products to an accumulator (`tir.dot`). Of bytes it wants one unsigned and one
+signed factor. Where both have the same signedness the rows change theirs: `a` becomes `a + 128` or `a - 128`, and the
+accumulators are initialised with the correction, for each column 128 times the sum of its elements. All of this is
+exact, since sums wrap around.
 """
 
 from __future__ import annotations
