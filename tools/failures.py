@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
@@ -24,6 +25,9 @@ from lowering.parsing import Misbound
 from tir_dialect.garbage import few_collections
 from tir_dialect.on_demand import definitions_on_demand
 
+INTERRUPTED = 130
+"""The status of what Ctrl-C ended, as shells have it."""
+
 _EMIT_ERROR: CodeType = Operation.emit_error.__code__
 
 
@@ -40,7 +44,7 @@ class Failures(Exception):
 
 
 def run_tool(name: str, action: Callable[[], object], *, own_process: bool) -> int:
-    """Runs a command line tool: 0, or 1 after saying on stderr what went wrong.
+    """Runs a command line tool: 0, or 1 after saying on stderr what went wrong; `INTERRUPTED` after Ctrl-C.
 
     What is no fault of the input is said to be internal; its traceback is shown if `RELAX_DEBUG` is set. Of a process
     of its own the system takes back the memory: at the end the interpreter looks for no garbage, which would be a
@@ -49,16 +53,30 @@ def run_tool(name: str, action: Callable[[], object], *, own_process: bool) -> i
     if own_process:
         atexit.register(gc.freeze)
     try:
-        with few_collections(), definitions_on_demand():
+        with few_collections(), definitions_on_demand(), warnings.catch_warnings():
+            if own_process:
+                _show_warnings(name)
             action()
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does; nothing is left to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
     except (Exception, ArgSpecParseError) as error:
         print(_describe(name, error), file=sys.stderr)
         return 1
     return 0
+
+
+def _show_warnings(tool: str) -> None:
+    """Each as a line for whoever has typed a command, without the place in our code."""
+
+    def show(message: Warning | str, *place: object) -> None:
+        print(f"{tool}: warning: {message}", file=sys.stderr)
+
+    warnings.showwarning = show
 
 
 def _describe(tool: str, error: BaseException) -> str:

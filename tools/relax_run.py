@@ -8,9 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException
 
 from tools.arguments import add_build_options, build_options
 from tools.failures import ToolError, run_tool, with_traceback
@@ -34,6 +35,9 @@ from tools.values import (
     read_array,
     write_results,
 )
+
+if TYPE_CHECKING:
+    from lowering.tune import Report
 
 Result = TypeVar("Result")
 
@@ -135,6 +139,8 @@ def _arguments(collected: Iterable[tuple[str, str]], seed: int) -> list[NamedVal
 def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Result:
     try:
         return function(*arguments)
+    except DiagnosticException:
+        raise
     except Exception as error:
         lines = (f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ()))
         raise ToolError(with_traceback("\n".join(lines), error)) from error
@@ -188,17 +194,20 @@ def _tune(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arg
 
     path = default_path()
     kept = "nowhere, as RELAX_TUNING is 0" if path is None else f"in {path}"
+
+    def search(*given: object) -> Report:
+        try:
+            return tune(module, given, entry=args.entry, trials=args.tune, seed=args.seed, opt_level=options.opt_level)
+        except (OSError, ValueError) as error:
+            raise ToolError(str(error)) from error
+
     try:
-        report = _call(
-            lambda *given: tune(
-                module, given, entry=args.entry, trials=args.tune, seed=args.seed, opt_level=options.opt_level
-            ),
-            arguments,
-        )
+        report = _call(search, arguments)
     except KeyboardInterrupt:
         raise ToolError(f"the search was interrupted; what it has found until now is kept {kept}") from None
     print(report.as_text())
-    print(f"  kept {kept}")
+    if report.records:
+        print(f"  kept {kept}")
 
 
 def _measure(

@@ -21,6 +21,7 @@ from tir_dialect.target import Target
 if TYPE_CHECKING:
     from lowering.to_llvm.emitter import LoweringOptions
     from lowering.tune.choice import Choice
+    from lowering.tune.database import Record
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,18 @@ class KernelOptions:
     choice: Choice | None = None
     """How functions are scheduled instead; without it, tuning may have found something for each, or else by default."""
 
-    is_found: bool = False
-    """Whether the choice is one that tuning found: a later version of the rules may not take it any more."""
+    record: Record | None = None
+    """Where the choice is one that tuning found, what it measured: later versions of the rules may make other code."""
 
     def key(self) -> str:
         """What generated code depends on, for cache keys."""
         return f"O{self.opt_level} contract={self.contract} schedule={self.schedule}"
+
+    def choice_key(self) -> str | None:
+        """What the schedule depends on, for cache keys: where tuning has measured other code, it is the default one."""
+        if self.choice is None:
+            return None
+        return self.choice.text() if self.record is None else f"{self.choice.text()} {self.record.code}"
 
 
 DEFAULT_OPTIONS = KernelOptions()
@@ -115,8 +122,8 @@ def _schedule(group: Sequence[PrimFuncOp], target: Target, options: KernelOption
         choice = options.choice if function is group[0] else None
         if choice is None:
             schedule(function, target)
-        elif options.is_found:
-            choice.schedule_if_it_fits(function, target)
+        elif options.record is not None:
+            choice.schedule_as_measured(function, target, options.record.code, options.record.kernel)
         else:
             choice.schedule(function, target)
 

@@ -31,8 +31,6 @@ from tir_dialect.target import Target
 if TYPE_CHECKING:
     import tvm_ffi
 
-    from lowering.tune.choice import Choice
-
 
 @dataclass(frozen=True)
 class Kernels:
@@ -167,30 +165,31 @@ def plan_kernels(module: ModuleOp, target: Target, cache: CodeCache, options: Ke
     salt = f"{_salt(target)} {options.key()}"
     symbols: dict[str, str] = {}
     kernels: dict[str, Kernel] = {}
-    choose = _choices(target, options)
+    chosen = _choices(target, options)
     groups = list(kernel_groups(module))
     for group in groups:
-        choice = choose(group)
-        key = code_key(group, salt, None if choice is None else choice.text(), fingerprint)
+        how = chosen(group)
+        key = code_key(group, salt, how.choice_key(), fingerprint)
         symbol = symbols[group[0].sym_name.data] = f"relax_{key[:32]}"
         if symbol not in kernels:
-            kernels[symbol] = Kernel(
-                key, group, symbol, replace(options, choice=choice, is_found=options.choice is None)
-            )
+            kernels[symbol] = Kernel(key, group, symbol, how)
     signatures = {group[0].sym_name.data: kernel_signature(group[0]) for group in groups}
     return KernelPlan(symbols, signatures, target, cache, kernels, options, salt)
 
 
-def _choices(target: Target, options: KernelOptions) -> Callable[[Sequence[PrimFuncOp]], Choice | None]:
-    """How each kernel is scheduled where that is not the default way."""
-    if options.choice is not None or not options.schedule:
-        return lambda group: options.choice
-    if nothing_is_tuned():
-        return lambda group: None
+def _choices(target: Target, options: KernelOptions) -> Callable[[Sequence[PrimFuncOp]], KernelOptions]:
+    """How each kernel is compiled: with the schedule that tuning has found for it, if none is given."""
+    if options.choice is not None or not options.schedule or nothing_is_tuned():
+        return lambda group: options
     from lowering.tune.database import default_database, kernel_key
 
-    database = default_database()
-    return lambda group: database.lookup(kernel_key(group, target)) if database.records() else None
+    records = default_database().records_or_warn()
+
+    def chosen(group: Sequence[PrimFuncOp]) -> KernelOptions:
+        record = records.get(kernel_key(group, target)) if records else None
+        return options if record is None else replace(options, choice=record.choice, record=record)
+
+    return chosen
 
 
 def kernel_groups(module: ModuleOp) -> Iterator[list[PrimFuncOp]]:

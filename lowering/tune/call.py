@@ -18,6 +18,10 @@ class Call:
         """Whether a tensor has no elements: how long such a call takes says nothing."""
         return any(isinstance(each, tuple) and 0 in each[1] for each in self.arguments)
 
+    def is_alike(self, other: Call) -> bool:
+        """Whether both are calls of one function: as many arguments, of the same kinds."""
+        return [_kind(each) for each in self.arguments] == [_kind(each) for each in other.arguments]
+
     def as_json(self) -> list[object]:
         """Plain data, but for the name of the kernel."""
         return [list(each) if isinstance(each, tuple) else each for each in self.arguments]
@@ -38,6 +42,10 @@ def _argument_of(data: object) -> tuple[str, tuple[int, ...]] | float:
         if isinstance(dtype, str) and isinstance(shape, list) and all(map(_is_size, cast("list[object]", shape))):
             return dtype, tuple(cast("list[int]", shape))
     raise ValueError(f"expected a number, or the dtype and the shape of a tensor, got {data}")
+
+
+def _kind(argument: tuple[str, tuple[int, ...]] | float) -> tuple[str, int] | str:
+    return (argument[0], len(argument[1])) if isinstance(argument, tuple) else "number"
 
 
 def _is_size(value: object) -> bool:

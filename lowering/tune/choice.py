@@ -8,6 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import DiagnosticException
+
+from lowering.codegen.cache import cache_key
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule.trace import Trace
 from tir_dialect.target import Target
@@ -44,24 +48,36 @@ class Choice:
 
             raise ScheduleError("schedule-cpu", str(error)) from error
 
-    def schedule_if_it_fits(self, func: PrimFuncOp, target: Target) -> None:
-        """Schedules a function by default, with a warning, if this does not fit it."""
-        from lowering.schedule.schedule_cpu import schedule
+    def code(self, func: PrimFuncOp, target: Target) -> str | None:
+        """Stands for the code that this makes of a function, which is left as it is; `None` if it does not fit."""
+        from lowering.schedule.cpu.emit.routines import outside_modules
+        from tir_dialect.schedule.errors import ScheduleError
+
+        copy = func.clone()
+        ModuleOp([copy])  # in which routines have names, which say everything
+        try:
+            with outside_modules():
+                self.schedule(copy, target)
+        except (ScheduleError, DiagnosticException):
+            return None
+        return _code(copy)
+
+    def schedule_as_measured(self, func: PrimFuncOp, target: Target, code: str, name: str) -> None:
+        """Schedules a function; by default, with a warning that calls it `name`, if `code` is not what comes out."""
         from tir_dialect.schedule.errors import ScheduleError
 
         before = func.clone()
         try:
             self.schedule(func, target)
+            reason = "the rules of schedule-cpu have changed since" if _code(func) != code else None
         except ScheduleError as error:
-            name = func.sym_name.data
-            warnings.warn(
-                f"the schedule that tuning found for @{name} does not fit it any more ({error}); "
-                "it has the default one, tune again",
-                stacklevel=2,
-            )
+            reason = str(error)
+        if reason is not None:
+            found = f"the schedule that tuning found for @{name} is not used ({reason})"
+            warnings.warn(f"{found}; it has the default one, tune again", stacklevel=2)
             func.detach_region(func.body)
             func.add_region(before.detach_region(before.body))
-            schedule(func, target)
+            Choice().schedule(func, target)
 
     def as_json(self) -> dict[str, object]:
         """Plain data."""
@@ -91,6 +107,12 @@ class Choice:
         if self.trace is None:
             return ", ".join(f"{name}={value}" for name, value in self.facts)
         return "; ".join(line for line in self.trace.as_python().splitlines() if "get_" not in line)
+
+
+def _code(func: PrimFuncOp) -> str:
+    from tir_dialect.analysis.fingerprint import Fingerprint
+
+    return cache_key([Fingerprint()(func, ("sym_name",))])
 
 
 def _is_size(value: object) -> bool:

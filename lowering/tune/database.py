@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import tempfile
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -41,6 +42,8 @@ class Record:
     """A name for people."""
     calls: tuple[Call, ...] = ()
     """What was measured: another search must not make these slower."""
+    code: str = ""
+    """`Choice.code` of what was measured: where it is another one today, the times say nothing."""
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -49,6 +52,7 @@ class Record:
             "default_seconds": self.default_seconds,
             "kernel": self.kernel,
             "calls": [call.as_json() for call in self.calls],
+            "code": self.code,
         }
 
     @staticmethod
@@ -62,7 +66,8 @@ class Record:
         if not isinstance(calls, list):
             raise ValueError(f"expected a list of calls, got {calls}")
         known = tuple(Call.from_json(kernel, call) for call in cast("list[object]", calls))
-        return Record(Choice.from_json(fields.get("choice")), seconds, default, kernel, known)
+        code = str(fields.get("code", ""))
+        return Record(Choice.from_json(fields.get("choice")), seconds, default, kernel, known, code)
 
 
 def kernel_key(group: Sequence[PrimFuncOp], target: Target) -> str:
@@ -73,7 +78,7 @@ def kernel_key(group: Sequence[PrimFuncOp], target: Target) -> str:
 
 @dataclass
 class TuningDatabase:
-    """Records by kernel. A file that is damaged is an error when it is read, and is never overwritten."""
+    """Records by kernel. A file that is damaged, or of another version, is an error, and is never overwritten."""
 
     path: Path | None
     """`None` for a database that is not kept."""
@@ -81,13 +86,16 @@ class TuningDatabase:
     _records: dict[str, Record] | None = field(default=None, init=False, repr=False)
     _stamp: tuple[int, int] | None = field(default=None, init=False, repr=False)
 
-    def lookup(self, key: str) -> Choice | None:
-        """How a kernel is to be scheduled; `None` for the default way. `ValueError` for a damaged file."""
-        record = self.records().get(key)
-        return None if record is None else record.choice
+    def records_or_warn(self) -> Mapping[str, Record]:
+        """As `records`, for builds, which do without a file that is damaged or of another version."""
+        try:
+            return self.records()
+        except ValueError as error:
+            warnings.warn(f"{error}; until then kernels have their default schedules", stacklevel=2)
+            return {}
 
     def records(self) -> Mapping[str, Record]:
-        """Everything, as it is in the file now; `ValueError` for a damaged file."""
+        """Everything, as it is in the file now; `ValueError` for a damaged file, or one of another version."""
         stamp = self._file_stamp()
         if self._records is None or (self.path is not None and stamp != self._stamp):
             self._records, self._stamp = self._read(), stamp
@@ -132,17 +140,22 @@ class TuningDatabase:
         if self.path is None:
             return {}
         try:
-            text = self.path.read_text(encoding="utf-8")
-        except OSError:
+            return _records_of(self.path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
             return {}
-        try:
-            data = json.loads(text)
-            if not isinstance(data, dict) or cast("dict[str, object]", data).get("version") != VERSION:
-                raise ValueError(f"expected version {VERSION}")
-            kernels = cast("dict[str, object]", cast("dict[str, object]", data)["kernels"])
-            return {key: Record.from_json(record) for key, record in kernels.items()}
-        except (KeyError, AttributeError, ValueError) as error:
+        except OSError as error:
+            raise ValueError(f"{self.path} cannot be read: {error.strerror or error}; move it away") from error
+        except (KeyError, AttributeError, ValueError, RecursionError) as error:
             raise ValueError(f"{self.path} is no tuning database: {error}; move it away") from error
+
+
+def _records_of(text: bytes) -> dict[str, Record]:
+    data = json.loads(text)
+    version = cast("dict[str, object]", data).get("version") if isinstance(data, dict) else None
+    if version != VERSION:
+        raise ValueError(f"expected version {VERSION}, got {version}")
+    kernels = cast("dict[str, object]", data["kernels"])
+    return {key: Record.from_json(record) for key, record in kernels.items()}
 
 
 @contextlib.contextmanager

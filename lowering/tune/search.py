@@ -38,10 +38,10 @@ class Search:
         self.gain = 1.0
         """How much faster the best is than the default, by the races until now."""
 
-    def run(self, trials: int, seed: int) -> Iterator[Choice]:
-        """Measures candidates one by one; gives each that was tried."""
+    def run(self, trials: int, seed: int, *, threads: bool = True) -> Iterator[Choice]:
+        """Measures candidates one by one; gives each that was tried. `threads`: also with more and fewer of them."""
         expected = self.bench.results(self.default)
-        new = candidates(self.bench.group[0], self.target, seed, lambda: self.best)
+        new = candidates(self.bench.group[0], self.target, seed, lambda: self.best, threads=threads)
         for choice in chain(self.known, islice(new, trials)):
             function = self._compiled(choice, expected)
             if function is not None and self._is_faster(function):
@@ -75,7 +75,10 @@ class Search:
             return None
         race = self.bench.race(self.default, self._function, PROOF)
         before, seconds = race.seconds
-        return Record(self.best, seconds, before, name, tuple(self.calls)) if is_gain(race) else None
+        if not is_gain(race):
+            return None
+        code = self.best.code(self.bench.group[0], self.bench.target)
+        return Record(self.best, seconds, before, name, tuple(self.calls), code or "")
 
 
 def is_gain(race: Race) -> bool:

@@ -7,10 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import TypeAlias, TypeVar
 
-from xdsl.utils.exceptions import DiagnosticException
-
 from lowering.tune.choice import Choice
-from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Block, Loop, Schedule, ScheduleError
 from tir_dialect.target import Target
@@ -23,6 +20,8 @@ Move: TypeAlias = Mapping[str, int]
 TILE_ROWS, TILE_VECTORS, TILE_STEPS = (2, 3, 4, 5, 6, 8, 10, 12, 14), (1, 2, 3, 4), (1, 2, 4, 8)
 UNPACKED_ROWS = (1, 64, 1 << 20)
 TASK_PERCENT = (25, 400)
+THREADS = frozenset(["cores", "task_percent"])
+"""Moves that say how many threads there are."""
 TURN_REGISTERS = (1, 2, 4)
 COLUMNS, ROWS = (1, 2, 4), (1, 4, 8)
 """Of the tiles of traces: vectors of a row, and rows."""
@@ -31,23 +30,28 @@ PATIENCE = 100
 
 
 def candidates(
-    func: PrimFuncOp, target: Target, seed: int = 0, best: Callable[[], Choice | None] = lambda: None
+    func: PrimFuncOp,
+    target: Target,
+    seed: int = 0,
+    best: Callable[[], Choice | None] = lambda: None,
+    *,
+    threads: bool = True,
 ) -> Iterator[Choice]:
-    """Choices that make different code, none the default code.
+    """Choices that make different code, none the default code; without `threads` none is about their number.
 
     First come the single changes, and after them mixtures of those that change something with the best choice until
     then and with each other. The order depends on `seed`, and on what is best, only.
     """
     space = _Space(func, target)
     order = random.Random(seed)
-    moves = _shuffled(order, _moves(target))
+    moves = [move for move in _shuffled(order, _moves(target)) if threads or THREADS.isdisjoint(move)]
     useful: list[Move] = []
     for move in moves:
         choice = Choice(facts=tuple(sorted(move.items())))
         if space.is_new(choice):
             useful.append(move)
             yield choice
-    rest = [*_shuffled(order, _traces(func, target))]
+    rest = [*_shuffled(order, _traces(func, target, threads=threads))]
     fruitless = 0
     while rest or (useful and fruitless < PATIENCE):
         if rest and (fruitless >= PATIENCE or not useful or order.random() < 0.25):
@@ -80,26 +84,18 @@ class _Space:
     def __init__(self, func: PrimFuncOp, target: Target):
         self.func, self.target = func, target
         self.texts: set[str] = set()
-        self.made = {self._result(Choice())}
+        self.made = {Choice().code(func, target)}
 
     def is_new(self, choice: Choice) -> bool:
         """Whether a choice can be made and its code was not tried."""
         if choice.text() in self.texts:
             return False
         self.texts.add(choice.text())
-        made = self._result(choice)
+        made = choice.code(self.func, self.target)
         if made is None or made in self.made:
             return False
         self.made.add(made)
         return True
-
-    def _result(self, choice: Choice) -> str | None:
-        copy = self.func.clone()
-        try:
-            choice.schedule(copy, self.target)
-        except (ScheduleError, DiagnosticException):
-            return None
-        return Fingerprint()(copy)
 
 
 def _moves(target: Target) -> Iterator[Move]:
@@ -121,12 +117,12 @@ def _moves(target: Target) -> Iterator[Move]:
         yield {"vector_bits": target.vector_bits // 2}
 
 
-def _traces(func: PrimFuncOp, target: Target) -> Iterator[Choice]:
+def _traces(func: PrimFuncOp, target: Target, *, threads: bool) -> Iterator[Choice]:
     """Traces for functions of one block; others are left to the rules."""
     if len(Schedule(func.clone()).get_blocks()) != 1:
         return
-    threads = (False, True) if target.cores > 1 else (False,)
-    for rows, vectors, parallel in product(ROWS, COLUMNS, threads):
+    several = target.cores > 1
+    for rows, vectors, parallel in product(ROWS, COLUMNS, (False, True) if several and threads else (several,)):
         schedule = Schedule(func.clone())
         try:
             _tile(schedule, schedule.get_blocks()[0], rows, vectors * target.lanes(32), parallel)

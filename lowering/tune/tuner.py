@@ -22,7 +22,7 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
 BUSY = 0.5
-"""More processes than processors by this are told: threads then wait for each other."""
+"""Where there are more processes than processors by this, threads wait for each other, and fewer seem to be faster."""
 MOST_KNOWN = 8
 """So many calls of earlier searches are measured again."""
 
@@ -37,8 +37,14 @@ class Report:
     """Kernels that stay as they are by default."""
     tried: int = 0
     load: float = 0.0
-    """How many processes wanted a processor meanwhile, of which the search is one."""
+    """How many processes wanted a processor at most, of which the search is one."""
     cores: int = 1
+
+    def is_busy(self) -> bool:
+        """Whether others want the processors now, so that threads wait for each other."""
+        load = os.getloadavg()[0]
+        self.load = max(self.load, load)
+        return load > self.cores + BUSY
 
     @property
     def kernels(self) -> int:
@@ -57,6 +63,8 @@ class Report:
 
     def as_text(self) -> str:
         """A line for each kernel."""
+        if not self.kernels:
+            return "nothing was measured: no kernel is called with tensors that have elements"
         noun = "kernel" if self.kernels == 1 else "kernels"
         lines = [f"tried {self.tried} schedules of {self.kernels} {noun}, improved {len(self.records)}"]
         for name, record in self.records.items():
@@ -65,7 +73,8 @@ class Report:
             lines.append(f"  @{name}  {times}, {gain:.2f}x  {record.choice.describe()}")
         if self.load > self.cores + BUSY:
             lines.append(
-                f"  the machine was busy ({self.load:.1f} processes on {self.cores} cores): tune again when not"
+                f"  the machine was busy ({self.load:.1f} processes on {self.cores} cores), so that numbers of threads "
+                "were not compared: tune again when it is not"
             )
         lines += [f"  @{name}  nothing is faster than the default" for name in self.others]
         return "\n".join(lines)
@@ -89,23 +98,26 @@ def tune(
     slower: one kernel is for all sizes. It is raced by default, as a search before this one found, and under up to
     `trials` choices; a choice counts if it gives the same values and takes less time, again when all is done.
     `database` is the user's unless one is given; later builds consult it. What is found for a kernel is in it before
-    the next one is searched, and if the search is interrupted; it goes on with another `seed`. `progress` gets a bar.
+    the next one is searched, and if the search is interrupted; it goes on with another `seed`. While others use the
+    processors, numbers of threads are not compared. `progress` gets a bar.
 
     Raises what `build` raises for the module, and `OSError` or `ValueError` if the database cannot be used.
     """
     target = target or Target.host()
     database = default_database() if database is None else database
     database.add({})  # one that cannot be read or written is told before the search, not after it
-    calls = _by_kernel(record_calls(module, entry, arguments))
-    groups = [group for group in kernel_groups(kernels_of(module)) if group[0].sym_name.data in calls]
+    calls = _by_kernel(record_calls(module, entry, arguments, target, opt_level))
+    kernels = kernel_groups(kernels_of(module, target, opt_level))
+    groups = [group for group in kernels if group[0].sym_name.data in calls]
     report, bar = Report(cores=target.cores), ProgressBar(progress, "kernels")
     try:
         for number, group in enumerate(groups):
             name = group[0].sym_name.data
+            bar.show(number, len(groups), name)
             key = kernel_key(group, target)
             search = _search(group, calls[name], target, database.records().get(key), opt_level)
             try:
-                for count, _ in enumerate(search.run(trials, seed), start=1):
+                for count, _ in enumerate(search.run(trials, seed, threads=not report.is_busy()), start=1):
                     bar.show(number + min(count / trials, 1), len(groups), search.describe(name))
                     report.tried += 1
             except KeyboardInterrupt:
@@ -115,7 +127,7 @@ def tune(
             _keep(search, name, key, database, report)
     finally:
         bar.close()
-    report.load = os.getloadavg()[0]
+    report.is_busy()
     return report
 
 
@@ -123,8 +135,9 @@ def _search(
     group: Sequence[PrimFuncOp], calls: Mapping[Call, int], target: Target, known: Record | None, opt_level: int
 ) -> Search:
     """A search that measures these calls and those that are known, once each."""
-    earlier = () if known is None else known.calls[:MOST_KNOWN]
-    every = {**dict.fromkeys((Call(group[0].sym_name.data, call.arguments) for call in earlier), 1), **calls}
+    name = group[0].sym_name.data
+    earlier = (Call(name, call.arguments) for call in (() if known is None else known.calls[:MOST_KNOWN]))
+    every = {**dict.fromkeys((call for call in earlier if call.is_alike(next(iter(calls)))), 1), **calls}
     return Search(Bench(group, every, target, opt_level), target, every, None if known is None else known.choice)
 
 

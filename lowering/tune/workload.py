@@ -10,9 +10,10 @@ import tvm_ffi
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.pipelines import RelaxToVMPass
+from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.tune.call import Call
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 from vm_dialect.observers import Decision
 from vm_dialect.program import Site
@@ -38,20 +39,26 @@ def _argument(value: Any) -> tuple[str, tuple[int, ...]] | float:
     return (str(value.dtype), tuple(value.shape)) if isinstance(value, tvm_ffi.Tensor) else value
 
 
-def kernels_of(module: ModuleOp) -> ModuleOp:
+def kernels_of(module: ModuleOp, target: Target | None = None, opt_level: int = 3) -> ModuleOp:
     """The module as `build` lowers it, in which every PrimFunc is a kernel."""
     lowered = module.clone()
-    RelaxToVMPass().apply(Context(), lowered)
+    pipeline = RelaxToVMPass if opt_level else RelaxToVMPlainPass
+    pipeline.run(Context(), lowered, target or Target.host())
     return lowered
 
 
-def record_calls(module: ModuleOp, entry: str, arguments: Sequence[Any], **options: Any) -> Counter[Call]:
-    """How often each kernel is called with which sizes when `entry` is called; `options` are those of `build`."""
+def record_calls(
+    module: ModuleOp, entry: str, arguments: Sequence[Any], target: Target | None = None, opt_level: int = 3
+) -> Counter[Call]:
+    """How often each kernel is called with which sizes when `entry` is called; `ValueError` if there is none."""
     from lowering.driver import build
 
-    names = frozenset(op.sym_name.data for op in kernels_of(module).ops if isinstance(op, PrimFuncOp))
-    machine = VirtualMachine(build(module, mode="bytecode", **options))
-    recorder = _Recorder(names)
+    kernels = kernels_of(module, target, opt_level)
+    executable = build(module, mode="bytecode", target=target, opt_level=opt_level)
+    if entry not in executable.entries:
+        raise ValueError(f"expected entry to be one of {', '.join(executable.entries)}, got {entry}")
+    machine = VirtualMachine(executable)
+    recorder = _Recorder(frozenset(op.sym_name.data for op in kernels.ops if isinstance(op, PrimFuncOp)))
     with machine.instrumented(recorder):
         machine[entry](*arguments)
     return recorder.calls

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.failures import run_tool
+
 ROOT = Path(__file__).parents[2]
 MODULE = "relax.func @f[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {\n  relax.return %x\n}\n"
 
@@ -33,6 +35,14 @@ def test_only_a_process_of_its_own_ends_without_garbage_collection(tool: str, ow
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.splitlines()[-1] == f"{own} True"
     assert len(done.stdout.splitlines()) > 3
+
+
+def test_an_interruption_is_a_line(capsys: pytest.CaptureFixture[str]):
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    assert run_tool("relax-opt", interrupted, own_process=False) == 130
+    assert capsys.readouterr().err == "relax-opt: interrupted\n"
 
 
 def test_collections_are_as_before_after_a_failure():

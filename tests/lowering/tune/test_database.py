@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from lowering.codegen.cache import NO_CACHE
+from lowering.codegen.kernel_lowering import DEFAULT_OPTIONS
+from lowering.codegen.kernels import plan_kernels
+from lowering.parsing import parse_module
 from lowering.tune import database as databases
 from lowering.tune.call import Call
 from lowering.tune.choice import Choice
 from lowering.tune.database import Record, TuningDatabase, default_path, kernel_key
-from tests.lowering.tune.support import SQUARE, groups
+from lowering.tune.workload import kernels_of
+from tests.lowering.tune.support import MAP, SQUARE, groups
 from tir_dialect.schedule import Schedule
 from tir_dialect.target import Target
 
@@ -31,8 +36,7 @@ def test_records_survive_in_the_file(tmp_path: Path):
     assert {key: record.as_json() for key, record in again.items()} == {
         key: record.as_json() for key, record in some_records().items()
     }
-    assert TuningDatabase(path).lookup("k2") == Choice(facts=(("l1_bytes", 1024),))
-    assert TuningDatabase(path).lookup("k3") is None
+    assert TuningDatabase(path).records()["k2"].choice == Choice(facts=(("l1_bytes", 1024),))
 
 
 def test_what_another_process_adds_is_seen(tmp_path: Path):
@@ -71,6 +75,8 @@ RECORD = '{"version": 1, "kernels": {"k": {"seconds": 1, "default_seconds": 2, "
     [
         "",
         "{",
+        "\xff",
+        100_000 * "[",
         "[]",
         '{"version": 9, "kernels": {}}',
         '{"version": 1}',
@@ -89,12 +95,26 @@ RECORD = '{"version": 1, "kernels": {"k": {"seconds": 1, "default_seconds": 2, "
 )
 def test_a_damaged_file_is_an_error_and_stays(tmp_path: Path, text: str):
     path = tmp_path / "t.json"
-    path.write_text(text)
-    with pytest.raises(ValueError, match="is no tuning database"):
+    path.write_text(text, encoding="latin-1")
+    with pytest.raises(ValueError, match=r"t\.json is no tuning database"):
         TuningDatabase(path).records()
-    with pytest.raises(ValueError, match="is no tuning database"):
+    with pytest.raises(ValueError, match=r"t\.json is no tuning database"):
         TuningDatabase(path).add(some_records())
-    assert path.read_text() == text
+    assert path.read_text(encoding="latin-1") == text
+
+
+def test_builds_do_without_a_damaged_file(user_database: Path):
+    user_database.write_text('{"version": 2, "kernels": {}}')
+    with pytest.warns(UserWarning, match=r"expected version 1, got 2; move it away; .* default schedules"):
+        plan = plan_kernels(kernels_of(parse_module(MAP)), Target.host(), NO_CACHE, DEFAULT_OPTIONS)
+    assert [kernel.options for kernel in plan.kernels.values()] == [DEFAULT_OPTIONS]
+
+
+def test_a_place_that_cannot_be_read(tmp_path: Path):
+    """It may hold records, so it is not written either."""
+    (tmp_path / "t.json").mkdir()
+    with pytest.raises(ValueError, match=r"t\.json cannot be read: Is a directory; move it away"):
+        TuningDatabase(tmp_path / "t.json").add({})
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path):
@@ -132,6 +152,13 @@ def test_calls_that_are_none(data: object):
 def test_a_call_survives_as_json():
     call = Call("k", (("float32", (1, 2)), 3, 2.5))
     assert Call.from_json("k", json.loads(json.dumps(call.as_json()))) == call
+
+
+def test_calls_of_one_function_are_alike():
+    call = Call("k", (("float32", (1, 2)), 3))
+    assert call.is_alike(Call("j", (("float32", (7, 9)), 2.5)))
+    for other in ((("float32", (1, 2)),), (("float16", (1, 2)), 3), (("float32", (1, 2, 3)), 3), (3, 3)):
+        assert not call.is_alike(Call("k", other))
 
 
 def test_a_call_is_a_key():

@@ -79,6 +79,16 @@ def test_mixtures_are_made_of_what_changes_something():
     assert any(choice.trace is not None for choice in found)
 
 
+def test_numbers_of_threads_can_be_left_out():
+    (group,) = groups(MAP).values()
+    target = Target.parse("x86-64-v3 cores=2")
+    every, some = (list(islice(candidates(group[0], target, 1, threads=threads), 12)) for threads in (True, False))
+    assert any("cores" in choice.text() for choice in every)
+    assert len(some) == 12
+    assert not any("cores" in choice.text() or "task_percent" in choice.text() for choice in some)
+    assert all("parallel" in choice.text() for choice in some if choice.trace is not None)
+
+
 def test_what_counts_as_faster():
     even, faster, slower = [(1.0, 1.0)] * 10, [(1.0, 0.5)] * 10, [(1.0, 1.1)] * 10
     assert is_gain(Race([1], [faster]))

@@ -3,7 +3,7 @@
 import io
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +12,13 @@ import pytest
 from lowering import build
 from lowering.codegen import kernels
 from lowering.codegen.cache import NO_CACHE
+from lowering.codegen.kernel_lowering import DEFAULT_OPTIONS, lower_kernel
+from lowering.codegen.kernels import plan_kernels
 from lowering.parsing import parse_module
 from lowering.tune import tune
 from lowering.tune.choice import Choice
 from lowering.tune.database import Record, TuningDatabase, kernel_key
+from lowering.tune.search import Search
 from lowering.tune.workload import kernels_of, record_calls
 from tests.lowering.tune.support import MAP, ONE, SQUARE, arrays, expected, groups, races
 from tir_dialect.schedule import Trace
@@ -97,6 +100,7 @@ def test_sizes_of_earlier_searches_are_measured_again(tmp_path: Path, everything
 def test_calls_without_elements_are_not_measured():
     report = tune(parse_module(MAP), arrays(0), trials=1, database=TuningDatabase(None), progress=None)
     assert (report.kernels, report.tried) == (0, 0)
+    assert "no kernel is called with tensors that have elements" in report.as_text()
 
 
 def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -134,18 +138,68 @@ def test_an_interruption_forgets_nothing(tmp_path: Path, everything_is_faster: N
 
 
 @pytest.mark.parametrize(
-    "choice",
-    [Choice(Trace.from_json([{"call": "get_block", "args": ["another"]}])), Choice(facts=(("tile_rows", 99),))],
-    ids=["trace", "tile"],
+    ("choice", "reason"),
+    [
+        (Choice(Trace.from_json([{"call": "get_block", "args": ["another"]}])), 'got "another"'),
+        (Choice(facts=(("tile_rows", 99),)), "tile"),
+        (Choice(facts=(("cores", 1),)), "the rules of schedule-cpu have changed since"),
+    ],
+    ids=["trace", "tile", "rules"],
 )
-def test_a_choice_that_does_not_fit_any_more(choice: Choice, user_database: Path):
+def test_a_choice_that_is_not_what_was_measured_any_more(choice: Choice, reason: str, user_database: Path):
     module = parse_module(ONE)
     (group,) = groups(ONE).values()
-    TuningDatabase(user_database).add({kernel_key(group, Target.host()): Record(choice, 1.0, 2.0)})
+    record = Record(choice, 1.0, 2.0, "mine", code="of other rules")
+    TuningDatabase(user_database).add({kernel_key(group, Target.host()): record})
     a, b = arrays(5)
-    with pytest.warns(UserWarning, match=r"tuning found for @relax_\w+ does not fit .* tune again"):
+    with pytest.warns(UserWarning, match=rf"tuning found for @mine is not used \(.*{reason}.*\); .* tune again"):
         made = build(module, cache=NO_CACHE)
     np.testing.assert_allclose(np.from_dlpack(VirtualMachine(made)["main"](a, b)), a @ b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_record_changes_the_code_for_its_machine_only(user_database: Path):
+    module = kernels_of(parse_module(MAP))
+    (group,) = groups(MAP).values()
+    mine, other = Target.parse("x86-64-v3 cores=2"), Target.parse("x86-64-v3 cores=3")
+    before = {target: texts(module, target) for target in (mine, other)}
+    choice = Choice(facts=(("cores", 1),))
+    record = Record(choice, 1.0, 2.0, "mine", code=choice.code(group[0], mine) or "")
+    TuningDatabase(user_database).add({kernel_key(group, mine): record})
+    assert "relax_parallel" in str(before[mine])
+    assert "relax_parallel" not in str(texts(module, mine))
+    assert texts(module, other) == before[other]
+
+
+def texts(module, target: Target) -> dict[str, str]:
+    plan = plan_kernels(module, target, NO_CACHE, DEFAULT_OPTIONS)
+    return {name: lower_kernel(each.group, name, target, each.options).text for name, each in plan.kernels.items()}
+
+
+def test_records_are_of_the_kernels_that_a_level_makes(tmp_path: Path, everything_is_faster: None):
+    """Without optimisation of the graph they are not fused."""
+    kept = TuningDatabase(tmp_path / "t.json")
+    report = tune(parse_module(MAP), arrays(4), trials=1, opt_level=0, database=kept, progress=None)
+    assert set(report.records) == {"exp", "add"}
+
+
+def test_an_entry_that_is_not_there():
+    with pytest.raises(ValueError, match="expected entry to be one of main, got f"):
+        tune(parse_module(MAP), arrays(4), entry="f", database=TuningDatabase(None), progress=None)
+
+
+def test_threads_are_not_compared_where_others_compute(monkeypatch: pytest.MonkeyPatch, everything_is_faster: None):
+    seen: list[bool] = []
+
+    def run(search: Search, trials: int, seed: int, *, threads: bool) -> Iterator[Choice]:
+        seen.append(threads)
+        return iter(())
+
+    monkeypatch.setattr(Search, "run", run)
+    for load in (0.0, 99.0):
+        monkeypatch.setattr("os.getloadavg", lambda load=load: (load, load, load))
+        report = tune(parse_module(MAP), arrays(4), database=TuningDatabase(None), progress=None)
+        assert ("numbers of threads were not compared" in report.as_text()) is (load > 0)
+    assert seen == [True, False]
 
 
 def test_what_gives_other_values_is_not_kept(
@@ -171,9 +225,22 @@ def test_on_the_shell(user_database: Path, tmp_path: Path):
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "schedules of" in done.stdout
-    assert f"kept in {user_database}" in done.stdout
+    kept = bool(json.loads(user_database.read_text())["kernels"])
+    assert (f"kept in {user_database}" in done.stdout) is kept
     assert "kernels" in done.stderr
-    assert json.loads(user_database.read_text())["version"] == 1
+
+
+def test_a_damaged_database_is_a_line_on_the_shell(user_database: Path, tmp_path: Path):
+    user_database.write_text("{")
+    (tmp_path / "p.mlir").write_text(MAP)
+    command = ["relax-run", str(tmp_path / "p.mlir"), "--random", "f32[9,9]", "f32[9,9]", "--mode", "bytecode"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[0].startswith(f"relax-run: warning: {user_database} is no tuning database")
+    assert len(done.stderr.splitlines()) == 1
+    done = subprocess.run([*command, "--tune", "1"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"relax-run: error: {user_database} is no tuning database")
 
 
 def test_other_machines_cannot_be_searched_for(tmp_path: Path):
