@@ -12,7 +12,7 @@ from tir_dialect.analysis.structure import ancestors
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp
-from tir_dialect.schedule.accesses import Access, Axis
+from tir_dialect.schedule.accesses import Access, Axis, read_buffers
 from tir_dialect.schedule.boxes import box_in, clipped, is_dense
 from tir_dialect.schedule.edits import nest_of, scope_of
 from tir_dialect.schedule.handles import is_inside
@@ -32,12 +32,39 @@ def unwritten_place(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSA
         order = sorted(tops, key=body.get_operation_index)
         first, last = order[0], body.get_operation_index(order[-1])
         between = [op for op in body.ops if body.get_operation_index(first) <= body.get_operation_index(op) <= last]
-        writer = next((op for top in between for op in top.walk() if touches(op, {buffer}, writes_only=True)), None)
+        writer = next((op for top in between if (op := _writer_in(top, buffer)) is not None), None)
         if writer is None:
             return first
     by = "another block" if writer is None else describe(writer)
     name = readers[0].block_name.data
     raise self.error(f'{by} writes buffer "{buffer.name_hint}" in the loops of block "{name}"')
+
+
+def readers_beside(block: BlockOp, buffer: SSAValue) -> list[BlockOp]:
+    """A block that reads a buffer, and those beside it that read what it reads, in program order.
+
+    These stand around it, as far outside as nobody writes the buffer, up to the writers before and behind.
+    """
+    for op in _path(block):
+        body = op.parent
+        if body is None or _writer_in(op, buffer) is not None:
+            continue
+        run: list[Operation] = []
+        for other in body.ops:
+            if _writer_in(other, buffer) is None:
+                run.append(other)
+            elif op in run:
+                break
+            else:
+                run.clear()
+        scope = scope_of(block)
+        inner = (each for other in run for each in other.walk() if isinstance(each, BlockOp))
+        return [each for each in inner if scope_of(each) is scope and buffer in read_buffers(each)]
+    return [block]
+
+
+def _writer_in(op: Operation, buffer: SSAValue) -> Operation | None:
+    return next((inner for inner in op.walk() if touches(inner, {buffer}, writes_only=True)), None)
 
 
 def unshared_place(self: ScheduleState, block: BlockOp, buffer: SSAValue, besides: Sequence[BlockOp] = ()) -> Operation:

@@ -9,7 +9,7 @@ from xdsl.rewriter import InsertPoint
 
 from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.schedule.accesses import Access, accesses_in, written_buffers
+from tir_dialect.schedule.accesses import Access, accesses_in, read_buffers, written_buffers
 from tir_dialect.schedule.boxes import box_in, clipped, is_dense
 from tir_dialect.schedule.buffers import (
     Which,
@@ -20,7 +20,13 @@ from tir_dialect.schedule.buffers import (
     redirect,
     written_buffer,
 )
-from tir_dialect.schedule.cache_places import check_complete, loop_around, unshared_place, unwritten_place
+from tir_dialect.schedule.cache_places import (
+    check_complete,
+    loop_around,
+    readers_beside,
+    unshared_place,
+    unwritten_place,
+)
 from tir_dialect.schedule.cache_users import check_consumer, is_certain
 from tir_dialect.schedule.edits import before_all, scope_of, unique_block_name
 from tir_dialect.schedule.handles import Block, is_inside
@@ -39,24 +45,27 @@ def cache_read(
     storage_scope: str = "global",
     consumer_blocks: Sequence[Block | str] = (),
 ) -> Block:
-    """Copies a buffer that a block reads before the loops of the block, and redirects its reads to the copy.
+    """Copies a buffer that a block reads before the loops of its readers, and redirects their reads to the copy.
 
     rewrite:
         for i: C[i] = f(A[i])
         -> for x: A_local[x] = A[x]
            for i: C[i] = f(A_local[i])
 
-    `consumer_blocks` read the copy, too. If the buffer is written in the loops, the copy is made further inside, of
+    Only `consumer_blocks` read the copy, which the block is one of only if it is named; without any, the block and all
+    beside it that read the same values do. If the buffer is written in the loops, the copy is made further inside, of
     what the rest reads. Move the copy where it is wanted by `compute_at`. Returns the block that copies.
 
-    Refuses a buffer that the block itself writes, that changes before other consumers have read the copy, and one that
-    a block sees as a whole.
+    Refuses a buffer that a consumer itself writes, that changes before other consumers have read the copy, and one that
+    a consumer sees as a whole.
     """
     scope = checked_scope(self, storage_scope)
-    others = [self.block_named(each) if isinstance(each, str) else each for each in consumer_blocks]
-    readers = list(dict.fromkeys((block.op, *(other.op for other in others))))
     source = read_buffer(self, block.op, read_buffer_index)
+    named = [self.block_named(each) if isinstance(each, str) else each for each in consumer_blocks]
+    readers = list(dict.fromkeys(each.op for each in named)) or readers_beside(block.op, source)
     for reader in readers:
+        if source not in read_buffers(reader):
+            raise self.error(f'block "{reader.block_name.data}" does not read buffer "{source.name_hint}"')
         check_plain_uses(self, reader, source)
     place = unwritten_place(self, readers, source)
     loop = loop_around(place)

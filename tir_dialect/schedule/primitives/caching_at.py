@@ -26,7 +26,7 @@ def read_at(self: ScheduleState, loop: Loop, block: Block, read_buffer_index: Wh
     """
 
     def copied(schedule: ScheduleState) -> Block:
-        copy = cache_read(schedule, block, read_buffer_index, storage_scope)
+        copy = cache_read(schedule, block, read_buffer_index, storage_scope, [block])
         compute_at(schedule, copy, loop)
         return copy
 
