@@ -21,15 +21,16 @@ def test_partition_separates_the_remainder():
         sch.vectorize(sch.get_loops(sch.get_child_blocks(main)[0])[-1])
 
     sch = scheduled(elementwise(), transform)
-    assert condition(sch.func, "B") is None
-    assert condition(sch.func, "B_1") is not None
+    assert condition(sch.func, "B_j00") is None
+    assert condition(sch.func, "B_j01") is not None
 
 
 def test_partition_at_several_points():
     def transform(sch):
         i, _ = sch.get_loops(sch.get_block("B"))
         parts = sch.loop_partition(i, ["floordiv(n, 4)", "floordiv(n, 2) - floordiv(n, 4)", None])
-        assert len(parts) == 3
+        assert [part.name for part in parts] == ["i0", "i1", "i2"]
+        assert sch.get_loops(sch.get_block("B_i2"))[0] is parts[2]
         sch.parallel(parts[1])
 
     scheduled(elementwise(), transform)

@@ -29,7 +29,8 @@ def loop_partition(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -
         -> for i in p: A(i)
            for i in p to n: A(i)
 
-    Conditions that always hold in a part go there. The first part keeps the blocks; those of the others get new names.
+    Conditions that always hold in a part go there. Handles of blocks are those of the first part from now on. The parts
+    of loop `i` are called `i0`, `i1`, ..., and block `B` is `B_i0`, `B_i1`, ... in them.
 
     Refuses loops that are not serial, lengths that are not known to be at least 0 and to fit, and reductions with init
     over the loop.
@@ -44,8 +45,7 @@ def loop_partition(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -
     loop.op.operands[len(loop.op.operands) - 1] = values[0]
     for before, part in pairwise(parts):
         Rewriter.insert_op(part, InsertPoint.after(before))
-        for block in blocks_in(part):
-            block.block_name = StringAttr(unique_block_name(self.func, block.block_name.data, block))
+    _name_parts(self, parts, loop.name)
     self.changed()
     for part in parts:
         prove_conditions(self, part)
@@ -85,6 +85,13 @@ def _check_no_init(self: ScheduleState, loop: Loop) -> None:
                 f'block "{block.block_name.data}" has an init and is reduced over loop "{loop.name}"; '
                 "use decompose_reduction first"
             )
+
+
+def _name_parts(self: ScheduleState, parts: Sequence[ForOp], loop: str) -> None:
+    for number, part in enumerate(parts):
+        part.induction_var.name_hint = name = f"{loop}{number}"
+        for block in blocks_in(part):
+            block.block_name = StringAttr(unique_block_name(self.func, f"{block.block_name.data}_{name}", block))
 
 
 def _part(self: ScheduleState, loop: ForOp, lower: SSAValue, upper: SSAValue) -> ForOp:
