@@ -64,6 +64,12 @@ def test_rfactor_of_a_whole_loop_over_rows():
     scheduled(row_sum(), transform)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_rfactor_of_a_loop_with_one_iteration(axis):
+    sch = scheduled(row_sum(), lambda sch: factored(sch, 1, factor=1, axis=axis))
+    assert blocks(sch)[-2:] == ["B_rf", "B"]
+
+
 def test_rfactor_of_a_matmul():
     def transform(sch):
         i, j, r = sch.get_loops(sch.get_block("C"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IndexType
@@ -99,7 +100,7 @@ def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
     if init is None:
         raise self.error(f'block "{name}" has no init')
     drives = check_pure_loops(self, block)
-    if drives.get(loop.op.induction_var) != {REDUCE}:
+    if drives.get(loop.op.induction_var) != {REDUCE} and not _is_idle(self, loop.op, drives):
         raise self.error(f'loop "{loop.name}" does not drive reduce iterators of block "{name}"')
     rest = tuple(op for op in enclosing_loops(block) if drives.get(op.induction_var) == {REDUCE} and op is not loop.op)
     for op in (loop.op, *rest):
@@ -118,6 +119,11 @@ def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
     outermost = next(op for op in enclosing_loops(block) if op in (loop.op, *rest))
     check_monoid(self, name, init, parts, commutes=loop.op is not outermost)
     return _Plan(block, init, loop.op, self.extent(loop.op), axis % (rank + 1), rest, parts)
+
+
+def _is_idle(self: ScheduleState, loop: ForOp, drives: Mapping[SSAValue, AbstractSet[IteratorKind]]) -> bool:
+    """Whether a loop has one iteration and drives nothing, as the inner one of a split into parts of 1."""
+    return not drives.get(loop.induction_var) and self.extent(loop).constant_value == 1
 
 
 def _block_in(self: ScheduleState, loop: ForOp) -> BlockOp:
