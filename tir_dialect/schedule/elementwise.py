@@ -12,6 +12,7 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.edits import is_index_op
+from tir_dialect.schedule.program_order import describe, runs_between
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
 
@@ -88,3 +89,18 @@ def iterators_of_indices(
     missing = [space.dim_of(block.extents[number]) for number in spatial if number not in known] if complete else []
     units = all(extent is not None and extent.constant_value == 1 for extent in missing)
     return positions if units and len(set(known)) == len(known) else None
+
+
+def check_moved_up(self: ScheduleState, consumer: ElementBlock, producer: BlockOp, between: SSAValue) -> None:
+    """Refuses if what the consumer reads or writes is touched between the producer and the consumer."""
+    inputs = {load.buffer for load in consumer.loads} - {between}
+    name = consumer.op.block_name.data
+    writer = runs_between(self, producer, [consumer.op], inputs, writes_only=True)
+    inside = (op for op in producer.body.walk() if isinstance(op, StoreOp) and op.buffer in inputs)
+    writer = writer or next(inside, None)
+    if writer is not None:
+        raise self.error(f'{describe(writer)} writes an input of block "{name}" after the producer')
+    output = {consumer.store.buffer}
+    user = runs_between(self, producer, [consumer.op], output, writes_only=False)
+    if user is not None or any(op.buffer in output for op in producer.body.walk() if isinstance(op, LoadOp | StoreOp)):
+        raise self.error(f'the output of block "{name}" is used before it')

@@ -32,6 +32,7 @@ from tir_dialect.schedule.primitives import (
     reductions,
     reindexing,
     reverse_computing_at,
+    reverse_inlining,
     rfactor,
     rolling,
     sampling,
@@ -132,7 +133,7 @@ class Schedule(ScheduleState):
     unannotate = kinds.unannotate
 
     compute_inline = inlining.compute_inline
-    reverse_compute_inline = inlining.reverse_compute_inline
+    reverse_compute_inline = reverse_inlining.reverse_compute_inline
     compute_at = computing_at.compute_at
     reverse_compute_at = reverse_computing_at.reverse_compute_at
     rolling_buffer = rolling.rolling_buffer

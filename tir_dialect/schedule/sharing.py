@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.schedule.edits import ancestor_in
 from tir_dialect.schedule.elementwise import own_allocation
+from tir_dialect.schedule.program_order import describe
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import LoopKind
 
@@ -23,8 +28,25 @@ def check_sequential(self: ScheduleState, loop: ForOp, buffer: SSAValue) -> None
             break
 
 
-def hoist_allocation(buffer: SSAValue, loop: ForOp) -> None:
-    """Moves the allocation of a buffer in front of a loop."""
+def earlier_user(self: ScheduleState, buffer: SSAValue, users: Sequence[Operation]) -> Operation | None:
+    """The op in front of which a buffer has to be allocated for its new users, `None` if nothing has to change.
+
+    Refuses users that stand in other loops than the allocation.
+    """
+    allocation = buffer.owner
+    if not isinstance(allocation, AllocBufferOp) or (body := allocation.parent) is None:
+        return None
+    first: Operation = allocation
+    for user in users:
+        top = ancestor_in(body, user)
+        if top is None:
+            raise self.error(f'{describe(user)} cannot use buffer "{buffer.name_hint}", which is allocated in a loop')
+        first = min(first, top, key=body.get_operation_index)
+    return None if first is allocation else first
+
+
+def hoist_allocation(buffer: SSAValue, place: Operation) -> None:
+    """Moves the allocation of a buffer in front of an op."""
     if isinstance(buffer.owner, Operation):
         buffer.owner.detach()
-        Rewriter.insert_op(buffer.owner, InsertPoint.before(loop))
+        Rewriter.insert_op(buffer.owner, InsertPoint.before(place))

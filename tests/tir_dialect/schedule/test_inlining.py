@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tir_dialect.schedule.support import elementwise, k, m, matmul, n, scan, scheduled
+from tests.support.tir import parse_prim_func
+from tests.tir_dialect.schedule.support import NOT_EMPTY, check_same, elementwise, k, m, matmul, n, scan, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
 from tir_dialect.ops.blocks import BlockOp
@@ -238,3 +239,110 @@ def test_reverse_inline_refuses_outputs_used_before():
     outs = te.extern([((n,), "i32"), ((n,), "i32")], [A], body, name="E")
     sch = Schedule(te.create_prim_func([A, *outs]))
     refuses(sch, 'the output of block "Y" is used before it', "reverse_compute_inline", sch.get_block("Y"))
+
+
+def sums_and(consumer, shape=(n,)):
+    r = te.reduce_axis(m, "r")
+    b = te.compute((n,), lambda i: te.sum(A[i, r], r), name="B")
+    return te.create_prim_func([A, te.compute(shape, lambda *index: consumer(b, *index), name="C")])
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_reverse_inline_of_a_copy_behind_a_reduction(decomposed):
+    def transform(sch):
+        i, r = sch.get_loops("B")
+        sch.split(r, [None, 4])
+        if decomposed:
+            sch.decompose_reduction("B", i)
+        sch.reverse_compute_inline("C")
+
+    sch = scheduled(sums_and(lambda b, q, i: b[i], (1, n)), transform)
+    assert "C" not in blocks(sch)
+    assert allocations(sch) == []
+
+
+def test_reverse_inline_refuses_copies_of_parts_behind_reductions():
+    sch = Schedule(sums_and(lambda b, i: b[i], (n // 2,)))
+    message = 'block "C" copies floordiv(n, 2) of n elements of buffer "B"'
+    refuses(sch, message, "reverse_compute_inline", sch.get_block("C"))
+
+
+def test_reverse_inline_refuses_a_copy_that_is_overwritten_in_the_loops_of_the_reduction():
+    sch = Schedule(parse_prim_func(OVERWRITTEN.format(bounds="", before="")))
+    refuses(sch, 'loop "i" may have no iteration', "reverse_compute_inline", sch.get_block("C"))
+    written = OVERWRITTEN.format(bounds=" in [1, _]", before="tir.store %zero, %C[%c0]")
+    sch = Schedule(parse_prim_func(written))
+    message = 'writes buffer "C" in the loops of the reduction'
+    refuses(sch, message, "reverse_compute_inline", sch.get_block("C"))
+    func = parse_prim_func(written.replace("tir.store %zero, %C[%c0]", "", 1))
+    scheduled(func, lambda sch: sch.reverse_compute_inline("C"), NOT_EMPTY)
+
+
+OVERWRITTEN = """
+tir.prim_func @f[%n{bounds}](%A: !tir.buffer<[n], i32>, %C: !tir.buffer<[1], i32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0 : i32
+  %B = tir.alloc_buffer : !tir.buffer<[1], i32>
+  tir.block "Z" () {{
+    tir.store %zero, %B[%c0]
+  }}
+  tir.for (%i) in (%n) {{
+    {before}
+    tir.block "B" (%vi = reduce %i in %n) {{
+      %b = tir.load %B[%c0]
+      %a = tir.load %A[%vi]
+      %s = arith.addi %a, %b : i32
+      tir.store %s, %B[%c0]
+    }}
+    tir.block "C" () {{
+      %b = tir.load %B[%c0]
+      tir.store %b, %C[%c0]
+    }}
+  }}
+}}"""
+
+
+STRIDED = """
+tir.prim_func @f[%n](%C: !tir.buffer<[2 * n], i32>) {
+  %c2 = arith.constant 2 : index
+  %one = arith.constant 1 : i32
+  %nn = arith.muli %n, %c2 : index
+  %B = tir.alloc_buffer : !tir.buffer<[2 * n], i32>
+  tir.for (%i) in (%nn) {
+    tir.block "B" (%vi = spatial %i in %nn) {
+      tir.store %one, %B[%vi]
+    }
+  }
+  tir.for (%i) in (%n) {
+    %j = arith.muli %i, %c2 : index
+    tir.block "C" (%vi = spatial %j in %nn) {
+      %b = tir.load %B[%vi]
+      tir.store %b, %C[%vi]
+    }
+  }
+}"""
+
+
+def test_reverse_inline_refuses_a_consumer_that_leaves_instances_out():
+    sch = Schedule(parse_prim_func(STRIDED))
+    message = 'the loops of block "C" do not take its iterators through all values'
+    refuses(sch, message, "reverse_compute_inline", sch.get_block("C"))
+
+
+def caches(func, move):
+    """A copy of a buffer that is allocated in a loop or in front of the loops that use it."""
+    sch = Schedule(func)
+    copy = sch.cache_read("C", "B", "local")
+    if move:
+        sch.compute_at(copy, sch.get_loops("C")[0])
+    return sch, copy
+
+
+def test_reverse_inline_moves_the_allocation_or_refuses():
+    sch, copy = caches(elementwise(), move=False)
+    sch.reverse_compute_inline(copy)
+    check_same(elementwise(), sch.func)
+    sch, copy = caches(elementwise(), move=True)
+    message = 'cannot use buffer "B_local", which is allocated in a loop'
+    refuses(sch, message, "reverse_compute_inline", copy)

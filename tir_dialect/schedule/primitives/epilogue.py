@@ -13,13 +13,19 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.combiner import Combination, combination
 from tir_dialect.schedule.edits import erase_nest
-from tir_dialect.schedule.elementwise import ElementBlock, element_block, iterators_of_indices, own_allocation
+from tir_dialect.schedule.elementwise import (
+    ElementBlock,
+    check_moved_up,
+    element_block,
+    iterators_of_indices,
+    own_allocation,
+)
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.materialize import header_value
 from tir_dialect.schedule.monoid import check_monoid
 from tir_dialect.schedule.moves import iterator_extent, reaches_all, shape_of
-from tir_dialect.schedule.primitives.inlining import check_moved_up
 from tir_dialect.schedule.program_order import describe
+from tir_dialect.schedule.sharing import earlier_user, hoist_allocation
 from tir_dialect.schedule.state import ScheduleState, primitive
 
 
@@ -57,11 +63,14 @@ def fuse_reduction_epilogue(self: ScheduleState, reduction_block: Block | str, e
     """
     blocks = [self.block_named(each) if isinstance(each, str) else each for each in (reduction_block, epilogue_block)]
     plan = _plan(self, *(each.op for each in blocks))
+    place = earlier_user(self, plan.epilogue.store.buffer, [plan.block])
     _move_start(self, plan)
     for op in (*plan.parts.accumulators, *plan.parts.repeated, *plan.parts.stores):
         access = op.owner if isinstance(op, SSAValue) else op
         if isinstance(access, LoadOp | StoreOp) and access.buffer is plan.allocation.buffer:
             _retarget(self, plan, access)
+    if place is not None:
+        hoist_allocation(plan.epilogue.store.buffer, place)
     erase_nest(plan.epilogue.op)
     Rewriter.erase_op(plan.allocation)
 
