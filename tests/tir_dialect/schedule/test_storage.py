@@ -29,33 +29,6 @@ def test_cache_read(which):
     scheduled(matmul(), transform)
 
 
-@pytest.mark.parametrize("block", ["B", "C"])
-@pytest.mark.parametrize("consumers", [(), ("B",), ("C",), ("B", "C")])
-def test_cache_read_is_for_its_consumers(block, consumers):
-    b = te.compute((n, m), lambda i, j: A[i, j] * 2, name="B")
-    c = te.compute((n, m), lambda i, j: A[i, j] + 1, name="C")
-    func = te.create_prim_func([A, b, c])
-    sch = scheduled(func, lambda sch: sch.cache_read(block, 0, "local", consumers))
-    readers = {op.parent_op().block_name.data: op.buffer.name_hint for op in sch.func.walk() if isinstance(op, LoadOp)}
-    wanted = {name: "A_local" if name in (consumers or "BC") else "A" for name in "BC"}
-    assert readers == {"A_local": "A", **wanted}
-
-
-def test_cache_read_without_consumers_ends_where_the_buffer_is_written():
-    def body(b, ins, outs):
-        (a,), (x, y) = ins, outs
-        for name, source, target in (("S", a, x), ("B", x, y), ("C", x, y), ("D", a, x), ("E", x, y)):
-            with b.block(name, ("spatial", n, "i")) as (i,):
-                b.store(target, i, source[i] + (y[i] if name in "CE" else 1))
-
-    a = te.placeholder((n,), "i32", "A")
-    func = te.create_prim_func([a, *te.extern([((n,), "i32")] * 2, [a], body, name="Y")])
-    sch = scheduled(func, lambda sch: sch.cache_read("C", 0, "local"))
-    loads = (op for op in sch.func.walk() if isinstance(op, LoadOp) and isinstance(op.buffer.owner, AllocBufferOp))
-    assert [op.parent_op().block_name.data for op in loads] == ["B", "C"]
-    refuses(sch, 'block "S" does not read buffer', "cache_read", "C", 0, "local", ["S"])
-
-
 @pytest.mark.parametrize(("which", "name"), [(0, "A_local"), (1, "I_local"), (2, "B_local")])
 def test_what_is_read_comes_before_what_tells_its_place(which, name):
     places, b = te.placeholder((n,), "i64", "I"), te.placeholder((n,), "i32", "B")
