@@ -21,7 +21,7 @@ from lowering.codegen.kernel_maker import MANY_KERNELS, load_elsewhere
 from lowering.codegen.kernels import KernelPlan, Kernels, plan_kernels
 from lowering.codegen.support import prepare_support
 from lowering.deferred.options import set_options
-from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
+from lowering.graph.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.locations import names, place
 from lowering.native.runtime_objects import common_runtime
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass

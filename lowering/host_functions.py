@@ -49,7 +49,7 @@ def _raw(module: ModuleOp, entry: str, mode: Mode) -> Callable[..., object]:
         return VirtualMachine(build(module.clone(), mode=mode))[entry]
     from xdsl.context import Context
 
-    from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
+    from lowering.graph.functions.expose_prim_funcs import ExposePrimFuncsPass
     from relax_dialect.interpreter import run
 
     exposed = module.clone()

@@ -77,16 +77,16 @@ def for_target(each: ModulePass, target: Target) -> ModulePass:
     """The same pass for a machine, if what it does depends on one."""
     # Imported by name only: most modules need neither.
     if each.name == "pack-weights":
-        from lowering.graph.pack_weights import PackWeightsPass
+        from lowering.graph.layouts.pack_weights import PackWeightsPass
 
         size = f"vector-bits={target.vector_bits} vector-registers={target.vector_registers}"
         return PackWeightsPass(f"host {size} cpu={target.cpu} features={target.features}")
     if each.name == "convert-layout":
-        from lowering.graph.convert_layout import ConvertLayoutPass
+        from lowering.graph.layouts.convert_layout import ConvertLayoutPass
 
         return ConvertLayoutPass(block=target.lanes(32))
     if each.name == "volumes-in-blocks":
-        from lowering.graph.volumes_in_blocks import VolumesInBlocksPass
+        from lowering.graph.layouts.volumes_in_blocks import VolumesInBlocksPass
 
         return VolumesInBlocksPass(block=target.lanes(32))
     return each

@@ -142,7 +142,7 @@ def memory_text(path: str, weights: str | None = None, shapes: GivenShapes = ())
 def _interpreted(module: ModuleOp, entry: str, started: float) -> Program:
     from xdsl.context import Context
 
-    from lowering.graph.expose_prim_funcs import ExposePrimFuncsPass
+    from lowering.graph.functions.expose_prim_funcs import ExposePrimFuncsPass
     from relax_dialect.interpreter import run
     from relax_dialect.ops.structure import FuncOp
 

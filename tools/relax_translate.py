@@ -41,7 +41,7 @@ def _lowered(module: ModuleOp, options: BuildOptions) -> ModuleOp:
 
 def _for_target(each: ModulePass, options: BuildOptions) -> ModulePass:
     """The same pass for the machine of the options, if it depends on one."""
-    from lowering.graph.convert_layout import ConvertLayoutPass
+    from lowering.graph.layouts.convert_layout import ConvertLayoutPass
     from lowering.schedule.schedule_cpu import ScheduleCPUPass
     from lowering.to_llvm.convert_tir_to_llvm import ConvertTIRToLLVMPass
 

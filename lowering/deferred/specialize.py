@@ -12,8 +12,8 @@ from xdsl.utils.exceptions import VerifyException
 from lowering.deferred.candidates import is_deferred
 from lowering.deferred.signature import TypesOfValues, bindings
 from lowering.diagnostics import InvalidModule
+from lowering.graph.functions.specialization import bind_symbols
 from lowering.graph.result_types import ResultTypes
-from lowering.graph.specialization import bind_symbols
 from lowering.graph.substitution import all_symbols
 from lowering.locations import place
 from relax_dialect.inference import Refuted

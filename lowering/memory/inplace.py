@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import BlockArgument
 
-from lowering.graph.inline_blocks import covers
+from lowering.graph.fusion.inline_blocks import covers
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.patterns import OpPattern, computation_patterns
 from tir_dialect.dims import Dim

@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.traits import IsTerminator, MemoryEffectKind, get_effects
 
-from lowering.graph.inline_blocks import covers
+from lowering.graph.fusion.inline_blocks import covers
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.patterns import OpPattern, computation_patterns
 from tir_dialect.dims import constant

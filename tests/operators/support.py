@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
 from lowering.deferred.signature import bindings
-from lowering.graph.specialization import bind_symbols
+from lowering.graph.functions.specialization import bind_symbols
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
 from relax_dialect.interpreter import run

@@ -13,8 +13,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
-from lowering.graph.fuse_ops import FuseOpsPass
-from lowering.graph.fuse_tir import FuseTIRPass
+from lowering.graph.fusion.fuse_ops import FuseOpsPass
+from lowering.graph.fusion.fuse_tir import FuseTIRPass
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule

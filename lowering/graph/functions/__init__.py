@@ -1,0 +1,1 @@
+"""Functions: signatures, specialisation, inlining, closures."""

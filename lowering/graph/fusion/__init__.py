@@ -1,0 +1,1 @@
+"""Fusion: operators that one kernel can compute become one PrimFunc."""

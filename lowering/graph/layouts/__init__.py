@@ -1,0 +1,1 @@
+"""Layouts: channel-blocked and channels-last data, packed weights."""

@@ -1,0 +1,1 @@
+"""Rewrites of operators into equivalent, cheaper ones."""
