@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 
 _SPLAT = (llvm.InsertElementOp, llvm.ShuffleVectorOp)
 
@@ -35,30 +36,31 @@ class BlockTree:
     """
 
     def __init__(self, entry: Block) -> None:
-        self._entry = entry
-        self._above = {entry: entry}
-        """The nearest dominator of each block."""
-        self._sources: dict[Block, list[Block]] = {}
-        self._numbers = {entry: 0}
-        """The place of each block in the order of starts, in which dominators come first."""
+        self._numbers = {id(entry): 0}
+        """The place of each block in the order of starts, in which dominators come first. Blocks stay, so that their
+        identities do, which are quicker than their hashes."""
+        self._above = [0]
+        """The number of the nearest dominator, by the number of a block."""
+        self._sources: dict[int, list[int]] = {}
+        """The numbers of the blocks that branch to one, by its identity."""
         self.loops: list[Loop] = []
         """Those around the block at hand, the outermost first."""
 
     def branch(self, source: Block, target: Block) -> None:
         """Records an edge."""
-        self._sources.setdefault(target, []).append(source)
+        self._sources.setdefault(id(target), []).append(self._numbers[id(source)])
 
     def start(self, block: Block) -> None:
         """Places a block behind all others."""
-        above, *others = self._sources.get(block) or [self._entry]
+        above, *others = self._sources.get(id(block)) or [0]
         for other in others:
             above = self._common(above, other)
-        self._above[block] = above
-        self._numbers[block] = len(self._numbers)
+        self._numbers[id(block)] = len(self._above)
+        self._above.append(above)
 
-    def _common(self, a: Block, b: Block) -> Block:
-        while a is not b:
-            if self._numbers[a] > self._numbers[b]:
+    def _common(self, a: int, b: int) -> int:
+        while a != b:
+            if a > b:
                 a = self._above[a]
             else:
                 b = self._above[b]
@@ -66,24 +68,23 @@ class BlockTree:
 
     def dominates(self, block: Block, other: Block) -> bool:
         """Whether a block is on every way to another."""
-        number = self._numbers[block]
-        while self._numbers[other] > number:
-            other = self._above[other]
-        return other is block
+        number, at = self._numbers[id(block)], self._numbers[id(other)]
+        while at > number:
+            at = self._above[at]
+        return at == number
 
     def place(self, value: SSAValue) -> int:
         """How late a value is there: the number of its block. Constants are in the entry block."""
-        owner = value.owner
-        block = owner if isinstance(owner, Block) else owner.parent
-        return 0 if block is None else self._numbers[block]
+        block = value.op.parent if isinstance(value, OpResult) else cast(BlockArgument, value).block
+        return 0 if block is None else self._numbers[id(block)]
 
     def home(self, place: int, block: Block, levels: int | None = None) -> Block:
         """Where to compute, for `block`, what is known from a place on: in front of loops that do not change it, or of
         so many of them.
         """
-        numbers = self._numbers
+        number = self._numbers[id(block)]
         for loop in self.loops if levels is None else self.loops[-levels:]:
-            if place <= numbers[loop.front] < numbers[block]:
+            if place <= self._numbers[id(loop.front)] < number:
                 return loop.front
         return block
 
@@ -115,4 +116,4 @@ class BlockTree:
 
     def changes(self, loop: Loop, value: SSAValue) -> bool:
         """Whether a value is computed inside of a loop around."""
-        return self.place(value) > self._numbers[loop.front]
+        return self.place(value) > self._numbers[id(loop.front)]

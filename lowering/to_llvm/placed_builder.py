@@ -78,15 +78,15 @@ class PlacedBuilder(ConstantBuilder):
         if found is None or not self._is_there(found):
             found = kind.create(operands=operands, result_types=(result_type,), properties=properties or {})
             found.location = self.location
-            self._place(found)
+            self._place(found, operands)
             self._computed[key] = found
         return found.results[0]
 
     def _is_there(self, op: Operation) -> bool:
         return op.parent is not None and self.tree.dominates(op.parent, self.block)
 
-    def _place(self, op: Operation) -> None:
-        place = max(map(self.tree.place, op.operands), default=0)
+    def _place(self, op: Operation, operands: Sequence[SSAValue]) -> None:
+        place = max(map(self.tree.place, operands), default=0)
         home = self.tree.home(place, self.block, levels=1 if is_vector(op.results[0].type) else None)
         last = home.last_op
         if home is self.block or last is None:
