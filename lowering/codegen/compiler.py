@@ -25,6 +25,11 @@ Source: TypeAlias = "ModuleOp | str"
 _OPTIONS = Lock()
 """Held while code is generated, since LLVM's options for it are the process's."""
 
+_LONG = 100_000
+"""Characters of text from which on LLVM's strength reduction of loops, whose time grows with the square of the
+addresses in a loop, takes half of the time of code generation or more. Code as long as this calls routines for what
+counts."""
+
 _VECTOR = re.compile(r"<\d+ x ")
 _UNROLL = '!"llvm.loop.unroll.count"'
 _WHOLE = re.compile(rf'"(?:{re.escape(REPEATED_WORK)}|llvm\.loop\.unroll\.full)"')
@@ -77,8 +82,8 @@ def emit_assembly(source: Source, target: Target, options: CompileOptions = Comp
 
 @contextmanager
 def _generating(text: str) -> Generator[None]:
-    """LLVM's options are as the hints in the text say."""
-    plain = f'"{PLAIN_ADDRESSES}"' in text
+    """LLVM's options are as the hints in the text say, and its length."""
+    plain = len(text) > _LONG or f'"{PLAIN_ADDRESSES}"' in text
     with _OPTIONS:
         if plain:
             llvm().set_option("relax", "-disable-lsr=1")

@@ -60,6 +60,7 @@ def test_plain_addresses_are_a_matter_of_one_module():
     before, computed, after = (emit_assembly(text, target, CompileOptions(3)) for text in (usual, plain, usual))
     assert before == after
     assert ("shl" in before, "shl" in computed) == (False, True)
+    assert "shl" in emit_assembly(usual + "\n" * 100_000, target, CompileOptions(3)), "long code is left as it is"
 
 
 INVARIANT = """
