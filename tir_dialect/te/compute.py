@@ -13,7 +13,8 @@ from xdsl.ir import Attribute
 from tir_dialect.dims import constant
 from tir_dialect.ops.annotations import Note, note_attr, note_of
 from tir_dialect.te import nodes
-from tir_dialect.te.coerce import adopt, as_expr
+from tir_dialect.te.coerce import adopt, as_expr, is_index
+from tir_dialect.te.conversions import cast
 from tir_dialect.te.expr import Expr, Operand
 from tir_dialect.te.nodes import IterVar, Reduce
 from tir_dialect.te.operations import Operation
@@ -106,7 +107,8 @@ def compute(
 
     The names of the parameters of `f` become those of the loops. A reduction may stand anywhere in the expression but
     in a branch of `if_then_else`: one inside a larger expression becomes a tensor of its own, over those axes that it
-    depends on. A value that is just a number of Python has TVM's dtype, `i32`, `f32` or `i1`.
+    depends on. A value that is just a number of Python has TVM's dtype, `i32`, `f32` or `i1`; one that is an index has
+    `i64`.
     `attrs` become annotations of the block, as by `Schedule.annotate`; `tag` is that of `tag_scope`.
 
     Raises TypeError if `f` does not take one variable per dimension, its value has no dtype that a tensor can hold, or
@@ -131,7 +133,8 @@ def _body(name: str, value: Operand) -> Expr:
     for kind, dtype in ((bool, i1), (int, i32), (float, f32)):
         if isinstance(value, kind):
             return adopt(value, dtype)
-    return as_expr(f'compute "{name}"', value)
+    expr = as_expr(f'compute "{name}"', value)
+    return cast(expr, "i64") if is_index(expr.dtype) else expr
 
 
 def _annotations(name: str, attrs: Mapping[str, Note]) -> dict[str, Attribute]:
@@ -149,14 +152,14 @@ def _define(
     if isinstance(first, Reduce) and all(_same_reduction(first, body) for body in bodies):
         operands = _lift(name, first.operands)
         count = len(first.sources)
-        every = tuple(nodes.reduce(first.reducer, operands, first.axes, which) for which in range(count))
+        every = tuple(nodes.reduce(first.reducer, operands, first.axes, at, first.given) for at in range(count))
         outputs = Compute(name, axes, every, annotations, tag).outputs
         return tuple(outputs[body.which] for body in bodies if isinstance(body, Reduce))
     return Compute(name, axes, _lift(name, bodies), annotations, tag).outputs
 
 
 def _same_reduction(a: Reduce, b: Expr) -> bool:
-    return isinstance(b, Reduce) and nodes.reduce(a.reducer, a.operands, a.axes, b.which) is b
+    return isinstance(b, Reduce) and nodes.reduce(a.reducer, a.operands, a.axes, b.which, a.given) is b
 
 
 def _lift(name: str, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -131,27 +131,39 @@ class Conditional(Expr):
 class Reduce(Expr):
     """Result number `which` of reducing the sources with `reducer` over `axes`.
 
-    The operands are the sources, then the first value and the extent of each axis: an expression in which something is
-    replaced has other bounds, too, with the same variables.
+    The operands are the sources, what to start with if that is `given`, then the first value and the extent of each
+    axis: an expression in which something is replaced has other bounds, too, with the same variables.
     """
 
-    __slots__ = ("axes", "reducer", "which")
+    __slots__ = ("axes", "given", "reducer", "which")
 
-    def __init__(self, reducer: Reducer, operands: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int):
+    def __init__(
+        self, reducer: Reducer, operands: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int, given: bool
+    ):
         super().__init__(operands[which].dtype, operands)
         self.reducer = reducer
         self.axes = axes
         self.which = which
+        self.given = given
 
     @property
     def sources(self) -> tuple[Expr, ...]:
         """What is reduced."""
-        return self.operands[: len(self.operands) - 2 * len(self.axes)]
+        values = len(self.operands) - 2 * len(self.axes)
+        return self.operands[: values // 2 if self.given else values]
+
+    @property
+    def starts(self) -> tuple[Expr, ...]:
+        """The values to start with, those that are given or those that change nothing."""
+        count = len(self.sources)
+        if self.given:
+            return self.operands[count : 2 * count]
+        return self.reducer.identities([source.dtype for source in self.sources])
 
     @property
     def domains(self) -> tuple[tuple[Expr, Expr], ...]:
         """The first value and the extent of each axis."""
-        bounds = self.operands[len(self.sources) :]
+        bounds = self.operands[len(self.operands) - 2 * len(self.axes) :]
         return tuple(zip(bounds[::2], bounds[1::2], strict=True))
 
 
@@ -207,10 +219,12 @@ def conditional(condition: Expr, then: Expr, otherwise: Expr) -> Conditional:
     return _shared(lambda: Conditional(then.dtype, operands), Conditional, *_ids(operands))
 
 
-def reduce(reducer: Reducer, operands: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int) -> Reduce:
+def reduce(
+    reducer: Reducer, operands: tuple[Expr, ...], axes: tuple[IterVar, ...], which: int, given: bool = False
+) -> Reduce:
     """Result `which` of the reduction; the operands are those of `Reduce`."""
-    key = (reducer, which, len(axes), *_ids(axes), *_ids(operands))
-    return _shared(lambda: Reduce(reducer, operands, axes, which), Reduce, *key)
+    key = (reducer, which, given, len(axes), *_ids(axes), *_ids(operands))
+    return _shared(lambda: Reduce(reducer, operands, axes, which, given), Reduce, *key)
 
 
 def call_extern(symbol: str, dtype: DType, operands: tuple[Expr, ...]) -> CallExtern:

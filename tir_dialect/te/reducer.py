@@ -16,6 +16,7 @@ from tir_dialect.te.shapes import ExtentLike, is_varying, to_dimension, to_exten
 from tir_dialect.te.tree import free_variables
 
 Axes: TypeAlias = "IterVar | Sequence[IterVar]"
+Init: TypeAlias = "Operand | Sequence[Operand]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +58,23 @@ class Reducer:
         return results
 
     @overload
-    def __call__(self, value: tuple[Expr, ...], axis: Axes, where: Operand | None = None) -> tuple[Expr, ...]: ...
-    @overload
-    def __call__(self, value: Operand, axis: Axes | Operand, where: Operand | None = None) -> Expr: ...
     def __call__(
-        self, value: Operand | tuple[Expr, ...], axis: Axes | Operand, where: Operand | None = None
+        self, value: tuple[Expr, ...], axis: Axes, where: Operand | None = None, init: Init | None = None
+    ) -> tuple[Expr, ...]: ...
+    @overload
+    def __call__(
+        self, value: Operand, axis: Axes | Operand, where: Operand | None = None, init: Init | None = None
+    ) -> Expr: ...
+    def __call__(
+        self,
+        value: Operand | tuple[Expr, ...],
+        axis: Axes | Operand,
+        where: Operand | None = None,
+        init: Init | None = None,
     ) -> Expr | tuple[Expr, ...]:
         """Reduce `value`, or several values together, over the axes; only where the condition `where` holds.
 
+        It starts with `init`, of which there are as many as values, in place of the identity.
         With another value in the place of the axes, the two are combined.
         """
         if not isinstance(axis, IterVar | Sequence):
@@ -77,8 +87,9 @@ class Reducer:
         if where is not None:
             condition = as_condition(self.name, where)
             sources = tuple(nodes.conditional(condition, s, i) for s, i in zip(sources, identities, strict=True))
-        operands = (*sources, *(bound for each in axes for bound in (each.lo, each.extent)))
-        results = tuple(nodes.reduce(self, operands, axes, which) for which in range(len(sources)))
+        starts = () if init is None else self._starts(init, sources, axes)
+        operands = (*sources, *starts, *(bound for each in axes for bound in (each.lo, each.extent)))
+        results = tuple(nodes.reduce(self, operands, axes, which, bool(starts)) for which in range(len(sources)))
         return results if isinstance(value, tuple) else results[0]
 
     def _axes(self, axis: Axes) -> tuple[IterVar, ...]:
@@ -90,6 +101,17 @@ class Reducer:
             raise ValueError(f"te.{self.name}: expected at least one axis and none twice, got {len(axes)}")
         self._check_order(axes)
         return axes
+
+    def _starts(self, init: Init, sources: tuple[Expr, ...], axes: tuple[IterVar, ...]) -> tuple[Expr, ...]:
+        """The values to start with; TypeError for dtypes that are not the sources', ValueError if they use the axes."""
+        given = tuple(init) if isinstance(init, tuple | list) else (cast("Operand", init),)
+        if len(given) != len(sources):
+            raise TypeError(f"te.{self.name}: init has {len(given)} values for {len(sources)} that are reduced")
+        starts = tuple(unify(f"{self.name}: init", pair)[1] for pair in zip(sources, given, strict=True))
+        for used in free_variables(starts):
+            if used in set(axes):
+                raise ValueError(f'te.{self.name}: the init uses "{used.name}", which is reduced over')
+        return starts
 
     def _check_order(self, axes: tuple[IterVar, ...]) -> None:
         """Refuses an axis whose bounds use one behind it."""

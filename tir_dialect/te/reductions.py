@@ -41,17 +41,29 @@ _ANY = Reducer("any", operators.bitwise_or, _always(False))
 _ALL = Reducer("all", operators.bitwise_and, _always(True))
 
 
-def sum(value: Operand, axis: Axes, where: Operand | None = None, accumulate: DTypeLike | None = None) -> Expr:
-    """The sum over `axis`, accumulated in and returned as `accumulate`; 0 over an empty axis.
+def sum(
+    value: Operand,
+    axis: Axes,
+    where: Operand | None = None,
+    accumulate: DTypeLike | None = None,
+    init: Operand | None = None,
+) -> Expr:
+    """The sum over `axis`, accumulated in and returned as `accumulate`, from `init` on, or 0.
 
     For floats of 16 bits and less the dtype of the accumulator must be chosen: `"f32"`, or the value's own.
     """
-    return _SUM(_accumulated("sum", value, accumulate), axis, where)
+    return _SUM(_accumulated("sum", value, accumulate), axis, where, init)
 
 
-def prod(value: Operand, axis: Axes, where: Operand | None = None, accumulate: DTypeLike | None = None) -> Expr:
-    """The product over `axis`, accumulated like a `sum`; 1 over an empty axis."""
-    return _PROD(_accumulated("prod", value, accumulate), axis, where)
+def prod(
+    value: Operand,
+    axis: Axes,
+    where: Operand | None = None,
+    accumulate: DTypeLike | None = None,
+    init: Operand | None = None,
+) -> Expr:
+    """The product over `axis`, accumulated like a `sum`, from `init` on, or 1."""
+    return _PROD(_accumulated("prod", value, accumulate), axis, where, init)
 
 
 def _accumulated(what: str, value: Operand, accumulate: DTypeLike | None) -> Expr:
@@ -67,14 +79,14 @@ def _accumulated(what: str, value: Operand, accumulate: DTypeLike | None) -> Exp
     return expr
 
 
-def max(value: Operand, axis: Axes, where: Operand | None = None) -> Expr:
-    """The maximum over `axis`, NaN if there is one; `min_value` over an empty axis."""
-    return _MAX(value, axis, where)
+def max(value: Operand, axis: Axes, where: Operand | None = None, init: Operand | None = None) -> Expr:
+    """The maximum over `axis`, NaN if there is one, from `init` on, or `min_value`."""
+    return _MAX(value, axis, where, init)
 
 
-def min(value: Operand, axis: Axes, where: Operand | None = None) -> Expr:
-    """The minimum over `axis`, NaN if there is one; `max_value` over an empty axis."""
-    return _MIN(value, axis, where)
+def min(value: Operand, axis: Axes, where: Operand | None = None, init: Operand | None = None) -> Expr:
+    """The minimum over `axis`, NaN if there is one, from `init` on, or `max_value`."""
+    return _MIN(value, axis, where, init)
 
 
 def any(*values: Operand | Axes, axis: Axes | None = None, where: Operand | None = None) -> Expr:

@@ -43,7 +43,7 @@ def rebuild(expr: Expr, operands: tuple[Expr, ...]) -> Expr:
         case nodes.Conditional():
             return nodes.conditional(*operands)
         case nodes.Reduce():
-            return nodes.reduce(expr.reducer, operands, expr.axes, expr.which)
+            return nodes.reduce(expr.reducer, operands, expr.axes, expr.which, expr.given)
         case _:
             raise TypeError(f"te: a {type(expr).__name__} has no operands")
 

@@ -196,3 +196,33 @@ def test_extern_insertion_sort(numbers):
     (Y,) = te.extern([((n,), "i32")], [X], sort)
     x = np.array(numbers, np.int32)
     np.testing.assert_array_equal(evaluate([X], Y, x, n=len(numbers)), np.sort(x))
+
+
+@pytest.mark.parametrize("columns", [0, 1, 5])
+@pytest.mark.parametrize(
+    ("reduce", "reference"), [(te.sum, np.add), (te.prod, np.multiply), (te.max, np.maximum), (te.min, np.minimum)]
+)
+def test_reductions_start_with_what_is_given(reduce, reference, columns):
+    X, B = te.placeholder((n, m), "i32", "X"), te.placeholder((n,), "i32", "B")
+    r = te.reduce_axis(m, "r")
+    x, b = values_of("i32", 5, (3, columns)) % 7, values_of("i32", 6, (3,)) % 7
+    row = te.compute((n,), lambda i: reduce(X[i, r], r, init=B[i]), name="row")
+    inside = te.compute((n,), lambda i: reduce(X[i, r], r, where=r > 0, init=4) + i.astype("i32"), name="inside")
+    got = evaluate([X, B], (row, inside), x, b, n=3, m=columns)
+    np.testing.assert_array_equal(got[0], reference.reduce(np.hstack([b[:, None], x]), axis=1))
+    rest = np.hstack([np.full((3, 1), 4, "int32"), x[:, 1:]])
+    np.testing.assert_array_equal(got[1], reference.reduce(rest, axis=1) + np.arange(3))
+
+
+def test_several_values_start_with_what_is_given():
+    X = te.placeholder((n, m), "i32", "X")
+    r = te.reduce_axis(m, "r")
+    both = te.comm_reducer(lambda a, b: (a[0] + b[0], te.maximum(a[1], b[1])), lambda *dtypes: (0, -(2**31)))
+    outs = te.compute((n,), lambda i: both((X[i, r], X[i, r]), r, init=(10, 3)), name="Y")
+    x = np.array([[1, 2], [3, 4]], np.int32)
+    total, top = evaluate([X], outs, x, n=2, m=2)
+    assert total.tolist() == [13, 17]
+    assert top.tolist() == [3, 4]
+    for init, message in (((1, 2, 3), "init has 3 values for 2"), ((1.5, 3), "i32"), ((r.astype("i32"), 3), '"r"')):
+        with pytest.raises((TypeError, ValueError), match=message):
+            te.compute((n,), lambda i, init=init: both((X[i, r], X[i, r]), r, init=init))

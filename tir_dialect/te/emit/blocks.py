@@ -40,7 +40,7 @@ def emit_compute(
         if not ops:
             init = InitOp()
             emitter.block.add_op(init)
-            _store(emitter.inside(init.body.block), nest, _identities(reduction), names)
+            _store(emitter.inside(init.body.block), nest, reduction.starts, names)
         accumulators = tuple(tensor[nest.places] for tensor in nest.outputs)
         combined = reduction.reducer.combined(accumulators, substitute(reduction.sources, shifted))
         _store(emitter, nest, combined, names)
@@ -58,14 +58,8 @@ def _emit_init(name: str, nest: Nest, reduction: nodes.Reduce, builder: NestBuil
     for axis in nest.axes[builder.rank :]:
         builder.loop(axis, axis.extent)
     block = builder.block(name)
-    _store(
-        ScalarEmitter(block.body.block, builder.names, Signs(nest.axes)), nest, _identities(reduction), builder.names
-    )
+    _store(ScalarEmitter(block.body.block, builder.names, Signs(nest.axes)), nest, reduction.starts, builder.names)
     return builder.finish()
-
-
-def _identities(reduction: nodes.Reduce) -> tuple[Expr, ...]:
-    return reduction.reducer.identities([source.dtype for source in reduction.sources])
 
 
 def _reduction_loops(reduction: nodes.Reduce, builder: NestBuilder) -> dict[Expr, Expr]:
