@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from tests.support.tir import parse_prim_func
-from tests.tir_dialect.schedule.support import NOT_EMPTY, check_same, elementwise, m, matmul, n, row_sum, scheduled
+from tests.tir_dialect.schedule.support import (
+    NOT_EMPTY,
+    blur,
+    check_same,
+    elementwise,
+    m,
+    matmul,
+    n,
+    row_sum,
+    scheduled,
+)
 from tests.tir_dialect.schedule.test_loops import loops, refuses
 from tests.tir_dialect.schedule.test_reductions import product_with_epilogue
 from tir_dialect import te
@@ -155,6 +165,16 @@ def test_tiles_that_may_be_empty():
         sch.blockize(sch.split(sch.get_loops("B")[1], [7, None])[1])
 
     scheduled(elementwise(), transform)
+
+
+def test_all_of_an_axis_that_may_be_empty_is_one_tile():
+    def transform(sch):
+        loop = sch.get_loops("B")[0]
+        sch.blockize(loop)
+        sch.blockize(loop)
+
+    scheduled(blur(), transform)
+    scheduled(row_sum(), transform)
 
 
 def test_blocks_in_an_init_stay_there():

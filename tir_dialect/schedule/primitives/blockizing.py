@@ -125,10 +125,17 @@ def _divide(self: ScheduleState, block: BlockOp, number: int, inner: Sequence[Fo
             f'iterator "{hint}" of block "{name}" starts at {base}, which is no multiple of its tile {extent}'
         )
     outer = self.space.prover.simplify(floordiv(base, extent))
-    # a tile of a symbolic extent may be empty: then there is none, and nothing is divided by 0
-    divisor = extent if self.space.less_equal(1, extent) is True else maximum(extent, constant(1))
-    count = ceildiv(iterator_extent(self, block, number), divisor) if base.terms else constant(1)
+    count = _count(self, iterator_extent(self, block, number), extent) if base.terms else constant(1)
     return _Part(iterator.kind, outer, count, part, extent, is_bounded)
+
+
+def _count(self: ScheduleState, length: Dim, tile: Dim) -> Dim:
+    """How many tiles there are; of those that are empty as many as of others, if that is the same for all lengths."""
+    exact = self.space.prover.simplify(floordiv(length, tile))
+    if self.space.prover.divisible(length, tile) is True and exact * tile == length:
+        return exact
+    # else there is none that is empty, and nothing is divided by 0
+    return ceildiv(length, tile if self.space.less_equal(1, tile) is True else maximum(tile, constant(1)))
 
 
 def _outer_block(
