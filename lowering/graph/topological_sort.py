@@ -18,7 +18,6 @@ from relax_dialect.ops.dataflow import DataflowOp
 from relax_dialect.scope import symbols_witnessed
 
 Order = Literal["depth-first", "breadth-first"]
-Direction = Literal["from-inputs", "from-outputs"]
 
 Edges = Sequence[Sequence[int]]
 """For each op, by its place in the region, the places of others."""

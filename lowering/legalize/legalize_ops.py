@@ -14,7 +14,6 @@ from lowering.legalize.kernel import Kernel
 from lowering.legalize.kernels import Kernels
 from lowering.legalize.measure import measure, stem
 from lowering.shapes.fresh import FreshSymbols
-from relax_dialect.interfaces import InfersResultTypes
 from relax_dialect.ops.structure import FuncOp
 
 
@@ -88,8 +87,3 @@ def _between(before: Operation | None, op: Operation) -> list[Operation]:
         found.insert(0, previous)
         op = previous
     return found
-
-
-def is_legal(op: Operation) -> bool:
-    """Whether an op may stay after `legalize-ops`: it is no operator, or one without a kernel."""
-    return not isinstance(op, InfersResultTypes) or KERNELS[type(op)] is None

@@ -46,12 +46,6 @@ def over(shape: Sequence[Dim], axes: Sequence[int], element: Element, reduce: Re
     return reduced
 
 
-def staged(shape: Sequence[Dim], axes: Sequence[int], element: Element, reduce: Reduce, name: str) -> te.Tensor:
-    """The reduction as a tensor over the other axes."""
-    reduced = over(shape, axes, element, reduce)
-    return te.compute(without(shape, *axes), lambda *i: reduced(i), name=name)
-
-
 def result(kernel: Kernel, op: ReductionOp, axes: Sequence[int], element: Element, name: str) -> te.Tensor:
     """The result of a reduction op whose value at an index into the other axes is `element`."""
     x = kernel.tensor(op.x)

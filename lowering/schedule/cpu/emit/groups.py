@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
-from tir_dialect.dims import Dim, product
+from tir_dialect.dims import Dim
 from tir_dialect.ops.memory import StoreOp
 
 
@@ -68,8 +68,3 @@ def lane_group(kernel: Kernel, stages: Sequence[Stage], groups: Sequence[Group])
         return points if short is None or short >= 4 else points - 4, groups.index(group)
 
     return max(groups, key=score)
-
-
-def work_of_axes(stage: Stage, axes: Iterable[int]) -> Dim:
-    """How many elements some axes have."""
-    return product(stage.extents[axis] for axis in axes)

@@ -149,11 +149,6 @@ class Product:
         body.run(factor.ops)
         return self._as_float(factor, body.widened(body.value(factor.value)))
 
-    def panel_vector(self, spot: Spot, left: SSAValue, number: int) -> SSAValue:
-        """Vector `number` of the columns from `left` on, the first of a given panel; all its lanes may be read."""
-        what, place = self.what, self.code.add(left, number * self.tiles.lanes)
-        return self.vector(what.columns, {**spot, what.column: place}, what.column, None, self.panel_jump(left))
-
     def panel_jump(self, left: SSAValue) -> SSAValue:
         """How much further than if all columns were in the first panel is the one with the column `left`."""
         width = self.what.columns.panels

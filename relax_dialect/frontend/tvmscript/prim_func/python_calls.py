@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
 
 _NAMESPACES = {"tirx": "T", "tir": "T"}
-_SYNONYMS = {"dtype": "ret_ty", "ret_type": "ret_ty"}
 _OF_DTYPE = frozenset({"call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin", "reinterpret"})
 """Functions whose result has the dtype that the call gives."""
 
