@@ -4,7 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
 
-.PHONY: demo minilm test test-all lint filecheck pytest test-onnx test-torch bench docs clean
+# Tests start many processes, each of which would compile all sources.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo minilm test test-all static lint filecheck pytest test-onnx test-torch bench docs clean
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; make PYTHON=...")'
@@ -24,10 +27,14 @@ $(VENV)/.models: pyproject.toml $(VENV)/.installed
 minilm: $(VENV)/.models  ## sentence embeddings with real weights
 	$(BIN)/python examples/minilm.py
 
-test: lint filecheck pytest  ## everything that has to pass
+test: static pytest  ## everything that has to pass
 
-test-all: lint filecheck $(VENV)/.models  ## with the long sweeps
+test-all: static $(VENV)/.models  ## with the long sweeps
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile=thorough -m "slow or not slow"
+
+static: $(VENV)/.installed
+	@# The type checker has one thread: the tests of lit run beside it.
+	$(MAKE) --no-print-directory -j 2 lint filecheck
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
