@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from difflib import get_close_matches
 from itertools import accumulate
 from struct import unpack
 from typing import Self
@@ -177,6 +176,8 @@ class LocatedParser(Parser):
         # The base class points behind the name, and knows no near misses.
         if (op := self.ctx.get_optional_op(name, dialect_stack=self._parser_state.dialect_stack)) is not None:
             return op
+        from difflib import get_close_matches
+
         close = get_close_matches(name, [known.name for known in self.ctx.loaded_ops], n=2)
         advice = f"; did you mean {' or '.join(repr(match) for match in close)}" if close else ""
         position = self.lexer.input.content.find(name, self._op_start)

@@ -10,7 +10,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from difflib import get_close_matches
 from types import CodeType
 
 from xdsl.ir import Operation
@@ -128,6 +127,8 @@ def with_traceback(message: str, error: BaseException, hint: str | None = None) 
 
 def unknown_pass(name: str, available: list[str]) -> ToolError:
     """No pass is called `name`."""
+    from difflib import get_close_matches
+
     close = get_close_matches(name, available, n=3)
     advice = f"did you mean {' or '.join(repr(match) for match in close)}" if close else "--help lists the passes"
     return ToolError(f"unknown pass '{name}'\nhint: {advice}")

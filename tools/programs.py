@@ -15,7 +15,6 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.parsing import parse_module
 from lowering.verify.module import verify_module
-from lowering.weight_files import load_weights
 from tools.failures import ToolError
 
 if TYPE_CHECKING:
@@ -66,6 +65,8 @@ def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ())
         return read(path, shapes)
     module = parse_module(Path(path).read_text(encoding="utf-8"), path)
     if weights is not None:
+        from lowering.weight_files import load_weights
+
         load_weights(module, weights)
     return module
 

@@ -11,14 +11,12 @@ from typing import IO, TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass, PassPipeline
-from xdsl.utils.arg_spec import parse_pipeline
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from lowering.debug import Debug, debug_level
 from lowering.parsing import LocatedParser, Misbound
-from lowering.pipelines import expand
-from lowering.weight_files import load_weights, save_weights
 from tools.arguments import add_save_weights_option, add_shape_option, add_weights_option
 from tools.failures import Failures, ToolError, bad_options, pass_failure, run_tool, unknown_pass
 from tools.monitor import PassMonitor, print_module
@@ -158,6 +156,8 @@ class RelaxOptMain(xDSLOptMain):
             self.pipeline = self._parse_pipeline(match["pipeline"])
         module = super().parse_chunk(chunk, file_extension, start_offset)
         if module is not None and self.args.weights is not None:
+            from lowering.weight_files import load_weights
+
             load_weights(module, self.args.weights)
         return module
 
@@ -178,19 +178,25 @@ class RelaxOptMain(xDSLOptMain):
             if self.args.time_passes:
                 print(self.monitor.timing_table(), file=sys.stderr)
         if self.args.save_weights is not None:
+            from lowering.weight_files import save_weights
+
             save_weights(prog, self.args.save_weights)
 
     def _parse_pipeline(self, text: str) -> PassPipeline:
-        passes: list[ModulePass] = []
-        for spec in parse_pipeline(text):
-            if (factory := self.available_passes.get(spec.name)) is None:
-                raise unknown_pass(spec.name, list(self.available_passes))
-            pass_class = factory()
-            try:
-                passes += expand(pass_class.from_spec(spec))
-            except ValueError as error:
-                raise bad_options(error, pass_class) from error
+        passes = [each for spec in parse_pipeline(text) for each in self._passes(spec)]
         return PassPipeline(tuple(passes), self.monitor)
+
+    def _passes(self, spec: ArgSpec) -> Sequence[ModulePass]:
+        """A pass with its options, or those of a pipeline."""
+        from lowering.pipelines import expand
+
+        if (factory := self.available_passes.get(spec.name)) is None:
+            raise unknown_pass(spec.name, list(self.available_passes))
+        pass_class = factory()
+        try:
+            return expand(pass_class.from_spec(spec))
+        except ValueError as error:
+            raise bad_options(error, pass_class) from error
 
     def _save_failure(self, module: ModuleOp) -> None:
         if (path := self.args.ir_after_failure) is not None:

@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from lowering.verify.module import verify_module
-from lowering.weight_files import save_weights
 from tools.arguments import add_build_options, add_save_weights_option, build_options
 from tools.failures import ToolError, run_tool
 from tools.programs import BuildOptions, build_executable, read_module, read_onnx, read_torch, target_of
@@ -129,6 +128,8 @@ def _translate(argv: Sequence[str] | None) -> None:
         verify_module(module)
         _write_text(str(module), args.output)
         if args.save_weights is not None:
+            from lowering.weight_files import save_weights
+
             save_weights(module, args.save_weights)
         return
     if args.save_weights is not None:
