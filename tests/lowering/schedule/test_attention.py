@@ -136,7 +136,7 @@ def expected(text: str, arrays: Sequence[np.ndarray]) -> np.ndarray:
     return result
 
 
-@pytest.mark.parametrize(("name", "machine"), in_turn(CASES, MACHINES, each=2))
+@pytest.mark.parametrize(("name", "machine"), in_turn(CASES, MACHINES))
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     case = CASES[name]
     func = kernel(case.text)

@@ -23,6 +23,7 @@ from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.schedule.programs import MAXIMUM_POOLING, PROGRAMS, arguments
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import Run, compile_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
@@ -69,8 +70,7 @@ def test_everything_is_scheduled(name: str) -> None:
     assert not any(isinstance(op, BlockOp) for op in func.walk())
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "machine"), in_turn(PROGRAMS, MACHINES))
 def test_the_schedule_changes_nothing_the_second_time(name: str, machine: str) -> None:
     func = kernel(name)
     schedule(func, Target.parse(machine))
@@ -79,8 +79,7 @@ def test_the_schedule_changes_nothing_the_second_time(name: str, machine: str) -
     assert str(func) == once
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(("name", "machine"), in_turn(PROGRAMS, MACHINES, each=2))
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     func = kernel(name)
     schedule(func, Target.parse(machine))
