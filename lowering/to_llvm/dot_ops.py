@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import Lower
 from lowering.to_llvm.builder import LLVMBuilder
-from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.vector_types import lanes_of
 from tir_dialect.ops.dot import PARTS, DotOp
 

@@ -15,14 +15,14 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import Lower, fast_math, result_element
 from lowering.to_llvm.builder import CONTRACT, NO_FLAGS, LLVMBuilder
-from lowering.to_llvm.floats import Floats
-from lowering.to_llvm.math_double import F64_EXPANSIONS
-from lowering.to_llvm.math_expansion import EXPANSIONS
-from lowering.to_llvm.math_hyperbolic import HYPERBOLIC_INVERSES
-from lowering.to_llvm.math_inverse import INVERSES
-from lowering.to_llvm.math_power import power
-from lowering.to_llvm.math_roots import ROOTS, number_of, root_power
-from lowering.to_llvm.math_wide import WIDE_EXPANSIONS
+from lowering.to_llvm.math.double import F64_EXPANSIONS
+from lowering.to_llvm.math.expansion import EXPANSIONS
+from lowering.to_llvm.math.floats import Floats
+from lowering.to_llvm.math.hyperbolic import HYPERBOLIC_INVERSES
+from lowering.to_llvm.math.inverse import INVERSES
+from lowering.to_llvm.math.power import power
+from lowering.to_llvm.math.roots import ROOTS, number_of, root_power
+from lowering.to_llvm.math.wide import WIDE_EXPANSIONS
 from lowering.to_llvm.scalars import convert_float, from_integer, math_type
 from lowering.to_llvm.vector_types import element_type, lane_count
 

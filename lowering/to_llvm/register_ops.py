@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import ARITH_LOWERINGS, Lower
 from lowering.to_llvm.builder import LLVMBuilder
-from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.registers import extremum, has_extrema, has_registers, reciprocal
 
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import VectorType, f32, i8, i16, i32
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.builder import LLVMBuilder
-from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.vector_types import element_type, lane_count, lanes_of
 from tir_dialect.ops.memory import i32_array, vector_of
 

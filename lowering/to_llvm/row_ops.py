@@ -8,8 +8,8 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import Lower
 from lowering.to_llvm.builder import LLVMBuilder
-from lowering.to_llvm.floats import Floats
-from lowering.to_llvm.math_expansion import scaled_exp
+from lowering.to_llvm.math.expansion import scaled_exp
+from lowering.to_llvm.math.floats import Floats
 from tir_dialect.ops.of_rows import GreaterOp, ScaledExpOp
 
 

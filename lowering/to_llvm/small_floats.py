@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.to_llvm.builder import LLVMBuilder
-from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.vector_types import like
 from tir_dialect.dtypes import numpy_dtype
 

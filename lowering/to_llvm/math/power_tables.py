@@ -13,8 +13,8 @@ import math
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.floats import Floats
-from lowering.to_llvm.math_tables import EXP, EXP_ROUNDING, LN2_HIGH, LN2_LOW, LOG2_E
+from lowering.to_llvm.math.floats import Floats
+from lowering.to_llvm.math.tables import EXP, EXP_ROUNDING, LN2_HIGH, LN2_LOW, LOG2_E
 from lowering.to_llvm.registers import bounded, chosen, exponent_of, mantissa_of, scaled
 
 # fmt: off
@@ -70,7 +70,7 @@ def _log(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue]:
 
 
 def _exp(f: Floats, x: SSAValue, rest: SSAValue) -> SSAValue:
-    """`e**(x + rest)`, as `math_tables.exp` has it."""
+    """`e**(x + rest)`, as `tables.exp` has it."""
     rounded = f.fused(f.add(x, rest), f.number(LOG2_E), f.number(EXP_ROUNDING))
     n = f.sub(rounded, f.number(EXP_ROUNDING))
     r = f.fused(n, f.number(-LN2_LOW), f.fused(n, f.number(-LN2_HIGH), x))

@@ -12,7 +12,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.floats import ROUNDING, Floats, any_lane, doubles, floor, narrowed, widened
+from lowering.to_llvm.math.floats import ROUNDING, Floats, any_lane, doubles, floor, narrowed, widened
 from lowering.to_llvm.registers import has_registers
 from lowering.to_llvm.vector_types import like
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.math.floats import Floats
 
 HALF_PI_HIGH, HALF_PI_LOW = 1.5707963705062866, -4.371138828673793e-08
 

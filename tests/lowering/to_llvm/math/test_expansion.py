@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.to_llvm.math.roots import ROOTS
+from lowering.to_llvm.math.tables import ERF_STEP, TANH_STEP
 from lowering.to_llvm.math_ops import F32_EXPANSIONS
-from lowering.to_llvm.math_roots import ROOTS
-from lowering.to_llvm.math_tables import ERF_STEP, TANH_STEP
 from tir_dialect.target import Target
 
 COUNT = 16384

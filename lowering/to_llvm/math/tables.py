@@ -3,7 +3,7 @@
 AVX-512 chooses one of 16 or 32 numbers for every lane in one instruction, so that the coefficients of each lane's
 interval cost no access to memory. The polynomials are ours: least squares over Chebyshev's nodes of each interval, in
 the distance from its middle; those of the interval around 0 are odd. Vectors of other machines and scalars take the
-longer formulas of `math_expansion`.
+longer formulas of `math.expansion`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.registers import chosen, scaled
 
 LOG2_E = 1.4426950408889634

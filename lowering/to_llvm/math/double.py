@@ -11,7 +11,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.floats import ROUNDING, Floats
+from lowering.to_llvm.math.floats import ROUNDING, Floats
 from lowering.to_llvm.vector_types import like
 
 LOG2_E = 1.4426950408889634

@@ -8,7 +8,7 @@ from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.floats import Floats
+from lowering.to_llvm.math.floats import Floats
 
 ROOTS = (0.25, 0.5, 0.75)
 """The exponents that square roots make, as local response normalisation has them."""

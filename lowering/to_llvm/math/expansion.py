@@ -11,9 +11,9 @@ from collections.abc import Callable
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm import math_tables
-from lowering.to_llvm.floats import Floats
-from lowering.to_llvm.math_tables import LN2_HIGH, LN2_LOW, LOG2_E, ROUNDING
+from lowering.to_llvm.math import tables
+from lowering.to_llvm.math.floats import Floats
+from lowering.to_llvm.math.tables import LN2_HIGH, LN2_LOW, LOG2_E, ROUNDING
 from lowering.to_llvm.registers import has_registers, scaled
 
 LOG10_2_HIGH, LOG10_2_LOW = 0.301025390625, 4.605038981195214e-06
@@ -85,7 +85,7 @@ _EXPONENT = 0x7F800000
 def exp(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x = 2**n * e**r` with `n` the nearest integer to `x / ln 2`."""
     x = f.clamp(x, -104.0, 89.0)
-    return math_tables.exp(f, x) if has_registers(f) else _grown(f, *_exp_tail(f, x, _BIAS))
+    return tables.exp(f, x) if has_registers(f) else _grown(f, *_exp_tail(f, x, _BIAS))
 
 
 def _grown(f: Floats, tail: SSAValue, rounded: SSAValue) -> SSAValue:
@@ -235,7 +235,7 @@ def tanh(f: Floats, x: SSAValue) -> SSAValue:
     share of it that is left falls as `2**-n`.
     """
     if has_registers(f):
-        return math_tables.tanh(f, x)
+        return tables.tanh(f, x)
     size = f.at_most(f.magnitude(x), 10.0)
     rounded = f.fma(size, f.number(-2.0 * LOG2_E), f.number(ROUNDING + 127))
     r = f.fma(f.sub(rounded, f.number(ROUNDING + 127)), f.number(LN2 / 2), size)
@@ -262,7 +262,7 @@ def _sum_of_tanh(f: Floats, power: SSAValue, t: SSAValue) -> SSAValue:
 def erf(f: Floats, x: SSAValue) -> SSAValue:
     """`1 - e**-g(x)`, where `g(x) / x` is nearly a polynomial."""
     if has_registers(f):
-        return math_tables.erf(f, x)
+        return tables.erf(f, x)
     size = f.at_most(f.magnitude(x), 4.0)
     rest = f.mul(f.polynomial(size, ERFC_EXPONENT), size)
     exponent = f.add(size, f.fma(size, f.number(ERFC_EXPONENT_FIRST), rest))
