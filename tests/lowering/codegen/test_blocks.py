@@ -57,7 +57,7 @@ def give(loaded: LoadedCode, take):
 
     yield of_size
     libc.free.argtypes = [ctypes.c_void_p]
-    for size in range(1, 65):
+    for size in range(1, 257):
         while block := take(size * MIB):
             libc.free(block)
 
@@ -70,12 +70,24 @@ def test_a_kept_block_is_found_by_a_size_up_to_a_quarter_less(take, give) -> Non
     assert take(8 * MIB) is None
 
 
-def test_four_blocks_are_kept_and_none_of_more_than_64_mib(take, give) -> None:
+def test_four_blocks_are_kept(take, give) -> None:
     for number in range(6):
         give(MIB << number)
-    give(64 * MIB + 1)
-    assert take(64 * MIB) is None
     assert sum(take(MIB << number) is not None for number in range(6)) == 4
+
+
+def test_blocks_of_256_mib_are_kept_together(take, give) -> None:
+    give(256 * MIB + 1)
+    assert take(256 * MIB) is None
+    assert take(256 * MIB + 1) is None
+    small, large = give(100 * MIB), give(156 * MIB)
+    assert (take(100 * MIB), take(156 * MIB)) == (small, large)
+    give(100 * MIB)
+    large = give(157 * MIB)
+    assert (take(100 * MIB), take(157 * MIB)) == (None, large)
+    assert take(256 * MIB) is None
+    largest = give(256 * MIB)
+    assert take(256 * MIB) == largest
 
 
 def address(result: object) -> int:
