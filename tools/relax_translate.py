@@ -43,12 +43,14 @@ def _for_target(each: ModulePass, options: BuildOptions) -> ModulePass:
     from lowering.graph.layouts.convert_layout import ConvertLayoutPass
     from lowering.schedule.schedule_cpu import ScheduleCPUPass
     from lowering.to_llvm.convert_tir_to_llvm import ConvertTIRToLLVMPass
+    from lowering.to_llvm.emitter import LoweringOptions
 
     match each:
         case ScheduleCPUPass() | ConvertLayoutPass():
             return replace(each, target=options.target or "")
         case ConvertTIRToLLVMPass():
-            return replace(each, vector_bits=target_of(options).vector_bits)
+            lowering = LoweringOptions.of(target_of(options))
+            return replace(each, vector_bits=lowering.vector_bits, streams=lowering.streams)
         case _:
             return each
 

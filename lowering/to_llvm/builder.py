@@ -105,10 +105,12 @@ class LLVMBuilder(IndexBuilder):
         self.note_read(address, value)
         return value
 
-    def store(self, value: SSAValue, address: SSAValue, alignment: int) -> None:
-        """Writes a value."""
+    def store(self, value: SSAValue, address: SSAValue, alignment: int, nontemporal: bool = False) -> None:
+        """Writes a value, past the caches if it is `nontemporal`."""
         self.note_write(address)
         properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": _alignment(alignment)}
+        if nontemporal:
+            properties["nontemporal"] = UnitAttr()
         self.insert(llvm.StoreOp.create(operands=(value, address), properties=properties))
 
     # Calls.

@@ -57,12 +57,15 @@ class ConvertTIRToLLVMPass(ModulePass):
     contract: bool = True
     """Whether a product may be fused with a sum."""
 
+    streams: bool = False
+    """Whether hints on stores past the caches are followed, with the fence of x86."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites the module in place."""
         functions = [inner for inner in op.ops if isinstance(inner, PrimFuncOp)]
         if not functions:
             return
-        lowered = lower_prim_funcs(functions, LoweringOptions(self.vector_bits, self.contract))
+        lowered = lower_prim_funcs(functions, LoweringOptions(self.vector_bits, self.contract, streams=self.streams))
         for new in list(lowered.ops):
             new.detach()
             Rewriter.insert_op(new, InsertPoint.before(functions[0]))

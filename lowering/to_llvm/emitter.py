@@ -25,6 +25,7 @@ from lowering.to_llvm.errors import raise_function
 from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
 from lowering.to_llvm.module_builder import ModuleBuilder
 from lowering.to_llvm.scalars import memory_type
+from lowering.to_llvm.streams import fence_streams
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.function import PrimFuncOp
@@ -45,10 +46,13 @@ class LoweringOptions:
     extensions: frozenset[str] = frozenset()
     """What `Target.extensions` has: instructions that may be used."""
 
+    streams: bool = False
+    """Whether hints on stores past the caches are followed, with the fence of x86."""
+
     @classmethod
     def of(cls, target: Target, contract: bool = True) -> LoweringOptions:
         """Those for code that runs on `target`."""
-        return cls(target.vector_bits, contract, target.extensions)
+        return cls(target.vector_bits, contract, target.extensions, target.arch.startswith("x86"))
 
 
 Lowerings: TypeAlias = "Mapping[type[Operation], Callable[[Emitter, Operation], None]]"
@@ -111,6 +115,9 @@ class FunctionState:
 
     parallel_count: int = 0
 
+    streams: dict[Dim, int] = field(default_factory=dict[Dim, int])
+    """Sizes of buffers of which stores may have gone past the caches, and from how many elements on they did."""
+
 
 class Emitter:
     """Lowers ops into the blocks of one llvm function."""
@@ -137,6 +144,7 @@ class Emitter:
         """Gives back what the function holds and ends it in success; ends the entry block with a jump to the code."""
         while self.state.heap:
             self.call("relax_scratch_give", (self.state.heap.pop(),), (POINTER,))
+        fence_streams(self)
         if self.state.is_kernel:
             self.b.insert(llvm.ReturnOp(self.b.integer(0, i32)))
         else:

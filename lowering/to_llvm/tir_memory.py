@@ -20,6 +20,7 @@ from lowering.to_llvm.builder import LLVMBuilder
 from lowering.to_llvm.emitter import Buffer, Emitter
 from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp
 from lowering.to_llvm.scalars import from_memory, to_memory
+from lowering.to_llvm.streams import store_streamed, streamed_from
 from lowering.to_llvm.strided import load_strided, suits_strided
 from lowering.to_llvm.vector_types import lane_count, lanes_of
 from tir_dialect.dtypes import byte_size
@@ -55,7 +56,8 @@ def lower_store(e: Emitter, op: Operation) -> None:
     else:
         assert lanes is not None  # only lanes make an offset vary
         vector = lane_values.as_vector(e.b, e.values[value], lanes.count)
-        _store_lanes(e, buffer, offset, lanes, to_memory(e.b, vector, buffer.type.element_type))
+        least = streamed_from(e, op)
+        _store_lanes(e, buffer, offset, lanes, to_memory(e.b, vector, buffer.type.element_type), least)
 
 
 def lower_prefetch(e: Emitter, op: Operation) -> None:
@@ -132,14 +134,18 @@ def _load_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes) -> 
     return b.insert(gather).results[0]
 
 
-def _store_lanes(e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes, value: SSAValue) -> None:
+def _store_lanes(
+    e: Emitter, buffer: Buffer, offset: LaneValue, lanes: Lanes, value: SSAValue, least: int | None
+) -> None:
     b, alignment = e.b, buffer.alignment
     step = b.known_integer(offset.step) if isinstance(offset, Ramp) else None
     if isinstance(offset, Ramp) and step in (1, -1):
         start = offset.base if step == 1 else b.sub(offset.base, b.integer(lanes.count - 1))
         address = address_at(e, buffer, start)
         stored = value if step == 1 else _reversed(b, value)
-        if lanes.mask is None:
+        if lanes.mask is None and least is not None and step == 1:
+            store_streamed(e, buffer, stored, address, least)
+        elif lanes.mask is None:
             b.store(stored, address, alignment)
         else:
             mask = lanes.mask if step == 1 else _reversed(b, lanes.mask)

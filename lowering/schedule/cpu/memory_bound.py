@@ -67,6 +67,7 @@ class _Emitter:
         for alloc in self.program.buffers:
             if alloc.buffer in touched and scan is None and (row is None or alloc.buffer not in row.buffers):
                 kernel.allocate(alloc)
+        kernel.results = self._results(scan)
         if scan is not None:
             self._running_sums(scan)
         elif row is None:
@@ -76,6 +77,13 @@ class _Emitter:
             Rows(kernel, self.func, self.program, self.stages, self.reductions).emit(row)
         self.func.detach_region(self.func.body)
         self.func.add_region(Region(self.body))
+
+    def _results(self, scan: Scan | None) -> frozenset[SSAValue]:
+        """Parameters that are written and never read: a scan has the sum before at hand."""
+        loads = (load for stage in self.stages for load in stage.loads if scan is None or load is not scan.before)
+        read = {load.buffer for load in loads}
+        written = {store.buffer for stage in self.stages for store in stage.stores}
+        return frozenset(param for param in self.func.params if param in written and param not in read)
 
     def _running_sums(self, scan: Scan) -> None:
         from lowering.schedule.cpu.memory.scan import emit_scan

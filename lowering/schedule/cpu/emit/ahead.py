@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type, is_heavy
+from lowering.schedule.cpu.emit.streams import streamed_from
 from lowering.schedule.cpu.structure.stages import Access, Stage
+from tir_dialect.dims import product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.types import IteratorKind
@@ -34,7 +37,7 @@ class Asked:
     start: SSAValue
     """The index of its first element."""
     factor: SSAValue | None
-    """0 where the row turns out to be too long, so that its first line stands for all; else 1."""
+    """0 where the row turns out to be too long, or not to come into a cache, so that its first line stands for all."""
 
     def ask(self, code: Code, start: SSAValue, count: int) -> None:
         """Asks for so many elements from `start` on."""
@@ -59,14 +62,21 @@ class Ahead:
         place, code = kernel.place(self.stage, self.op), kernel.code
         further = place.base if isinstance(self.op, StoreOp) else place.base + place.strides[row]
         start = code.linear(further, [(index, place.strides[n]) for n, index in at.items()])
-        return Asked(kernel.memory(self.op), start, self._factor(code))
+        return Asked(kernel.memory(self.op), start, self._factor(kernel))
 
-    def _factor(self, code: Code) -> SSAValue | None:
-        length = self.stage.extents[-1]
-        if self.longest is None or length.constant_value is not None:
+    def _factor(self, kernel: Kernel) -> SSAValue | None:
+        code, length = kernel.code, self.stage.extents[-1]
+        least = streamed_from(kernel, self.stage, self.op) if isinstance(self.op, StoreOp) else None
+        conditions: list[SSAValue] = []
+        if self.longest is not None and length.constant_value is None:
+            conditions.append(code.compare("sle", code.dim(length), self.longest))
+        if least is not None:
+            size = product(self.op.buffer_type.shape) * byte_size(self.op.buffer_type.dtype)
+            conditions.append(code.compare("slt", code.dim(size), least))
+        if not conditions:
             return None
-        is_short = code.compare("sle", code.dim(length), self.longest)
-        return code.select(is_short, code.index(1), code.index(0))
+        is_wanted = reduce(code.both, conditions)
+        return code.select(is_wanted, code.index(1), code.index(0))
 
 
 def accesses_ahead(kernel: Kernel, sweeps: Sequence[Sequence[Stage]], depth: int) -> Mapping[Stage, Sequence[Ahead]]:

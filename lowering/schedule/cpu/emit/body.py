@@ -14,6 +14,7 @@ from xdsl.ir import Operation, SSAValue
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.guards import unneeded
 from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.streams import streamed_from
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim
@@ -33,6 +34,8 @@ class Body:
         self.at = dict(at)
         self.values: dict[SSAValue, SSAValue] = {}
         self.forwarded: dict[tuple[SSAValue, Place], SSAValue] = {}
+        self.fills_lines = False
+        """Whether the loops around write results line by line, so that these may go past the caches."""
         self.multiply = True
         """Whether quotients by a divisor of the whole row become products with its reciprocal."""
         self._taken: frozenset[Operation] = frozenset()
@@ -126,7 +129,7 @@ class Body:
         assert self.axis is not None
         copy = Body(self.kernel, self.stage, {**self.at, self.axis: index}, self.axis)
         copy.values = dict(self.values)
-        copy.multiply = self.multiply
+        copy.multiply, copy.fills_lines = self.multiply, self.fills_lines
         copy._taken, copy._skipped = self._taken, self._skipped
         copy._staying, copy._before, copy.reciprocals = self._staying, self._before, self.reciprocals
         return copy
@@ -162,7 +165,9 @@ class Body:
                 place = self.kernel.place(self.stage, op)
                 self.forwarded[op.buffer, place] = self.value(op.value)
                 if op.buffer not in self.kernel.unread:
-                    self.code.store(self.value(op.value), self.kernel.memory(op), [self._index(op, place)])
+                    value, memory, index = self.value(op.value), self.kernel.memory(op), self._index(op, place)
+                    least = streamed_from(self.kernel, self.stage, op) if self.fills_lines else None
+                    self.code.store(value, memory, [index], streamed_from=least)
             case IfOp():
                 self._branch(op)
             case arith.DivfOp() if self.multiply and op.rhs in self.reciprocals and op in self._staying:

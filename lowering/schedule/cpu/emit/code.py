@@ -31,6 +31,7 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp, vector_of
 from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
+from tir_dialect.store_hints import STREAMED_FROM
 from tir_dialect.types import BufferType
 
 _CONTRACT = arith.FastMathFlagsAttr((FastMathFlag.ALLOW_CONTRACT,))
@@ -61,10 +62,18 @@ class Code(IndexCode):
         return self.value(LoadOp(buffer, indices, lanes=lanes, mask=mask))
 
     def store(
-        self, value: SSAValue, buffer: SSAValue, indices: Sequence[SSAValue], mask: SSAValue | None = None
+        self,
+        value: SSAValue,
+        buffer: SSAValue,
+        indices: Sequence[SSAValue],
+        mask: SSAValue | None = None,
+        streamed_from: int | None = None,
     ) -> None:
-        """Writes an element or a vector."""
-        self.emit(StoreOp(value, buffer, indices, mask=mask))
+        """Writes an element or a vector; past the caches where the buffer has `streamed_from` bytes and more."""
+        op = StoreOp(value, buffer, indices, mask=mask)
+        if streamed_from is not None:
+            op.attributes[STREAMED_FROM] = IntegerAttr(streamed_from, i64)
+        self.emit(op)
 
     def prefetch(self, buffer: SSAValue, indices: Sequence[SSAValue], level: int) -> None:
         """Asks for the cache line of an element, which need not be in the buffer."""

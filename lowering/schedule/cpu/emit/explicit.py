@@ -12,6 +12,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.streams import streamed_from
 from lowering.schedule.cpu.emit.transpose import shuffle
 from lowering.schedule.cpu.structure.contraction import place_of
 from lowering.schedule.cpu.structure.places import Place
@@ -49,6 +50,8 @@ class Explicit:
         self.at = at
         self.lanes = lanes
         self.further = further
+        self.fills_lines = False
+        """Whether the loops around write results line by line, so that these may go past the caches."""
         self.values: dict[SSAValue, SSAValue] = {}
 
     def run(self, ops: Iterable[Operation]) -> None:
@@ -127,7 +130,8 @@ class Explicit:
         index, value = self._index(place), self.widened(self.value(op.value))
         if lanes is not None and place.strides[lanes.axis].constant_value != 1:
             index = self.code.value(RampOp(index, self.code.dim(place.strides[lanes.axis]), lanes.count))
-        self.code.store(value, memory, [index], None if lanes is None else self._mask(lanes))
+        least = streamed_from(self.kernel, self.stage, op) if self.fills_lines else None
+        self.code.store(value, memory, [index], None if lanes is None else self._mask(lanes), least)
 
     def _index(self, place: Place) -> SSAValue:
         terms = [(number, place.strides[axis]) for axis, number in self.at.items()]

@@ -51,6 +51,8 @@ class Kernel:
     """Functions that its code may call."""
     divisors: frozenset[SSAValue] = frozenset()
     """Values that come of a reduction: a row may be multiplied by the reciprocal of one."""
+    results: frozenset[SSAValue] = frozenset()
+    """Parameters that are written and never read."""
     unread: frozenset[SSAValue] = frozenset()
     """Buffers that nobody reads from memory, since all their readers have the value at hand."""
     borders: dict[SSAValue, Padding] = field(default_factory=dict[SSAValue, Padding])

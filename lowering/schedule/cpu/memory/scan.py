@@ -264,6 +264,7 @@ class _Row:
         """Writes sums, or what is made of them; with other lanes than those of the body if they are given."""
         stage, (store,) = self.scan.last, self.scan.stage.stores
         last = Explicit(self.kernel, stage, body.at, lanes or body.lanes)
+        last.fills_lines = True
         if self.scan.result is None:
             last.values[store.value] = value
             last.run(stage.stores)

@@ -128,6 +128,7 @@ class Sweep:
             return
         bodies = [Body(self.kernel, stage, {**at, **self.elsewhere.get(stage, {})}, axis) for stage in self.stages]
         for body in bodies:
+            body.fills_lines = True
             if self.given is not None:
                 self.given(body)
             body.hoist(body.stage.body, {*written, *(store.buffer for store in body.stage.stores)})
@@ -143,6 +144,7 @@ class Sweep:
         first, end = middle.range(self.kernel, at, part)
         low, high = (code.index(0), code.dim(stage.axes[middle.axis].extent)) if part is None else part
         inner, outer = (Body(self.kernel, stage, at, middle.axis) for _ in range(2))
+        inner.fills_lines = True
         inner.take(middle.branches)
         inner.hoist(stage.body, written)
         self._along([inner], (first, end), None)

@@ -1,0 +1,73 @@
+"""Stores past the caches, of buffers that are too large for them.
+
+A store to a line that is not in a cache reads it first, and what it displaces is written back: a third of the traffic
+of a copy. What is written past the caches is gathered to whole lines and sent to memory. Such a store has to be
+aligned to its register, which is only known when it runs; and other threads are sure to see it behind a fence only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Operation, SSAValue
+
+from lowering.to_llvm.vector_types import lanes_of
+from tir_dialect.dims import Dim, product
+from tir_dialect.dtypes import byte_size
+from tir_dialect.store_hints import STREAMED_FROM
+
+if TYPE_CHECKING:
+    from lowering.to_llvm.emitter import Buffer, Emitter
+
+LEAST_BYTES = 16
+"""Shorter vectors are not written past the caches."""
+
+
+def streamed_from(e: Emitter, op: Operation) -> int | None:
+    """From how many bytes of a buffer on a store is to go past the caches; `None` where it never does."""
+    hint = op.attributes.get(STREAMED_FROM) if op.attributes and e.context.options.streams else None
+    return hint.value.data if isinstance(hint, IntegerAttr) else None
+
+
+def store_streamed(e: Emitter, buffer: Buffer, value: SSAValue, address: SSAValue, least: int) -> None:
+    """Writes a vector, past the caches if the buffer has `least` bytes and registers of the vector lie aligned."""
+    b, bytes_ = e.b, byte_size(buffer.type.dtype)
+    unit = min(lanes_of(value.type) * bytes_, e.context.options.vector_bits // 8)
+    extent = product(buffer.type.shape)
+    known = extent.constant_value
+    if unit < LEAST_BYTES or unit & (unit - 1) or (known is not None and known * bytes_ < least):
+        b.store(value, address, buffer.alignment)
+        return
+    elements = -(-least // bytes_)
+    large, aligned, plain, after = (b.new_block() for _ in range(4))
+    b.branch_if(_is_large(e, extent, elements), large, plain)
+    b.start(large)
+    number = b.make(llvm.PtrToIntOp, (address,), i64)
+    rest = b.once(llvm.AndOp, (number, b.integer(unit - 1)), i64)
+    b.branch_if(b.compare("eq", rest, b.integer(0)), aligned, plain)
+    b.start(aligned)
+    b.store(value, address, unit, nontemporal=True)
+    e.state.streams[extent] = elements
+    b.branch(after)
+    b.start(plain)
+    b.store(value, address, buffer.alignment)
+    b.branch(after)
+    b.start(after)
+
+
+def fence_streams(e: Emitter) -> None:
+    """Other threads see what was written past the caches."""
+    b = e.b
+    for extent, elements in e.state.streams.items():
+        fence, after = b.new_block(), b.new_block()
+        b.branch_if(_is_large(e, extent, elements), fence, after)
+        b.start(fence)
+        b.insert(llvm.CallIntrinsicOp("llvm.x86.sse.sfence", [], []))
+        b.branch(after)
+        b.start(after)
+
+
+def _is_large(e: Emitter, extent: Dim, elements: int) -> SSAValue:
+    return e.b.compare("sge", e.dim(extent), e.b.integer(elements))
