@@ -150,6 +150,9 @@ def test_fuse_of_all_loops_of_a_reduction():
     sch = Schedule(row_sum())
     message = 'loop "r" of the reduction "B" may be empty, and its init would not run; use decompose_reduction first'
     refuses(sch, message, "fuse", *sch.get_loops(sch.get_block("B")))
+    i, r = sch.get_loops("B")
+    first, _ = sch.split(r, [7, None])
+    refuses(sch, 'loop "r1" of the reduction "B" may be empty', "fuse", i, first)
 
 
 def test_fuse_refusals():

@@ -9,6 +9,7 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.structure import enclosing_loops
 from tir_dialect.dims import Dim, floordiv, mod, product
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.edits import before_all, blocks_in, only_statement, users_of
@@ -92,24 +93,20 @@ def _check_fusable(self: ScheduleState, loops: Sequence[Loop]) -> list[Dim]:
 
 
 def _check_inits(self: ScheduleState, loops: Sequence[Loop]) -> None:
-    """Refuses to fuse loops of a reduction that may be empty with loops over its result."""
+    """Refuses to fuse loops of a reduction with loops over its result where the reduction may be empty."""
     dependence = Dependence(is_loop_variable)
-    possibly_empty = {
-        loop.op.induction_var for loop in loops if self.space.less_equal(1, self.extent(loop.op)) is not True
-    }
-    variables = {loop.op.induction_var for loop in loops}
+    fused = {loop.op.induction_var for loop in loops}
     for block in blocks_in(loops[-1].op):
-        if block.init is None:
+        spatial = dependence.of_all(it.binding for it in block.iterators if it.kind is IteratorKind.SPATIAL)
+        others = dependence.of_all(it.binding for it in block.iterators if it.kind is not IteratorKind.SPATIAL)
+        if block.init is None or fused.isdisjoint(spatial) or fused.isdisjoint(others):
             continue
-        spatial = [it.binding for it in block.iterators if it.kind is IteratorKind.SPATIAL]
-        others = [it.binding for it in block.iterators if it.kind is not IteratorKind.SPATIAL]
-        empty = dependence.of_all(others) & possibly_empty
-        if empty and dependence.of_all(spatial) & variables:
-            loop, name = min(str(variable.name_hint) for variable in empty), block.block_name.data
-            raise self.error(
-                f'loop "{loop}" of the reduction "{name}" may be empty, and its init would not run; '
-                "use decompose_reduction first"
-            )
+        for loop in enclosing_loops(block):
+            if loop.induction_var in others and self.space.less_equal(1, self.extent(loop)) is not True:
+                raise self.error(
+                    f'loop "{loop.induction_var.name_hint}" of the reduction "{block.block_name.data}" may be empty, '
+                    "and its init would not run; use decompose_reduction first"
+                )
 
 
 def _replace_variable(self: ScheduleState, loop: ForOp, index: Dim) -> None:
