@@ -12,6 +12,7 @@ from pathlib import Path
 from kernels_page import with_primitives
 from operators_page import operators_page
 from passes_page import passes_page
+from tensorir_page import tensorir_page
 from tir_page import tir_page
 from torch_page import with_operators
 from xdsl.context import Context
@@ -141,6 +142,7 @@ PAGES = {
     "docs/kernels.md": lambda: with_primitives((ROOT / "docs/kernels.md").read_text()),
     "docs/operators.md": operators_page,
     "docs/passes.md": passes_page,
+    "docs/tensorir.md": tensorir_page,
     "docs/tir.md": tir_page,
     "docs/torch.md": lambda: with_operators((ROOT / "docs/torch.md").read_text()),
     "relax_dialect/builder/op.pyi": stub_text,
