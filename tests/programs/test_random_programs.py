@@ -82,7 +82,7 @@ def test_programs_show_the_whole_language():
     sizes: list[int] = []
 
     @given(programs())
-    @settings(max_examples=250, derandomize=True, database=None, phases=[Phase.generate])
+    @settings(max_examples=100, derandomize=True, database=None, phases=[Phase.generate])
     def collect(program: Program) -> None:
         ops = list(program.module.walk())
         seen.update({op.name for op in ops})
