@@ -1,4 +1,4 @@
-"""From a module to an executable, without looking for one that is there: what `build` does."""
+"""From a module to an executable, without consulting the cache of programs: what `build` does."""
 
 from __future__ import annotations
 

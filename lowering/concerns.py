@@ -1,7 +1,7 @@
-"""What passes are about: a pipeline leaves one out, and does not load it, where a module has none of these ops.
+"""The ops that each pass is about: a pipeline neither loads nor runs a pass for a module without any of them.
 
-Importing what rewrites convolutions, recurrent layers or attention, and looking through a module for them, takes longer
-than many a module takes to compile that has nothing of the kind.
+Importing the passes for convolutions, recurrent layers or attention, and searching a module for them, takes longer than
+compiling many a module that has none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rarer collections of garbage while much is made that stays."""
+"""Fewer garbage collections while many long-lived objects are made."""
 
 from __future__ import annotations
 

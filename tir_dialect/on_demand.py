@@ -1,4 +1,4 @@
-"""Parts of definitions that are made when they are needed."""
+"""Parts of class definitions that are made when they are first needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine can do: the one description that schedules, lowerings and code generation share."""
+"""The target description that schedules, lowerings and code generation share."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Parts of a program handed to libraries: which parts, and how they are called."""
+"""Bring your own codegen: offloading parts of a program to libraries."""

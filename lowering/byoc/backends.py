@@ -1,4 +1,4 @@
-"""Libraries that take parts of programs, by name."""
+"""The registry of backends: libraries that compute parts of programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _always(match: Match) -> bool:
 
 @dataclass(frozen=True)
 class FusionPattern:
-    """A part that a library can do: a name like `"blas.matmul_bias"`, what it looks like, and what else has to hold."""
+    """A pattern that a library can compute: a name like `"blas.matmul_bias"`, the pattern, and further conditions."""
 
     name: str
     pattern: Pattern
@@ -25,7 +25,9 @@ class FusionPattern:
 
 @dataclass(frozen=True)
 class Handoff:
-    """The call that does a part: a packed function, which gets the `texts`, the inputs, then the results to fill."""
+    """The call that computes a group: a packed function, which gets the `texts`, the inputs, then the results to
+    fill.
+    """
 
     function: str
     texts: tuple[str, ...] = ()
@@ -33,9 +35,9 @@ class Handoff:
 
 @dataclass(frozen=True)
 class Backend:
-    """A library: its patterns, those that should win first, and the code for what they found.
+    """A library: its patterns in order of priority, and the code generation for their matches.
 
-    `codegen` is given a group and says how it is called, or `None` for what the library cannot do after all: that part
+    `codegen` is given a group and returns the call, or `None` if the library cannot compute it after all: such a group
     is compiled like the rest.
     """
 

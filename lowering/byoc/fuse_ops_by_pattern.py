@@ -1,4 +1,4 @@
-"""`fuse-ops-by-pattern`: ops that a library can do together stand in one group."""
+"""`fuse-ops-by-pattern`: ops that a library can compute together become a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A group as JSON, for libraries that interpret it: steps over numbered values, and which of them are results."""
+"""A group as JSON, for libraries that interpret it: steps over numbered values, and which of these are results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LLVM beside the compiler: while it optimises a kernel, the next one is prepared."""
+"""LLVM on a background thread: while it optimises a kernel, the next one is lowered."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class _Job:
 
 
 class Background:
-    """Work that does not hold the interpreter's lock, for the time of a `with` statement.
+    """A queue of jobs that release the interpreter's lock, for the duration of a `with` statement.
 
-    llvmlite lets one thread at a time into LLVM, so there is one. Where much is waiting, a second hands text to a
-    process.
+    llvmlite admits one thread at a time, so there is one. If the queue is long, a second thread sends LLVM IR to
+    another process.
     """
 
     def __init__(self) -> None:

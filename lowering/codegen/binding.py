@@ -1,4 +1,4 @@
-"""The part of `llvmlite.binding` that we use, with types; the library is loaded on the first call."""
+"""The part of `llvmlite.binding` that we use, typed; the library is loaded on the first call."""
 
 from __future__ import annotations
 

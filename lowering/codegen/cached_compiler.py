@@ -1,4 +1,4 @@
-"""LLVM text to machine code, by way of the cache of compiled code."""
+"""LLVM IR to machine code, through the code cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LLVM text to optimised LLVM text, assembly or an object file, for a target."""
+"""LLVM IR to optimised LLVM IR, assembly or an object file, for a target."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _WISH = re.compile(
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """How hard LLVM works."""
+    """Optimisation options of LLVM."""
 
     opt_level: int = 3
     """0 to 3, as in `-O3`."""

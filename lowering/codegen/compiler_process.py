@@ -1,4 +1,4 @@
-"""A part of the compiler in a process of its own: Python and llvmlite let one thread at a time work."""
+"""A worker process for a part of the compilation: Python and llvmlite admit one thread at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from lowering.codegen.compil
 
 
 class NoAnswerError(Exception):
-    """There is no process, or it could not do what it was asked: whoever asked does it."""
+    """There is no worker process, or it failed: the caller does the work itself."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Answer:
 
 
 class CompilerProcess:
-    """Another Python, started when it is asked for the first time, which loads what it is asked to do."""
+    """A Python process, started on the first request, which imports what the requests need."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None

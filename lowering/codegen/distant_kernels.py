@@ -1,4 +1,4 @@
-"""Kernels that another process schedules, lowers and compiles, while this one does so with others."""
+"""Kernels that the worker process schedules, lowers and compiles, while this process does so with others."""
 
 from __future__ import annotations
 

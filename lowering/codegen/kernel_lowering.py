@@ -1,4 +1,4 @@
-"""One prim_func, with those that it calls, to LLVM text."""
+"""One prim_func, with the functions that it calls, to LLVM IR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Makes the kernels of a build: here from the first on, and, where there are many, elsewhere from the last on."""
+"""Makes the kernels of a build: here from the start of the list, and, if there are many, in a worker process from its
+end.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Kernel:
 
 @dataclass
 class KernelMaker:
-    """Python's part of a kernel takes as long as LLVM's, and Python lets one thread at a time work."""
+    """Distributes kernels: Python's part of a kernel takes as long as LLVM's, and Python admits one thread at a
+    time.
+    """
 
     maker: CodeMaker
     routines: SharedRoutines

@@ -98,7 +98,7 @@ class Kernels:
 
 @dataclass(frozen=True)
 class KernelPlan:
-    """The prim_funcs of a module whose code has a name, and is still to be made."""
+    """The prim_funcs of a module, with names for the code that is still to be made."""
 
     symbols: Mapping[str, str]
     """Symbol in the object file of each public prim_func; equal functions share one."""

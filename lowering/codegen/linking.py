@@ -1,6 +1,6 @@
-"""Object files in memory: linked, relocated and ready to be called.
+"""In-memory linking: object files are linked, relocated and ready to be called.
 
-Objects are loaded by LLVM's ORC linker, which costs about 60 microseconds an object and loads any number at once.
+Objects are loaded by LLVM's ORC linker, which costs about 60 microseconds per object and loads any number at once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A printer of llvm-dialect modules in LLVM's own language, in one pass over the ops.
+"""A printer of llvm-dialect modules as LLVM IR, in one pass over the ops.
 
-It takes the place of `xdsl.backend.llvm.convert`, which builds an `llvmlite.ir` module first and knows fewer ops. Every
-function is printed on its own; constants, addresses and undefined values are operands, not instructions. An edge
-to a block that has arguments gets a block of its own where a branch names the same successor twice, because LLVM's
-phi nodes tell edges apart by their source block only.
+It replaces `xdsl.backend.llvm.convert`, which builds an `llvmlite.ir` module first and knows fewer ops. Every function
+is printed separately; constants, addresses and undefined values are operands, not instructions. An edge to a block with
+arguments gets a block of its own where a branch names the same successor twice, because LLVM's phi nodes identify edges
+by their source block only.
 """
 
 from __future__ import annotations

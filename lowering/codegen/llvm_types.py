@@ -1,4 +1,4 @@
-"""Types and constants of the llvm dialect, spelled in LLVM's own language."""
+"""Types and constants of the llvm dialect in the syntax of LLVM IR."""
 
 from __future__ import annotations
 

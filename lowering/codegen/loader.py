@@ -1,4 +1,4 @@
-"""Machine code with all that it calls: other objects, functions that are given, the run-time libraries."""
+"""Loads machine code with everything that it calls: other objects, given functions, the runtime libraries."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a module is, in few bytes: equal for modules that compile to the same executable, messages included.
+"""A digest of a module: equal for modules that compile to the same executable, including its messages.
 
-Kernels are compared by `tir_dialect.analysis.fingerprint`, for which names and places do not matter. Here they do: an
-executable has names of functions and parameters, and its errors and profiles name places. Nothing is printed: constant
-tensors go in by their bytes, large ones in pieces that threads hash beside each other.
+Kernels are compared by `tir_dialect.analysis.fingerprint`, which ignores names and locations. Here they count: an
+executable has names of functions and parameters, and its errors and profiles mention locations. Nothing is printed:
+constant tensors are hashed by their bytes, large ones in chunks on several threads.
 """
 
 from __future__ import annotations

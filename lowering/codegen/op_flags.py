@@ -1,4 +1,4 @@
-"""Flags of arithmetic, as LLVM writes them after the instruction's name."""
+"""Flags of arithmetic instructions, as LLVM IR writes them after the instruction's name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Whole executables on disk, found by the module that they were made from and how.
+"""Whole executables on disk, keyed by the module and the options of the build.
 
-An entry is the file of an executable, which checks itself when it is read, beside the entries for single kernels and
-under the same bound. Constants that are the module's own weights are not copied: the file says which weight each is,
-and whoever asks for the executable has the module.
+An entry is an executable file, which validates itself when it is read, beside the entries for single kernels and under
+the same size limit. Constants that are the module's own weights are not copied: the file says which weight each is, and
+whoever loads the executable has the module.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOTE = "weights"
 
 @dataclass(frozen=True)
 class ProgramCache:
-    """The executable of one module, built in one way."""
+    """The cached executable of one module and one set of options."""
 
     cache: CodeCache
     module: ModuleDigest

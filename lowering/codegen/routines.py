@@ -1,4 +1,4 @@
-"""Routines that kernels share: an object each, made once for all kernels of a build, and stored one by one."""
+"""Routines that kernels share: one object each, compiled once for all kernels of a build, and cached one by one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tir_dialect.target import Target
 
 @dataclass(frozen=True)
 class CodeMaker:
-    """Has objects made in the background, and stores them."""
+    """Has objects compiled in the background, and stores them."""
 
     background: Background
     cache: CodeCache

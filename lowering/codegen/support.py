@@ -1,6 +1,6 @@
-"""Functions in LLVM text that kernels call: threads, scratch memory, and the memory of large results.
+"""Runtime functions in LLVM IR that kernels call: threads, workspace, and the memory of large results.
 
-Each text is compiled once for a machine and loaded once for a process; it is never unloaded, since threads wait in it
+Each text is compiled once per machine and loaded once per process; it is never unloaded, since its threads wait in it
 and results are released after the program that made them.
 """
 

@@ -1,4 +1,4 @@
-"""Where the functions live that generated code calls: the C library, libm, tvm-ffi, our own support.
+"""Resolution of external symbols of generated code: the C library, libm, tvm-ffi, our own runtime.
 
 Each name is looked up explicitly in a fixed order of libraries; nothing depends on what else the process has loaded.
 """

@@ -1,4 +1,4 @@
-"""The functions that parallel loops call: a pool of threads of our own, or an OpenMP run time.
+"""The functions that parallel loops call: a thread pool of our own, or an OpenMP runtime.
 
 The pool needs Linux. `RELAX_THREADS=openmp` chooses OpenMP there too.
 """

@@ -1,4 +1,4 @@
-"""Which compiler makes code: part of every cache key, so that no entry of an older compiler is taken."""
+"""The version of the compiler: part of every cache key, so that entries of another version are never used."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Ops on values of unknown rank or dtype, which are compiled when the values are there."""
+"""Deferred compilation: ops on values of unknown rank or dtype are compiled when the values are known."""

@@ -1,4 +1,4 @@
-"""Which ops cannot be compiled before their operands are there, and which of them go together."""
+"""Which ops cannot be compiled before their operands are known, and which of them are outlined together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`defer-unknown-types`: ops on values of unknown rank or dtype are compiled when the values are there."""
+"""`defer-unknown-types`: ops on values of unknown rank or dtype are compiled when the values are known."""
 
 from __future__ import annotations
 

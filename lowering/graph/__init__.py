@@ -1,1 +1,1 @@
-"""Rewrites of relax programs that stay on the graph level."""
+"""Graph-level passes: from Relax programs to Relax programs."""

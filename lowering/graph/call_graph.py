@@ -1,4 +1,4 @@
-"""Which functions of a module refer to which: reachable ones, recursive ones, and calls that may be rewritten."""
+"""The call graph of a module: reachable functions, recursive ones, and calls that may be rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops that have lost their last use."""
+"""Removal of ops that have lost their last use."""
 
 from __future__ import annotations
 

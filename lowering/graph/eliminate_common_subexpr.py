@@ -1,4 +1,4 @@
-"""`eliminate-common-subexpr`: what is computed twice is computed once."""
+"""`eliminate-common-subexpr`: equal computations are done once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What passes on permutations and reshapes ask of operators, and how they build them anew."""
+"""What the passes on permutations and reshapes ask of operators, and how they rebuild them."""
 
 from __future__ import annotations
 

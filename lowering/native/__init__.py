@@ -1,1 +1,1 @@
-"""Native mode: functions of the vm dialect become LLVM functions behind tvm-ffi entries."""
+"""Native mode: VM functions become LLVM functions behind tvm-ffi entries."""

@@ -1,4 +1,4 @@
-"""Names and signatures: of the run-time support, and of the functions that native code exports.
+"""Names and signatures: of the native runtime, and of the functions that native code exports.
 
 Layouts are those of `tvm/ffi/c_api.h`; `runtime/abi.ll` lists them.
 """

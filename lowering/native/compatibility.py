@@ -1,4 +1,4 @@
-"""Whether machine code that was made elsewhere runs here."""
+"""Whether machine code compiled elsewhere runs on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`convert-vm-to-llvm`: functions of the virtual machine become machine code."""
+"""`convert-vm-to-llvm`: VM functions become LLVM functions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Calls of function values in tail position, and the functions that check their results.
+"""Tail calls of function values, and the functions that check their results.
 
-A result of which nothing is known is checked after the call. So that the frame of the caller can be gone by then, the
+A result of unknown type is checked after the call. So that the frame of the caller can be released before it, the
 checks are a function of their own, which takes the numbers that they use and the result.
 """
 

@@ -1,4 +1,4 @@
-"""Errors that generated code raises, and what they say of the place."""
+"""Errors raised by generated code, and the locations that they mention."""
 
 from __future__ import annotations
 

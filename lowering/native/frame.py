@@ -1,4 +1,4 @@
-"""The frame of a native function: slots that own objects, and blocks of arenas; every way out gives them back."""
+"""The frame of a native function: slots that own objects, and arena blocks; every exit releases them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels as tvm-ffi functions, for callers that are not compiled: sizes, tensors and scalars go in, all checked."""
+"""Kernels as tvm-ffi functions, for callers that are not compiled: sizes, tensors and scalars are all checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels as native code calls them: `i32 f(i64 sizes..., pointers and scalars...)`."""
+"""The interface of kernels to native code: `i32 f(i64 sizes..., pointers and scalars...)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entries of every module that prepare it, release what it holds and describe it."""
+"""The entry points of every module that initialise it, release its resources and describe it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of native code to functions that Python calls."""
+"""Loads objects of native code as functions that Python calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the functions of a module know of each other: signatures, tail calls, and who needs the stack guard."""
+"""Module-level analysis: signatures, tail calls, and which functions need the stack guard."""
 
 from __future__ import annotations
 

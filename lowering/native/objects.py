@@ -1,4 +1,4 @@
-"""Objects that an executable has beside kernels: functions or wrappers of kernels, with the run-time support."""
+"""Objects of an executable beside kernels: VM functions or kernel wrappers, with the runtime."""
 
 from __future__ import annotations
 

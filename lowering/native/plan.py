@@ -1,4 +1,4 @@
-"""Decides, before any code is emitted, which values of a function are objects and which of them its frame holds."""
+"""Decides, before any code is emitted, which values of a function are objects and which of them its frame owns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects of the run-time support: what every program needs, and what some do."""
+"""Objects of the native runtime: those that every program needs, and those that some need."""
 
 from __future__ import annotations
 

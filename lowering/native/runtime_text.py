@@ -1,7 +1,7 @@
-"""The run-time support of native code, as LLVM text: the files of `runtime/` with the texts of errors filled in.
+"""The native runtime as LLVM IR: the files of `runtime/` with the texts of errors filled in.
 
-Generated code stays small because whatever is not worth inlining is a function here. The files are a few objects, each
-compiled once for a target; a module is linked with those that it needs.
+Generated code stays small because whatever is not worth inlining is a function here. The files form a few objects, each
+compiled once per target; a module is linked with those that it needs.
 """
 
 from __future__ import annotations

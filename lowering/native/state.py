@@ -1,4 +1,4 @@
-"""What the lowering of one function knows, and the pieces of code that many ops need."""
+"""The state of lowering one function, and code sequences that many ops need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a value of the vm dialect lives in native code."""
+"""The representation of VM values in native code."""
 
 from __future__ import annotations
 

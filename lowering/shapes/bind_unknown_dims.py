@@ -1,4 +1,4 @@
-"""`bind-unknown-dims`: a dimension that nothing is known of gets a name, so that kernels can be made for it."""
+"""`bind-unknown-dims`: an unknown dimension gets a symbol, so that kernels can be made for it."""
 
 from __future__ import annotations
 

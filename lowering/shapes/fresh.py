@@ -1,4 +1,4 @@
-"""Symbols that are new in a function."""
+"""Fresh symbols of a function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the elements of a buffer are."""
+"""Addresses of the elements of a buffer."""
 
 from __future__ import annotations
 

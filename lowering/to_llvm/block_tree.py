@@ -1,4 +1,4 @@
-"""Which blocks of a function are on every way to which others, and the loops around the one at hand."""
+"""The dominator tree of the blocks being emitted, and the loops around the current one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants of vector types as attributes, made once for all functions: to make one takes longer than any op."""
+"""Vector constants as attributes, cached for all functions: making one takes longer than any op."""
 
 from __future__ import annotations
 

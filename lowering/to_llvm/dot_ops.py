@@ -1,6 +1,6 @@
-"""Sums of products of numbers that share a word: one instruction where the machine has it, else arithmetic on words.
+"""Dot products of words: one instruction where the target has it, otherwise arithmetic on words.
 
-The instructions of x86 and ARM for bytes take one factor without and one with a sign, and do not saturate.
+The instructions of x86 and Arm for bytes take one unsigned and one signed factor, and do not saturate.
 """
 
 from __future__ import annotations

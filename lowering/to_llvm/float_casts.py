@@ -1,4 +1,4 @@
-"""Vectors of floats as integers, and of f64 as f16: what LLVM would do lane by lane, or by a function of a library."""
+"""Vectorised casts of floats to integers, and of f64 to f16, which LLVM would scalarise or turn into library calls."""
 
 from __future__ import annotations
 

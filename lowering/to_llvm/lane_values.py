@@ -1,8 +1,8 @@
-"""Values inside a vectorized loop: one number for all lanes, or one for each.
+"""Values inside a vectorised loop: uniform, or one per lane.
 
-The lanes of a vectorized loop run together. A value that does not depend on the loop's variable stays a scalar; the
-variable itself, and index arithmetic on it, is kept as a `Ramp`, from which contiguous accesses are recognised; what
-else depends on it is an LLVM vector with one element per lane.
+The lanes of a vectorised loop run together. A value that does not depend on the loop variable stays a scalar; the
+variable itself, and index arithmetic on it, is kept as a `Ramp`, from which contiguous accesses are recognised;
+everything else that depends on it is an LLVM vector with one element per lane.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arguments of a packed entry: their kinds, dtypes and memory, checked once before native code trusts them."""
+"""Arguments of a packed entry: kinds, dtypes and memory, checked once before native code relies on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of packed entries: texts with numbers and names that are known only at run time."""
+"""Errors of packed entries: messages with numbers and names that are only known at run time."""
 
 from __future__ import annotations
 

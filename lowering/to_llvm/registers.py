@@ -1,4 +1,4 @@
-"""What AVX-512 has instructions for and LLVM no words: each takes one register of 16 f32, wider vectors in pieces."""
+"""AVX-512 instructions that LLVM IR cannot express: each takes one register of 16 f32, wider vectors in pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What softmax does to the numbers of a row, of which it knows that they are not greater than the greatest."""
+"""The exponentials of a softmax, whose arguments are known not to be positive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller has to know of a prim_func, without its code."""
+"""The interface of a prim_func, without its code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With what a kernel was called."""
+"""The arguments of a recorded kernel call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a kernel takes under a choice, and whether it gives what it gives by default."""
+"""Measures a kernel under a choice, and checks its results against those of the default schedule."""
 
 from __future__ import annotations
 

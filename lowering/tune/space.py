@@ -1,4 +1,4 @@
-"""What is tried for a kernel: the default rules with other numbers, and traces of tiles, vectors and threads."""
+"""The search space of a kernel: the default rules with other numbers, and traces of tiles, vectors and threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernels a program calls, with which sizes, and how often."""
+"""The workload of a program: which kernels it calls, with which sizes, and how often."""
 
 from __future__ import annotations
 

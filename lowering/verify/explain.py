@@ -1,4 +1,4 @@
-"""The words for a breach of dominance: what is used, where it is defined, and why that is not visible."""
+"""Messages for violations of dominance: what is used, where it is defined, and why that is not visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be said about a prim_func without running it."""
+"""Static analyses of a prim_func."""
 
 from __future__ import annotations
 

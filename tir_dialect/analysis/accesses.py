@@ -1,4 +1,4 @@
-"""Accesses, views and iterators that certainly leave their ranges."""
+"""Accesses, views and iterators that are certainly out of bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Least and greatest value of an expression while variables run over ranges."""
+"""Minimum and maximum of an expression while variables run over ranges."""
 
 from __future__ import annotations
 

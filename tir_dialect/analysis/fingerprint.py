@@ -1,4 +1,4 @@
-"""A text that two functions share exactly if they compile to the same code: names and places do not matter."""
+"""A text that two functions share exactly if they compile to the same code: names and locations are ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of which buffers a block reads and writes."""
+"""The regions of buffers that a block reads and writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sizes have to be like so that a function stays inside of its buffers."""
+"""Conditions on sizes under which a function stays within its buffers."""
 
 from __future__ import annotations
 

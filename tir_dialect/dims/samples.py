@@ -1,4 +1,4 @@
-"""Values of the symbols for which a dimension is tried, so that no proof of what is false is searched for."""
+"""Sample values of the symbols, to refute a claim before a proof is searched for."""
 
 from __future__ import annotations
 

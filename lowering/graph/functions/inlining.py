@@ -1,4 +1,4 @@
-"""One call of a function replaced by the function's body."""
+"""Replaces one call of a function by the function's body."""
 
 from __future__ import annotations
 

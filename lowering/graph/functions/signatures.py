@@ -1,4 +1,4 @@
-"""Edits that belong to every change of a signature: of calls, and of values taken apart and put together."""
+"""Edits that every change of a signature needs: of calls, and of tuples taken apart and rebuilt."""
 
 from __future__ import annotations
 

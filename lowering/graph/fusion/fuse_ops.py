@@ -1,4 +1,4 @@
-"""`fuse-ops`: calls of kernels that can be computed together stand in one group."""
+"""`fuse-ops`: calls of kernels that can be computed together become a group."""
 
 from __future__ import annotations
 

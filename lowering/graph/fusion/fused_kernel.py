@@ -1,4 +1,4 @@
-"""One PrimFunc for a group of calls: their bodies one after the other, with their values in memory of its own."""
+"""One PrimFunc for a group of calls: their bodies in sequence, with intermediate values in local buffers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which computations of a graph become one, by their patterns and post-dominators.
+"""Which computations of a graph are fused, by their patterns and post-dominators.
 
-The algorithm is that of Apache TVM (`src/relax/transform/fuse_ops.cc`, `GraphPartitioner`): a computation joins the
-first one that all its uses lead to, if everything on the way can follow it. The graph is plain data.
+The algorithm is that of Apache TVM (`src/relax/transform/fuse_ops.cc`, `GraphPartitioner`): a computation joins its
+immediate post-dominator, if everything on the paths in between can be fused too. The graph is plain data.
 """
 
 from __future__ import annotations

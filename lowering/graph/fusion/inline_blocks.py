@@ -1,4 +1,4 @@
-"""Elements of a buffer that are computed where they are used, so that the buffer goes."""
+"""Inlines the producers of a buffer into its readers, so that the buffer goes."""
 
 from __future__ import annotations
 

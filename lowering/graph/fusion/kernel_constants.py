@@ -1,4 +1,4 @@
-"""Constants of one element that are part of the code of a kernel, instead of an argument."""
+"""One-element constants that become immediates of a kernel instead of arguments."""
 
 from __future__ import annotations
 

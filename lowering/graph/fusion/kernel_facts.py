@@ -1,4 +1,4 @@
-"""What fusion asks about a PrimFunc."""
+"""What fusion needs to know about a PrimFunc."""
 
 from __future__ import annotations
 

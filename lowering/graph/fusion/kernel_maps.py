@@ -1,7 +1,7 @@
-"""Functions that compute each element of their result by itself, in loops that hold nothing else.
+"""PrimFuncs that compute each element of their result independently, in one perfect nest.
 
-Two of them, of which the second alone reads what the first gives, are one nest from the start: what `inline_blocks`
-would make of two, without a second nest and the memory between them.
+Two of them, where only the second reads the result of the first, become one nest at once: what `inline_blocks` would
+make of two, without a second nest and the buffer between them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which operators compute on channels in blocks, and how: one rule for each family."""
+"""Which operators compute on channel-blocked data, and how: one rule per family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels in blocks: the names of layouts, and values in them made of values without, and back."""
+"""Channel-blocked layouts: their names, and conversions to and from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`channels-last`: convolutions of integers compute with the channels as last dimension."""
+"""`channels-last`: integer convolutions compute on channels-last data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`convert-layout`: networks of convolutions compute on channels in blocks of a vector."""
+"""`convert-layout`: networks of convolutions compute on channel-blocked data."""
 
 from __future__ import annotations
 

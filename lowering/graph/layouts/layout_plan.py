@@ -1,4 +1,4 @@
-"""Where channels are cut into blocks: operators that hand blocks to each other are converted together or not at all."""
+"""Where data is blocked: operators that pass blocked data to each other are converted together or not at all."""
 
 from __future__ import annotations
 

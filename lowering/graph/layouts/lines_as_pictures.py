@@ -1,4 +1,4 @@
-"""`lines-as-pictures`: convolutions of lines become those of pictures with one row."""
+"""`lines-as-pictures`: 1-D convolutions become 2-D convolutions of images with one row."""
 
 from __future__ import annotations
 

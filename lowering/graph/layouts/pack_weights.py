@@ -1,4 +1,4 @@
-"""`pack-weights`: constants that only products read get the layout in which these read them."""
+"""`pack-weights`: constants that only matrix products read are stored in the order in which these read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`volumes-in-blocks`: convolutions over three dimensions compute on channels in blocks of a vector."""
+"""`volumes-in-blocks`: 3-D convolutions compute on channel-blocked data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Panels of the columns of products: which parameters of a PrimFunc can be in panels, and what then changes."""
+"""Packed panels of the columns of products: which parameters of a PrimFunc can be packed, and what changes then."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Panels of words, `[ceildiv(n, width), ceildiv(k, parts), width, parts]`: columns that machines multiply by words."""
+"""Panels of words, `[ceildiv(n, width), ceildiv(k, parts), width, parts]`: columns for dot-product instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operands of attention, looked at through what exporters put around them: changed orders, scales, repeated heads."""
+"""Operands of attention, seen through what exporters put around them: permutations, scales, repeated heads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fold-batch-norm`: batch normalisation with known statistics becomes part of the weights in front of it."""
+"""`fold-batch-norm`: batch normalisation with known statistics is folded into the preceding weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rewrite-attention`: attention that is written out becomes the operator that it is."""
+"""`rewrite-attention`: decomposed attention becomes the operator."""
 
 from __future__ import annotations
 

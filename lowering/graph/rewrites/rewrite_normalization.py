@@ -1,4 +1,4 @@
-"""`rewrite-normalization`: normalisation that is written out becomes the operator that it is."""
+"""`rewrite-normalization`: decomposed normalisation becomes the operator."""
 
 from __future__ import annotations
 

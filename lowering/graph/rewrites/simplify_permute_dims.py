@@ -1,4 +1,4 @@
-"""`simplify-permute-dims`: fewer changes of the order of dimensions."""
+"""`simplify-permute-dims`: fewer permutations of dimensions."""
 
 from __future__ import annotations
 

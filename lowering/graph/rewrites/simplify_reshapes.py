@@ -1,4 +1,4 @@
-"""`simplify-reshapes`: fewer changes of shape, and none between operators that one kernel can compute."""
+"""`simplify-reshapes`: fewer reshapes, and none between operators that one kernel can compute."""
 
 from __future__ import annotations
 

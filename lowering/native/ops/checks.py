@@ -1,4 +1,4 @@
-"""Checks: what passes is inline or one call, what fails is formatted by the run-time support."""
+"""Checks: the fast path is inline or one call; errors are formatted by the runtime."""
 
 from __future__ import annotations
 
