@@ -21,6 +21,9 @@ def check_numbers(target: Target, least: Mapping[str, int]) -> None:
                 raise ValueError(f'target setting "{key}" expects a text, got {value!r}')
         elif not isinstance(value, int) or isinstance(value, bool) or value < low:
             raise ValueError(f'target setting "{key}" expects an integer of at least {low}, got {value!r}')
+    for feature in filter(None, target.features.split(",")):
+        if feature[0] not in "+-":  # which LLVM takes for a minus
+            raise ValueError(f'target setting "features" expects + or - before a feature, got "{feature}"')
     bits = target.vector_bits
     if bits < 64 or bits & (bits - 1):
         raise ValueError(f'target setting "vector_bits" expects a power of two of at least 64, got {bits}')

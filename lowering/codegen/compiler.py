@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from lowering.codegen.binding import FunctionPasses, ModuleRef, TargetMachine, TuningOptions, llvm, target_family
 from lowering.codegen.errors import CodegenError
+from lowering.codegen.unknown_names import refusing_unknown_names
 from lowering.debug import Debug, debug_level, show
 from tir_dialect.loop_hints import PLAIN_ADDRESSES, REPEATED_WORK, SCALAR_LOOP
 from tir_dialect.target import Target
@@ -106,12 +107,18 @@ def emit_llvm_ir(source: Source, target: Target, options: CompileOptions | None 
 
 @lru_cache(maxsize=16)
 def target_machine(target: Target, opt_level: int = 3) -> TargetMachine:
-    """LLVM's description of a target; raises `CodegenError` if LLVM does not know its triple."""
-    try:
-        family = target_family(target.triple)
-        return family.create_target_machine(
+    """LLVM's description of a target; raises `CodegenError` if LLVM does not know its triple, processor or features."""
+
+    def made() -> TargetMachine:
+        return target_family(target.triple).create_target_machine(
             cpu=target.cpu, features=target.features, opt=opt_level, reloc="pic", codemodel="small", jit=True
         )
+
+    host = Target.host()
+    try:
+        if (target.cpu, target.features) == (host.cpu, host.features):
+            return made()
+        return refusing_unknown_names(made)
     except RuntimeError as error:
         raise CodegenError(f"no code generator for {target.triple}: {error}") from error
 

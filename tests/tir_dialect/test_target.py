@@ -37,6 +37,7 @@ def test_settings_override_fields():
         ("x86-64 cores", 'unknown target setting "cores"'),
         ("x86-64 cores=many", 'target setting "cores" expects an integer, got "many"'),
         ("x86-64 cores=0", "expects an integer of at least 1, got 0"),
+        ("x86-64 features=+avx,avx2", '"features" expects \\+ or - before a feature, got "avx2"'),
         ("x86-64-v3 tile-rows=40", "for 16 vector registers, got 40 rows of 2 sums and one of 2 factors, which is 82"),
         (
             "x86-64-v4 tile-vectors=3",

@@ -1,6 +1,12 @@
 """What LLVM does with code of which kind."""
 
+import os
+
+import pytest
+
 from lowering.codegen.compiler import CompileOptions, emit_assembly, emit_llvm_ir
+from lowering.codegen.errors import CodegenError
+from lowering.codegen.unknown_names import refusing_unknown_names
 from tir_dialect.loop_hints import PLAIN_ADDRESSES, REPEATED_WORK
 from tir_dialect.target import Target
 
@@ -24,6 +30,25 @@ exit:
 !0 = distinct !{!0, !1}
 !1 = !{!"llvm.loop.unroll.count", i32 2}
 """
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("znver3 features=+avx2,+bar", r"'\+bar' is not a recognized feature"),
+        ("x86-64-v3 cpu=foo", "'foo' is not a recognized processor"),
+        ("neoverse-n1 features=+avx2", r"'\+avx2' is not a recognized feature"),
+    ],
+)
+def test_names_that_llvm_would_ignore(target: str, name: str, capfd: pytest.CaptureFixture[str]):
+    with pytest.raises(CodegenError, match=name):
+        emit_assembly(UNROLLED, Target.parse(target))
+    assert capfd.readouterr().err == ""
+
+
+def test_what_else_is_said_meanwhile_passes(capfd: pytest.CaptureFixture[str]):
+    assert refusing_unknown_names(lambda: os.write(2, b"something else\n")) == 15
+    assert capfd.readouterr().err == "something else\n"
 
 
 def test_code_with_vectors_is_unrolled_as_often_as_its_hint_says():
