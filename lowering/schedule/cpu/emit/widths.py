@@ -7,12 +7,13 @@ from collections.abc import Set as AbstractSet
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, IndexType, ReducedPrecisionFloatType
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.schedule.cpu.emit.groups import Group
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dtypes import byte_size, is_dtype
+from tir_dialect.ops.control_flow import YieldOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 
 LATENT = frozenset(
@@ -31,17 +32,35 @@ LONG_ROW = 256
 def lane_count(
     kernel: Kernel, stages: Sequence[Stage], group: Group, left_out: AbstractSet[Operation] = frozenset()
 ) -> int:
-    """Lanes such that the widest values along a group, without those of some ops, fill one register."""
+    """Lanes such that the widest values along a group, without those of some ops, fill one register.
+
+    What is the same for all lanes, as the number of a row that is gathered, does not count.
+    """
     widest = max((bits for stage in stages for bits in _widths(stage, group, left_out)), default=32)
     return kernel.target.lanes(widest)
 
 
 def _widths(stage: Stage, group: Group, left_out: AbstractSet[Operation]) -> Iterator[int]:
-    for op in stage.needed - left_out:
+    for op in _varying(stage, group) & (stage.needed - left_out):
         if isinstance(op, LoadOp | StoreOp):
             yield 8 * byte_size(op.buffer_type.dtype)
         for result in op.results:
             yield _bits(result.type, group.last in stage.pinned)
+
+
+def _varying(stage: Stage, group: Group) -> frozenset[Operation]:
+    """The ops that an axis of a group, or what follows from it, is an operand of."""
+    values: set[SSAValue] = {stage.axes[axis].value for axis in group.axes}
+    found: set[Operation] = set()
+    for op in stage.block.body.walk():
+        if not values.isdisjoint(op.operands):
+            found.add(op)
+            values.update(op.results)
+            parent = op.parent_op()
+            if isinstance(op, YieldOp) and parent is not None:
+                found.add(parent)
+                values.update(parent.results)
+    return frozenset(found)
 
 
 def _bits(kind: Attribute, pinned: bool) -> int:
