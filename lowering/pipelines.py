@@ -136,6 +136,13 @@ class OptimizeGraphPass(PipelinePass):
     )
 
 
+_KERNELS_TO_LLVM = (
+    # Loops that suit the machine.
+    "schedule-cpu",
+    "tir-to-flat",
+    "convert-tir-to-llvm",
+)
+
 _TO_FUNCTIONS = (
     # Passes share the memory of values, so they say where values end.
     "remove-kills",
@@ -238,7 +245,7 @@ class TIRToFlatPass(PipelinePass):
 
 
 class TIRToLLVMPass(PipelinePass):
-    """Lowers PrimFuncs to LLVM functions of the native ABI; other functions stay.
+    """Lowers PrimFuncs to LLVM functions of the native ABI, which keep to their buffers; other functions stay.
 
     ```mlir
     tir.prim_func @exp[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) { ... }
@@ -249,12 +256,7 @@ class TIRToLLVMPass(PipelinePass):
 
     name = "tir-to-llvm"
 
-    steps = (
-        # Loops that suit the machine.
-        "schedule-cpu",
-        "tir-to-flat",
-        "convert-tir-to-llvm",
-    )
+    steps = ("check-accesses", *_KERNELS_TO_LLVM)
 
 
 class RelaxToLLVMPass(PipelinePass):
@@ -273,8 +275,8 @@ class RelaxToLLVMPass(PipelinePass):
 
     steps = (
         "relax-to-vm",
-        # Kernels first: their definitions tell the machine's functions how to call them.
-        "tir-to-llvm",
+        # Kernels first: their definitions tell the machine's functions how to call them. They have been checked.
+        *_KERNELS_TO_LLVM,
         "convert-vm-to-llvm",
         "verify-stage{stage=llvm}",
     )

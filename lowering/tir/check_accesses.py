@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
-from tir_dialect.dims import Dim, constant
+from tir_dialect.dims import Dim, Prover, constant
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
+from tir_dialect.ops.view import ViewOp
 
 if TYPE_CHECKING:
     from tir_dialect.analysis.size_conditions import SizeCondition
@@ -35,10 +36,15 @@ class CheckAccessesPass(ModulePass):
       tir.for (%i) in (%n) { ... tir.load %B[%i] ... }
     ```
 
-    Nothing is added where the sizes are known to fit. An index that is data (`A[I[i]]`) is asserted to be in range
-    where it is used, unless it is made so by `min` and `max`: `IndexError`. Not checked are vectors of indices, masked
-    accesses, ends that are not attained, and sizes of what runs under a condition. Has to run before fusion, which a
-    function with assertions takes no part in, and before schedules. Idempotent.
+    Nothing is added where the sizes are known to fit. Every other place that a load, store, view or iterator uses and
+    of which nothing shows that it is inside, by loops, conditions around it, `min` and `max`, is asserted to be:
+    `IndexError`. So are indices that are data (`A[I[i]]`), vectors of them, of which only the lanes of the mask count,
+    and what runs under a condition or in a `tir.while`. That is done in loops of their own in front of all others where
+    these do not write what the places depend on (`front_checks.py`), so that they can be scheduled, else where a place
+    is used. Has to run before fusion, which a function with assertions takes no part in, and before schedules.
+    Afterwards each op has the attribute `checked` whose places have been asserted: run again, nothing changes.
+
+    Left to the program are addresses (`tir.memory_at`) and C functions (`tir.call_extern`).
     """
 
     name = "check-accesses"
@@ -52,20 +58,44 @@ class CheckAccessesPass(ModulePass):
 
 def _check(func: PrimFuncOp) -> None:
     # Not at the top: most modules have operators only.
-    from lowering.tir.data_indices import check_data_indices
+    from tir_dialect.analysis.open_places import CHECKED, open_places
     from tir_dialect.analysis.size_conditions import first_effect, size_conditions
 
     place = first_effect(func)
-    conditions = size_conditions(func)
-    check_data_indices(func)
-    if place is None or not conditions:
+    if place is None:
         return
+    _give_starts(func)
+    conditions = size_conditions(func)
+    places = open_places(func, conditions)
     present = {op.message.data for op in func.body.block.ops if isinstance(op, AssertOp)}
     for condition in conditions:
         if condition.message not in present:
             ops = list(_assertion(condition))
             inherit_location(func, ops)
             Rewriter.insert_op(ops, InsertPoint.before(place))
+    if places:
+        from lowering.tir.front_checks import check_in_front
+        from lowering.tir.place_assertions import assert_inside
+
+        if not check_in_front(func, places, place):
+            for each in places:
+                assert_inside(each, each.op)
+                each.op.attributes[CHECKED] = UnitAttr()
+
+
+def _give_starts(func: PrimFuncOp) -> None:
+    """Lets views whose size is not known to fit start at a place, of which it can be asserted that there is one."""
+    for op in list(func.body.walk()):
+        if (
+            isinstance(op, ViewOp)
+            and op.start is None
+            and not Prover(func.bounds).less_equal(op.view_type.span, op.room)
+        ):
+            zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
+            view = ViewOp(op.buffer, op.view_type, zero)
+            inherit_location(op, [zero, view])
+            view.view.name_hint = op.view.name_hint
+            Rewriter.replace_op(op, [zero, view], [view.view])
 
 
 def _assertion(condition: SizeCondition) -> Iterator[Operation]:

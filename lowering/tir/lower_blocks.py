@@ -48,10 +48,11 @@ class LowerBlocksPass(ModulePass):
         """Innermost blocks first, so that each op moves once for every block around it."""
         LowerInitBlocksPass().apply(ctx, op)
         for block in reversed([inner for inner in ops_in(op.body) if isinstance(inner, BlockOp)]):
-            _lower(block)
+            lower_block(block)
 
 
-def _lower(op: BlockOp) -> None:
+def lower_block(op: BlockOp) -> None:
+    """Puts the body of a block, in which there is no other, in its place."""
     for inner in list(op.body.block.ops):
         if isinstance(inner, ReadsOp | WritesOp):
             Rewriter.erase_op(inner)

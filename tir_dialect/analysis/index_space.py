@@ -50,7 +50,7 @@ class IndexSpace:
         self._variables: dict[str, Variable] = {}
         self._names: dict[BlockArgument, str] = {}
         self._bounds = Bounds() if func is None else func.bounds
-        self._prover: tuple[int, Prover] = 0, Prover(self._bounds)
+        self._prover: tuple[int, Prover] = len(self._taken), Prover(self._bounds)
         self._evaluator = DimEvaluator(self._leaf, self)
 
     @property
@@ -66,7 +66,7 @@ class IndexSpace:
         """The variable that a loop variable or iterator is."""
         name = self._names.get(value)
         if name is None:
-            name = self._fresh_name(value)
+            name = self._fresh_name(value, len(self._names))
             self._names[value] = name
             self._variables[name] = Variable(value, symbol(name), *self._range(value))
         return self._variables[name]
@@ -75,14 +75,19 @@ class IndexSpace:
     def prover(self) -> Prover:
         """Knows the bounds of the function's symbols and the ranges of the variables, which it takes as not empty."""
         count, prover = self._prover
-        if count != len(self._variables):
-            prover = Prover(self._bounds.with_entries({name: _ends(v) for name, v in self._variables.items()}))
-            self._prover = len(self._variables), prover
+        ranges = self._ranges() if count != len(self._taken) else {}
+        if ranges:
+            prover = Prover(self._bounds.with_entries(ranges))
+            self._prover = len(self._taken), prover
         return prover
 
     def less_equal(self, lhs: DimLike, rhs: DimLike) -> bool | None:
         """Whether `lhs <= rhs`, as `prover` knows it."""
         return self.prover.less_equal(lhs, rhs)
+
+    def _ranges(self) -> dict[str, tuple[Dim | None, Dim | None]]:
+        """Least and greatest value of each symbol that the function does not have."""
+        return {name: _ends(variable) for name, variable in self._variables.items()}
 
     def _leaf(self, value: SSAValue) -> Dim | None:
         if not isinstance(value, BlockArgument):
@@ -100,10 +105,10 @@ class IndexSpace:
             return None, None
         return (_ZERO if loop.lower is None else self.dim_of(loop.lower)), self.dim_of(loop.upper)
 
-    def _fresh_name(self, value: BlockArgument) -> str:
+    def _fresh_name(self, value: SSAValue, number: int) -> str:
+        """A symbol that is not taken yet."""
         hint = value.name_hint
         stem = hint if hint is not None and is_symbol_name(hint) else "i"
-        number = len(self._names)
         while f"{stem}${number}" in self._taken:
             number += 1
         self._taken.add(f"{stem}${number}")

@@ -95,7 +95,7 @@ class Program:
     """A kernel as stages."""
 
     header: list[Operation] = field(default_factory=list[Operation])
-    """Constants and dimensions that the stages use, and what is asserted before them."""
+    """Constants and dimensions that the stages use, and what is asserted before them, perhaps in loops."""
     buffers: list[AllocBufferOp] = field(default_factory=list[AllocBufferOp])
     """The kernel's own memory."""
     nests: list[tuple[Operation, BlockOp]] = field(default_factory=list[tuple[Operation, BlockOp]])
@@ -132,18 +132,29 @@ def _collect(ops: Iterable[Operation], program: Program) -> bool:
                 program.nests.append((op, op))
             elif not _collect([each for each in inner if not isinstance(each, ReadsOp | WritesOp)], program):
                 return False
+        elif not program.nests and _only_asserts(op):
+            program.header.append(op)
         elif isinstance(op, ForOp | BlockOp):
             block = _block_of_nest(op, program)
             if block is None:
                 return False
             program.nests.append((op, block))
-        elif isinstance(op, AssertOp) and not program.nests:
-            program.header.append(op)
         elif op.regions or not has_no_effects(op) or isinstance(op, LoadOp | BufferViewOp):
             return False
         else:
             program.header.append(op)
     return True
+
+
+def _only_asserts(op: Operation) -> bool:
+    """Whether nothing is left of an op but that it may fail, as of loops that `check-accesses` has made."""
+    if isinstance(op, AssertOp):
+        return True
+    if not isinstance(op, ForOp | IfOp):
+        return False
+    inner = list(op.walk())
+    changing = (each for each in inner if not isinstance(each, ForOp | IfOp | AssertOp | LoadOp | YieldOp))
+    return any(isinstance(each, AssertOp) for each in inner) and all(map(has_no_effects, changing))
 
 
 def _block_of_nest(op: Operation, program: Program) -> BlockOp | None:

@@ -51,7 +51,7 @@ tir.prim_func @shifted[%n, %m, %k](%A: !tir.buffer<[m], f32>, %B: !tir.buffer<[n
   }
 }
 
-// Known to fit; and what runs under a condition is left alone.
+// Known to fit, under a condition too.
 // CHECK-LABEL: tir.prim_func @fits
 // CHECK-NOT:     tir.assert
 tir.prim_func @fits[%n, %m](%A: !tir.buffer<[n + 1], f32>, %B: !tir.buffer<[n], f32>, %C: !tir.buffer<[m], f32>) {
@@ -69,18 +69,28 @@ tir.prim_func @fits[%n, %m](%A: !tir.buffer<[n + 1], f32>, %B: !tir.buffer<[n], 
   }
 }
 
-// An index that is data is asserted to be in range where it is used, each once; what is clamped is.
+// Indices that are data are checked in loops of their own, each once; where they are used they are brought into range.
 // CHECK-LABEL: tir.prim_func @gather
-// CHECK:         %j = arith.index_cast %k : i64 to index
-// CHECK-NEXT:    %[[N:.*]] = tir.dim n
-// CHECK-NEXT:    %[[OK:.*]] = arith.cmpi ult, %j, %[[N]] : index
-// CHECK-NEXT:    tir.assert %[[OK]], "gather: a 'tir.load' whose index 0 of %A is data, expected at least 0 and less than n" raises "IndexError"
-// CHECK-NEXT:    %x = tir.load %A[%j]
-// CHECK-NEXT:    %y = tir.load %A[%j]
-// CHECK-NOT:     tir.assert
-// CHECK:         %z = tir.load %A[%inside]
-// CHECK:         arith.cmpi ult, %above
-// CHECK:         tir.load %A[%above]
+// CHECK:         tir.for (%i) in (%m) {
+// CHECK-NEXT:      %k = tir.load %I[%i]
+// CHECK-NEXT:      %j = arith.index_cast %k : i64 to index
+// CHECK-NEXT:      %[[N:.*]] = tir.dim n
+// CHECK-NEXT:      %[[OK:.*]] = arith.cmpi ult, %j, %[[N]] : index
+// CHECK-NEXT:      tir.assert %[[OK]], "gather: a 'tir.load' whose index 0 of %A is data, expected at least 0 and less than n" raises "IndexError"
+// CHECK-NEXT:      %low = arith.maxsi
+// CHECK-NEXT:      %inside = arith.minsi
+// CHECK-NEXT:      %above = arith.maxsi %inside, %five
+// CHECK-NEXT:      tir.dim n
+// CHECK-NEXT:      arith.cmpi ult, %above
+// CHECK-NEXT:      tir.assert
+// CHECK-NEXT:    }
+// CHECK:         tir.block "gather"
+// CHECK-NOT:       tir.assert
+// CHECK:           %[[LAST:.*]] = tir.dim n - 1
+// CHECK:           %[[LOW:.*]] = arith.minsi %[[J:.*]], %[[LAST]]
+// CHECK-NEXT:      %[[IN:.*]] = arith.maxsi %[[LOW]]
+// CHECK-NEXT:      %x = tir.load %A[%[[IN]]] {checked}
+// CHECK:           %z = tir.load %A[%inside{{[_0-9]*}}]{{$}}
 tir.prim_func @gather[%n, %m](%A: !tir.buffer<[n], f32>, %I: !tir.buffer<[m], i64>, %B: !tir.buffer<[m], f32>) {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
@@ -105,16 +115,74 @@ tir.prim_func @gather[%n, %m](%A: !tir.buffer<[n], f32>, %I: !tir.buffer<[m], i6
   }
 }
 
-// A vector by data begins early enough to end in the buffer.
+// The check has no loop over what the places do not depend on, but for whether there is anything.
+// CHECK-LABEL: tir.prim_func @rows
+// CHECK:         tir.for (%i) in (%m) {
+// CHECK:           %[[RUNS:.*]] = arith.cmpi slt, %{{.*}}, %k : index
+// CHECK-NEXT:      tir.if %[[RUNS]] {
+// CHECK:             tir.assert
+// CHECK:         tir.for (%{{.*}}, %{{.*}}) in (%m, %k) {
+// CHECK-NOT:       tir.assert
+tir.prim_func @rows[%n, %m, %k](%A: !tir.buffer<[n, k], f32>, %I: !tir.buffer<[m], i64>, %B: !tir.buffer<[m, k], f32>) {
+  tir.for (%i, %c) in (%m, %k) {
+    tir.block "rows" (%v = spatial %i in %m, %w = spatial %c in %k) {
+      %at = tir.load %I[%v]
+      %j = arith.index_cast %at : i64 to index
+      %x = tir.load %A[%j, %w]
+      tir.store %x, %B[%v, %w]
+    }
+  }
+}
+
+// A vector by data begins early enough to end in the buffer; where the function writes what tells the place, it is
+// asserted where it is used.
 // CHECK-LABEL: tir.prim_func @vector
 // CHECK:         %[[P:.*]] = tir.dim max(0, n - 3)
 // CHECK-NEXT:    %[[OK:.*]] = arith.cmpi ult, %j, %[[P]] : index
 // CHECK-NEXT:    tir.assert %[[OK]]
-// CHECK-NEXT:    %x = tir.load %A[%j]
+// CHECK-NEXT:    %x = tir.load %A[%j] {checked}
 tir.prim_func @vector[%n](%A: !tir.buffer<[n], f32>, %I: !tir.buffer<[1], i64>, %B: !tir.buffer<[4], f32>) {
   %zero = arith.constant 0 : index
   %k = tir.load %I[%zero]
   %j = arith.index_cast %k : i64 to index
   %x = tir.load %A[%j] : vector<4xf32>
+  tir.store %k, %I[%zero]
   tir.store %x, %B[%zero]
+}
+
+// Of the lanes that a mask leaves out nothing is asked.
+// CHECK-LABEL: tir.prim_func @chosen
+// CHECK:         %[[FAR:.*]] = tir.compare uge %j
+// CHECK:         %[[USED:.*]] = tir.select %m, %[[FAR]],
+// CHECK:         %[[FIRST:.*]] = tir.first_lane %[[USED]]
+// CHECK-NEXT:    %[[OK:.*]] = arith.cmpi eq, %[[FIRST]]
+// CHECK-NEXT:    tir.assert %[[OK]]
+// CHECK-NEXT:    tir.load %A[%j] mask %m {checked}
+tir.prim_func @chosen[%n](
+  %A: !tir.buffer<[n], f32>, %I: !tir.buffer<[4], i64>, %M: !tir.buffer<[4], i1>, %B: !tir.buffer<[4], f32>
+) {
+  %zero = arith.constant 0 : index
+  %m = tir.load %M[%zero] : vector<4xi1>
+  %k = tir.load %I[%zero] : vector<4xi64>
+  %j = tir.convert index_cast %k : vector<4xi64> to vector<4xindex>
+  %x = tir.load %A[%j] mask %m
+  tir.store %x, %B[%zero]
+}
+
+// A condition says that the places are inside.
+// CHECK-LABEL: tir.prim_func @guarded
+// CHECK-NOT:     tir.assert
+tir.prim_func @guarded[%n, %m](%A: !tir.buffer<[n], f32>, %I: !tir.buffer<[m], i32>, %B: !tir.buffer<[m], f32>) {
+  %zero = arith.constant 0 : index
+  tir.for (%i) in (%m) {
+    %k = tir.load %I[%i]
+    %j = arith.index_cast %k : i32 to index
+    %low = arith.cmpi sge, %j, %zero : index
+    %high = arith.cmpi slt, %j, %n : index
+    %inside = arith.andi %low, %high : i1
+    tir.if %inside {
+      %x = tir.load %A[%j]
+      tir.store %x, %B[%i]
+    }
+  }
 }

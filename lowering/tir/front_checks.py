@@ -1,0 +1,191 @@
+"""Checks of places in front of the loops that use them, so that these stay free of assertions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType, IntegerAttr, UnitAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from lowering.tir.lower_blocks import lower_block
+from lowering.tir.place_assertions import assert_inside, places_of
+from tir_dialect.analysis.data_space import DataSpace
+from tir_dialect.analysis.open_places import CHECKED, OpenPlace
+from tir_dialect.analysis.structure import ancestors, has_no_effects
+from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.buffer_views import BufferViewOp
+from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
+from tir_dialect.ops.regions import ReadsOp, WritesOp
+from tir_dialect.ops.scalars import AssertOp, DimOp
+
+
+def check_in_front(func: PrimFuncOp, places: Sequence[OpenPlace], before: Operation) -> bool:
+    """Checks the places in loops of their own, before an op of the function; says whether that can be done.
+
+    ```mlir
+    tir.for (%i) in (%m) { %j = tir.load %I[%i]; %x = tir.load %A[%j]; tir.store %x, %B[%i] }
+    // becomes
+    tir.for (%i) in (%m) { %j = tir.load %I[%i]; %ok = arith.cmpi ult, %j, %n; tir.assert %ok, "..." }
+    tir.for (%i) in (%m) { ...; %x = tir.load %A[max(min(%j, n - 1), 0)]; tir.store %x, %B[%i] }
+    ```
+
+    It can be where all that the places are computed from is read from memory that the function does not write, and
+    nothing else of the function may fail. What is checked is brought into range besides where it comes from memory, so
+    that nobody who writes there meanwhile leads the loops outside.
+    """
+    top = list(func.body.block.ops)
+    if any(isinstance(op, AssertOp) for op in top[top.index(before) :]) or not _may_move(func, places):
+        return False
+    for nest, group in groupby(places, lambda place: _child_of(func, place.op)):
+        _Copy(top[top.index(before) : top.index(nest)], nest).insert(list(group), before)
+    for place in places:
+        place.op.attributes[CHECKED] = UnitAttr()
+        if place.is_data:
+            _bring_inside(place)
+    return True
+
+
+def _child_of(func: PrimFuncOp, op: Operation) -> Operation:
+    """The op of the function's body that an op is in."""
+    return next((each for each in (op, *ancestors(op)) if each.parent_op() is func), op)
+
+
+def _may_move(func: PrimFuncOp, places: Sequence[OpenPlace]) -> bool:
+    if func.may_alias is not None or not all(map(_is_simple, places)):
+        return False
+    if not all(_is_understood(op) for op in func.body.walk()):
+        return False
+    space = DataSpace(func)
+    return all(space.never_changes(op.buffer) for op in _needed(places) if isinstance(op, LoadOp))
+
+
+def _is_simple(place: OpenPlace) -> bool:
+    """Whether a place is a number, of an access that is no part of an init, inside of loops."""
+    inits = any(isinstance(each, InitOp) for each in ancestors(place.op))
+    return (
+        isinstance(place.op, LoadOp | StoreOp)
+        and isinstance(place.reach.start.type, IndexType)
+        and (place.mask is None and not inits)
+    )
+
+
+def _is_understood(op: Operation) -> bool:
+    match op:
+        case ForOp() | IfOp() | BlockOp() | InitOp() | YieldOp() | LoadOp() | StoreOp() | AllocBufferOp():
+            return True
+        case ReadsOp() | WritesOp():
+            return True
+        case AssertOp():
+            return isinstance(op.parent_op(), PrimFuncOp)
+        case BufferViewOp():
+            return False
+        case _:
+            return not op.regions and has_no_effects(op)
+
+
+def _needed(places: Iterable[OpenPlace]) -> set[Operation]:
+    """The ops that places, and whether they are used, are computed by."""
+    found: set[Operation] = set()
+    pending: list[SSAValue] = []
+    for place in places:
+        pending.append(place.reach.start)
+        for each in ancestors(place.op):
+            if not isinstance(each, PrimFuncOp):
+                pending += each.operands
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, Operation) and owner not in found:
+            found.add(owner)
+            pending += [value for op in owner.walk() for value in op.operands]
+            found |= set(owner.walk())
+    return found
+
+
+class _Copy:
+    """A copy of a nest of loops that only checks."""
+
+    def __init__(self, earlier: Sequence[Operation], nest: Operation):
+        self._earlier = [op for op in earlier if not op.regions and (isinstance(op, LoadOp) or has_no_effects(op))]
+        self._nest = nest
+
+    def insert(self, places: Sequence[OpenPlace], before: Operation) -> None:
+        """Puts the copy in front of an op, with assertions for the places."""
+        values: dict[SSAValue, SSAValue] = {}
+        ops = [op.clone(values) for op in (*self._earlier, self._nest)]
+        Rewriter.insert_op(ops, InsertPoint.before(before))
+        copies = dict(zip(self._nest.walk(), ops[-1].walk(), strict=True))
+        for place in places:
+            copy = copies[place.op]
+            start = values.get(place.reach.start, place.reach.start)
+            assert_inside(replace(place, op=copy, reach=place.reach._replace(start=start)), copy)
+        for op in reversed([*ops, *(inner for inner in ops[-1].walk() if inner is not ops[-1])]):
+            _reduce(op)
+
+
+def _reduce(op: Operation) -> None:
+    """Takes out what does not check anything; what is inside of an op, and what uses it, has been looked at."""
+    match op:
+        case BlockOp():
+            if op.init is not None:
+                Rewriter.erase_op(op.init)
+            if _is_empty(op.body.block):
+                Rewriter.erase_op(op)
+            else:
+                lower_block(op)
+        case StoreOp() | ReadsOp() | WritesOp():
+            Rewriter.erase_op(op)
+        case ForOp():
+            _reduce_loop(op)
+        case IfOp() if not op.outputs:
+            if _is_empty(op.then_body.block) and _is_empty(op.else_body.block):
+                Rewriter.erase_op(op)
+        case InitOp() | YieldOp() | AssertOp():
+            return
+        case _:
+            if not any(result.uses for result in op.results) and not _may_fail(op):
+                Rewriter.erase_op(op)
+
+
+def _may_fail(op: Operation) -> bool:
+    return any(isinstance(inner, AssertOp) for inner in op.walk())
+
+
+def _is_empty(block: Block) -> bool:
+    return block.first_op is None
+
+
+def _reduce_loop(loop: ForOp) -> None:
+    """Loops whose turns are alike run once."""
+    if _is_empty(loop.body.block):
+        Rewriter.erase_op(loop)
+        return
+    if loop.induction_var.uses:
+        return
+    zero = arith.ConstantOp(IntegerAttr(0, IndexType()))
+    lower = zero.result if loop.lower is None else loop.lower
+    runs = arith.CmpiOp(lower, loop.upper, "slt")
+    once = IfOp(runs)
+    inherit_location(loop, [zero, runs, once])
+    Rewriter.insert_op([zero, runs, once], InsertPoint.before(loop))
+    Rewriter.inline_block(loop.body.block, InsertPoint.at_end(once.then_body.block), [zero.result])
+    Rewriter.erase_op(loop)
+
+
+def _bring_inside(place: OpenPlace) -> None:
+    """Lets an access use the nearest place that is inside."""
+    index = place.reach.start
+    ops = last, zero = DimOp(places_of(place) - 1), arith.ConstantOp(IntegerAttr(0, IndexType()))
+    below = arith.MinSIOp(index, last)
+    inside = arith.MaxSIOp(below, zero)
+    inherit_location(place.op, (*ops, below, inside))
+    Rewriter.insert_op((*ops, below, inside), InsertPoint.before(place.op))
+    first = 2 if isinstance(place.op, StoreOp) else 1
+    place.op.operands[first + place.axis] = inside.result

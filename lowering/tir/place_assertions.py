@@ -1,0 +1,103 @@
+"""Assertions that places are inside of their buffers."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerAttr, VectorType, i1
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from tir_dialect.analysis.open_places import OpenPlace
+from tir_dialect.dims import Dim, maximum
+from tir_dialect.ops.lanes import CompareOp, FirstLaneOp, SelectOp
+from tir_dialect.ops.memory import lanes_of, vector_of
+from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+
+_ULT = 6
+"""`arith.cmpi`'s number for "less than, both without sign"."""
+
+
+def places_of(place: OpenPlace) -> Dim:
+    """How many values an index may have: what begins at the last one ends in the buffer."""
+    _, width, end, _ = place.reach
+    return end if width.constant_value == 1 else maximum(end - width + 1, 0)
+
+
+def assert_inside(place: OpenPlace, before: Operation) -> None:
+    """Says in front of an op that a place is inside, unless that has been said of its index in front of another."""
+    if place.mask is None and _is_asserted(place, before):
+        return
+    ops: list[Operation] = []
+    inside = _Tests(ops).of(place)
+    what = "is data" if place.is_data else "may be outside"
+    message = f"{place.subject} {what}, expected at least 0 and less than {_bound(place)}"
+    ops.append(AssertOp(inside, message, "IndexError"))
+    inherit_location(before, ops)
+    Rewriter.insert_op(ops, InsertPoint.before(before))
+
+
+def _is_asserted(place: OpenPlace, before: Operation) -> bool:
+    compared = [use.operation for use in place.reach.start.uses]
+    same = [op for op in compared if isinstance(op, arith.CmpiOp) and _is_below(op, _bound(place))]
+    asserted = [use.operation for op in same for use in op.result.uses]
+    return any(
+        isinstance(op, AssertOp) and op.parent is before.parent and op.is_before_in_block(before) for op in asserted
+    )
+
+
+def _is_below(op: arith.CmpiOp, bound: Dim) -> bool:
+    count = op.rhs.owner
+    return op.predicate.value.data == _ULT and isinstance(count, DimOp) and count.dim is bound
+
+
+def _bound(place: OpenPlace) -> Dim:
+    return place.reach.end if place.mask is not None else places_of(place)
+
+
+class _Tests:
+    """Ops that tell whether places are inside; of what a mask leaves out nothing is asked."""
+
+    def __init__(self, ops: list[Operation]):
+        self._ops = ops
+
+    def of(self, place: OpenPlace) -> SSAValue:
+        """Whether a place is inside, as a number of one bit."""
+        start, width, _, _ = place.reach
+        lanes = lanes_of(start.type)
+        in_order = place.mask is not None and width.constant_value != 1
+        if in_order and place.mask is not None:
+            lanes = lanes_of(place.mask.type)
+            one = self._add(arith.ConstantOp(IntegerAttr(1, IndexType())))
+            start = self._add(RampOp(start, one, lanes or 1))
+        count = self._add(DimOp(_bound(place)))
+        if lanes is not None:
+            return self._of_lanes(start, count, lanes, place.mask)
+        # What is below 0 is a great number.
+        inside = self._add(arith.CmpiOp(start, count, "ult"))
+        if place.mask is None:
+            return inside
+        return self._of_lanes_alike(inside, place.mask)
+
+    def _of_lanes(self, start: SSAValue, count: SSAValue, lanes: int, mask: SSAValue | None) -> SSAValue:
+        ends = self._add(vector.BroadcastOp(count, vector_of(count.type, lanes)))
+        outside = self._add(CompareOp("uge", start, ends))
+        if mask is not None:
+            outside = self._add(SelectOp(mask, outside, self._all_off(lanes)))
+        return self._none(outside, lanes)
+
+    def _of_lanes_alike(self, inside: SSAValue, mask: SSAValue) -> SSAValue:
+        return self._add(arith.OrIOp(inside, self._none(mask, lanes_of(mask.type) or 1)))
+
+    def _none(self, mask: SSAValue, lanes: int) -> SSAValue:
+        """Whether no lane is on."""
+        number = self._add(arith.ConstantOp(IntegerAttr(lanes, IndexType())))
+        return self._add(arith.CmpiOp(self._add(FirstLaneOp(mask)), number, "eq"))
+
+    def _all_off(self, lanes: int) -> SSAValue:
+        type = VectorType(i1, [lanes])
+        return self._add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type, [0] * lanes)))
+
+    def _add(self, op: Operation) -> SSAValue:
+        self._ops.append(op)
+        return op.results[0]
