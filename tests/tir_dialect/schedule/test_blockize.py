@@ -177,6 +177,14 @@ def test_all_of_an_axis_that_may_be_empty_is_one_tile():
     scheduled(row_sum(), transform)
 
 
+def test_copies_in_a_block_are_of_what_an_instance_updates():
+    def transform(sch):
+        sch.blockize(sch.get_loops("C")[2])
+        sch.cache_inplace("C", 0, "local")
+
+    scheduled(matmul(), transform)
+
+
 def test_blocks_in_an_init_stay_there():
     def transform(sch):
         sch.fuse_reduction_epilogue("T", "D")

@@ -155,7 +155,7 @@ def cache_inplace(
     place = unshared_place(self, op, buffer)
     loop = loop_around(place)
     box = whole(buffer)
-    if loop is not None:
+    if loop is not None or enclosing_block(op) is not None:
         uses = [access for access in accesses_in(self.space, op) if access.buffer is buffer]
         box = clipped(self.space.prover, box_in(self, uses, loop, shape_of(buffer)), shape_of(buffer))
     name = name_with(buffer, storage_scope)
