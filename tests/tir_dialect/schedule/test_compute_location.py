@@ -316,8 +316,13 @@ def test_the_function_as_the_block_around_it():
     outer = sch.blockize(sch.get_loops("B")[0])
     assert [block.name for block in sch.get_child_blocks(root)] == ["B_o", "C"], "not what is inside of those"
     assert [block.name for block in sch.get_child_blocks(outer)] == ["B"]
+    assert [block.name for block in sch.get_output_blocks("root")] == ["C"], "B is allocated in the function"
+    assert [block.name for block in sch.get_output_blocks(outer)] == ["B"], "and outside of the block around it"
+    last = sch.blockize(sch.get_loops("C")[0])
+    assert [block.name for block in sch.get_output_blocks("root")] == ["C_o", "C"], "a block writes what those in it do"
+    assert [block.name for block in sch.get_output_blocks(last)] == ["C"]
     refuses(sch, '"root" is the function, which no block is around', "get_loops", root)
-    assert [block.name for block in sch.copy().get_child_blocks(root)] == ["B_o", "C"]
+    assert [block.name for block in sch.copy().get_child_blocks(root)] == ["B_o", "C_o"]
     again = Schedule(elementwise())
     sch.trace.replay(again)
     assert str(again.func) == str(sch.func)
