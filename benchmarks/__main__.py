@@ -17,6 +17,7 @@ BENCHMARKS = (
     "elementwise",
     "reductions",
     "normalization",
+    "beyond",
     "models",
 )
 

@@ -148,7 +148,7 @@ def _systems(cases: Sequence[Case], threads: int) -> dict[str, Contestant]:
     return {**systems, "copy": Contestant(copy_by_numpy), "threaded copy": by_torch}
 
 
-def run_case(case: Case, number: int, systems: Mapping[str, Contestant]) -> str:
+def run_case(case: Case, number: int, systems: Mapping[str, Contestant], rounds: int) -> str:
     """One line of the table."""
     results = {name: systems[name].prepare(number) for name in ("ours", "NumPy", "PyTorch", "ONNX Runtime")}
     result = results["ours"]
@@ -159,7 +159,7 @@ def run_case(case: Case, number: int, systems: Mapping[str, Contestant]) -> str:
             np.testing.assert_allclose(found, result, rtol=1e-3, atol=2e-4, err_msg=f"{case.name} by {name}")
     results |= {name: systems[name].prepare(moved // 2) for name in COPIES}
     timers = {name: systems[name].time for name, found in results.items() if found is not None}
-    times = measure_in_turns(timers, ROUNDS, min, SECONDS)
+    times = measure_in_turns(timers, rounds, min, SECONDS)
     cells = [case.name, f"{times['ours'] * 1e6:.1f} us", f"{moved / times['ours'] / 1e9:.1f}"]
     cells.append(f"{100 * min(times[name] for name in COPIES if name in times) / times['ours']:.0f} %")
     cells += [
@@ -168,13 +168,13 @@ def run_case(case: Case, number: int, systems: Mapping[str, Contestant]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def run(module: str, title: str, cases: Sequence[Case], threads: int) -> None:
+def run(module: str, title: str, cases: Sequence[Case], threads: int, rounds: int = ROUNDS) -> None:
     """The table of some cases, in a process whose environment tells the libraries to use as many threads."""
     systems = _systems(cases, threads)
     print(f"\n## {title}, f32, threads: {threads} (`python -m benchmarks {module}`)\n")
     print("| | ours | GB/s | of a copy | NumPy | PyTorch | ONNX Runtime |")
     print("|---|---|---|---|---|---|---|")
     for number, case in enumerate(cases):
-        print(run_case(case, number, systems), flush=True)
+        print(run_case(case, number, systems, rounds), flush=True)
     for system in systems.values():
         system.close()
