@@ -24,6 +24,7 @@ from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.codegen.llvm_text import llvm_text
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
+from lowering.schedule.cpu.products.tiling import tiling
 from lowering.schedule.cpu.structure.contraction import find_contraction
 from lowering.schedule.cpu.structure.stages import find_program, find_stages
 from lowering.schedule.schedule_cpu import schedule
@@ -36,7 +37,7 @@ from tir_dialect.interpreter import compile_prim_func, run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.ops.memory import AllocBufferOp, LoadOp
+from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
@@ -311,6 +312,27 @@ def test_columns_along_the_sums_are_transposed_in_blocks(machine: str, masked: i
         loads = [op for op in block.body.block.ops if isinstance(op, LoadOp)]
         assert sum(load.mask is not None for load in loads) == masked
         assert sum(isinstance(op, PrefetchOp) for op in block.body.block.ops) == asked
+
+
+def test_rows_that_are_packed_soon_are_asked_for() -> None:
+    func = kernel(SUMS["product"].text)
+    schedule(func, Target.parse("x86-64-v3"))
+    copies = [op for op in func.walk() if isinstance(op, StoreOp) and op.buffer.name_hint == "packed_rows"]
+    inner = [block for op in copies if (block := op.parent_block()) and isinstance(block.parent_op(), ForOp)]
+    asked = [op.buffer.name_hint for block in inner for op in block.ops if isinstance(op, PrefetchOp)]
+    assert asked == ["x"]
+
+
+@pytest.mark.parametrize(("caches", "panel", "rows"), [("l2-bytes=524288", 16, 156), ("l2-bytes=1048576", 64, 504)])
+def test_panels_and_rows_leave_room_in_the_caches(caches: str, panel: int, rows: int) -> None:
+    """In KiB: half of a first level that is as large as a 16th of the second, or else such a 16th; whole tiles of rows.
+
+    A panel that fills the first level would come from the second for each tile.
+    """
+    tiles = tiling(Target.parse(f"x86-64-v3 l1-bytes=32768 {caches}"), 4)
+    assert tiles.depth * tiles.width * 4 == panel * 1024
+    assert tiles.depth * tiles.height * 4 // 1024 == rows
+    assert tiles.far == (panel > 32)
 
 
 def test_sums_in_parts_fit_the_registers() -> None:

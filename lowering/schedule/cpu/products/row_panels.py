@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
-from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
+from lowering.schedule.cpu.products.operands import Computed, Matrix, Operand, operand
 from lowering.schedule.cpu.products.product import Product, Spot
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
@@ -16,6 +16,8 @@ from tir_dialect.ops.flatten import FlattenOp
 
 WAY_BYTES = 4096
 """Elements so far apart share a set of the first-level cache, which has room for fewer than a tile has rows."""
+NEXT_ROW = 2
+"""So many rows below the one that is packed is what is asked for: prefetchers do not know that a row goes on there."""
 
 
 class RowPanels:
@@ -131,8 +133,11 @@ class RowPanels:
             code.store(part, self.buffer, [i, code.add(first, r)])
 
         whole = code.divide(length, lanes)
+        later = Computed(self.product, what.rows, {**here, what.row: code.add(here[what.row], NEXT_ROW)}, what.row)
         with code.loop(whole, "v") as v:
-            copy(code.mul(v, lanes), None)
+            r = code.mul(v, lanes)
+            later.ask(code, code.add(start, r), 0, 0, 1)
+            copy(r, None)
         done = code.mul(whole, lanes)
         with code.when(code.compare("slt", done, length)):
             copy(done, code.sub(length, done))

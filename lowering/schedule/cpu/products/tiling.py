@@ -61,14 +61,26 @@ def tiling(target: Target, element_bytes: int, longest: int | None = None, tile:
     """
     lanes = target.lanes(8 * element_bytes)
     vectors, heights, steps = tile or target.usual_tile
-    room = target.l2_bytes // PANELS
-    room = room if room > target.l1_bytes else target.l1_bytes * 3 // 4
-    depth = max(64, room // (vectors * lanes * element_bytes) // lanes * lanes)
+    panel, rows = _rooms(target)
+    depth = max(64, panel // (vectors * lanes * element_bytes) // lanes * lanes)
     depth = min(longest or depth, depth)
     far = depth * vectors * lanes * element_bytes > target.l1_bytes
-    packed = max(1, target.l2_bytes // BLOCKS // (depth * element_bytes * heights[0]))
+    packed = max(1, rows // (depth * element_bytes * heights[0]))
     low = tuple(height for height in (4, 1) if height < heights[-1])
     return Tiling(lanes, vectors, heights, depth, heights[0] * packed, steps, low, far)
+
+
+def _rooms(target: Target) -> tuple[int, int]:
+    """Bytes for a panel of columns, and for the packed rows.
+
+    Longer sums go to memory and back less often, but what is used next, and the output, need room beside them. So a
+    panel takes a 16th of the second-level cache, and rows half of it. Where the first level is as large as that, half
+    of it is better: then panels stay there, and with fewer rows so do these in the second level, beside other work too.
+    """
+    panel = target.l2_bytes // 16
+    if panel > target.l1_bytes:
+        return panel, target.l2_bytes // 2
+    return target.l1_bytes // 2, target.l2_bytes * 5 // 16
 
 
 def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | None, longest: int | None) -> Tiling:
@@ -80,10 +92,3 @@ def for_panels(tiles: Tiling, target: Target, element_bytes: int, length: int | 
     depth = max(lanes, -(-(length or most) // (lanes * turns)) * lanes)
     packed = max(1, target.l2_bytes // 2 // (depth * element_bytes * tiles.rows))
     return replace(tiles, depth=depth, height=tiles.rows * packed)
-
-
-PANELS, BLOCKS = 16, 2
-"""A panel of columns, and the packed rows, take such parts of the second-level cache, or a panel most of the first.
-
-Longer sums go to memory and back less often, but what is used next, and the output, need room beside them.
-"""
