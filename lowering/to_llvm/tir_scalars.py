@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import arith, llvm
@@ -10,9 +11,12 @@ from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
+from lowering.to_llvm.builder import LLVMBuilder
 from lowering.to_llvm.dot_ops import DOT_LOWERINGS
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.lane_values import Ramp, as_vector, compare, compare_lanes, index_rule, is_varying
+from lowering.to_llvm.math.floats import Floats
+from lowering.to_llvm.math.sigmoid import exponent_of_sigmoid, sigmoid
 from lowering.to_llvm.math_ops import MATH_LOWERINGS
 from lowering.to_llvm.register_ops import REGISTER_LOWERINGS
 from lowering.to_llvm.row_ops import ROW_LOWERINGS
@@ -33,8 +37,9 @@ SCALAR_LOWERINGS = {
 
 def lower_scalar_op(e: Emitter, op: Operation) -> None:
     """Lowers an op of arith or math: once if no operand depends on the lane, else for all lanes at once."""
-    lower = SCALAR_LOWERINGS[type(op)]
-    operands = [e.values[operand] for operand in op.operands]
+    exponent = exponent_of_sigmoid(op)
+    lower = SCALAR_LOWERINGS[type(op)] if exponent is None else _sigmoid
+    operands = [e.values[operand] for operand in (op.operands if exponent is None else (exponent,))]
     if any(map(is_varying, operands)):
         counts = (lane_count(operand.type) for operand in op.operands)
         lanes = next((count for count in counts if count), None) if e.lanes is None else e.lanes.count
@@ -50,6 +55,10 @@ def lower_scalar_op(e: Emitter, op: Operation) -> None:
                 return
         operands = [as_vector(e.b, operand, lanes) for operand in operands]
     e.define(op.results[0], lower(e.b, op, cast("list[SSAValue]", operands)))
+
+
+def _sigmoid(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
+    return sigmoid(Floats(b, operands[0].type), *operands)
 
 
 def lower_dim(e: Emitter, op: Operation) -> None:

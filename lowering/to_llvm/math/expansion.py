@@ -106,19 +106,19 @@ def _exp_tail(f: Floats, x: SSAValue, bias: int) -> tuple[SSAValue, SSAValue]:
 
 def _expm1(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x - 1` for x from -87 to 88, as exact as `x` near 0."""
-    tail, scale = _tail_and_scale(f, x, 127)
+    tail, scale = tail_and_scale(f, x, 127)
     return f.fma(scale, tail, f.sub(scale, f.number(1.0)))
 
 
 def expm1(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x - 1`, by its half, which is less than the greatest number wherever the result is one."""
-    tail, scale = _tail_and_scale(f, f.clamp(x, -18.0, 89.0), 126)
+    tail, scale = tail_and_scale(f, f.clamp(x, -18.0, 89.0), 126)
     half = f.fma(scale, tail, f.sub(scale, f.number(0.5)))
     is_small = f.b.compare_floats("olt", f.magnitude(x), f.number(2.0**-25))
     return f.b.select(is_small, x, f.add(half, half))
 
 
-def _tail_and_scale(f: Floats, x: SSAValue, bias: int) -> tuple[SSAValue, SSAValue]:
+def tail_and_scale(f: Floats, x: SSAValue, bias: int) -> tuple[SSAValue, SSAValue]:
     """`e**r - 1`, and the number whose biased exponent is `n + bias`, from 1 to 254."""
     tail, rounded = _exp_tail(f, x, bias)
     return tail, f.from_bits(f.b.make(llvm.ShlOp, (f.bits(rounded), f.integer(23)), f.integers))
@@ -126,7 +126,7 @@ def _tail_and_scale(f: Floats, x: SSAValue, bias: int) -> tuple[SSAValue, SSAVal
 
 def scaled_exp(f: Floats, x: SSAValue) -> SSAValue:
     """`e**x * 2**64`, for x of at most 0: neither the power nor its factor is subnormal."""
-    tail, scale = _tail_and_scale(f, f.at_least(x, -104.0), 127 + 64)
+    tail, scale = tail_and_scale(f, f.at_least(x, -104.0), 127 + 64)
     return f.fma(tail, scale, scale)
 
 
