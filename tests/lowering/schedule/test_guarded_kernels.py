@@ -21,8 +21,9 @@ from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
+from tests.support.kernels import kernel_of_program
 from tir_dialect.dtypes import numpy_dtype
-from tir_dialect.interpreter import Run, compile_prim_func
+from tir_dialect.interpreter import Run, compile_prim_func, run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
 
@@ -164,3 +165,14 @@ def test_memory_with_gaps(m: int, n: int) -> None:
         assert (rows[:, m] == -1).all(), "a gap is written"
         data.release()
         result.release()
+
+
+@pytest.mark.parametrize("count", [3, 100])
+@pytest.mark.parametrize("length", [0, 2])
+def test_a_kernel_called_for_more_elements_than_there_are(count: int, length: int):
+    """It reads none that is not there; Relax would refuse the call."""
+    text = f"relax.func @f[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[{count}], i64> {{\n  %r = "
+    kernel = kernel_of_program(f'{text}relax.topk %x k = {count} ret_type = "indices"\n  relax.return %r\n}}')
+    places = np.full(count, -1, np.int64)
+    run_prim_func(kernel, [np.arange(length, dtype=np.float32), places])
+    assert places.tolist() == [*reversed(range(length)), *[-1] * (count - length)]
