@@ -63,7 +63,7 @@ TVM = {
     "LowerGlobalViewToLocalView": _DISTRIBUTED,
     "LowerRuntimeBuiltin": "`convert-relax-to-vm`",
     "MergeCompositeFunctions": "`merge-composites`",
-    "MetaScheduleApplyDatabase": "- `build` looks kernels up in the file that `relax-run --tune` writes",
+    "MetaScheduleApplyDatabase": "`schedule-tuned`, and `build`: from the file that `relax-run --tune` writes",
     "MetaScheduleTuneIRMod": "- `relax-run --tune`",
     "MetaScheduleTuneTIR": "- `relax-run --tune`",
     "Normalize": _VERIFIED,

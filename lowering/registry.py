@@ -83,6 +83,7 @@ PASSES: dict[str, str] = {
     "lower-init-blocks": "lowering.tir.lower_init_blocks:LowerInitBlocksPass",
     "apply-schedule": "lowering.schedule.apply_schedule:ApplySchedulePass",
     "schedule-cpu": "lowering.schedule.schedule_cpu:ScheduleCPUPass",
+    "schedule-tuned": "lowering.tune.schedule_tuned:ScheduleTunedPass",
     "lower-blocks": "lowering.tir.lower_blocks:LowerBlocksPass",
     "flatten-buffers": "lowering.tir.flatten_buffers:FlattenBuffersPass",
     "vectorize": "lowering.tir.vectorize:VectorizePass",

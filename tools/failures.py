@@ -5,10 +5,12 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from types import CodeType
 
@@ -45,6 +47,9 @@ class Failures(Exception):
 def run_tool(name: str, action: Callable[[], object], *, own_process: bool) -> int:
     """Runs a command line tool: 0, or 1 after saying on stderr what went wrong; `INTERRUPTED` after Ctrl-C.
 
+    A process of its own is then ended by the signal, as by default: a shell sees the same status, and knows that the
+    loop or script around the command is to end too. What the exception says is said instead of `interrupted`.
+
     What is no fault of the input is said to be internal; its traceback is shown if `RELAX_DEBUG` is set. Of a process
     of its own the system takes back the memory: at the end the interpreter looks for no garbage, which would be a
     fifth of the time.
@@ -60,13 +65,23 @@ def run_tool(name: str, action: Callable[[], object], *, own_process: bool) -> i
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does; nothing is left to say, and nobody to say it to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print(f"{name}: {error if error.args else 'interrupted'}", file=sys.stderr)
+        if own_process:
+            _end_by_signal()
         return INTERRUPTED
     except (Exception, ArgSpecParseError) as error:
         print(_describe(name, error), file=sys.stderr)
         return 1
     return 0
+
+
+def _end_by_signal() -> None:
+    """As Ctrl-C ends a program that does not look at it."""
+    with suppress(OSError):  # whoever read it may be gone
+        sys.stdout.flush()
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _show_warnings(tool: str) -> None:

@@ -197,14 +197,22 @@ def _tune(module: ModuleOp, args: argparse.Namespace, options: BuildOptions, arg
 
     def search(*given: object) -> Report:
         try:
-            return tune(module, given, entry=args.entry, trials=args.tune, seed=args.seed, opt_level=options.opt_level)
+            return tune(
+                module,
+                given,
+                entry=args.entry,
+                trials=args.tune,
+                seed=args.seed,
+                opt_level=options.opt_level,
+                cache=options.cache,
+            )
         except (OSError, ValueError) as error:
             raise ToolError(str(error)) from error
 
     try:
         report = _call(search, arguments)
     except KeyboardInterrupt:
-        raise ToolError(f"the search was interrupted; what it has found until now is kept {kept}") from None
+        raise KeyboardInterrupt(f"interrupted; what the search has found until now is kept {kept}") from None
     print(report.as_text())
     if report.records:
         print(f"  kept {kept}")

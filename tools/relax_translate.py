@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from lowering.tune.location import nothing_is_tuned
 from lowering.verify.module import verify_module
 from tools.arguments import add_build_options, add_save_weights_option, build_options
 from tools.failures import ToolError, run_tool
@@ -39,20 +40,24 @@ def _lowered(module: ModuleOp, options: BuildOptions) -> ModuleOp:
 
 
 def _for_target(each: ModulePass, options: BuildOptions) -> ModulePass:
-    """The same pass for the machine of the options, if it depends on one."""
-    from lowering.graph.layouts.convert_layout import ConvertLayoutPass
+    """The same pass as builds run it: for the machine of the options, with what tuning has found."""
+    from lowering.pipelines import for_target
     from lowering.schedule.schedule_cpu import ScheduleCPUPass
     from lowering.to_llvm.convert_tir_to_llvm import ConvertTIRToLLVMPass
     from lowering.to_llvm.emitter import LoweringOptions
 
     match each:
-        case ScheduleCPUPass() | ConvertLayoutPass():
+        case ScheduleCPUPass() if nothing_is_tuned():
             return replace(each, target=options.target or "")
+        case ScheduleCPUPass():
+            from lowering.tune.schedule_tuned import ScheduleTunedPass
+
+            return ScheduleTunedPass(options.target or "")
         case ConvertTIRToLLVMPass():
             lowering = LoweringOptions.of(target_of(options))
             return replace(each, vector_bits=lowering.vector_bits, streams=lowering.streams)
         case _:
-            return each
+            return for_target(each, target_of(options))
 
 
 def _mlir_to_llvmir(module: ModuleOp, options: BuildOptions) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
 
+from lowering.codegen.cache import CodeCache
 from lowering.codegen.kernels import kernel_groups
 from lowering.progress import ProgressBar
 from lowering.tune.call import Call
@@ -90,6 +91,7 @@ def tune(
     database: TuningDatabase | None = None,
     seed: int = 0,
     opt_level: int = 3,
+    cache: CodeCache | bool = True,
     progress: TextIO | None = sys.stderr,
 ) -> Report:
     """Searches a faster schedule for every kernel that `entry` calls with these arguments; remembers what it finds.
@@ -99,14 +101,15 @@ def tune(
     `trials` choices; a choice counts if it gives the same values and takes less time, again when all is done.
     `database` is the user's unless one is given; later builds consult it. What is found for a kernel is in it before
     the next one is searched, and if the search is interrupted; it goes on with another `seed`. While others use the
-    processors, numbers of threads are not compared. `progress` gets a bar.
+    processors, numbers of threads are not compared. `cache`, as in `build`, is for the build that runs once;
+    candidates are always compiled. `progress` gets a bar.
 
     Raises what `build` raises for the module, and `OSError` or `ValueError` if the database cannot be used.
     """
     target = target or Target.host()
     database = default_database() if database is None else database
     database.add({})  # one that cannot be read or written is told before the search, not after it
-    calls = _by_kernel(record_calls(module, entry, arguments, target, opt_level))
+    calls = _by_kernel(record_calls(module, entry, arguments, target, opt_level, cache))
     kernels = kernel_groups(kernels_of(module, target, opt_level))
     groups = [group for group in kernels if group[0].sym_name.data in calls]
     report, bar = Report(cores=target.cores), ProgressBar(progress, "kernels")

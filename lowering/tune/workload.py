@@ -10,6 +10,7 @@ import tvm_ffi
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
+from lowering.codegen.cache import CodeCache
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.tune.call import Call
 from tir_dialect.ops.function import PrimFuncOp
@@ -48,13 +49,21 @@ def kernels_of(module: ModuleOp, target: Target | None = None, opt_level: int = 
 
 
 def record_calls(
-    module: ModuleOp, entry: str, arguments: Sequence[Any], target: Target | None = None, opt_level: int = 3
+    module: ModuleOp,
+    entry: str,
+    arguments: Sequence[Any],
+    target: Target | None = None,
+    opt_level: int = 3,
+    cache: CodeCache | bool = True,
 ) -> Counter[Call]:
-    """How often each kernel is called with which sizes when `entry` is called; `ValueError` if there is none."""
+    """How often each kernel is called with which sizes when `entry` is called; `ValueError` if there is none.
+
+    `cache` as in `build`.
+    """
     from lowering.driver import build
 
     kernels = kernels_of(module, target, opt_level)
-    executable = build(module, mode="bytecode", target=target, opt_level=opt_level)
+    executable = build(module, mode="bytecode", target=target, opt_level=opt_level, cache=cache)
     if entry not in executable.entries:
         raise ValueError(f"expected entry to be one of {', '.join(executable.entries)}, got {entry}")
     machine = VirtualMachine(executable)

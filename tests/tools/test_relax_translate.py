@@ -1,3 +1,4 @@
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,14 @@ from vm_dialect import Executable
 PROGRAM = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
   %0 = relax.exp %x
+  relax.return %0
+}
+"""
+
+PRODUCT = """
+relax.func @main[%n](%x: !relax.tensor<[n, 64], f32>) -> !relax.tensor<[n, 100], f32> {
+  %w = relax.constant dense<0.5> : tensor<64x100xf32>
+  %0 = relax.matmul %x, %w
   relax.return %0
 }
 """
@@ -70,6 +79,19 @@ def test_the_target_decides_the_code(program: str, capsys: pytest.CaptureFixture
         texts.append(capsys.readouterr().out)
     assert "zmm" not in texts[0]
     assert len(set(texts)) == 3
+
+
+def test_constants_are_packed_for_the_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """As builds for it pack them: a constant is called by a digest of its elements."""
+    path = tmp_path / "p.mlir"
+    path.write_text(PRODUCT)
+    names: set[str] = set()
+    for target in ("x86-64-v3", "x86-64-v4"):
+        for kind in ("asm", "listing"):
+            assert main([str(path), "--emit", kind, "--target", target]) == 0
+            (name,) = set(re.findall("const_[0-9a-f]+", capsys.readouterr().out))
+            names.add(name)
+        assert len(names) == (1 if target == "x86-64-v3" else 2)
 
 
 def test_llvm_dialect_to_llvm_ir(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -2,8 +2,12 @@
 
 import io
 import json
+import re
+import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +23,13 @@ from lowering.tune import tune
 from lowering.tune.choice import Choice
 from lowering.tune.database import Record, TuningDatabase, kernel_key
 from lowering.tune.search import Search
+from lowering.tune.space import candidates
 from lowering.tune.workload import kernels_of, record_calls
 from tests.lowering.tune.support import MAP, ONE, SQUARE, arrays, expected, groups, races
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule import Trace
 from tir_dialect.target import Target
+from tools.relax_translate import main as translate
 from vm_dialect import VirtualMachine
 
 
@@ -170,6 +177,69 @@ def test_a_record_changes_the_code_for_its_machine_only(user_database: Path):
     assert texts(module, other) == before[other]
 
 
+def trace_of(func: PrimFuncOp, target: Target) -> Choice:
+    """Tiles, vectors and threads, as a trace."""
+    return next(choice for choice in candidates(func, target) if choice.trace is not None)
+
+
+def test_a_recorded_trace_is_what_builds_compile(user_database: Path):
+    """For all sizes, though few are measured; a kernel that has changed is another one, for which nothing is known."""
+    host = Target.host()
+    module, changed = parse_module(MAP), parse_module(MAP.replace("relax.exp", "relax.negative"))
+    ((func, *_),) = groups(MAP).values()
+    before, of_changed = texts(kernels_of(module), host), texts(kernels_of(changed), host)
+    choice = trace_of(func, host)
+    code = choice.code(func, host)
+    record = Record(choice, 1.0, 2.0, "mine", code=code or "")
+    TuningDatabase(user_database).add({kernel_key([func], host): record})
+    assert set(texts(kernels_of(module), host).values()).isdisjoint(before.values())
+    assert texts(kernels_of(changed), host) == of_changed
+    machine = VirtualMachine(build(module, cache=NO_CACHE))
+    for m in (0, 1, 7, 33):
+        a, b = arrays(m)
+        np.testing.assert_allclose(np.from_dlpack(machine["main"](a, b)), np.exp(a) + b, rtol=1e-5)
+
+
+def test_a_recorded_trace_that_makes_other_code_now(user_database: Path):
+    host = Target.host()
+    ((func, *_),) = groups(MAP).values()
+    choice = trace_of(func, host)
+    record = Record(choice, 1.0, 2.0, "mine", code="of other primitives")
+    module = kernels_of(parse_module(MAP))
+    before = [*texts(module, host).values()]
+    TuningDatabase(user_database).add({kernel_key([func], host): record})
+    with pytest.warns(UserWarning, match="tuning found for @mine is not used .* tune again"):
+        (text,) = texts(module, host).values()
+    assert without_symbols(text) == without_symbols(before[0])
+
+
+def without_symbols(text: str) -> str:
+    return re.sub(r"relax_[0-9a-f]{32}", "kernel", text)
+
+
+def test_what_is_emitted_for_others_is_what_builds_compile(user_database: Path, tmp_path: Path):
+    """`relax-translate` consults the database, and leaves it with the same variable as builds."""
+    target = Target.parse("x86-64-v3 cores=2")
+    ((func, *_),) = groups(MAP).values()
+    (tmp_path / "p.mlir").write_text(MAP)
+    command = [str(tmp_path / "p.mlir"), "--emit", "llvmir", "--target", "x86-64-v3 cores=2", "-o"]
+
+    def emitted(name: str) -> str:
+        assert translate([*command, str(tmp_path / name)]) == 0
+        return (tmp_path / name).read_text()
+
+    assert "relax_parallel" in emitted("default.ll")
+    choice = Choice(facts=(("cores", 1),))
+    record = Record(choice, 1.0, 2.0, "mine", code=choice.code(func, target) or "")
+    TuningDatabase(user_database).add({kernel_key([func], target): record})
+    assert "relax_parallel" not in emitted("tuned.ll")
+    record = replace(record, code="of other rules")
+    TuningDatabase(user_database).add({kernel_key([func], target): record})
+    with pytest.warns(UserWarning, match="tuning found for @mine is not used"):
+        assert emitted("default.ll") == emitted("default.ll")
+    assert "relax_parallel" in (tmp_path / "default.ll").read_text()
+
+
 def texts(module, target: Target) -> dict[str, str]:
     plan = plan_kernels(module, target, NO_CACHE, DEFAULT_OPTIONS)
     return {name: lower_kernel(each.group, name, target, each.options).text for name, each in plan.kernels.items()}
@@ -208,6 +278,38 @@ def test_what_gives_other_values_is_not_kept(
     monkeypatch.setattr("lowering.tune.search.agree", lambda results, expected: False)
     report = tune(parse_module(MAP), arrays(4), trials=2, database=TuningDatabase(None), progress=None)
     assert not report.records
+
+
+def test_without_a_cache_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, everything_is_faster: None):
+    monkeypatch.setenv("RELAX_CACHE_DIR", str(tmp_path / "cache"))
+    tune(parse_module(MAP), arrays(3), trials=1, database=TuningDatabase(None), cache=False, progress=None)
+    assert not (tmp_path / "cache").exists()
+    tune(parse_module(MAP), arrays(3), trials=1, database=TuningDatabase(None), progress=None)
+    assert any((tmp_path / "cache").rglob("*"))
+
+
+def test_ctrl_c_is_a_line_and_ends_by_the_signal(
+    user_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Which shells show as 130, and by which they know that a loop around the command is to end."""
+    (tmp_path / "p.mlir").write_text(MAP)
+    script = "import sys; from tools.relax_run import main; from lowering.tune.search import Search\n"
+    script += "def run(*args, **keywords): raise KeyboardInterrupt\nSearch.run = run; sys.exit(main())"
+    command = [
+        sys.executable,
+        "-c",
+        script,
+        str(tmp_path / "p.mlir"),
+        "--random",
+        "f32[3,3]",
+        "f32[3,3]",
+        "--tune",
+        "1",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGINT
+    last = done.stderr.splitlines()[-1]
+    assert last == f"relax-run: interrupted; what the search has found until now is kept in {user_database}"
 
 
 def test_progress(everything_is_faster: None, monkeypatch: pytest.MonkeyPatch):
