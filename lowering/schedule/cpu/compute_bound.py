@@ -16,18 +16,18 @@ from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.routines import routines_for
 from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of
 from lowering.schedule.cpu.memory.inlining import inline_operands
-from lowering.schedule.cpu.products.dot import DotProduct, can_dot, dots_may_pay
-from lowering.schedule.cpu.products.few_columns import FewColumnsProduct, can_have_few_columns
-from lowering.schedule.cpu.products.few_rows import FewRowsProduct, can_have_few_rows, replaces_streams
+from lowering.schedule.cpu.products.dot.dot import DotProduct, can_dot, dots_may_pay
+from lowering.schedule.cpu.products.dot.few_columns import FewColumnsProduct, can_have_few_columns
+from lowering.schedule.cpu.products.dot.long_dot import LongDotProduct, can_long_dot
 from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_last
 from lowering.schedule.cpu.products.line import LineProduct, is_line_product
-from lowering.schedule.cpu.products.long_dot import LongDotProduct, can_long_dot
-from lowering.schedule.cpu.products.packed import PackedProduct
+from lowering.schedule.cpu.products.one_row.vector import VectorProduct, can_be_vector
+from lowering.schedule.cpu.products.packed.packed import PackedProduct
 from lowering.schedule.cpu.products.product import Product, Spot
-from lowering.schedule.cpu.products.streamed import StreamedProduct, can_stream, partial_sums
+from lowering.schedule.cpu.products.streamed.few_rows import FewRowsProduct, can_have_few_rows, replaces_streams
+from lowering.schedule.cpu.products.streamed.streamed import StreamedProduct, can_stream, partial_sums
 from lowering.schedule.cpu.products.tiled import with_tiles
 from lowering.schedule.cpu.products.tiling import tiling
-from lowering.schedule.cpu.products.vector import VectorProduct, can_be_vector
 from lowering.schedule.cpu.structure.contraction import Contraction, find_contraction
 from lowering.schedule.cpu.structure.epilogue import find_epilogue
 from lowering.schedule.cpu.structure.grouping import split_groups

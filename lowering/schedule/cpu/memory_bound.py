@@ -12,10 +12,10 @@ from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.memory.alone import emit_alone, is_understood, reduction_of, scan_of
 from lowering.schedule.cpu.memory.chains import find_row
-from lowering.schedule.cpu.memory.exponentials import simplify_exponentials
 from lowering.schedule.cpu.memory.inlining import inline_producers
 from lowering.schedule.cpu.memory.quotients import split_quotients
-from lowering.schedule.cpu.memory.rows import Rows, reduced_values
+from lowering.schedule.cpu.memory.rows.exponentials import simplify_exponentials
+from lowering.schedule.cpu.memory.rows.rows import Rows, reduced_values
 from lowering.schedule.cpu.structure.stages import Program, Stage, find_program, find_stages, rewritten
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target

@@ -12,7 +12,7 @@ from xdsl.dialects.math import FmaOp
 from lowering.memory.report import memory_report
 from lowering.parsing import parse_module
 from lowering.schedule.cpu.emit.routines import outside_modules
-from lowering.schedule.cpu.products import few_rows
+from lowering.schedule.cpu.products.streamed import few_rows
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.test_compute_bound import Sum, check_guarded, compiled, kernel
 from tests.lowering.schedule.test_one_row import LANES, shifted

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tvm_ffi import from_dlpack
 
-from lowering.schedule.cpu.products.row_groups import block_rows
+from lowering.schedule.cpu.products.streamed.row_groups import block_rows
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.test_compute_bound import Sum, check_guarded, compiled, kernel, run_guarded
 from tir_dialect.dims import constant

@@ -11,7 +11,8 @@ from xdsl.dialects.math import FmaOp
 from xdsl.utils.hints import isa
 
 from lowering.schedule.cpu.emit.routines import outside_modules
-from lowering.schedule.cpu.products import few_columns, vector
+from lowering.schedule.cpu.products.dot import few_columns
+from lowering.schedule.cpu.products.one_row import vector
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.test_compute_bound import DTYPES, SUMS, Sum, check_guarded, compiled, kernel
 from tir_dialect.interpreter import run_prim_func

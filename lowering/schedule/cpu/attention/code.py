@@ -11,7 +11,7 @@ from lowering.schedule.cpu.attention.forms import COLUMN, Form, row_forms
 from lowering.schedule.cpu.attention.rows import Attention
 from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.memory.sweep import Sweep
+from lowering.schedule.cpu.memory.sweep.sweep import Sweep
 from lowering.schedule.cpu.products.product import Product, Spot
 from lowering.schedule.cpu.products.tiling import Tiling
 from lowering.schedule.cpu.structure.epilogue import Epilogue

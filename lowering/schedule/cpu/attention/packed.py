@@ -15,10 +15,10 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.attention.code import AttentionCode, Rows
 from lowering.schedule.cpu.attention.forms import row_forms
 from lowering.schedule.cpu.emit.tasks import shared_units
-from lowering.schedule.cpu.products.column_panels import ColumnPanel
-from lowering.schedule.cpu.products.packed_columns import PackedColumns
+from lowering.schedule.cpu.products.packed.column_panels import ColumnPanel
+from lowering.schedule.cpu.products.packed.columns import PackedColumns
+from lowering.schedule.cpu.products.packed.row_panels import RowPanels
 from lowering.schedule.cpu.products.product import Product, Spot
-from lowering.schedule.cpu.products.row_panels import RowPanels
 from lowering.schedule.cpu.products.tile import Element, emit_tile, grid
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size

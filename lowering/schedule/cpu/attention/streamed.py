@@ -11,10 +11,10 @@ from lowering.schedule.cpu.attention.packed import PackedAttention
 from lowering.schedule.cpu.attention.rows import Attention
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.tasks import shared_units
-from lowering.schedule.cpu.products.dot import DotProduct, can_dot
+from lowering.schedule.cpu.products.dot.dot import DotProduct, can_dot
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.product import Product, Spot
-from lowering.schedule.cpu.products.streamed import MAX_ROWS, PRODUCTS_PER_TASK
+from lowering.schedule.cpu.products.streamed.streamed import MAX_ROWS, PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.tile import emit_tile, grid
 from lowering.schedule.cpu.products.tiling import Tiling, tiling
 from lowering.schedule.cpu.structure.epilogue import Epilogue

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
-from lowering.schedule.cpu.memory.broadcasting import emit_broadcasts, find_broadcasts
-from lowering.schedule.cpu.memory.column_reduction import ColumnReduction
-from lowering.schedule.cpu.memory.interleaving import emit_interleaving, find_interleaving
-from lowering.schedule.cpu.memory.padding_code import emit_padding
+from lowering.schedule.cpu.memory.maps.broadcasting import emit_broadcasts, find_broadcasts
+from lowering.schedule.cpu.memory.maps.interleaving import emit_interleaving, find_interleaving
+from lowering.schedule.cpu.memory.maps.padding_code import emit_padding
+from lowering.schedule.cpu.memory.maps.transposition import emit_transposition, find_transposition
 from lowering.schedule.cpu.memory.reduction import Reduction, find_reduction
-from lowering.schedule.cpu.memory.shared_reduction import emit_shared_reduction
-from lowering.schedule.cpu.memory.sweep import Sweep
-from lowering.schedule.cpu.memory.transposition import emit_transposition, find_transposition
+from lowering.schedule.cpu.memory.reductions.column_reduction import ColumnReduction
+from lowering.schedule.cpu.memory.reductions.shared_reduction import emit_shared_reduction
+from lowering.schedule.cpu.memory.sweep.sweep import Sweep
 from lowering.schedule.cpu.structure.padding import find_padding
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.types import IteratorKind

@@ -1,0 +1,1 @@
+"""Maps that are more than a sweep: broadcasts, padding, interleaving, transposition."""

@@ -1,0 +1,1 @@
+"""Reductions along columns, rows and windows, and the positions of extremes."""

@@ -1,0 +1,246 @@
+"""Argmax and argmin of a row: the first position of the best element.
+
+In each iteration the best of some vectors, lane by lane, is compared with the best so far; a lane records the iteration
+of its best element. Of the lanes that hold the best value of all, the first iteration counts, and its elements are
+searched once more. A lane starts with the worst value at iteration 0. The last iteration is as long as the others: it
+starts among elements that an earlier one has seen, which then counts. Comparisons ignore NaN, which is detected for
+pairs of elements; a row that has any is scanned again for the first of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import reduce
+from math import nan
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType, i64
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.body import Body, number_like
+from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.reductions.arg_reduction import Order, element_ops
+from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators, folded
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.ops.control_flow import IfOp, YieldOp
+from tir_dialect.ops.lanes import CompareOp, FirstLaneOp
+from tir_dialect.ops.memory import StoreOp
+from tir_dialect.types import IteratorKind, LoopKind
+
+VECTORS_AT_ONCE = 4
+
+
+class ArgReduction:
+    """The code of one row."""
+
+    def __init__(self, kernel: Kernel, stage: Stage, reduction: Reduction, order: Order):
+        self.kernel, self.code, self.stage, self.reduction, self.order = kernel, kernel.code, stage, reduction, order
+        self.axis = stage.of_kind(IteratorKind.REDUCE)[0]
+        self.lanes = kernel.target.lanes(order.bits)
+        self.width = self.lanes * VECTORS_AT_ONCE
+        self.ops = element_ops(stage, reduction)
+
+    def emit(self, at: Mapping[int, SSAValue], short: Callable[[], None] | None) -> None:
+        """The value and the place, where they belong; `short` gives the code of a row of less than a turn, if loads are
+        not to be masked.
+        """
+        code = self.code
+        length, body = code.dim(self.stage.axes[self.axis].extent), Body(self.kernel, self.stage, at, self.axis)
+        body.hoist(self.ops, frozenset(store.buffer for store in self.stage.stores))
+        first = self._first(at)
+        worst = self.order.widened(code, first[0])
+        with code.when(code.compare("sge", length, self.width)) as is_long:
+            _LongRow(self, body, length, worst).emit()
+        with code.otherwise(is_long):
+            if short is not None:
+                short()
+                return
+            self._short(body, length, worst, first)
+
+    def _short(self, body: Body, length: SSAValue, worst: SSAValue, first: Sequence[SSAValue]) -> None:
+        """Less than a turn, under a mask: a vector, or several; of an empty row the first values stay."""
+        code = self.code
+        with code.when(code.compare("sgt", length, self.lanes)) as has_several:
+            self._vectors(body, length, worst, self.width)
+        with code.otherwise(has_several), code.when(code.compare("sgt", length, 0)) as is_short:
+            self._vectors(body, length, worst, self.lanes)
+        with code.otherwise(has_several), code.otherwise(is_short):
+            self._write(body.at, first)
+
+    def _first(self, at: Mapping[int, SSAValue]) -> list[SSAValue]:
+        body = Body(self.kernel, self.stage, at)
+        body.run([op for op in self.stage.init if not isinstance(op, StoreOp)])
+        return [body.value(first) for first in self.reduction.first]
+
+    def _write(self, at: Mapping[int, SSAValue], results: Sequence[SSAValue]) -> None:
+        Accumulators(self.kernel, [self.stage], {0: self.reduction}, 1, at).write({0: results})
+
+    def write_place(self, body: Body, place: SSAValue) -> None:
+        """The place, and the value that is there: zeros that are equal may differ in their signs."""
+        here = body.at_index(place)
+        here.run(self.ops)
+        self._write(body.at, [here.value(source) for source in self.reduction.sources])
+
+    def _vectors(self, body: Body, length: SSAValue, worst: SSAValue, count: int) -> None:
+        """A row that is not longer than so many elements."""
+        code = self.code
+        buffer = self.values(body, code.index(0), length, worst, count)
+        values = code.load(buffer, [code.index(0)], count)
+        best = code.splat(folded(self.kernel, buffer, self.better_one), count)
+        number = self.first_lane(CompareOp(self.order.equal, values, best))
+        if self.order.is_float:
+            fault = self.first_lane(CompareOp("uno", values, values))
+            number = code.select(code.compare("slt", fault, count), fault, number)
+        self.write_place(body, number)
+
+    # Parts of the code.
+
+    def value_at(self, body: Body, index: SSAValue, is_there: SSAValue | None, worst: SSAValue) -> SSAValue:
+        """An element, the worst value if it is not there."""
+        branch = None if is_there is None else IfOp(is_there, result_types=[self.order.dtype])
+        if branch is None:
+            return self._element(body, index)
+        self.code.emit(branch)
+        with self.code.inside(branch.then_body.block):
+            self.code.emit(YieldOp(self._element(body, index)))
+        with self.code.inside(branch.else_body.block):
+            self.code.emit(YieldOp(worst))
+        return branch.outputs[0]
+
+    def _element(self, body: Body, index: SSAValue) -> SSAValue:
+        here = body.at_index(index)
+        here.run(self.ops)
+        return self.order.widened(self.code, here.value(self.reduction.sources[0]))
+
+    def values(self, body: Body, start: SSAValue, left: SSAValue, worst: SSAValue, count: int) -> SSAValue:
+        """Memory with `count` elements, of which `left` are there."""
+        code = self.code
+        buffer = self.memory(count, self.order.dtype, "values")
+        with code.loop(code.index(count), "lane", kind=LoopKind.VECTORIZED) as lane:
+            is_there = code.compare("slt", lane, left)
+            code.store(self.value_at(body, code.add(start, lane), is_there, worst), buffer, [lane])
+        return buffer
+
+    def memory(self, count: int, dtype: AnyFloat | IntegerType, name: str) -> SSAValue:
+        """Memory that LLVM keeps in registers."""
+        return self.code.alloc([count], dtype, name, scope="local")
+
+    def better_one(self, left: SSAValue, right: SSAValue) -> SSAValue:
+        """The better of two numbers."""
+        return self.code.select(self.order.is_better(self.code, left, right), left, right)
+
+    def first_lane(self, test: CompareOp) -> SSAValue:
+        """The number of the first lane of a vector for which a comparison holds."""
+        return self.code.value(FirstLaneOp(self.code.value(test)))
+
+
+class _LongRow:
+    """The code of a row of at least one full iteration."""
+
+    def __init__(self, reduction: ArgReduction, body: Body, length: SSAValue, worst: SSAValue):
+        self.parts, self.code, self.body, self.length, self.worst = reduction, reduction.code, body, length, worst
+        self.order, self.lanes, self.width = reduction.order, reduction.lanes, reduction.width
+        self.best = reduction.memory(self.lanes, self.order.dtype, "best")
+        self.turns, self.faults = (reduction.memory(self.lanes, self.order.place, name) for name in ("turns", "faults"))
+        self.peak = reduction.memory(1, self.order.dtype, "peak")
+        self.none, self.zero = self._integer(-1), self._integer(0)
+
+    def _integer(self, value: int) -> SSAValue:
+        return self.code.value(arith.ConstantOp(IntegerAttr(value, self.order.place)))
+
+    def emit(self) -> None:
+        """Finds the turn, then the element, and writes the place."""
+        code, parts, zero = self.code, self.parts, self.code.index(0)
+        with self._each_lane() as lane:
+            code.store(self.worst, self.best, [lane])
+            code.store(self.zero, self.turns, [lane])
+            code.store(self.zero, self.faults, [lane])
+        self._all_turns(self._meet)
+        code.store(folded(parts.kernel, self.best, parts.better_one), self.peak, [zero])
+        peak = code.load(self.peak, [zero])
+        with self._each_lane() as lane:
+            is_best = self.order.is_same(code, code.load(self.best, [lane]), peak)
+            code.store(code.select(is_best, code.load(self.turns, [lane]), self.none), self.turns, [lane])
+        if self.order.is_float:
+            faults = CompareOp("ne", code.load(self.faults, [zero], self.lanes), code.splat(self.zero, self.lanes))
+            with code.when(code.compare("slt", parts.first_lane(faults), self.lanes)):
+                self._look_for_nan()
+        first = folded(parts.kernel, self.turns, lambda left, right: code.value(arith.MinUIOp(left, right)))
+        first = first if self.order.place == i64 else code.value(arith.ExtUIOp(first, i64))
+        start = self._start(code.value(arith.IndexCastOp(first, IndexType())))
+        parts.write_place(self.body, code.add(start, self._lane_of(start)))
+
+    def _each_lane(self) -> AbstractContextManager[SSAValue]:
+        return self.code.loop(self.code.index(self.lanes), "lane", kind=LoopKind.VECTORIZED)
+
+    def _all_turns(self, meet: Callable[[SSAValue, SSAValue], None]) -> None:
+        code = self.code
+        turns = code.divide(code.add(self.length, self.width - 1), self.width)
+        with code.loop(turns, "v") as turn:
+            meet(turn, self._start(turn))
+
+    def _start(self, turn: SSAValue) -> SSAValue:
+        """Where a turn begins."""
+        code = self.code
+        return code.minimum(code.mul(turn, self.width), code.sub(self.length, self.width))
+
+    def _number(self, turn: SSAValue) -> SSAValue:
+        return self.code.value(arith.IndexCastOp(turn, self.order.place))
+
+    def _elements(self, start: SSAValue, lane: SSAValue) -> list[SSAValue]:
+        """A lane's elements of a turn."""
+        code = self.code
+        places = [code.add(lane, number * self.lanes) for number in range(VECTORS_AT_ONCE)]
+        return [self.parts.value_at(self.body, code.add(start, place), None, self.worst) for place in places]
+
+    def _meet(self, turn: SSAValue, start: SSAValue) -> None:
+        """A turn's best values against the best before."""
+        code, number = self.code, self._number(turn)
+        with self._each_lane() as lane:
+            elements = self._elements(start, lane)
+            new, old = reduce(self.parts.better_one, elements), code.load(self.best, [lane])
+            is_better = self.order.is_better(code, new, old)
+            code.store(code.select(is_better, new, old), self.best, [lane])
+            code.store(code.select(is_better, number, code.load(self.turns, [lane])), self.turns, [lane])
+            if self.order.is_float:
+                faults = code.load(self.faults, [lane])
+                for pair in zip(elements[::2], elements[1::2], strict=True):
+                    faults = code.select(code.value(arith.CmpfOp(*pair, "uno")), self.none, faults)
+                code.store(faults, self.faults, [lane])
+
+    def _have_nan(self, elements: Sequence[SSAValue]) -> SSAValue:
+        code = self.code
+        pairs = zip(elements[::2], elements[1::2], strict=True)
+        return reduce(code.either, [code.value(arith.CmpfOp(*pair, "uno")) for pair in pairs])
+
+    def _look_for_nan(self) -> None:
+        """The first turn of each lane that has a NaN."""
+        code = self.code
+        code.store(code.value(arith.ConstantOp(number_like(nan, self.worst))), self.peak, [code.index(0)])
+        with self._each_lane() as lane:
+            code.store(self.none, self.turns, [lane])
+
+        def look(turn: SSAValue, start: SSAValue) -> None:
+            number = self._number(turn)
+            with self._each_lane() as lane:
+                have_nan = self._have_nan(self._elements(start, lane))
+                turns = code.load(self.turns, [lane])
+                earlier = code.value(arith.MinUIOp(turns, number))
+                code.store(code.select(have_nan, earlier, turns), self.turns, [lane])
+
+        self._all_turns(look)
+
+    def _lane_of(self, start: SSAValue) -> SSAValue:
+        """The first of a turn's elements that is the best, or NaN."""
+        code, zero = self.code, self.code.index(0)
+        buffer = self.parts.memory(self.width, self.order.dtype, "values")
+        with code.loop(code.index(self.width), "lane", kind=LoopKind.VECTORIZED) as lane:
+            code.store(self.parts.value_at(self.body, code.add(start, lane), None, self.worst), buffer, [lane])
+        values = code.load(buffer, [zero], self.width)
+        peak = code.splat(code.load(self.peak, [zero]), self.width)
+        is_best = code.value(CompareOp(self.order.equal, values, peak))
+        if self.order.is_float:
+            is_best = code.either(is_best, code.value(CompareOp("uno", values, values)))
+        return code.value(FirstLaneOp(is_best))

@@ -1,0 +1,160 @@
+"""Reductions whose lanes run along a kept axis: each lane has a result of its own.
+
+A few vectors of results are accumulated at once while the loops over the reduced axes run: a column of a matrix is
+summed in rows of some cache lines, and a pooling window for all lanes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
+from lowering.schedule.cpu.emit.kernel import Kernel, work_of
+from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap
+from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.reductions.arg_columns import ArgColumns
+from lowering.schedule.cpu.memory.reductions.arg_reduction import has_lanes, order_of
+from lowering.schedule.cpu.memory.reductions.arg_rows import ArgReduction
+from lowering.schedule.cpu.memory.reductions.borders import find_border
+from lowering.schedule.cpu.memory.reductions.columns import Columns
+from lowering.schedule.cpu.memory.reductions.extreme_rows import find_extreme_row
+from lowering.schedule.cpu.memory.reductions.window_reduction import WindowReduction, find_window
+from lowering.schedule.cpu.memory.sweep.sweep import Sweep
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dims import Dim, constant, product
+from tir_dialect.types import IteratorKind
+
+ROW_END = 16
+"""To make one number of a vector of sums takes as long as so many elements."""
+
+
+class ColumnReduction:
+    """A stage with kept axes, inside those that `at` fixes, and reduced axes."""
+
+    def __init__(self, kernel: Kernel, stage: Stage, reduction: Reduction, around: int):
+        self.kernel, self.stage, self.reduction = kernel, stage, reduction
+        self.code = kernel.code
+        spatial = [axis for axis in stage.of_kind(IteratorKind.SPATIAL) if axis >= around]
+        self.spatial = group_axes(kernel, [stage], spatial)
+        self.reduced = group_axes(kernel, [stage], stage.of_kind(IteratorKind.REDUCE))
+        self.lane = lane_group(kernel, [stage], [*self.reduced, *self.spatial])
+        self.lanes = lane_count(kernel, [stage], self.lane) if self.lane in self.spatial else 1
+        order = order_of(stage, reduction) if self.lanes > 1 else None
+        self.places = None if order is None else ArgColumns(kernel, stage, reduction, order, self.lane)
+        self.lanes = self.lanes if self.places is None else self.places.lanes
+        border = find_border(stage, reduction, self.lane.last) if self.lanes > 1 else None
+        alone = self.lanes > 1 and all(stage.extents[axis].constant_value == 1 for axis in self.lane.axes[:-1])
+        found = find_window(stage, reduction, self.lane.last, border) if alone else None
+        self.window = WindowReduction(kernel, stage, found) if found is not None and self.outer(around) else None
+        self.columns = Columns(kernel, stage, reduction, self.reduced, self.lane, self.lanes, border)
+
+    def outer(self, around: int) -> bool:
+        """Whether there are rows of results: lanes are not the outermost axis."""
+        return around > 0 or len(self.spatial) > 1
+
+    @property
+    def outermost(self) -> Group:
+        """The group whose loop is around all others."""
+        others = [group for group in self.spatial if group is not self.lane]
+        return others[0] if others else self.spatial[0]
+
+    @property
+    def work(self) -> Dim:
+        """About how many additions' time the stage takes."""
+        ends = product(group.extent for group in self.spatial) if self.lane in self.reduced else constant(0)
+        return work_of(self.stage) + ends * ROW_END
+
+    def prepare(self) -> None:
+        """Memory that all results share, before the loops."""
+        if self.window is not None:
+            self.window.prepare()
+        if self.places is not None:
+            self.places.prepare()
+
+    def emit(self, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None = None) -> None:
+        """The loops, after `prepare`; `part` is the range of the outermost group."""
+        self._loops([group for group in self.spatial if group is not self.lane], dict(at), part)
+
+    def _loops(self, groups: Sequence[Group], at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None) -> None:
+        if not groups:
+            if self.window is not None:
+                self.window.emit(at)
+            elif self.lane in self.reduced or self.lanes == 1:
+                self._rows(at, part)
+            elif self.places is not None:
+                self._best_of_columns(self.places, at, part)
+            else:
+                self.columns.emit(at, *self._beginning_and_length(part))
+            return
+        low, high = (None, self.code.dim(groups[0].extent)) if part is None else part
+        with self.code.loop(high, self._name(groups[0]), lower=low) as index:
+            self._loops(groups[1:], {**at, groups[0].last: index}, None)
+
+    def _name(self, group: Group) -> str:
+        return self.stage.axes[group.last].value.name_hint or "i"
+
+    def _beginning_and_length(self, part: tuple[SSAValue, SSAValue] | None) -> tuple[SSAValue | None, SSAValue]:
+        if part is None:
+            return None, self.code.dim(self.lane.extent)
+        return part[0], self.code.sub(part[1], part[0])
+
+    def _best_of_columns(
+        self, places: ArgColumns, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+    ) -> None:
+        """In lanes; one by one if there are too many rows to be counted in these."""
+        can_count = places.can_count
+        if isinstance(can_count, SSAValue):
+            with self.code.when(can_count) as branch:
+                places.emit(at, *self._beginning_and_length(part))
+            with self.code.otherwise(branch):
+                self._rows(at, part, one_by_one)
+        elif can_count:
+            places.emit(at, *self._beginning_and_length(part))
+        else:
+            self._rows(at, part, one_by_one)
+
+    def _rows(
+        self, at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None, reduce: RowCode | None = None
+    ) -> None:
+        """Lanes along a reduced axis, or none."""
+        reduce = reduce or reduce_rows
+        if self.lane in self.spatial:
+            low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
+            with self.code.loop(high, self._name(self.lane), lower=low) as index:
+                reduce(self.kernel, self.stage, self.reduction, {**at, self.lane.last: index})
+            return
+        reduce(self.kernel, self.stage, self.reduction, at)
+
+
+RowCode: TypeAlias = Callable[[Kernel, Stage, Reduction, Mapping[int, SSAValue]], None]
+"""Emits one result."""
+
+
+def reduce_rows(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[int, SSAValue]) -> None:
+    """One result: all reduced axes in one sweep."""
+    order = order_of(stage, reduction) if has_lanes(kernel) else None
+    if order is None:
+        row = find_extreme_row(kernel, stage, reduction)
+        with nullcontext() if row is None else kernel.code.when(row.is_special(at)):
+            sweep_row(kernel, stage, reduction, at)
+        return
+    short = None if masks_are_cheap(kernel, [stage]) else partial(one_by_one, kernel, stage, reduction, at)
+    ArgReduction(kernel, stage, reduction, order).emit(at, short)
+
+
+def one_by_one(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[int, SSAValue]) -> None:
+    """The same in the order of elements, without lanes."""
+    sweep_row(kernel, stage, replace(reduction, combine=()), at)
+
+
+def sweep_row(kernel: Kernel, stage: Stage, reduction: Reduction, at: Mapping[int, SSAValue]) -> None:
+    """The same, by what all kinds of reductions have in common."""
+    accumulators = Sweep(kernel, [stage], stage.of_kind(IteratorKind.REDUCE), {0: reduction}).emit(at)
+    if accumulators is not None:
+        accumulators.write(accumulators.finish())

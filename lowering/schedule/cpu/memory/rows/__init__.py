@@ -1,0 +1,1 @@
+"""Chains of stages that share rows: softmax, normalisations and the like."""

@@ -1,0 +1,182 @@
+"""The code of stages that share rows: row by row, overlapping with the next one, or several side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.ahead import Ahead, accesses_ahead
+from lowering.schedule.cpu.emit.groups import Group, group_axes
+from lowering.schedule.cpu.emit.kernel import Kernel, work_of
+from lowering.schedule.cpu.memory.alone import reduction_of
+from lowering.schedule.cpu.memory.chains import Row, find_row
+from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.reductions.column_reduction import ColumnReduction
+from lowering.schedule.cpu.memory.rows.one_pass_moments import join_moments
+from lowering.schedule.cpu.memory.rows.overlaps import Overlap, find_overlap
+from lowering.schedule.cpu.memory.rows.row_blocks import RowBlocks, find_row_blocks
+from lowering.schedule.cpu.memory.sweep.sweep import Sweep
+from lowering.schedule.cpu.structure.stages import Program, Stage, rewritten
+from tir_dialect.dims import maximum
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import LoadOp, StoreOp
+from tir_dialect.types import IteratorKind
+
+
+@dataclass
+class Rows:
+    """Stages that share rows."""
+
+    kernel: Kernel
+    func: PrimFuncOp
+    program: Program
+    stages: Sequence[Stage]
+    reductions: Mapping[Stage, Reduction]
+    columns: dict[Stage, ColumnReduction] = field(default_factory=dict[Stage, ColumnReduction], init=False)
+    ahead: Mapping[Stage, Sequence[Ahead]] = field(default_factory=dict[Stage, Sequence[Ahead]], init=False)
+    overlap: Overlap | None = field(default=None, init=False)
+
+    def emit(self, row: Row) -> None:
+        """Short rows side by side, the others one after the other, shared among threads."""
+        kernel = self.kernel
+        self._place_rows(row)
+        groups = group_axes(kernel, self.stages, range(row.depth))
+        most = max(len(stage.axes) for stage in self.stages)
+        work = maximum(*(work_of(stage) for stage in self.stages if len(stage.axes) == most))
+        with kernel.shared(groups[0].extent, work) as part:
+            blocks = find_row_blocks(kernel, row, groups[-1], self.reductions)
+            suits = False if blocks is None else blocks.suits()
+            if blocks is not None and suits is not False:
+                with ExitStack() as scope:
+                    branch = scope.enter_context(kernel.code.when(suits)) if isinstance(suits, SSAValue) else None
+                    self._allocate_rows(row, blocks.size)
+                    self._row_loops(row, groups, {}, part, blocks)
+                if branch is not None:
+                    with kernel.code.otherwise(branch):
+                        self._rows_alone(row, groups, part)
+                return
+            self._rows_alone(row, groups, part)
+
+    def _rows_alone(self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None) -> None:
+        """One row after the other."""
+        row = self._with_joined_moments(row)
+        self._allocate_rows(row, 1)
+        self._prepare_columns(row)
+        self.overlap = find_overlap(self.kernel, row, self.reductions)
+        self.ahead = {} if self.overlap else accesses_ahead(self.kernel, row.sweeps, row.depth)
+        self._row_loops(row, groups, {}, part, None)
+
+    def _place_rows(self, row: Row) -> None:
+        self.kernel.unread = row.unread
+        for buffer in row.buffers:
+            self.kernel.rows[buffer] = buffer, row.depth  # where accesses lead is asked before there is memory
+
+    def _with_joined_moments(self, row: Row) -> Row:
+        """The row with one pass for what took two; rows side by side, which are short, take no longer for two."""
+        known = frozenset(self.program.header)
+        if not join_moments(self.stages):
+            return row
+        self.program, self.stages = rewritten(self.func)
+        self.reductions = {stage: found for stage in self.stages if (found := reduction_of(stage)) is not None}
+        self.kernel.repeat(op for op in self.program.header if op not in known)
+        self.kernel.divisors = reduced_values(self.stages, self.reductions, self.program)
+        own = [alloc.buffer for alloc in self.program.buffers]
+        joined = find_row(self.kernel, self.stages, self.reductions, own)
+        assert joined is not None  # as before
+        self._place_rows(joined)
+        return joined
+
+    def _allocate_rows(self, row: Row, count: int) -> None:
+        for buffer in row.buffers:
+            if buffer not in row.unread:
+                self.kernel.allocate_row(buffer, row.depth, count)
+
+    def _prepare_columns(self, row: Row) -> None:
+        for first, *_ in row.sweeps:
+            reduction = self.reductions.get(first)
+            if reduction is not None and len(first.of_kind(IteratorKind.SPATIAL)) > row.depth:
+                self.columns[first] = ColumnReduction(self.kernel, first, reduction, row.depth)
+                self.columns[first].prepare()
+
+    def _row_loops(
+        self,
+        row: Row,
+        groups: Sequence[Group],
+        at: Mapping[int, SSAValue],
+        part: tuple[SSAValue, SSAValue] | None,
+        blocks: RowBlocks | None,
+    ) -> None:
+        if not groups:
+            for items in row.sweeps:
+                self._row_part(items, row.depth, at)
+            return
+        low, high = (None, self.kernel.code.dim(groups[0].extent)) if part is None else part
+        if blocks is not None and len(groups) == 1:
+            blocks.emit(at, low, high)
+            return
+        if blocks is None and self.overlap is not None and len(groups) == 1:
+            self._overlapping_rows(self.overlap, groups[0].last, row.depth, at, low, high)
+            return
+        with self.kernel.code.loop(high, "row", lower=low) as index:
+            self._row_loops(row, groups[1:], {**at, groups[0].last: index}, None, blocks)
+
+    def _overlapping_rows(
+        self, passes: Overlap, axis: int, depth: int, at: Mapping[int, SSAValue], low: SSAValue | None, high: SSAValue
+    ) -> None:
+        """Rows along an axis, each of which is finished while the next one is begun."""
+        code = self.kernel.code
+        first = code.index(0) if low is None else low
+        with code.loop(high, "row", lower=low) as index:
+            here, following = {**at, axis: index}, {**at, axis: code.add(index, 1)}
+            with code.when(code.compare("eq", index, first)):
+                for stages in (*passes.before, passes.first):
+                    self._row_part(stages, depth, here)
+            for stages in passes.middle:
+                self._row_part(stages, depth, here)
+            with code.when(code.compare("slt", following[axis], high)) as is_followed:
+                for stages in passes.before:
+                    self._row_part(stages, depth, following)
+                self._row_part((*passes.first, *passes.last), depth, following, dict.fromkeys(passes.last, here))
+            with code.otherwise(is_followed):
+                self._row_part(passes.last, depth, here)
+
+    def _row_part(
+        self,
+        stages: Sequence[Stage],
+        depth: int,
+        at: Mapping[int, SSAValue],
+        elsewhere: Mapping[Stage, Mapping[int, SSAValue]] | None = None,
+    ) -> None:
+        first = stages[0]
+        if first in self.columns:
+            self.columns[first].emit(at)
+            return
+        found = {i: self.reductions[stage] for i, stage in enumerate(stages) if stage in self.reductions}
+        ahead = self.ahead.get(first, ())
+        axes = range(depth, len(first.axes))
+        accumulators = Sweep(self.kernel, stages, axes, found, ahead, elsewhere=elsewhere or {}).emit(at)
+        if accumulators is not None:
+            accumulators.write(accumulators.finish())
+
+
+def reduced_values(
+    stages: Sequence[Stage], reductions: Mapping[Stage, Reduction], program: Program
+) -> frozenset[SSAValue]:
+    """The values that are computed from nothing but results of reductions of this function, and constants."""
+    from_reductions = {store.buffer for reduction in reductions.values() for store in reduction.stores}
+    own = {alloc.buffer for alloc in program.buffers}
+    found: set[SSAValue] = set()
+    for stage in stages:
+        for op in stage.body:
+            if isinstance(op, LoadOp):
+                if op.buffer in from_reductions and op.buffer in own:
+                    found.add(op.result)
+            elif isinstance(op, StoreOp):
+                if op.value in found:
+                    from_reductions.add(op.buffer)
+            elif op.operands and any(operand in found for operand in op.operands) and not op.regions:
+                found.update(op.results)
+    return frozenset(found)

@@ -1,0 +1,170 @@
+"""One traversal of some axes for several stages at once: elements are computed and stored, or accumulated.
+
+The innermost loop advances by vectors (`turns.py`). Reductions keep several vector accumulators each, to hide the
+latency of additions; these are combined at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation, SSAValue
+
+from lowering.schedule.cpu.emit.ahead import Ahead, Asked
+from lowering.schedule.cpu.emit.body import Body
+from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
+from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
+from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap, registers_of_a_turn
+from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators
+from lowering.schedule.cpu.memory.sweep.middles import Middle, find_middle
+from lowering.schedule.cpu.memory.sweep.reciprocals import with_reciprocals
+from lowering.schedule.cpu.memory.sweep.shared_vectors import SharedVectors, find_shared_vectors
+from lowering.schedule.cpu.memory.sweep.turns import Row, Step, TurnShape
+from lowering.schedule.cpu.structure.stages import Stage
+
+
+@dataclass
+class Sweep:
+    """Stages that run over the same axes, each of which is a map or reduces along all of them."""
+
+    kernel: Kernel
+    stages: Sequence[Stage]
+    axes: Sequence[int]
+    reductions: Mapping[int, Reduction] = field(default_factory=dict[int, Reduction])
+    """By the number of the stage."""
+    ahead: Sequence[Ahead] = ()
+    """What is asked for on the way."""
+    unrolls: bool = True
+    """Whether a row has several vectors of sums, as one by itself needs in order not to wait for them."""
+    given: Callable[[Body], None] | None = None
+    """Tells a stage at a row what is known of the row."""
+    elsewhere: Mapping[Stage, Mapping[int, SSAValue]] = field(default_factory=dict[Stage, Mapping[int, SSAValue]])
+    """Values of axes around for stages that are at another row than the others."""
+
+    def __post_init__(self) -> None:
+        self._asked: list[Asked] = []
+        self.code = self.kernel.code
+        self.groups = group_axes(self.kernel, self.stages, self.axes)
+        self.lane = lane_group(self.kernel, self.stages, self.groups) if self.groups else None
+        splits = all(reduction.combine for reduction in self.reductions.values())
+        self.middle: Middle | None = None
+        if self.lane is not None and not self.reductions:
+            self.middle = find_middle(self.kernel, self.stages, self.lane.last)
+        left_out = frozenset[Operation]() if self.middle is None else self.middle.left_out(self.kernel)
+        self.shared = self._shared()
+        lanes = lane_count(self.kernel, self.stages, self.lane, left_out) if self.lane is not None and splits else 1
+        self.lanes = self.shared.lanes if self.shared is not None else lanes if lanes > 1 else 1
+        self.registers = 1
+        if self.lane is not None and not self.reductions and self.shared is None and self.middle is None:
+            self.registers = registers_of_a_turn(
+                self.kernel, self.stages, self.lane, self.lanes, has_rows=len(self.groups) > 1 or min(self.axes) > 0
+            )
+            self.lanes *= self.registers
+        light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
+        waits = self.unrolls and self.reductions and (light or self.elsewhere)
+        self.unroll = 4 if waits and self.lanes > 1 else 1
+
+    def _shared(self) -> SharedVectors | None:
+        """The loads that share elements, of a map by itself whose branches are all in its lanes."""
+        alone = len(self.stages) == 1 and not self.reductions and self.given is None and self.middle is None
+        return find_shared_vectors(self.kernel, self.stages[0], self.lane) if alone and self.lane is not None else None
+
+    @property
+    def width(self) -> int:
+        """How many elements a turn has: parts of a row begin at multiples."""
+        return self.lanes if self.shared is None else self.lanes * self.shared.width
+
+    @property
+    def outermost(self) -> Group | None:
+        """The group whose loop is around all others."""
+        others = [group for group in self.groups if group is not self.lane]
+        return others[0] if others else self.lane
+
+    def emit(self, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None = None) -> Accumulators | None:
+        """The loops, for given values of the axes around; `part` is the range of the outermost group."""
+        accumulators = self.accumulators(at) if self.reductions else None
+        if accumulators is not None:
+            accumulators.start()
+        self._loops([group for group in self.groups if group is not self.lane], dict(at), part, accumulators)
+        return accumulators
+
+    def accumulators(self, at: Mapping[int, SSAValue]) -> Accumulators:
+        """Room for the results of all reductions, for given values of the axes around."""
+        return Accumulators(self.kernel, self.stages, self.reductions, self.lanes, at)
+
+    def _loops(
+        self,
+        groups: Sequence[Group],
+        at: dict[int, SSAValue],
+        part: tuple[SSAValue, SSAValue] | None,
+        accumulators: Accumulators | None,
+    ) -> None:
+        if not groups:
+            self._innermost(at, part, accumulators)
+            return
+        low, high = (None, self.code.dim(groups[0].extent)) if part is None else part
+        with self.code.loop(high, self._name(groups[0]), lower=low) as index:
+            self._loops(groups[1:], {**at, groups[0].last: index}, None, accumulators)
+
+    def _name(self, group: Group) -> str:
+        return self.stages[0].axes[group.last].value.name_hint or "i"
+
+    def _innermost(
+        self,
+        at: Mapping[int, SSAValue],
+        part: tuple[SSAValue, SSAValue] | None,
+        accumulators: Accumulators | None,
+    ) -> None:
+        axis = None if self.lane is None else self.lane.last
+        row = max(at, default=0)
+        self._asked = [each.start(self.kernel, at, row) for each in self.ahead]
+        # Who reads a result of a reduction here reads that of another row, which is there before.
+        maps = [stage for number, stage in enumerate(self.stages) if number not in self.reductions]
+        written = {store.buffer for stage in maps for store in stage.stores}
+        if self.middle is not None:
+            self._ends_and_middle(self.middle, at, part)
+            return
+        bodies = [Body(self.kernel, stage, {**at, **self.elsewhere.get(stage, {})}, axis) for stage in self.stages]
+        for body in bodies:
+            body.fills_lines = True
+            if self.given is not None:
+                self.given(body)
+            body.hoist(body.stage.body, {*written, *(store.buffer for store in body.stage.stores)})
+        for _ in with_reciprocals(self.code, bodies):
+            self._along(bodies, part, accumulators)
+
+    def _ends_and_middle(
+        self, middle: Middle, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None
+    ) -> None:
+        """Vectors where branches are taken, elements one by one elsewhere."""
+        code, stage = self.code, middle.stage
+        written = {store.buffer for store in stage.stores}
+        first, end = middle.range(self.kernel, at, part)
+        low, high = (code.index(0), code.dim(stage.axes[middle.axis].extent)) if part is None else part
+        inner, outer = (Body(self.kernel, stage, at, middle.axis) for _ in range(2))
+        inner.fills_lines = True
+        inner.take(middle.branches)
+        inner.hoist(stage.body, written)
+        self._along([inner], (first, end), None)
+        outer.hoist(stage.body, written)
+        for begin, stop in ((low, first), (end, high)):
+            with code.loop(stop, "e", lower=begin, vectorize=False) as index:
+                outer.at_index(index).run(stage.body)
+
+    def _along(
+        self,
+        bodies: Sequence[Body],
+        part: tuple[SSAValue, SSAValue] | None,
+        accumulators: Accumulators | None,
+    ) -> None:
+        step = Step(bodies, self.reductions)
+        if self.lane is None:
+            step(None, [])
+            return
+        low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
+        masks = masks_are_cheap(self.kernel, self.stages)
+        shape = TurnShape(self.lanes, self.registers, self.width, self.unroll, masks)
+        row = Row(self.kernel, step, shape, self.shared, self._asked, low, high, is_first=len(self.groups) == 1)
+        row.emit(accumulators)

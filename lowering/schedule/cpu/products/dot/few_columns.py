@@ -1,0 +1,124 @@
+"""Products with very few columns whose rows are contiguous along the reduction: `y = A x` for a row-major matrix.
+
+Every element of the matrix is used only once per column, so memory is the bound. The columns are copied, each to
+contiguous memory; then as many rows as a vector has lanes are multiplied with a column element by element, for one
+vector of results. The last columns of a wider product go the same way.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.emit.transpose import is_power_of_two, total_in_lanes
+from lowering.schedule.cpu.products.dot.long_lines import Copies, LongLines, are_long
+from lowering.schedule.cpu.products.dot.sums import Line, line_sums
+from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_last, lies_in_rows, most_last
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK
+from lowering.schedule.cpu.products.whole_sums import WholeSums
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
+
+
+def can_have_few_columns(product: Product) -> bool:
+    """Whether there may be very few columns, in all or behind whole panels, and rows lie along the sums."""
+    columns = product.n.constant_value
+    few = columns is None or columns <= MOST_COLUMNS or leaves_last(product)
+    return few and lies_in_rows(product) and is_power_of_two(product.tiles.lanes)
+
+
+class FewColumnsProduct(WholeSums):
+    """Emits the code of one contraction at a place of its batch axes: for all columns if they are few, or the last."""
+
+    @property
+    def is_best(self) -> SSAValue | None:
+        """Whether there are so few columns in all; `None` if that is known."""
+        n = self.product.n
+        known = n.constant_value is not None
+        return None if known else self.code.compare("sle", self.code.dim(n, "n"), MOST_COLUMNS)
+
+    def emit(self, spot: Spot) -> None:
+        """The product at one place of the batch axes."""
+        self._columns(spot, self.code.index(0))
+
+    def emit_last(self, spot: Spot) -> None:
+        """The columns behind whole panels, if these are few; all columns if they are."""
+        code, product = self.code, self.product
+        n = code.dim(product.n, "n")
+        rest = code.remainder(n, product.tiles.width)
+        before = code.select(code.compare("sle", rest, most_last(product)), code.sub(n, rest), n)
+        first = code.select(code.compare("sle", n, MOST_COLUMNS), code.index(0), before)
+        with code.when(code.compare("slt", first, n)):
+            self._columns(spot, first)
+
+    def _columns(self, spot: Spot, first: SSAValue) -> None:
+        """The columns from one on, so few as it says; each task copies them for itself."""
+        code, product, what = self.code, self.product, self.product.what
+        long = are_long(product, product.m)
+        rows = LongLines.make(product, what.rows, spot, what.row)
+        shift = code.index(0) if long is None else code.select(long, rows.shift, code.index(0))
+        units = ceildiv(product.m, constant(self.lanes))
+        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, self._work))
+        with shared_units(code, units, tasks, whole=True) as (lower, upper):
+            packed = self._packed(spot, first, shift)
+            sums = code.alloc([self.lanes, self.lanes], what.element, "partial_sums")
+            with (
+                code.loop(upper, "unit", lower=lower) as unit,
+                code.loop(code.dim(product.n, "n"), "j", lower=first) as j,
+            ):
+                top, near = code.mul(unit, self.lanes), (packed, code.sub(j, first))
+                if long is None:
+                    self._streams(spot, top, near, sums)
+                else:
+                    with code.when(long) as branch:
+                        rows.sums(near, top, sums)
+                    with code.otherwise(branch):
+                        self._streams(spot, top, near, sums)
+                self._store({**spot, what.column: j}, top, sums)
+
+    @property
+    def _work(self) -> Dim:
+        """How many products there are."""
+        product, width = self.product, self.product.tiles.width
+        count = product.n
+        if leaves_last(product) and width > MOST_COLUMNS:  # all are behind whole panels if they are few
+            count = count - width * floordiv(count, constant(width))
+        return product.m * count * product.k
+
+    def _packed(self, spot: Spot, first: SSAValue, shift: SSAValue) -> Copies:
+        """The columns, each in one piece."""
+        code, product, what = self.code, self.product, self.product.what
+        packed = Copies.make(product, MOST_COLUMNS, shift)
+        with (
+            code.loop(code.dim(product.n, "n"), "j", lower=first) as j,
+            code.loop(code.dim(product.k, "k"), "r", vectorize=False) as r,
+        ):
+            value = product.element(what.columns, {**spot, what.column: j, what.reduced: r})
+            code.store(value, packed.buffer, [packed.place(code, code.sub(j, first), r)])
+        return packed
+
+    def _row(self, top: SSAValue, number: SSAValue) -> SSAValue:
+        """A row from `top` on; behind the last one, that."""
+        return self.code.minimum(self.code.add(top, number), self.code.sub(self.code.dim(self.product.m, "m"), 1))
+
+    def _streams(self, spot: Spot, top: SSAValue, near: tuple[Copies, SSAValue], sums: SSAValue) -> None:
+        """Partial sums of as many rows as a vector has lanes, some of which are read side by side."""
+        product, what, (packed, column) = self.product, self.product.what, near
+
+        def line(row: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
+            return product.vector(what.rows, {**spot, what.row: row, what.reduced: r}, what.reduced, on)
+
+        def far(number: SSAValue) -> Line:
+            return partial(line, self._row(top, number))
+
+        line_sums(product, [partial(packed.load, product, column)], far, sums, self.lanes)
+
+    def _store(self, spot: Spot, top: SSAValue, sums: SSAValue) -> None:
+        """Results of as many rows as a vector has lanes, from their partial sums."""
+        code, what = self.code, self.product.what
+        count = code.minimum(code.sub(code.dim(self.product.m, "m"), top), self.lanes)
+        with code.loop(count, "i", vectorize=False) as i:
+            total = total_in_lanes(code, code.load(sums, [i, code.index(0)], self.lanes), self.lanes)
+            self.finish.store(total, {**spot, what.row: code.add(top, i)}, code.index(1))

@@ -1,0 +1,79 @@
+"""Products with very few rows whose operands are both contiguous along the reduction, for matrices with long rows.
+
+Each task copies the rows of the small operand for itself: fetching what another core has written would take longer than
+fetching what both only read.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.emit.transpose import row_sums
+from lowering.schedule.cpu.products.dot.dot import can_dot
+from lowering.schedule.cpu.products.dot.long_lines import Copies, LongLines, are_long
+from lowering.schedule.cpu.products.dot.long_sums import LINE_BYTES
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK
+from lowering.schedule.cpu.products.whole_sums import WholeSums
+from tir_dialect.dims import ceildiv, constant, minimum
+from tir_dialect.dtypes import byte_size
+
+MOST_ROWS, MOST_SHORT = 3, 1
+"""More of them share a vector of columns once it is loaded; the second is for vectors that are no whole cache line."""
+
+
+def can_long_dot(product: Product) -> bool:
+    """Whether both factors lie along the sums, in a single matrix, and there may be very few rows."""
+    rows, what = product.m.constant_value, product.what
+    return can_dot(product) and not what.outer and not what.batch and (rows is None or rows <= _most_rows(product))
+
+
+def _most_rows(product: Product) -> int:
+    whole = product.tiles.lanes * byte_size(product.what.element) >= LINE_BYTES
+    return MOST_ROWS if whole else MOST_SHORT
+
+
+class LongDotProduct(WholeSums):
+    """Emits the code of one contraction at a place of its batch axes."""
+
+    @property
+    def is_best(self) -> SSAValue:
+        """Whether there are very few rows, and long columns."""
+        code, product = self.code, self.product
+        few = code.compare("sle", code.dim(product.m, "m"), _most_rows(product))
+        long = are_long(product, product.n)
+        assert long is not None  # there are no batches
+        return code.both(few, long)
+
+    def emit(self, spot: Spot) -> None:
+        """The product at one place of the batch axes."""
+        code, product, what = self.code, self.product, self.product.what
+        units = ceildiv(product.n, constant(self.lanes))
+        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
+        columns = LongLines.make(product, what.columns, spot, what.column)
+        with shared_units(code, units, tasks, whole=True) as (lower, upper):
+            copies = self._copies(spot, columns.shift)
+            sums = code.alloc([self.lanes, self.lanes], what.element, "partial_sums")
+            with (
+                code.loop(upper, "unit", lower=lower) as unit,
+                code.loop(code.dim(product.m, "m"), "row") as row,
+            ):
+                start = code.mul(unit, self.lanes)
+                columns.sums((copies, row), start, sums)
+                lines = [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)]
+                place, count = {**spot, what.row: row, what.column: start}, code.sub(code.dim(product.n), start)
+                self.finish.store(row_sums(code, lines), place, count)
+
+    def _copies(self, spot: Spot, shift: SSAValue) -> Copies:
+        """The rows, each in one piece."""
+        code, product, what = self.code, self.product, self.product.what
+        copies = Copies.make(product, _most_rows(product), shift)
+        with (
+            code.loop(code.dim(product.m, "m"), "row") as row,
+            code.loop(code.divide(code.dim(product.k), self.lanes), "v", vectorize=False) as v,  # whole vectors
+        ):
+            r = code.mul(v, self.lanes)
+            value = product.vector(what.rows, {**spot, what.row: row, what.reduced: r}, what.reduced, None)
+            code.store(value, copies.buffer, [copies.place(code, row, r)])
+        return copies

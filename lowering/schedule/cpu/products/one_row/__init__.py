@@ -1,0 +1,1 @@
+"""Products with one row: a vector times a matrix."""

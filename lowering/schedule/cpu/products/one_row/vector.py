@@ -1,0 +1,152 @@
+"""Products with one row: a vector times a matrix whose columns are contiguous.
+
+Every element of the matrix is used once, so memory is the bound. The matrix is read in place, some whole rows side by
+side, and the accumulators go through L1. A vector that crosses a cache line costs two loads: where rows are a whole
+number of vectors apart, all loads are aligned, and the accumulators have the same alignment. Each thread has whole
+rows, not a part of each, of which prefetchers would read more than it needs.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.kernel import buffer_type
+from lowering.schedule.cpu.emit.tasks import at_most_threads, numbered_tasks
+from lowering.schedule.cpu.products.alignment import head_of
+from lowering.schedule.cpu.products.dot.long_sums import LINE_BYTES
+from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.one_row.sums import LINES, SIDE, Extent, Values, VectorSums, column_of
+from lowering.schedule.cpu.products.operands import Matrix, operand
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK, can_stream
+from tir_dialect.dims import ceildiv, constant, maximum, minimum
+from tir_dialect.dtypes import byte_size
+
+BLOCK_BYTES = 4096
+"""Of sums that are made before the next ones, and of each line: a page, from whose end prefetchers look no further."""
+LARGE_BLOCKS = 4
+"""So many times longer are blocks of a matrix that comes from memory, where it takes longer until prefetchers start,
+and blocks of any matrix where a vector is no whole cache line."""
+
+
+def can_be_vector(product: Product) -> bool:
+    """Whether there may be one row, and columns lie side by side in memory."""
+    what, rows = product.what, product.m.constant_value
+    fits = what.longest is None or what.longest >= LINES
+    return rows in (None, 1) and fits and not what.outer and can_stream(product)
+
+
+class VectorProduct:
+    """Emits the code of one contraction at given values of its batch axes.
+
+    Accumulators are whole, numbered vectors: vector 0 has the `head` columns before the first aligned position, the
+    others follow.
+    """
+
+    def __init__(self, product: Product):
+        self.product = product
+        self.code = product.code
+        self.lanes = product.tiles.lanes
+        self.finish = Finish(product, None, None)
+
+    @property
+    def is_best(self) -> SSAValue | None:
+        """Whether there is one row; `None` if that is known."""
+        m = self.product.m
+        return None if m.constant_value is not None else self.code.compare("eq", self.code.dim(m, "m"), 1)
+
+    def emit(self, spot: Spot) -> None:
+        """The product at one place of the batch axes."""
+        code, product, what = self.code, self.product, self.product.what
+        here = {**spot, what.row: code.index(0)}
+        units = maximum(ceildiv(product.k, constant(LINES)), constant(1))
+        tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
+        width = self.lanes * (ceildiv(product.n, constant(self.lanes)) + SIDE)
+        parts = code.alloc([tasks, width], i32 if what.is_integer else what.element, "sums")
+        first = {**here, what.column: code.index(0), what.reduced: code.index(0)}
+        head = code.minimum(head_of(product, what.columns, first), code.dim(product.n))
+        count = at_most_threads(code, tasks)
+        with numbered_tasks(code, units, tasks, count) as (task, lower, upper):
+            end = code.minimum(code.mul(upper, LINES), code.dim(product.k))
+            self._task(here, code.part(parts, task, [width]), head, (code.mul(lower, LINES), end))
+        total = code.part(parts, code.index(0), [width])
+        if tasks.constant_value != 1:
+            with code.loop(count, "part", lower=code.index(1)) as part:
+                self._add_part(total, code.part(parts, part, [width]), head)
+        self._finish(here, total, head)
+
+    def _task(self, spot: Spot, sums: SSAValue, head: SSAValue, lines: tuple[SSAValue, SSAValue]) -> None:
+        """The sums over some lines: by a routine where the row and the matrix lie in memory."""
+        code, product, what = self.code, self.product, self.product.what
+        vectors = self._vectors(head)
+        extent = Extent(*lines, code.dim(product.n), head, vectors, self._block(vectors))
+        kind = VectorSums(what.element, self.lanes, product.has_cheap_masks)
+        zero = code.index(0)
+        row = operand(product, what.rows, {**spot, what.row: zero}, what.row)
+        columns = operand(product, what.columns, {**spot, what.column: zero}, what.column)
+        if what.is_integer or not isinstance(row, Matrix) or not isinstance(columns, Matrix):
+            kind.emit(code, extent, self._values(spot), sums)
+            return
+        buffers = [row.buffer, columns.buffer, sums]
+        rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
+        sizes = [code.index(each) if isinstance(each, int) else each for each in kind.arguments(extent, row, columns)]
+        product.kernel.routines.call(code, kind, [*sizes, *rooms], buffers)
+
+    def _values(self, spot: Spot) -> Values:
+        """The operands as they are computed."""
+        product, what = self.product, self.product.what
+
+        def element(line: SSAValue) -> SSAValue:
+            return product.element(what.rows, {**spot, what.reduced: line})
+
+        def vector(line: SSAValue, place: SSAValue, on: SSAValue | None) -> SSAValue:
+            return product.vector(what.columns, {**spot, what.reduced: line, what.column: place}, what.column, on)
+
+        def added(earlier: SSAValue, total: SSAValue) -> SSAValue:
+            return self.finish.added(earlier, self.finish.as_output(total))
+
+        def zeros() -> SSAValue:
+            return self.finish.as_output(self.code.zeros(what.element, self.lanes))
+
+        return Values(element, vector, added, zeros)
+
+    def _vectors(self, head: SSAValue) -> SSAValue:
+        """How many vectors there are."""
+        code = self.code
+        return code.add(code.divide(code.add(code.sub(code.dim(self.product.n), head), self.lanes - 1), self.lanes), 1)
+
+    def _block(self, vectors: SSAValue) -> SSAValue:
+        """Vectors of a block, whole groups: blocks are about as large as they should be, and equally large."""
+        code, product = self.code, self.product
+        size = byte_size(product.what.element)
+        page = BLOCK_BYTES // size // self.lanes
+        best = code.index(LARGE_BLOCKS * page)
+        if self.lanes * size >= LINE_BYTES:
+            room = product.kernel.target.l3_bytes // 2 // size
+            is_near = code.compare("sle", code.dim(product.k * product.n), room)
+            best = code.select(is_near, code.index(page), best)
+        blocks = code.maximum(code.divide(code.add(vectors, code.divide(best, 2)), best), 1)
+        all_groups = code.mul(blocks, SIDE)
+        return code.mul(code.divide(code.add(vectors, code.sub(all_groups, 1)), all_groups), SIDE)
+
+    def _add_part(self, total: SSAValue, part: SSAValue, head: SSAValue) -> None:
+        """Adds the sums of a task to those of the first."""
+        code = self.code
+        with code.loop(self._vectors(head), "v", vectorize=False) as v:
+            place = [code.mul(v, self.lanes)]
+            vectors = [code.load(each, place, self.lanes) for each in (total, part)]
+            code.store(self.finish.added(*vectors), total, place)
+
+    def _finish(self, spot: Spot, total: SSAValue, head: SSAValue) -> None:
+        """Results of complete sums."""
+        code, product = self.code, self.product
+        with code.loop(self._vectors(head), "v", vectorize=False) as v:
+            is_head, (later, number) = code.compare("eq", v, 0), column_of(code, self.lanes, head, v)
+            column = code.select(is_head, code.index(0), later)
+            count = code.select(is_head, head, code.sub(code.dim(product.n), column))
+            value = code.load(total, [number], self.lanes)
+            emit = partial(self.finish.put, value, {**spot, product.what.column: column})
+            product.masked(count, self.lanes, lambda masked: emit(count if masked else None))

@@ -1,0 +1,1 @@
+"""Packed products: panels of rows and columns, and the blocks that the caches hold."""

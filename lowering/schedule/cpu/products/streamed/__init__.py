@@ -1,0 +1,1 @@
+"""Products whose operands are read in place: few rows, few columns, tall matrices."""

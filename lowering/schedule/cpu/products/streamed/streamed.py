@@ -1,0 +1,249 @@
+"""Products with few rows or few columns, whose operands are read in place.
+
+A block takes some steps of the reduction for all columns: memory is read row by row, and the accumulators go through
+L1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.kernel import buffer_type
+from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.products.cache_lines import line_ends, line_starts
+from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.last_columns import leaves_last, most_last
+from lowering.schedule.cpu.products.last_columns import panels as panels_of
+from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
+from lowering.schedule.cpu.products.operands import Computed, Matrix, operand
+from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.streamed.routine import StreamedRoutine
+from lowering.schedule.cpu.products.streamed.row_groups import block_rows, groups
+from lowering.schedule.cpu.products.streamed.tall import emit_tall, is_tall, is_tall_here
+from lowering.schedule.cpu.products.tile import store_rows
+from lowering.schedule.cpu.structure.contraction import is_chain
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
+
+MAX_ROWS, MAX_COLUMNS = 16, 64
+"""With more rows the packed columns are used often enough, with more columns the packed rows are."""
+MAX_LOW_ROWS, MAX_PANELS = 4, 2
+"""The same where a row of a panel is one line of the cache, far from the next, so that it pays sooner to pack it."""
+ROWS_TO_PACK = 64
+"""With more rows it pays to pack them for a panel that is narrower."""
+DEPTH = 32
+"""Least steps along the sums in a turn: as many lines of memory are read side by side."""
+STEPS_PER_ROW, MOST_STEPS = 8, 96
+"""With more rows turns are longer, up to so many steps: fewer sums go to memory and back."""
+TURN = 8192
+"""Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them."""
+PRODUCTS_PER_TASK = 1 << 17
+"""Half a megabyte of columns: about what a core reads while another is woken."""
+
+
+def can_stream(product: Product) -> bool:
+    """Whether columns lie side by side in memory and there may be few rows or columns."""
+    columns = product.what.columns
+    beside = product.is_contiguous(columns, product.what.column) and columns.panels is None
+    return beside and is_small(product) is not False
+
+
+def is_small(product: Product) -> bool | None:
+    """Whether there are few rows or columns; `None` if that depends on the call.
+
+    Where only the number of rows is known there may be many columns, which are then expected.
+    """
+    rows, columns = product.m.constant_value, product.n.constant_value
+    if columns is not None and (columns <= max_columns(product) or is_tall(product)):
+        return True
+    return None if rows is None else rows <= max_rows(product)
+
+
+def max_rows(product: Product) -> int:
+    """The most rows that are few."""
+    if product.kernel.target.unpacked_rows:
+        return product.kernel.target.unpacked_rows
+    return MAX_ROWS if len(line_starts(product)) > 1 else MAX_LOW_ROWS
+
+
+def max_columns(product: Product) -> int:
+    """The most columns that are few."""
+    return MAX_COLUMNS if len(line_starts(product)) > 1 else MAX_PANELS * product.tiles.width
+
+
+def partial_sums(product: Product) -> bool:
+    """Whether sums may be made in several turns."""
+    return product.k.constant_value is None or product.k.constant_value > DEPTH
+
+
+_Called: TypeAlias = tuple[StreamedRoutine, Sequence[SSAValue], Sequence[SSAValue]]
+"""A routine, the places of its operands, and the buffers."""
+
+
+class StreamedProduct:
+    """Emits the code of one contraction at a place of its batch axes."""
+
+    def __init__(self, product: Product):
+        self.product = product
+        self.code = product.code
+        self.tiles = product.tiles
+        steps = minimum(maximum(STEPS_PER_ROW * product.m, constant(DEPTH)), constant(MOST_STEPS))
+        depth = maximum(floordiv(constant(TURN), maximum(product.n, constant(1))), steps)
+        longest = product.what.longest
+        self.depth = depth if longest is None else minimum(depth, constant(longest))
+        self.turns = maximum(ceildiv(product.k, self.depth), constant(1))
+        self.groups = groups(product)
+
+    @property
+    def is_best(self) -> SSAValue | None:
+        """Whether there are few rows or columns; `None` if that is known."""
+        code, product = self.code, self.product
+        if is_small(product) is not None:
+            return None
+        best = code.compare("sle", code.dim(product.m, "m"), max_rows(product))
+        if product.n.constant_value is None:
+            best = code.either(best, self._are_few(code.dim(product.n, "n")))
+        return best if is_tall(product) is False else code.either(best, is_tall_here(product))
+
+    def _are_few(self, n: SSAValue) -> SSAValue:
+        """Whether there are few columns, but for those of which one vector would be the last panel: packed, it is."""
+        code, tiles = self.code, self.tiles
+        last = code.remainder(code.add(n, tiles.width - 1), tiles.width)  # the number of the last one in its panel
+        first = most_last(self.product) if leaves_last(self.product) else 0
+        fills = code.either(code.compare("slt", last, first), code.compare("sge", last, tiles.lanes))
+        pays_not = code.either(fills, code.compare("sle", code.dim(self.product.m, "m"), ROWS_TO_PACK))
+        return code.select(code.compare("sle", n, max_columns(self.product)), pays_not, code.compare("slt", n, 0))
+
+    def emit(self, spot: Spot) -> None:
+        """The product at one place of the batch axes."""
+        code, routine, tall = self.code, self._routine(spot), is_tall(self.product)
+        if routine is None or tall is False:
+            self._emit(spot, routine)
+        elif tall:
+            self._emit_tall(routine)
+        else:
+            with code.when(is_tall_here(self.product)) as branch:
+                self._emit_tall(routine)
+            with code.otherwise(branch):
+                self._emit(spot, routine)
+
+    def _emit_tall(self, routine: _Called) -> None:
+        _, places, buffers = routine
+        emit_tall(self.product, places[:6], buffers, self.groups[0], self.product.threads(PRODUCTS_PER_TASK))
+
+    def _emit(self, spot: Spot, routine: _Called | None) -> None:
+        code, product = self.code, self.product
+        panels = panels_of(product)
+        threads = product.threads(PRODUCTS_PER_TASK)
+        rows = block_rows(product.m, threads, panels, self.groups[0])
+        blocks = maximum(ceildiv(product.m, rows), constant(1))
+        tasks = minimum(blocks * panels, threads)
+        with shared_units(code, blocks * panels, tasks, whole=True) as units:
+            if routine is None:
+                self._units(spot, units, panels, rows)
+            else:
+                kind, places, buffers = routine
+                sizes = (panels, rows, self.turns, self.depth, product.k, product.m, product.n)
+                values = [*units, *map(code.dim, sizes), *places]
+                rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
+                product.kernel.routines.call(code, kind, [*values, *rooms], buffers)
+
+    def _routine(self, spot: Spot) -> _Called | None:
+        """The code as a routine where nothing is computed but the product: it, the places and the buffers."""
+        code, product, what = self.code, self.product, self.product.what
+        sums = product.kernel.flat.get(what.store.buffer)
+        evenly = all(is_chain([what.output], what.stage.extents, axes) for axes in (what.row, what.column))
+        if product.epilogue.steps or what.is_integer or what.outer or sums is None or not evenly:
+            return None
+        zero = code.index(0)
+        rows = operand(product, what.rows, {**spot, what.row: zero}, what.row)
+        columns = operand(product, what.columns, {**spot, what.column: zero}, what.column)
+        strides = [what.output.strides[axes[-1]] if axes else constant(1) for axes in (what.row, what.column)]
+        if not isinstance(rows, Matrix) or not isinstance(columns, Matrix) or strides[1].constant_value != 1:
+            return None
+        out = product.offset(what.output, {**spot, what.row: zero, what.column: zero})
+        places = [rows.first, rows.each, columns.first, columns.step, out, code.dim(strides[0])]
+        step = rows.step if isinstance(rows.step, int) else None
+        places += [rows.step] * (step is None)
+        values = [code.index(each) if isinstance(each, int) else each for each in places]
+        kind = replace(micro_kernel(product, 1), unroll=self.tiles.steps, masks=masks_of(product), asks=self._asks)
+        return StreamedRoutine(kind, tuple(self._heights()), step), values, [rows.buffer, columns.buffer, sums]
+
+    def _units(self, spot: Spot, units: tuple[SSAValue, SSAValue], panels: Dim, rows: Dim) -> None:
+        """In turns along the sums, the units of a task: each a panel for a block of so many rows."""
+        code, product, (lower, upper) = self.code, self.product, units
+        with code.loop(code.dim(self.turns), "turn") as turn:
+            start = code.mul(turn, code.dim(self.depth))
+            end = code.minimum(code.add(start, code.dim(self.depth)), code.dim(product.k, "k"))
+            finish = self._finish(turn)
+            with code.loop(upper, "unit", lower=lower) as unit:
+                block, panel = code.divide(unit, code.dim(panels)), code.remainder(unit, code.dim(panels))
+                here, left = product.panel_place(spot, panel)
+                top = code.mul(block, code.dim(rows))
+                bottom = code.minimum(code.add(top, code.dim(rows)), code.dim(product.m))
+                self._groups(finish, here, left, (start, end), (top, bottom))
+
+    def _finish(self, turn: SSAValue) -> Finish:
+        code = self.code
+        if not partial_sums(self.product):
+            return Finish(self.product, None, None)
+        last = code.compare("eq", turn, code.sub(code.dim(self.turns), 1))
+        return Finish(self.product, code.compare("eq", turn, 0), last)
+
+    def _groups(
+        self,
+        finish: Finish,
+        spot: Spot,
+        left: SSAValue,
+        bounds: tuple[SSAValue, SSAValue],
+        rows: tuple[SSAValue, SSAValue],
+    ) -> None:
+        """The rows of a block, in groups that share the columns once they are loaded."""
+        code = self.code
+        top, end = rows
+        for height in self._heights():
+            after = code.add(top, code.mul(code.divide(code.sub(end, top), height), height))
+            self._group(finish, spot, left, bounds, height, top, after)
+            top = after
+
+    def _heights(self) -> Sequence[int]:
+        """The groups that occur: where the number of rows is known, few do."""
+        known, found = self.product.m.constant_value, list[int]()
+        if known is None:
+            return self.groups
+        for height in self.groups:
+            if known >= height:
+                found.append(height)
+                known %= height
+        return found
+
+    def _group(
+        self,
+        finish: Finish,
+        spot: Spot,
+        left: SSAValue,
+        bounds: tuple[SSAValue, SSAValue],
+        height: int,
+        first: SSAValue,
+        end: SSAValue,
+    ) -> None:
+        code, product, what = self.code, self.product, self.product.what
+        tile = code.alloc([height, self.tiles.width], what.element, "tile")
+        columns = Computed(product, what.columns, {**spot, what.column: left}, what.column)
+        kind = replace(micro_kernel(product, height), unroll=self.tiles.steps, masks=masks_of(product))
+        if height > 1:  # one row does little but read, which is as fast without
+            kind = replace(kind, asks=self._asks)
+        count = code.sub(code.dim(product.n), left)
+        with code.loop(code.divide(code.sub(end, first), height), "group") as group:
+            top = code.add(first, code.mul(group, height))
+            rows = Computed(product, what.rows, {**spot, what.row: top}, what.row)
+            kind.emit(code, Where(rows, columns, *bounds, tile, count))
+            store_rows(product, finish, tile, spot, (top, code.index(height)), left)
+
+    @property
+    def _asks(self) -> tuple[Ask, ...]:
+        """A step of the next columns."""
+        return tuple(Ask(0, self.tiles.width + end, 1) for end in line_ends(self.product))

@@ -1,0 +1,85 @@
+"""Few columns for rows that come from memory: all columns are packed first, so that rows are read only once.
+
+A strip of rows, while it is in L1, is multiplied with all panels, and the next strip is prefetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.kernel import buffer_type
+from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.products.last_columns import panels as panels_of
+from lowering.schedule.cpu.products.micro_kernel import micro_kernel
+from lowering.schedule.cpu.products.product import Product
+from lowering.schedule.cpu.products.results import can_store_tiles
+from lowering.schedule.cpu.products.streamed.tall_routine import PackingRoutine, TallRoutine
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.flatten import FlattenOp
+from tir_dialect.ops.memory import LoadOp
+
+LEAST_ROWS, MOST_COLUMNS = 64, 64
+"""Fewer rows do not pay for packed columns, and with more columns packed rows are used often enough."""
+COLUMNS_PART, ROWS_PART = 2, 4
+"""Packed columns take at most, and rows more than, such a part of the second-level cache."""
+
+
+def is_tall(product: Product) -> bool | None:
+    """Whether the cache holds all columns, but not the rows, and all lie in memory; `None` if that depends."""
+    what = product.what
+    plain = all(
+        isinstance(each.value.owner, LoadOp) and each.value.type == what.element for each in (what.rows, what.columns)
+    )
+    beside = product.is_contiguous(what.rows, what.reduced) and product.is_contiguous(what.columns, what.column)
+    if not plain or not beside or what.batch or what.outer or what.columns.panels or not can_store_tiles(product):
+        return False
+    known = [(more - less).constant_value for less, more in _tests(product)]
+    if any(each is not None and each < 0 for each in known):
+        return False
+    return None if None in known else True
+
+
+def _tests(product: Product) -> Sequence[tuple[Dim, Dim]]:
+    """What has to be at most something else."""
+    m, n, k, width = product.m, product.n, product.k, product.tiles.width
+    room = product.kernel.target.l2_bytes // byte_size(product.what.element)
+    columns = ceildiv(n, constant(width)) * width * k
+    fit = (n, constant(MOST_COLUMNS)), (columns, constant(room // COLUMNS_PART))
+    return *fit, (constant(LEAST_ROWS), m), (constant(room // ROWS_PART), m * k)
+
+
+def is_tall_here(product: Product) -> SSAValue:
+    """The same in a call."""
+    code = product.code
+    return reduce(code.both, (code.compare("sle", code.dim(less), code.dim(more)) for less, more in _tests(product)))
+
+
+def emit_tall(
+    product: Product, places: Sequence[SSAValue], buffers: Sequence[SSAValue], height: int, threads: Dim
+) -> None:
+    """The product by strips of so many rows.
+
+    The places are the first element of the rows, the columns and the output, each with how far apart lines are.
+    """
+    code, tiles = product.code, product.tiles
+    (row, row_each, column, column_step, out, out_each), (rows, columns, output) = places, buffers
+    panels, strips = panels_of(product), ceildiv(product.m, constant(height))
+    room = panels * product.k * tiles.width
+    packed = code.value(FlattenOp(code.alloc([room], product.what.element, "packed_columns")))
+    panels, k, m, n = (code.dim(size) for size in (panels, product.k, product.m, product.n))
+    packing = PackingRoutine(product.what.element, tiles.lanes, tiles.vectors)
+    sizes = [panels, k, n, column, column_step]
+    product.kernel.routines.call(code, packing, [*sizes, *_rooms(product, [columns, packed])], [columns, packed])
+    routine, buffers = TallRoutine(micro_kernel(product, height)), [rows, packed, output]
+    tasks = minimum(threads, floordiv(strips, constant(2)))  # each has two strips, as the routine needs
+    with shared_units(code, strips, tasks, whole=True) as units:
+        sizes = [*units, panels, k, m, n, row, row_each, out, out_each]
+        product.kernel.routines.call(code, routine, [*sizes, *_rooms(product, buffers)], buffers)
+
+
+def _rooms(product: Product, buffers: Sequence[SSAValue]) -> list[SSAValue]:
+    return [product.code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
