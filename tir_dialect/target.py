@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tir_dialect.target_limits import check_numbers, check_registers
+from tir_dialect.schedule_options import ScheduleOptions
+from tir_dialect.target_limits import check_numbers, check_registers, check_texts
 
 KIB = 1024
 
@@ -68,28 +70,12 @@ class Target:
     cores: int = 1
     """How many threads parallel loops are planned for."""
 
-    # What the rules choose unless it is said; for one kernel a search may find something better.
-
-    tile_rows: int = 0
-    """Rows of the tile of sums that a product keeps in registers; 0 for what the rules choose, as in all these."""
-
-    tile_vectors: int = 0
-    """Vectors in a row of that tile."""
-
-    tile_steps: int = 0
-    """Steps along the sums in a turn of the loop around that tile."""
-
-    unpacked_rows: int = 0
-    """With so many rows and fewer a product reads its factors where they are; with more it packs them into panels."""
-
-    turn_registers: int = 0
-    """Registers that a turn of the innermost loop of a map fills."""
-
-    task_percent: int = 100
-    """The least work for which a thread is woken, in parts of what the rules choose."""
+    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
+    """What is set for a kernel instead of left to the rules."""
 
     def __post_init__(self) -> None:
-        check_numbers(self, {field.name: 0 if field.default == 0 else 1 for field in fields(self)})
+        check_texts(self, _TEXTS)
+        check_numbers(self, _NUMBERS)
         check_registers(self)
 
     @property
@@ -122,6 +108,20 @@ class Target:
         """How many elements of `bits` bits one vector register holds; at least 1."""
         return max(1, self.vector_bits // bits)
 
+    def with_settings(self, settings: Mapping[str, Any]) -> Target:
+        """The same with other values of fields, its own or those of its `ScheduleOptions`.
+
+        Raises `ValueError` for values that the fields do not take.
+        """
+        options = {name: value for name, value in settings.items() if name in _OPTIONS}
+        rest = {name: value for name, value in settings.items() if name not in _OPTIONS}
+        return replace(self, schedule=replace(self.schedule, **options), **rest)
+
+    def settings(self) -> dict[str, str | int]:
+        """The value of each field, those of the `ScheduleOptions` included: what `parse` accepts as `key=value`."""
+        own = {name: getattr(self, name) for name in (*_TEXTS, *_NUMBERS)}
+        return own | {name: getattr(self.schedule, name) for name in _OPTIONS}
+
     def code_key(self) -> str:
         """What generated machine code depends on: a text for cache keys."""
         return f"{self.triple} {self.cpu} {self.features} {self.vector_bits}"
@@ -142,7 +142,7 @@ class Target:
     def parse(text: str) -> Target:
         """Read `NAME [key=value ...]`: a row of `NAMED_TARGETS` or `host`, then fields to override.
 
-        Keys are the field names with `-` or `_`: `x86-64-v3 cores=8 l2-bytes=1048576 features=+fma`.
+        Keys are the names of `settings`, with `-` or `_`: `x86-64-v3 cores=8 tile-rows=4 features=+fma`.
 
         Raises `ValueError` for an unknown name, key or value.
         """
@@ -153,7 +153,7 @@ class Target:
             target = _named(name)
         else:
             raise ValueError(f'unknown target "{name}", expected host or one of {", ".join(NAMED_TARGETS)}')
-        return replace(target, **dict(_setting(setting) for setting in settings))
+        return target.with_settings(dict(_setting(setting) for setting in settings))
 
 
 _X86 = "x86_64-unknown-linux-gnu"
@@ -198,17 +198,20 @@ def _named(name: str) -> Target:
     return Target(triple, PROCESSORS.get(name, name), vector_bits=bits, vector_registers=registers)
 
 
-_TEXT_KEYS = frozenset({"triple", "cpu", "features"})
-_NUMERIC_KEYS = frozenset(field.name for field in fields(Target)) - _TEXT_KEYS
+_TEXTS = ("triple", "cpu", "features")
+_NUMBERS = tuple(each.name for each in fields(Target) if each.name not in (*_TEXTS, "schedule"))
+_OPTIONS = tuple(each.name for each in fields(ScheduleOptions))
+NUMERIC_SETTINGS = frozenset((*_NUMBERS, *_OPTIONS))
+"""The settings of a target that decide how kernels are scheduled."""
 
 
 def _setting(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     key = key.replace("-", "_")
-    if not equals or key not in _NUMERIC_KEYS | _TEXT_KEYS:
-        known = ", ".join(sorted(_NUMERIC_KEYS | _TEXT_KEYS))
+    if not equals or key not in NUMERIC_SETTINGS.union(_TEXTS):
+        known = ", ".join(sorted(NUMERIC_SETTINGS.union(_TEXTS)))
         raise ValueError(f'unknown target setting "{text}", expected key=value with a key of {known}')
-    if key in _TEXT_KEYS:
+    if key in _TEXTS:
         return key, value
     if not value.isascii() or not value.isdigit():
         raise ValueError(f'target setting "{key}" expects an integer, got "{value}"')

@@ -5,7 +5,7 @@ The first line of their text says it, as a comment, unless it is what `build` do
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
@@ -39,7 +39,7 @@ def set_options(module: ModuleOp, target: Target, opt_level: int) -> None:
     """Writes into the texts of deferred functions how the program is built."""
     if target == Target.host() and opt_level == Options.opt_level:
         return
-    settings = " ".join(f"{field.name}={getattr(target, field.name)}" for field in fields(Target))
+    settings = " ".join(f"{name}={value}" for name, value in target.settings().items())
     head = f"{_HEAD}O{opt_level} host {settings}\n"
     for op in module.walk():
         text = op.operands[0].owner if isinstance(op, CallPackedOp) and op.function.data == RUN else None

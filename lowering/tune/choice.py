@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
@@ -14,10 +13,7 @@ from xdsl.utils.exceptions import DiagnosticException
 from lowering.codegen.cache import cache_key
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule.trace import Trace
-from tir_dialect.target import Target
-
-FACTS = frozenset(field.name for field in fields(Target)) - {"triple", "cpu", "features"}
-"""The fields of a target that decide how a kernel is scheduled."""
+from tir_dialect.target import NUMERIC_SETTINGS, Target
 
 
 @dataclass(frozen=True)
@@ -26,7 +22,7 @@ class Choice:
 
     trace: Trace | None = None
     facts: tuple[tuple[str, int], ...] = ()
-    """Fields of the target that the rules see changed, in order of their names."""
+    """Settings of the target that the rules see changed, in order of their names."""
 
     def schedule(self, func: PrimFuncOp, target: Target) -> None:
         """Schedules a function; `ScheduleError` for a trace that does not fit it, or numbers no machine has."""
@@ -40,9 +36,8 @@ class Choice:
         schedule(func, self._machine(target))
 
     def _machine(self, target: Target) -> Target:
-        changed: Mapping[str, Any] = dict(self.facts)
         try:
-            return replace(target, **changed)
+            return target.with_settings(dict(self.facts))
         except ValueError as error:
             from tir_dialect.schedule.errors import ScheduleError
 
@@ -93,7 +88,7 @@ class Choice:
             return Choice(Trace.from_json(fields["trace"]))
         facts = fields.get("facts")
         if not isinstance(facts, dict) or not all(
-            name in FACTS and _is_size(value) for name, value in cast("dict[object, object]", facts).items()
+            name in NUMERIC_SETTINGS and _is_size(value) for name, value in cast("dict[object, object]", facts).items()
         ):
             raise ValueError(f"expected a trace or facts of a machine, got {data}")
         return Choice(facts=tuple(sorted(cast("dict[str, int]", facts).items())))

@@ -133,7 +133,7 @@ class Kernel:
 
     def least_work(self, usual: int) -> int:
         """The least work for which a thread is woken."""
-        return max(1, usual * self.target.task_percent // 100)
+        return max(1, usual * self.target.schedule.task_percent // 100)
 
     @contextmanager
     def shared(self, extent: Dim, work: Dim, step: int = 1) -> Generator[tuple[SSAValue, SSAValue] | None]:

@@ -49,9 +49,9 @@ Tile: TypeAlias = tuple[int, tuple[int, ...], int]
 def chosen_tile(target: Target) -> Tile:
     """The tile that a search has chosen for a kernel, where it has, and else the usual one."""
     vectors, heights, steps = target.usual_tile
-    if rows := target.tile_rows:
+    if rows := target.schedule.tile_rows:
         heights = (rows, *([height for height in heights if height < rows] or [max(1, rows // 2)][: rows - 1]))
-    return target.tile_vectors or vectors, heights, target.tile_steps or steps
+    return target.schedule.tile_vectors or vectors, heights, target.schedule.tile_steps or steps
 
 
 def tiling(target: Target, element_bytes: int, longest: int | None = None, tile: Tile | None = None) -> Tiling:

@@ -39,7 +39,7 @@ lines shorter: prefetchers begin with each line anew."""
 
 def most_rows(product: Product) -> int:
     """The most rows that are few."""
-    return min(product.kernel.target.unpacked_rows or MOST_ROWS, MOST_ROWS)
+    return min(product.kernel.target.schedule.unpacked_rows or MOST_ROWS, MOST_ROWS)
 
 
 def can_have_few_rows(product: Product) -> bool:

@@ -64,8 +64,8 @@ def is_small(product: Product) -> bool | None:
 
 def max_rows(product: Product) -> int:
     """The most rows that are few."""
-    if product.kernel.target.unpacked_rows:
-        return product.kernel.target.unpacked_rows
+    if rows := product.kernel.target.schedule.unpacked_rows:
+        return rows
     return MAX_ROWS if len(line_starts(product)) > 1 else MAX_LOW_ROWS
 
 
