@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, StringAttr
 from xdsl.dialects.utils import EnumAttribute
-from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, TypeAttribute
+from xdsl.ir import Attribute, ParametrizedAttribute, SpacedOpaqueSyntaxAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -286,6 +286,13 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
                 printer.print_string_literal(self.scope)
             if self.align != byte_size(self.dtype):
                 printer.print_string(f", align = {self.align}")
+
+
+def buffer_type(value: SSAValue) -> BufferType:
+    """The type of a buffer; `ValueError` for another value."""
+    if not isinstance(value.type, BufferType):
+        raise ValueError(f"expected a buffer, got a value of type {value.type}")
+    return value.type
 
 
 def _parse_key(parser: AttrParser) -> str:

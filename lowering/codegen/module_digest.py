@@ -24,7 +24,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, ParametrizedAttribute, Region, SSAValue
-from xdsl.utils.hints import isa
 
 from tir_dialect.weights import WeightAttr
 
@@ -125,7 +124,7 @@ class ModuleDigest:
                 return f"{{{','.join(inner)}}}"
             case ParametrizedAttribute():
                 return f"{attribute.name}<{','.join(map(self._text, attribute.parameters))}>"
-            case _ if isa(attribute, ArrayAttr[Attribute]):
+            case ArrayAttr():
                 return f"[{','.join(map(self._text, attribute.data))}]"
             case _:
                 return f"{attribute.name} {_quoted(str(attribute))}"

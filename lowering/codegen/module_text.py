@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.utils.hints import isa
 
 from lowering.codegen.errors import CodegenError
 from lowering.codegen.llvm_types import TypeNames, constant, quoted
@@ -265,8 +265,8 @@ def _function_attributes(op: llvm.FuncOp) -> Iterable[str]:
         if name in attributes:
             yield word
     passthrough = attributes.get("passthrough")
-    if isa(passthrough, ArrayAttr[Attribute]):
-        for item in passthrough:
+    if isinstance(passthrough, ArrayAttr):
+        for item in cast("ArrayAttr[Attribute]", passthrough):
             yield _passthrough(op, item)
 
 

@@ -1,6 +1,6 @@
 """Appends ops of the llvm dialect to the blocks of one function.
 
-They are made by `create`: keyword constructors take three to eight times as long.
+They are made by `new_op`: keyword constructors take eight times as long.
 """
 
 from __future__ import annotations
@@ -16,21 +16,16 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     LocationAttr,
-    SymbolRefAttr,
     UnitAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.native.abi import F64, I1, I8, I32, I64, PAYLOAD, PTR
+from lowering.to_llvm.function_ops import call_op
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array
 
 _PLAIN_ACCESS: dict[str, Attribute] = {"ordering": IntegerAttr(0, I64)}
-_CALL: dict[str, Attribute] = {
-    "fastmathFlags": llvm.FastMathAttr(None),
-    "CConv": llvm.CallingConventionAttr("ccc"),
-    "TailCallKind": llvm.TailCallKindAttr(llvm.TailCallKind.NONE),
-    "op_bundle_sizes": i32_array(),
-}
 _PREDICATES = {flag.value: IntegerAttr(flag.to_int(), I64) for flag in llvm.ALL_ICMP_FLAGS}
 
 
@@ -113,7 +108,7 @@ class Emitter:
         properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
         """Appends an op with one result; properties are its own from then on, so shared ones are copied."""
-        return self.value(kind.create(operands=operands, result_types=(type_,), properties={**(properties or {})}))
+        return self.value(new_op(kind, operands, (type_,), properties or {}))
 
     # Values of the prologue.
 
@@ -122,7 +117,8 @@ class Emitter:
         key = (number, type_.width.data)
         found = self._constants.get(key)
         if found is None:
-            found = self._constants[key] = self._prepend(llvm.ConstantOp(IntegerAttr(number, type_), type_))
+            op = new_op(llvm.ConstantOp, (), (type_,), {"value": _integer(number, type_)})
+            found = self._constants[key] = self._prepend(op)
         return found
 
     def float(self, number: float) -> SSAValue:
@@ -169,7 +165,7 @@ class Emitter:
 
     def store(self, value: SSAValue, address: SSAValue, offset: int = 0) -> None:
         """Writes to `address` plus `offset` bytes."""
-        self.add(llvm.StoreOp.create(operands=(value, self.offset(address, offset)), properties={**_PLAIN_ACCESS}))
+        self.add(new_op(llvm.StoreOp, (value, self.offset(address, offset)), (), _PLAIN_ACCESS))
 
     def number(self, address: SSAValue, kind: Attribute) -> SSAValue:
         """The number in the `TVMFFIAny` at `address`."""
@@ -193,12 +189,7 @@ class Emitter:
 
     def call(self, callee: str, arguments: Sequence[SSAValue], result: Attribute | None = I32) -> SSAValue | None:
         """Calls a function by name; gives its result, if it has one."""
-        op = llvm.CallOp.create(
-            operands=arguments,
-            result_types=() if result is None else (result,),
-            properties={**_CALL, "callee": _symbol(callee), "operandSegmentSizes": i32_array(len(arguments), 0)},
-        )
-        return next(iter(self.add(op).results), None)
+        return next(iter(self.add(call_op(callee, arguments, result)).results), None)
 
     def called(self, callee: str, arguments: Sequence[SSAValue], result: Attribute) -> SSAValue:
         """The result of a function that has one."""
@@ -212,22 +203,16 @@ class Emitter:
 
     def branch(self, target: Block, *arguments: SSAValue) -> None:
         """Ends the block."""
-        self.add(llvm.BrOp.create(operands=arguments, successors=(target,)))
+        self.add(new_op(llvm.BrOp, arguments, successors=(target,)))
 
     def branch_if(self, condition: SSAValue, then: Block, otherwise: Block, *arguments: SSAValue) -> None:
         """Ends the block: jumps to `then` with arguments, or to a block that takes none."""
         sizes: dict[str, Attribute] = {"operandSegmentSizes": i32_array(1, len(arguments), 0)}
-        operands = (condition, *arguments)
-        self.add(llvm.CondBrOp.create(operands=operands, properties=sizes, successors=(then, otherwise)))
+        self.add(new_op(llvm.CondBrOp, (condition, *arguments), (), sizes, successors=(then, otherwise)))
 
     def return_(self, value: SSAValue) -> None:
         """Ends the block."""
         self.add(llvm.ReturnOp(value))
-
-
-@cache
-def _symbol(name: str) -> SymbolRefAttr:
-    return SymbolRefAttr(name)
 
 
 @cache
@@ -239,3 +224,8 @@ def _bytes_behind(offset: int) -> dict[str, Attribute]:
         "noWrapFlags": IntegerAttr(0, 32),
         "inbounds": UnitAttr(),
     }
+
+
+@cache
+def _integer(number: int, type_: IntegerType) -> IntegerAttr:
+    return IntegerAttr(number, type_)

@@ -11,6 +11,8 @@ from xdsl.ir import Operation, SSAValue
 from lowering.native.abi import ANY, ANY_BYTES, I1, I8, PTR
 from lowering.native.emitter import Emitter
 from lowering.native.globals import ARENAS, ModuleGlobals
+from lowering.to_llvm.function_ops import call_op
+from tir_dialect.new_ops import new_op
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Frame:
         """A cache in the module, and a stack slot that is null at the start of a call."""
         emit = self._emit
         place = emit.stack(PTR).at_least(1)
-        null = llvm.ZeroOp.create(result_types=[PTR])
+        null = new_op(llvm.ZeroOp, (), (PTR,))
         cache = llvm.GEPOp(emit.address(ARENAS), [self._shared.new_arena() * 8], I8, inbounds=True)
         emit.prologue.add_ops([null, llvm.StoreOp(null.res, place), cache])
         self._arenas.append(ArenaSlot(place, cache.result))
@@ -72,7 +74,7 @@ class Frame:
         All arenas of the function have to be known.
         """
         emit, shared = self._emit, self._shared
-        call = llvm.CallOp(shared.runtime("vmrt_release"), self._slots.at_least(1), emit.integer(0))
+        call = call_op(shared.runtime("vmrt_release"), (self._slots.at_least(1), emit.integer(0)), None)
         self._releases.append(emit.add(call))
         for arena in self._arenas:
             emit.call(shared.runtime("vmrt_arena_give"), [arena.cache, emit.load(arena.place, PTR)], None)

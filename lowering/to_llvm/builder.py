@@ -23,9 +23,11 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.to_llvm import llvm_ext
+from lowering.to_llvm.function_ops import call_op
 from lowering.to_llvm.index_builder import POINTER, WRAPS, IndexBuilder
 from lowering.to_llvm.module_builder import ModuleBuilder
 from lowering.to_llvm.vector_types import element_type, is_vector, like, type_suffix
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array, vector_of
 
 NO_FLAGS = FastMathAttr(None)
@@ -111,13 +113,13 @@ class LLVMBuilder(IndexBuilder):
         properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": _alignment(alignment)}
         if nontemporal:
             properties["nontemporal"] = UnitAttr()
-        self.insert(llvm.StoreOp.create(operands=(value, address), properties=properties))
+        self.insert(new_op(llvm.StoreOp, (value, address), (), properties))
 
     # Calls.
 
     def call(self, name: str, arguments: Sequence[SSAValue], result_type: Attribute) -> SSAValue:
         """A call of a function of the module that gives a result."""
-        return self.insert(llvm.CallOp(name, *arguments, return_type=result_type)).results[0]
+        return self.insert(call_op(name, arguments, result_type)).results[0]
 
     def intrinsic(
         self, name: str, arguments: Sequence[SSAValue], result_type: Attribute, flags: FastMathAttr = NO_FLAGS

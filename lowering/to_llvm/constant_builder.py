@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects import llvm
@@ -12,6 +13,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from lowering.to_llvm.dense_constants import dense_floats, dense_integers
 from lowering.to_llvm.vector_types import element_type, integer_type, is_vector, lanes_of
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import vector_of
 
 
@@ -58,8 +60,7 @@ class ConstantBuilder:
         properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
         """Appends an op with one result."""
-        op = kind.create(operands=operands, result_types=(result_type,), properties=properties or {})
-        op.location = self.location
+        op = new_op(kind, operands, (result_type,), properties or {}, self.location)
         self.block.add_op(op)
         return op.results[0]
 
@@ -68,8 +69,7 @@ class ConstantBuilder:
         key = (value, type_)
         found = self._constants.get(key)
         if found is None:
-            op = llvm.ConstantOp.create(result_types=(type_,), properties={"value": value})
-            op.location = self.location
+            op = new_op(llvm.ConstantOp, (), (type_,), {"value": value}, self.location)
             self._constant_ops.append(op)
             found = self._constants[key] = op.results[0]
         return found
@@ -83,8 +83,8 @@ class ConstantBuilder:
             return self.elements([wrapped] * lanes_of(type_), type_)
         found = self._integer_constants.get((value, type_))
         if found is None:
-            wrapped = _wrapped(value, integer_type(type_))
-            found = self.constant(IntegerAttr(wrapped, integer_type(type_)), type_)
+            attribute = _integer(value, integer_type(type_))
+            wrapped, found = attribute.value.data, self.constant(attribute, type_)
             self._integer_constants[value, type_] = found
             self._integers[found] = wrapped
             if type_ is i64:
@@ -135,6 +135,12 @@ class ConstantBuilder:
     def zero(self, type_: Attribute) -> SSAValue:
         """The number 0 of an integer or float type, in all elements of a vector."""
         return self.float(0.0, type_) if isinstance(element_type(type_), AnyFloat) else self.integer(0, type_)
+
+
+@lru_cache(maxsize=4096)
+def _integer(value: int, type_: IntegerType) -> IntegerAttr:
+    """The same attribute again for the same number: to make one takes as long as an op."""
+    return IntegerAttr(_wrapped(value, type_), type_)
 
 
 def _wrapped(value: int, type_: IntegerType) -> int:

@@ -22,6 +22,7 @@ from lowering.diagnostics import fail
 from lowering.to_llvm.builder import POINTER, LLVMBuilder
 from lowering.to_llvm.dim_values import DimValues
 from lowering.to_llvm.errors import raise_function
+from lowering.to_llvm.function_ops import call_op
 from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
 from lowering.to_llvm.module_builder import ModuleBuilder
 from lowering.to_llvm.scalars import memory_type
@@ -258,7 +259,7 @@ class Emitter:
         if not self.state.is_kernel:
             self.b.insert(llvm.ReturnOp(error))
             return
-        self.b.insert(llvm.CallOp(raise_function(self.context.module), error))
+        self.b.insert(call_op(raise_function(self.context.module), (error,), None))
         self.b.insert(llvm.ReturnOp(self.b.integer(1, i32)))
 
     def call(
@@ -266,5 +267,5 @@ class Emitter:
     ) -> SSAValue | None:
         """Calls an outside function, which is declared on the way."""
         self.context.module.declare(name, types, result)
-        call = self.b.insert(llvm.CallOp(name, *arguments, return_type=result))
+        call = self.b.insert(call_op(name, arguments, result))
         return call.results[0] if call.results else None

@@ -6,6 +6,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, i8, i64
 
 from lowering.to_llvm.builder import POINTER, LLVMBuilder
+from lowering.to_llvm.function_ops import call_op
 from lowering.to_llvm.module_builder import ModuleBuilder
 
 _NAME = "relax.raise"
@@ -36,7 +37,7 @@ def _define(module: ModuleBuilder) -> None:
     length = b.call("strlen", [kind], i64)
     message = b.element(kind, b.add(length, b.integer(1)), i8)
     module.declare("TVMFFIErrorSetRaisedFromCStr", [POINTER, POINTER], None)
-    b.insert(llvm.CallOp("TVMFFIErrorSetRaisedFromCStr", kind, message))
+    b.insert(call_op("TVMFFIErrorSetRaisedFromCStr", (kind, message), None))
     b.branch(done)
     b.start(done)
     b.insert(llvm.ReturnOp())

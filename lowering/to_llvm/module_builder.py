@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import (
@@ -17,12 +17,20 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Operation, Region
 
+from lowering.to_llvm.function_ops import function_op
+
+VOID = llvm.LLVMVoidType()
 EXTERNAL = llvm.LinkageAttr("external")
 INTERNAL = llvm.LinkageAttr("internal")
 _NO_UNWIND = StringAttr("nounwind")
-_PURE = ArrayAttr([_NO_UNWIND, StringAttr("willreturn"), StringAttr("memory(none)")])
-_ALLOCATES = ArrayAttr([_NO_UNWIND, StringAttr("willreturn"), StringAttr("memory(inaccessiblemem: readwrite)")])
-_NO_ALIAS = ArrayAttr([DictionaryAttr({"llvm.noalias": UnitAttr()})])
+_PLAIN: Mapping[str, Attribute] = {"passthrough": ArrayAttr([_NO_UNWIND])}
+_PURE: Mapping[str, Attribute] = {
+    "passthrough": ArrayAttr([_NO_UNWIND, StringAttr("willreturn"), StringAttr("memory(none)")])
+}
+_ALLOCATION: Mapping[str, Attribute] = {
+    "passthrough": ArrayAttr([_NO_UNWIND, StringAttr("willreturn"), StringAttr("memory(inaccessiblemem: readwrite)")]),
+    "res_attrs": ArrayAttr([DictionaryAttr({"llvm.noalias": UnitAttr()})]),
+}
 
 
 class ModuleBuilder:
@@ -75,22 +83,21 @@ class ModuleBuilder:
 
         Raises `ValueError` if it is declared already with another type.
         """
-        type_ = llvm.LLVMFunctionType(parameters, result)
-        known = self._declared.setdefault(name, type_)
-        if known is type_:
-            properties: dict[str, Attribute | None] = {"passthrough": _PURE if pure else ArrayAttr([_NO_UNWIND])}
-            if allocates:
-                properties = {"passthrough": _ALLOCATES, "res_attrs": _NO_ALIAS}
-            self.ops.append(llvm.FuncOp(name, type_, EXTERNAL, other_props=properties))
-        elif known != type_:
-            raise ValueError(f'function "{name}" is used as {known} and as {type_}')
-        return type_
+        known = self._declared.get(name)
+        if known is None:
+            known = self._declared[name] = llvm.LLVMFunctionType(parameters, result)
+            properties = _PURE if pure else _ALLOCATION if allocates else _PLAIN
+            self.ops.append(function_op(name, known, EXTERNAL, properties))
+        elif known.inputs.data != tuple(parameters) or known.output != (VOID if result is None else result):
+            used = llvm.LLVMFunctionType(parameters, result)
+            raise ValueError(f'function "{name}" is used as {known} and as {used}')
+        return known
 
     def declare_variadic(self, name: str, type_: llvm.LLVMFunctionType) -> None:
         """Declares an outside function with a variable number of arguments once."""
         if self._declared.setdefault(name, type_) is type_ and name not in self.defined:
             self.defined.add(name)
-            self.ops.append(llvm.FuncOp(name, type_, EXTERNAL))
+            self.ops.append(function_op(name, type_, EXTERNAL, {}))
 
     def define(
         self,
@@ -100,13 +107,11 @@ class ModuleBuilder:
         body: Region,
         *,
         internal: bool,
-        properties: dict[str, Attribute | None],
+        properties: Mapping[str, Attribute],
         location: LocationAttr = UNKNOWN_LOC,
     ) -> None:
         """Adds a function with a body."""
         self.defined.add(name)
         linkage = INTERNAL if internal else EXTERNAL
         type_ = llvm.LLVMFunctionType(parameters, result)
-        function = llvm.FuncOp(name, type_, linkage, body=body, other_props=properties)
-        function.location = location
-        self.ops.append(function)
+        self.ops.append(function_op(name, type_, linkage, properties, body, location))

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 
 from lowering.to_llvm import llvm_ext
 from lowering.to_llvm.builder import POINTER, LLVMBuilder
+from lowering.to_llvm.function_ops import call_op
 from lowering.to_llvm.module_builder import ModuleBuilder
 from vm_dialect import messages
 
@@ -53,7 +54,7 @@ class PackedErrors:
         b = self._b
         text = self._format("text", _TEXT_BYTES, _printf_format(template), self._values(template, integers, name))
         b.module.declare("TVMFFIErrorSetRaisedFromCStr", [POINTER, POINTER], None)
-        b.insert(llvm.CallOp("TVMFFIErrorSetRaisedFromCStr", text_address(b, kind), text))
+        b.insert(call_op("TVMFFIErrorSetRaisedFromCStr", (text_address(b, kind), text), None))
         b.insert(llvm.ReturnOp(b.integer(_FAILED, i32)))
 
     def require_kind(self, condition: SSAValue, subject: str, expected: str, type_index: SSAValue) -> None:

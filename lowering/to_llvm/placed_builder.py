@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from lowering.to_llvm.block_tree import BlockTree
 from lowering.to_llvm.constant_builder import ConstantBuilder
 from lowering.to_llvm.vector_types import is_vector
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array
 
 
@@ -53,16 +54,15 @@ class PlacedBuilder(ConstantBuilder):
     def branch(self, target: Block, *values: SSAValue) -> Operation:
         """Ends the block with a jump."""
         self.tree.branch(self.block, target)
-        return self.insert(llvm.BrOp.create(operands=values, successors=(target,)))
+        return self.insert(new_op(llvm.BrOp, values, successors=(target,)))
 
     def branch_if(self, condition: SSAValue, then: Block, otherwise: Block, *values: SSAValue) -> Operation:
         """Ends the block with a two-way jump: to `then` with values, or to a block without arguments."""
         self.tree.branch(self.block, then)
         self.tree.branch(self.block, otherwise)
         properties: dict[str, Attribute] = {"operandSegmentSizes": i32_array(1, len(values), 0)}
-        return self.insert(
-            llvm.CondBrOp.create(operands=(condition, *values), properties=properties, successors=(then, otherwise))
-        )
+        successors = (then, otherwise)
+        return self.insert(new_op(llvm.CondBrOp, (condition, *values), (), properties, successors=successors))
 
     def once(
         self,
@@ -76,8 +76,7 @@ class PlacedBuilder(ConstantBuilder):
         key = (kind, fact, *map(id, operands))
         found = self._computed.get(key)
         if found is None or not self._is_there(found):
-            found = kind.create(operands=operands, result_types=(result_type,), properties=properties or {})
-            found.location = self.location
+            found = new_op(kind, operands, (result_type,), properties or {}, self.location)
             self._place(found, operands)
             self._computed[key] = found
         return found.results[0]

@@ -14,6 +14,7 @@ from lowering.to_llvm.addresses import first_element
 from lowering.to_llvm.builder import POINTER, LLVMBuilder
 from lowering.to_llvm.dim_values import DimValues
 from lowering.to_llvm.emitter import Emitter
+from lowering.to_llvm.function_ops import call_op
 from lowering.to_llvm.scalars import from_memory, memory_type
 from tir_dialect.dims import Dim
 from tir_dialect.ops.calls import CallExternOp, CallOp
@@ -88,7 +89,7 @@ def lower_call_extern(e: Emitter, op: Operation) -> None:
         e.context.module.declare(call.function.data, types, result, pure=call.pure is not None)
     except ValueError as error:
         fail(op, str(error), "use one signature for one function")
-    returned = e.b.insert(llvm.CallOp(call.function.data, *arguments, return_type=result))
+    returned = e.b.insert(call_op(call.function.data, arguments, result))
     if call.result is not None:
         e.define(call.result, _from_c(e.b, returned.results[0], call.result.type))
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC
 
-from xdsl.ir import SSAValue
 from xdsl.irdl import IRDLOperation, operand_def, result_def, traits_def
 from xdsl.traits import NoMemoryEffect
 
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, buffer_type
 
 
 class BufferViewOp(IRDLOperation, ABC):
@@ -22,9 +21,9 @@ class BufferViewOp(IRDLOperation, ABC):
     @property
     def buffer_type(self) -> BufferType:
         """The type of the buffer."""
-        return SSAValue.get(self.buffer, type=BufferType).type
+        return buffer_type(self.buffer)
 
     @property
     def view_type(self) -> BufferType:
         """The type of the view."""
-        return SSAValue.get(self.view, type=BufferType).type
+        return buffer_type(self.view)

@@ -27,6 +27,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.new_ops import as_value, fill_op
 from tir_dialect.ops.syntax import parse_defined_operand, parse_defined_operands
 
 I1 = IntegerType(1)
@@ -68,11 +69,8 @@ class IfOp(IRDLOperation):
         result_types: Sequence[Attribute] = (),
     ):
         """A region that is not given is made, empty."""
-        super().__init__(
-            operands=[condition],
-            result_types=[result_types],
-            regions=[Region(Block()) if body is None else body for body in (then_body, else_body)],
-        )
+        regions = [Region(Block()) if body is None else body for body in (then_body, else_body)]
+        fill_op(self, (as_value(condition),), result_types, regions=regions)
 
     @property
     def has_else(self) -> bool:

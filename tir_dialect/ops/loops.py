@@ -23,11 +23,14 @@ from xdsl.traits import NoTerminator, RecursivelySpeculatable, RecursiveMemoryEf
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.name_hints import as_name_hint
+from tir_dialect.new_ops import as_value, fill_op
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
 from tir_dialect.ops.syntax import parse_defined_operand
 from tir_dialect.types import LoopKind, LoopKindAttr
 
+_INDEX = IndexType()
 _KEYWORDS = ("parallel", "vectorized", "unrolled", "thread_binding")
+_KINDS = {kind: LoopKindAttr(kind) for kind in LoopKind}
 
 
 class _Bound(NamedTuple):
@@ -76,17 +79,15 @@ class ForOp(IRDLOperation):
     ):
         """Without a body, an empty one is made; `name_hint` is for its induction variable."""
         if body is None:
-            body = Region(Block(arg_types=[IndexType()]))
+            body = Region(Block(arg_types=[_INDEX]))
             body.block.args[0].name_hint = as_name_hint(name_hint)
-        super().__init__(
-            operands=[lower, upper],
-            properties={
-                "kind": LoopKindAttr(kind),
-                "thread_tag": None if thread_tag is None else StringAttr(thread_tag),
-                "annotations": annotations_attr(annotations),
-            },
-            regions=[body],
-        )
+        properties: dict[str, Attribute] = {"kind": _KINDS[kind]}
+        if thread_tag is not None:
+            properties["thread_tag"] = StringAttr(thread_tag)
+        if (notes := annotations_attr(annotations)) is not None:
+            properties["annotations"] = notes
+        bounds = (upper,) if lower is None else (lower, upper)
+        fill_op(self, tuple(map(as_value, bounds)), properties=properties, regions=(body,))
 
     @property
     def induction_var(self) -> BlockArgument:

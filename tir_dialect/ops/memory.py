@@ -27,11 +27,12 @@ from xdsl.printer import Printer
 from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.new_ops import as_value, fill_op
 from tir_dialect.ops.accesses import parse_access, parse_buffer_type, print_access, print_buffer_type
 from tir_dialect.ops.annotations import annotations_attr, parse_annotations, print_annotations
 from tir_dialect.ops.effects import AllocatesResults
 from tir_dialect.ops.syntax import parse_defined_operand
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, buffer_type
 
 I1 = IntegerType(1)
 
@@ -68,15 +69,15 @@ def lanes_of(type: Attribute) -> int | None:
     return dims[0].data if len(dims) == 1 and not vector.get_num_scalable_dims() else None
 
 
-def access_type(buffer: BufferType, indices: Sequence[SSAValue | Operation], lanes: int | None = None) -> Attribute:
+def access_type(buffer: BufferType, indices: Sequence[SSAValue], lanes: int | None = None) -> Attribute:
     """The type of what an access moves: an element, or as many as the vector has lanes."""
     for index in indices:
-        lanes = lanes_of(SSAValue.get(index).type) or lanes
+        lanes = lanes_of(index.type) or lanes
     return buffer.element_type if lanes is None else vector_of(buffer.element_type, lanes)
 
 
 def _present(mask: SSAValue | Operation | None) -> tuple[SSAValue, ...]:
-    return () if mask is None else (SSAValue.get(mask),)
+    return () if mask is None else (as_value(mask),)
 
 
 def _verify_access(
@@ -156,19 +157,19 @@ class LoadOp(IRDLOperation):
         mask: SSAValue | Operation | None = None,
     ):
         """`lanes` asks for a vector from consecutive indices; with vector indices the result follows from them."""
-        buffer = SSAValue.get(buffer, type=BufferType)
-        # Directly, without the general constructor: schedules make more of these than of anything else.
-        Operation.__init__(
+        memory = as_value(buffer)
+        places = [as_value(index) for index in indices]
+        fill_op(
             self,
-            operands=(buffer, *map(SSAValue.get, indices), *_present(mask)),
-            result_types=(access_type(buffer.type, indices, lanes),),
-            properties={"operandSegmentSizes": i32_array(1, len(indices), mask is not None)},
+            (memory, *places, *_present(mask)),
+            (access_type(buffer_type(memory), places, lanes),),
+            {"operandSegmentSizes": i32_array(1, len(indices), mask is not None)},
         )
 
     @property
     def buffer_type(self) -> BufferType:
         """The type of the buffer."""
-        return SSAValue.get(self.buffer, type=BufferType).type
+        return buffer_type(self.buffer)
 
     @property
     def lanes(self) -> int | None:
@@ -245,16 +246,16 @@ class StoreOp(IRDLOperation):
         *,
         mask: SSAValue | Operation | None = None,
     ):
-        Operation.__init__(
+        fill_op(
             self,
-            operands=(SSAValue.get(value), SSAValue.get(buffer), *map(SSAValue.get, indices), *_present(mask)),
+            (as_value(value), as_value(buffer), *map(as_value, indices), *_present(mask)),
             properties={"operandSegmentSizes": i32_array(1, 1, len(indices), mask is not None)},
         )
 
     @property
     def buffer_type(self) -> BufferType:
         """The type of the buffer."""
-        return SSAValue.get(self.buffer, type=BufferType).type
+        return buffer_type(self.buffer)
 
     @property
     def lanes(self) -> int | None:
@@ -307,7 +308,7 @@ class AllocBufferOp(IRDLOperation):
     @property
     def buffer_type(self) -> BufferType:
         """The type of the buffer."""
-        return SSAValue.get(self.buffer, type=BufferType).type
+        return buffer_type(self.buffer)
 
     @classmethod
     def parse(cls, parser: Parser) -> AllocBufferOp:

@@ -13,7 +13,7 @@ from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.ops.accesses import parse_numbered_access, print_numbered_access
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, buffer_type
 
 
 @irdl_op_definition
@@ -48,7 +48,7 @@ class MisalignmentOp(IRDLOperation):
     @property
     def buffer_type(self) -> BufferType:
         """The type of the buffer."""
-        return SSAValue.get(self.buffer, type=BufferType).type
+        return buffer_type(self.buffer)
 
     @classmethod
     def parse(cls, parser: Parser) -> MisalignmentOp:

@@ -24,7 +24,7 @@ from tir_dialect.ops.accesses import parse_access, parse_buffer_type, print_acce
 from tir_dialect.ops.effects import UnknownEffects
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.syntax import parse_defined_operand
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, buffer_type
 
 
 @irdl_op_definition
@@ -55,7 +55,7 @@ class MemoryAtOp(IRDLOperation):
     @property
     def view_type(self) -> BufferType:
         """The type of the buffer."""
-        return SSAValue.get(self.view, type=BufferType).type
+        return buffer_type(self.view)
 
     @classmethod
     def parse(cls, parser: Parser) -> MemoryAtOp:

@@ -32,7 +32,7 @@ from tir_dialect.ops.accesses import (
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.ops.effects import Declares
-from tir_dialect.types import BufferType
+from tir_dialect.types import BufferType, buffer_type
 
 
 class RegionOp(IRDLOperation, ABC):
@@ -52,7 +52,7 @@ class RegionOp(IRDLOperation, ABC):
     @property
     def buffer_type(self) -> BufferType:
         """The type of the buffer."""
-        return SSAValue.get(self.buffer, type=BufferType).type
+        return buffer_type(self.buffer)
 
     @property
     def axes(self) -> tuple[RegionAxis, ...]:

@@ -15,12 +15,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.attributes import DimAttr, parse_dim_expr
 from tir_dialect.dims import Dim, DimLike
+from tir_dialect.new_ops import fill_op
 from tir_dialect.ops.effects import MayRaise
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.syntax import parse_defined_operand
 
 I1 = IntegerType(1)
+_INDEX = IndexType()
 
 DEFAULT_ERROR = "ValueError"
 ERROR_KINDS = (DEFAULT_ERROR, "TypeError", "RuntimeError", "IndexError", "KeyError", "AssertionError", "MemoryError")
@@ -39,7 +41,7 @@ class DimOp(HasFolderInterface, IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, dim: DimLike):
-        super().__init__(properties={"dim": DimAttr(dim)}, result_types=[IndexType()])
+        fill_op(self, (), (_INDEX,), {"dim": DimAttr(dim)})
 
     @property
     def dim(self) -> Dim:

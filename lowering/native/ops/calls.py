@@ -17,6 +17,8 @@ from lowering.native.plan import is_number
 from lowering.native.state import FunctionState
 from lowering.native.symbols import entry_symbol
 from lowering.native.values import Boxed, Number
+from lowering.to_llvm.function_ops import call_op
+from tir_dialect.new_ops import new_op
 from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPackedOp, MakeClosureOp
 from vm_dialect.types import TensorType
 
@@ -62,7 +64,7 @@ def _call_by_value(state: FunctionState, op: CallOp, callee: str) -> None:
     if op in state.facts.tail_calls:
         state.give_back()
         _fill(state, emit.arguments[1], words)
-        call = llvm.CallOp(BODY_PREFIX + callee, *emit.arguments, return_type=I32)
+        call = call_op(BODY_PREFIX + callee, emit.arguments, I32)
         call.TailCallKind = llvm.TailCallKindAttr(llvm.TailCallKind.MUST_TAIL)
         emit.return_(emit.value(call))
         return
@@ -151,7 +153,7 @@ def _defer(state: FunctionState, op: CallClosureOp, rest: Rest) -> None:
     """Leaves the frame, and the call to the caller."""
     emit = state.emit
     check = (
-        emit.value(llvm.ZeroOp.create(result_types=[PTR]))
+        emit.value(new_op(llvm.ZeroOp, (), (PTR,)))
         if rest.check is None
         else emit.address(entry_symbol(rest.check.sym_name.data))
     )

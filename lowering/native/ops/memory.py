@@ -12,6 +12,7 @@ from lowering.native.abi import I8, I32, I64, PAYLOAD, PTR, TENSOR_OFFSET
 from lowering.native.ops.constants import dtype_word
 from lowering.native.state import FunctionState
 from lowering.native.values import Boxed, Number, Storage, Unboxed
+from tir_dialect.new_ops import new_op
 from vm_dialect.ops.memory import AllocStorageOp, AllocTensorOp, KillOp, NewTensorOp, ReadCondOp, ViewOp
 
 _DIRECT_SIZES = 4
@@ -24,7 +25,7 @@ def lower_alloc_storage(state: FunctionState, op: AllocStorageOp) -> None:
     size = state.number(op.size)
     if op.parent in state.plan.cyclic:
         emit.call(state.runtime("vmrt_arena_give"), [arena.cache, emit.load(arena.place, PTR)], None)
-        emit.store(emit.value(llvm.ZeroOp.create(result_types=[PTR])), arena.place)
+        emit.store(emit.value(new_op(llvm.ZeroOp, (), (PTR,))), arena.place)
     block = state.runtime_value("vmrt_arena_take", [arena.cache, size], PTR)
     state.check(emit.is_null(block))
     emit.store(block, arena.place)

@@ -8,6 +8,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.convert import KIND_OF, ConvertOp
 from tir_dialect.ops.lanes import CompareOp, SelectOp
 from tir_dialect.ops.memory import lanes_of
@@ -26,4 +27,4 @@ def by_lane(op: Operation, operands: Sequence[SSAValue], lanes: int) -> Operatio
         case _ if type(op) in KIND_OF:
             return ConvertOp(KIND_OF[type(op)], operands[0], kind)
         case _:
-            return type(op).create(operands=operands, result_types=[kind], properties=dict(op.properties))
+            return new_op(type(op), operands, (kind,), op.properties)

@@ -18,6 +18,7 @@ from lowering.schedule.cpu.emit.streams import streamed_from
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 
@@ -230,7 +231,7 @@ class Body:
 
 def repeat(kernel: Kernel, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:
     """A pure op with one result on other operands."""
-    copy = type(op).create(operands=operands, result_types=op.result_types, properties=dict(op.properties))
+    copy = new_op(type(op), operands, op.result_types, op.properties)
     return kernel.code.value(copy, op.results[0].name_hint)
 
 

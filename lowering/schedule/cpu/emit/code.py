@@ -24,6 +24,7 @@ from xdsl.ir import Attribute, SSAValue
 from lowering.schedule.cpu.emit.indices import IndexCode
 from tir_dialect.dims import DimLike
 from tir_dialect.loop_hints import PLAIN_ADDRESSES
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.loops import ForOp, LoopKind
@@ -90,7 +91,7 @@ class Code(IndexCode):
 
     def splat(self, value: SSAValue, lanes: int) -> SSAValue:
         """A vector with one value in all lanes."""
-        return self.value(vector.BroadcastOp.create(operands=(value,), result_types=(vector_of(value.type, lanes),)))
+        return self.value(new_op(vector.BroadcastOp, (value,), (vector_of(value.type, lanes),)))
 
     def leading(self, count: SSAValue, lanes: int) -> SSAValue:
         """A mask whose first `count` lanes are on: none if it is negative, all if it is large."""
@@ -99,7 +100,7 @@ class Code(IndexCode):
     def fma(self, a: SSAValue, b: SSAValue, c: SSAValue) -> SSAValue:
         """`a * b + c`, rounded once where the processor can."""
         properties = {"fastmath": _CONTRACT}
-        return self.value(math.FmaOp.create(operands=(a, b, c), result_types=(c.type,), properties=properties))
+        return self.value(new_op(math.FmaOp, (a, b, c), (c.type,), properties))
 
     def add_floats(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """The sum of two numbers or vectors."""

@@ -17,6 +17,7 @@ from lowering.schedule.cpu.emit.transpose import shuffle
 from lowering.schedule.cpu.structure.contraction import place_of
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import LoadOp, StoreOp, lanes_of
 from tir_dialect.ops.scalars import DimOp, RampOp
@@ -95,7 +96,7 @@ class Explicit:
             operands = [*operands[:whole], *map(self.widened, operands[whole:])]
             copy = by_lane(op, operands, self.lanes.count)
         else:
-            copy = type(op).create(operands=operands, result_types=[op.results[0].type], properties=dict(op.properties))
+            copy = new_op(type(op), operands, (op.results[0].type,), op.properties)
         self.values[op.results[0]] = self.code.value(copy, op.results[0].name_hint)
 
     def _load(self, op: LoadOp) -> SSAValue:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr, LocationAttr, i1, i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from tir_dialect.dims import Dim, DimLike, to_dim
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.scalars import DimOp
 
 INDEX = IndexType()
@@ -28,6 +30,7 @@ _FOLDED: Mapping[type[Operation], Callable[[int, int], int]] = {
 }
 _NEUTRAL_RIGHT = {(arith.AddiOp, 0), (arith.SubiOp, 0), (arith.MuliOp, 1), (arith.DivUIOp, 1)}
 _NEUTRAL_LEFT = {(arith.AddiOp, 0), (arith.MuliOp, 1)}
+_PREDICATES = {name: IntegerAttr(number, i64) for number, name in enumerate(arith.CMPI_COMPARISON_OPERATIONS)}
 
 
 class IndexCode:
@@ -72,7 +75,7 @@ class IndexCode:
         for scope in reversed(self._constants):
             if value in scope:
                 return scope[value]
-        made = self.value(arith.ConstantOp(IntegerAttr(value, INDEX)))
+        made = self.value(new_op(arith.ConstantOp, (), (INDEX,), {"value": _index_attr(value)}))
         self._constants[-1][value] = made
         self._numbers[made] = value
         return made
@@ -130,23 +133,27 @@ class IndexCode:
     def compare(self, predicate: str, a: SSAValue, b: SSAValue | int) -> SSAValue:
         """A comparison of indices: `slt`, `eq`, ..."""
         key = (predicate, a, self._operand(b))
-        return _seen(self._computed, key) or self._keep(key, self.value(arith.CmpiOp(*key[1:], predicate)))
+        found = _seen(self._computed, key)
+        if found is None:
+            op = new_op(arith.CmpiOp, key[1:], (i1,), {"predicate": _PREDICATES[predicate]})
+            found = self._keep(key, self.value(op))
+        return found
 
     def both(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Whether two conditions hold."""
-        return self.value(arith.AndIOp(a, b))
+        return self._binary(arith.AndIOp, a, b)
 
     def either(self, a: SSAValue, b: SSAValue) -> SSAValue:
         """Whether one of two conditions holds."""
-        return self.value(arith.OrIOp(a, b))
+        return self._binary(arith.OrIOp, a, b)
 
     def select(self, condition: SSAValue, a: SSAValue, b: SSAValue) -> SSAValue:
         """`a` if a condition holds, else `b`."""
-        return self.value(arith.SelectOp(condition, a, b))
+        return self.value(new_op(arith.SelectOp, (condition, a, b), (a.type,)))
 
     def _binary(self, kind: type[Operation], a: SSAValue, b: SSAValue | int) -> SSAValue:
-        """An op of one type; not by its own constructor, which takes three times as long."""
-        return self.value(kind.create(operands=(a, self._operand(b)), result_types=(a.type,)))
+        """An op of one type."""
+        return self.value(new_op(kind, (a, self._operand(b)), (a.type,)))
 
     def _index(self, kind: type[Operation], a: SSAValue, b: SSAValue | int) -> SSAValue:
         """Arithmetic of indices: what constants decide is not computed, and what there is already is not made again."""
@@ -161,7 +168,8 @@ class IndexCode:
         if kind is arith.MuliOp and 0 in (left, right):
             return self.index(0)
         key = (kind, a, b)
-        return _seen(self._computed, key) or self._keep(key, self._binary(kind, a, b))
+        found = _seen(self._computed, key)
+        return self._keep(key, self._binary(kind, a, b)) if found is None else found
 
     def _keep(self, key: _Key, value: SSAValue) -> SSAValue:
         self._computed[-1][key] = value
@@ -169,6 +177,11 @@ class IndexCode:
 
     def _operand(self, value: SSAValue | int) -> SSAValue:
         return self.index(value) if isinstance(value, int) else value
+
+
+@lru_cache(maxsize=1024)
+def _index_attr(value: int) -> IntegerAttr:
+    return IntegerAttr(value, INDEX)
 
 
 def _seen(scopes: Sequence[Mapping[_Key, SSAValue]], key: _Key) -> SSAValue | None:

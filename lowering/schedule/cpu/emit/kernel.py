@@ -18,15 +18,10 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum,
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.target import Target
-from tir_dialect.types import BufferType, LoopKind, row_major_strides
+from tir_dialect.types import BufferType, LoopKind, buffer_type, row_major_strides
 
 ELEMENTS_PER_TASK = 32768
 """So many elements of simple arithmetic take some ten microseconds; to wake a thread for less does not pay."""
-
-
-def buffer_type(value: SSAValue) -> BufferType:
-    """The type of a buffer."""
-    return SSAValue.get(value, type=BufferType).type
 
 
 @dataclass(frozen=True)
