@@ -20,6 +20,17 @@ def add_build_options(parser: argparse.ArgumentParser) -> None:
     add_shape_option(parser)
 
 
+def add_load_option(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Adds `--load`."""
+    parser.add_argument(
+        "--load",
+        action="append",
+        default=[],
+        metavar="FILE.py",
+        help=f"run a Python file first; it may {purpose}",
+    )
+
+
 def add_shape_option(parser: argparse.ArgumentParser) -> None:
     """Adds `--shape`."""
     parser.add_argument(

@@ -105,8 +105,8 @@ IMPORTERS: Mapping[str, Callable[[str, GivenShapes], ModuleOp]] = {".onnx": read
 """What reads the files of other systems, by how their names end."""
 
 
-def load_packed_functions(paths: Sequence[str]) -> None:
-    """Runs Python files that register packed functions."""
+def load_python_files(paths: Sequence[str]) -> None:
+    """Runs Python files, which register packed functions or tensor intrinsics."""
     for path in paths:
         runpy.run_path(path)
 

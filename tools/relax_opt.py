@@ -17,11 +17,11 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from lowering.debug import Debug, debug_level
 from lowering.parsing import LocatedParser, Misbound
-from tools.arguments import add_save_weights_option, add_shape_option, add_weights_option
+from tools.arguments import add_load_option, add_save_weights_option, add_shape_option, add_weights_option
 from tools.failures import Failures, ToolError, bad_options, pass_failure, run_tool, unknown_pass
 from tools.monitor import PassMonitor, print_module
 from tools.pass_help import describe_pass, list_passes
-from tools.programs import IMPORTERS
+from tools.programs import IMPORTERS, load_python_files
 
 if TYPE_CHECKING:
     from relax_dialect.frontend.onnx.parameters import GivenShapes
@@ -81,6 +81,7 @@ class RelaxOptMain(xDSLOptMain):
         arg_parser.add_argument(
             "--run-reproducer", action="store_true", help="take the pipeline from the first line of the input"
         )
+        add_load_option(arg_parser, "register tensor intrinsics for schedules")
         add_weights_option(arg_parser)
         add_shape_option(arg_parser)
         add_save_weights_option(arg_parser)
@@ -97,6 +98,7 @@ class RelaxOptMain(xDSLOptMain):
         if (name := self.args.explain_pass) is not None:
             print(describe_pass(name) if name else list_passes())
             return
+        load_python_files(self.args.load)
         if self.args.split_input_file and self.args.save_weights is not None:
             raise ToolError("--save-weights writes the weights of one module; leave out --split-input-file")
         shows_errors_itself = self.args.verify_diagnostics or self.args.parsing_diagnostics or self.args.shrink

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
-from tools.arguments import add_build_options, build_options
+from tools.arguments import add_build_options, add_load_option, build_options
 from tools.failures import ToolError, run_tool, with_traceback
 from tools.programs import (
     MODES,
     BuildOptions,
-    load_packed_functions,
     load_program,
+    load_python_files,
     memory_text,
     read_module,
     target_of,
@@ -92,13 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         help='3, 2.5, (1, 2), [4, 8] (a shape), "text"',
     )
     parser.add_argument("--seed", type=int, default=0, help="of random arrays and of --tune (default: 0)")
-    parser.add_argument(
-        "--load",
-        action="append",
-        default=[],
-        metavar="FILE.py",
-        help="run a Python file first; it may register packed functions",
-    )
+    add_load_option(parser, "register packed functions")
     parser.add_argument("--output-dir", metavar="DIR", help="write each tensor of the result to a .npy file here")
     parser.add_argument(
         "--repeat", type=_positive, default=1, metavar="N", help="call N times and show the time of a call"
@@ -149,7 +143,7 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
 def _run(argv: Sequence[str] | None) -> None:
     args = _parser().parse_args(argv)
     mode = args.mode or ("bytecode" if args.profile else "native")
-    load_packed_functions(args.load)
+    load_python_files(args.load)
     inputs = _arguments(args.inputs or (), args.seed)
     options = build_options(args, mode)
     if not options.shapes:

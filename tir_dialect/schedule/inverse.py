@@ -48,12 +48,12 @@ def _inverse(
     for index, place, extent in zip(indices, places, shape, strict=True):
         if not _take_apart(space, index, place, names, extent, digits):
             return None
-    sources = {digit.source for digit in digits if digit.source.as_symbol is None}
+    sources = dict.fromkeys(digit.source for digit in digits if digit.source.as_symbol is None)
     for source in sources:
         reach, value = _reach(space, source, names), _value(space, source, digits)
         if reach is None or value is None or not _take_apart(space, source, value, names, reach, digits):
             return None
-    values = {name: _value(space, symbol(name), digits) for name in names}
+    values = {name: _value(space, symbol(name), digits) for name in sorted(names)}
     return {name: value for name, value in values.items() if value is not None} if None not in values.values() else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tir_dialect.dims import Dim, product
+from tir_dialect.dims import Dim, maximum, product
 from tir_dialect.schedule.index_domain import IndexDomain
 from tir_dialect.schedule.index_map import IndexMap
 from tir_dialect.schedule.state import ScheduleState
@@ -33,4 +33,5 @@ def mapped_shape(
         raise self.error(f"index map {index_map} gives an index that is not known to be at least 0 and bounded")
     if self.space.less_equal(product(shape), product(known)) is False:
         raise self.error(f"index map {index_map} has {product(known)} places for {product(shape)} elements")
-    return known
+    # of a buffer without elements, one more than the greatest index may be negative
+    return [extent if self.space.less_equal(0, extent) is True else maximum(extent, 0) for extent in known]

@@ -8,7 +8,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.analysis.structure import ancestors
+from tir_dialect.analysis.structure import ancestors, enclosing_loops
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
@@ -18,6 +18,7 @@ from tir_dialect.schedule.accesses import Access, Axis, read_buffers, written_bu
 from tir_dialect.schedule.boxes import box_in, is_dense
 from tir_dialect.schedule.edits import statements
 from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.normalize import Less, conditions_of
 from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
@@ -110,4 +111,19 @@ def reaches_all(self: ScheduleState, block: BlockOp, numbers: Sequence[int]) -> 
     instances = [Access(block, block.bindings[0], True, axes)]
     box = box_in(self, instances, None, extents)
     everything = [AxisRange(constant(0), extent) for extent in extents]
-    return box == everything and is_dense(self, instances, None, box)
+    return box == everything and is_dense(self, instances, None, box) and not _leaves_out(self, block, numbers, extents)
+
+
+def _leaves_out(self: ScheduleState, block: BlockOp, numbers: Sequence[int], extents: Sequence[Dim]) -> bool:
+    """Whether a condition on the loops of these iterators alone may say more than that each is below its extent."""
+    bindings = [self.space.dim_of(block.bindings[number]) or constant(0) for number in numbers]
+    loops = {self.symbol(op).as_symbol or "" for op in enclosing_loops(block)}
+    own = loops & {name for binding in bindings for name in binding.symbols}
+    ends = [Less(binding, extent) for binding, extent in zip(bindings, extents, strict=True)]
+    for condition in conditions_of(self.space, block):
+        if not isinstance(condition, Less):
+            return True
+        used = loops & (condition.lhs.symbols | condition.rhs.symbols)
+        if used and used <= own and condition not in ends:
+            return True
+    return False

@@ -288,9 +288,7 @@ def test_without_a_cache_nothing_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
     assert any((tmp_path / "cache").rglob("*"))
 
 
-def test_ctrl_c_is_a_line_and_ends_by_the_signal(
-    user_database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
+def test_ctrl_c_is_a_line_and_ends_by_the_signal(user_database: Path, tmp_path: Path):
     """Which shells show as 130, and by which they know that a loop around the command is to end."""
     (tmp_path / "p.mlir").write_text(MAP)
     script = "import sys; from tools.relax_run import main; from lowering.tune.search import Search\n"

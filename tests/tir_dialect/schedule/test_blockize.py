@@ -212,3 +212,18 @@ def test_an_init_stays_in_front_of_a_loop_that_may_have_no_iteration():
     )
     assert not any(isinstance(op, IfOp) for op in sch.func.walk()), "the init would be inside of it"
     scheduled(row_sum(m=(1, 64)), lambda sch: sch.blockize([sch.get_block("B")]), NOT_EMPTY)
+
+
+def test_what_follows_several_blocks_is_always_the_same():
+    """Constants come in the order in which uses are changed, which is that of the text."""
+    a = te.placeholder((n, m), "i32", "A")
+    b = te.compute((2 * n, m), lambda i, j: a[i // 2, j] + te.cast(i, "i32"), name="B")
+    func = te.create_prim_func([a, te.compute((n, m), lambda i, j: b[i * 2, j] + b[2 * i + 1, j], name="C")])
+
+    def scheduled_text() -> str:
+        sch = Schedule(func.clone())
+        sch.blockize([sch.get_block("C"), sch.get_block("B")])
+        sch.transform_layout("B", 0, "(i, j) -> (floordiv(i + 1, 4), j, mod(i + 1, 4))", 0)
+        return str(sch.func)
+
+    assert len({scheduled_text() for _ in range(16)}) == 1

@@ -41,7 +41,7 @@ def test_text_that_is_no_map(text):
         ("(i, j) -> (j, i)", "[m, n]"),
         (TILED, "[floordiv(n + 3, 4), floordiv(m + 7, 8), 4, 8]"),
         ("(i, j) -> (m * i + j)", "[m * n]"),
-        ("(i, j) -> (j, 2 * i)", "[m, 2 * n - 1]"),
+        ("(i, j) -> (j, 2 * i)", "[m, max(0, 2 * n - 1)]"),
         (lambda i, j: (i // 4, j, i % 4), "[floordiv(n + 3, 4), m, 4]"),
     ],
 )
@@ -219,3 +219,12 @@ def test_what_the_caller_answers_for():
     sch, halves = Schedule(te.create_prim_func([B])), "(i, j) -> (floordiv(i, 2), j)"
     message = f"index map {halves} has 8 places for 16 elements"
     refuses(sch, message, "transform_layout", "B", 0, halves, assume_injective_transform=True)
+
+
+EMPTY = ({"n": 0, "m": 3}, {"n": 2, "m": 0}, {"n": 3, "m": 2})
+
+
+def test_of_a_buffer_without_elements_the_greatest_index_is_below_zero():
+    sch = scheduled(elementwise(), lambda sch: sch.transform_layout("B", ("write", 0), "(i, j) -> (2 * i, j)"), EMPTY)
+    assert "!tir.buffer<[max(0, 2 * n - 1), m], i32>" in str(sch.func)
+    scheduled(elementwise(), lambda sch: sch.reindex_cache_read("C", 0, "local", "(i, j) -> (j, 2 * i)"), EMPTY)

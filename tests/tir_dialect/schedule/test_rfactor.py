@@ -204,3 +204,10 @@ def test_loops_over_part_of_the_result_are_refused():
 
 def test_sizes_have_a_remainder():
     assert any(sizes["m"] % 4 for sizes in SIZES)
+
+
+def test_rfactor_of_rows_in_pairs_is_refused_where_the_last_pair_may_be_half_a_pair():
+    """The second step runs over all pairs, and would write a row that is not there."""
+    sch = Schedule(row_sum())
+    sch.transform_block_layout("B", "(i, j) -> (floordiv(i, 2), mod(i, 2), j)")
+    refuses(sch, "do not reach all values of the spatial iterators", "rfactor", sch.get_loops("B")[2], 0)

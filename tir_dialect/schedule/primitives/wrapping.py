@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from xdsl.ir import Block as IRBlock
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -33,7 +33,8 @@ def wrap(self: ScheduleState, blocks: Sequence[BlockOp]) -> BlockOp:
     check_inits(self, run, loops)
     leaving = _leaving(self, run)
     run = [op for op in run if op not in leaving]
-    inside = set(inner for op in run for inner in op.walk())
+    # In the order of the text, as operands that are set anew change the order of uses, and with it that of later steps.
+    inside = dict.fromkeys(inner for op in run for inner in op.walk())
     used = dict.fromkeys(v for op in run for inner in op.walk() for v in inner.operands if not _is_of(v, inside))
     dependence = Dependence(lambda argument: any(argument is loop.induction_var for loop in loops))
     moving = [value for value in used if dependence.of(value)]
@@ -85,7 +86,7 @@ def check_inits(self: ScheduleState, run: Sequence[Operation], loops: Sequence[F
                 )
 
 
-def _is_of(value: SSAValue, ops: set[Operation]) -> bool:
+def _is_of(value: SSAValue, ops: Collection[Operation]) -> bool:
     owner = value.owner
     return (owner.parent_op() if isinstance(owner, IRBlock) else owner) in ops
 

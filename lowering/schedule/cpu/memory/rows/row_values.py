@@ -86,10 +86,10 @@ class RowValues:
 
     def _kept(self) -> list[SSAValue]:
         """What comes of operations that take long, and is needed for elements."""
-        heavy: set[SSAValue] = set()
+        heavy: dict[SSAValue, None] = {}
         for op in self.once:
             if is_heavy(op) or any(operand in heavy for operand in op.operands):
-                heavy.update(op.results)
+                heavy.update(dict.fromkeys(op.results))
         return [value for value in heavy if isinstance(value.type, AnyFloat) and self._is_for_elements(value)]
 
     def _is_for_elements(self, value: SSAValue) -> bool:
