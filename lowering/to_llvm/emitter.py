@@ -107,6 +107,9 @@ class FunctionState:
     in_parallel: bool = False
     """Whether the code runs on many threads."""
 
+    can_fail: bool = False
+    """Whether an error has been met on the way through the code."""
+
     may_alias: bool = False
     """Whether buffers of the function may overlap."""
 
@@ -146,12 +149,14 @@ class Emitter:
         while self.state.heap:
             self.call("relax_scratch_give", (self.state.heap.pop(),), (POINTER,))
         fence_streams(self)
-        if self.state.is_kernel:
-            self.b.insert(llvm.ReturnOp(self.b.integer(0, i32)))
-        else:
-            self.b.insert(llvm.ReturnOp(self.null()))
+        self.b.insert(llvm.ReturnOp(self._success()))
         with self.entry():
             self.b.branch(self.body)
+
+    def _success(self) -> SSAValue | None:
+        if self.state.is_kernel:
+            return self.b.integer(0, i32)
+        return self.null() if self.state.can_fail or not self.state.in_parallel else None
 
     def lower(self, block: Block) -> None:
         """Lowers the ops of a block, in order."""
@@ -254,6 +259,7 @@ class Emitter:
 
     def fail(self, error: SSAValue) -> None:
         """Leaves the function: gives back what it holds, and raises or returns the error. Ends the block."""
+        self.state.can_fail = True
         for memory in reversed(self.state.heap):
             self.call("relax_scratch_give", (memory,), (POINTER,))
         if not self.state.is_kernel:

@@ -2,8 +2,8 @@
 
 Three functions come of a loop in `f`:
 
-* `f.parallel0(lower, upper, symbols..., captured...)` runs a part of the range and returns null or an error's text.
-  Its buffers are `noalias` parameters, so it is optimised like a kernel;
+* `f.parallel0(lower, upper, symbols..., captured...)` runs a part of the range and returns null or an error's text, or
+  nothing if nothing in it can fail. Its buffers are `noalias` parameters, so it is optimised like a kernel;
 * `f.parallel0.thread(context, lower, upper)` is what a thread calls: it reads the captured values and calls the first;
 * in `f`, the context is filled and `relax_parallel` called (`lowering/codegen/threads.py`). One thread, or a range too
   small for the annotation `grain` (least number of iterations for a thread), is a direct call.
@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.to_llvm.builder import POINTER, LLVMBuilder
 from lowering.to_llvm.emitter import Buffer, Emitter, FunctionState
+from lowering.to_llvm.function_ops import call_op
 from lowering.to_llvm.function_properties import buffer_attributes, function_properties
 from lowering.to_llvm.tir_loops import bounds, integer_annotation, lower_serial, run_loop
 from tir_dialect.analysis.structure import ops_in, root_buffer
@@ -38,6 +39,24 @@ class Captured:
     """Constants and dimensions, which the body's function makes again."""
 
 
+class _Context:
+    """What the threads of a loop share: the values that it captures, behind the place of an error if it can fail."""
+
+    def __init__(self, types: Sequence[Attribute], can_fail: bool) -> None:
+        self.result = POINTER if can_fail else None
+        self.struct = llvm.LLVMStructType.from_type_list([*[POINTER] * can_fail, *types])
+        self.types = types
+
+    def fields(self, b: LLVMBuilder, context: SSAValue) -> list[SSAValue]:
+        """The addresses of the captured values."""
+        first = self.result is not None
+        return [b.field(context, self.struct, first + index) for index in range(len(self.types))]
+
+    def error(self, b: LLVMBuilder, context: SSAValue) -> SSAValue:
+        """The address of the error."""
+        return b.field(context, self.struct, 0)
+
+
 def lower_parallel(e: Emitter, loop: ForOp) -> None:
     """Runs the loop on the threads of the machine; if it has at most one iteration, in place."""
     b = e.b
@@ -51,11 +70,12 @@ def lower_parallel(e: Emitter, loop: ForOp) -> None:
     e.state.parallel_count += 1
     arguments = [*e.symbols.values(), *[e.buffers[buffer].pointer for buffer in captured.buffers]]
     arguments += [e.scalar(value) for value in captured.scalars]
-    _define_part(e, loop, name, captured, [argument.type for argument in arguments])
-    context = llvm.LLVMStructType.from_type_list([POINTER, *[argument.type for argument in arguments]])
+    can_fail = _define_part(e, loop, name, captured, [argument.type for argument in arguments])
+    context = _Context([argument.type for argument in arguments], can_fail)
     _define_thread(e, name, context)
     error = _call_team(e, loop, name, (lower, upper), arguments, context)
-    e.fail_if_not_null(error)
+    if error is not None:
+        e.fail_if_not_null(error)
 
 
 def _captured(loop: ForOp) -> Captured:
@@ -77,8 +97,8 @@ def _captured(loop: ForOp) -> Captured:
     )
 
 
-def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: Sequence[Attribute]) -> None:
-    """`ptr name(i64 lower, i64 upper, symbols..., buffers..., scalars...)`."""
+def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: Sequence[Attribute]) -> bool:
+    """`ptr name(i64 lower, i64 upper, symbols..., buffers..., scalars...)`, or `void`; whether it can fail."""
     state = FunctionState(name, is_kernel=False, in_parallel=True, may_alias=e.state.may_alias)
     parameters = [i64, i64, *types]
     part = Emitter(e.context, state, parameters)
@@ -96,10 +116,11 @@ def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: 
     part.finish()
     properties = function_properties(e.context.options, part.b.crowded)
     properties["arg_attrs"] = _argument_attributes(e, captured, len(parameters))
-    body = part.b.finish()
+    result = POINTER if state.can_fail else None
     e.context.module.define(
-        name, parameters, POINTER, body, internal=True, properties=properties, location=loop.location
+        name, parameters, result, part.b.finish(), internal=True, properties=properties, location=loop.location
     )
+    return state.can_fail
 
 
 def _argument_attributes(e: Emitter, captured: Captured, count: int) -> ArrayAttr[DictionaryAttr]:
@@ -112,21 +133,15 @@ def _argument_attributes(e: Emitter, captured: Captured, count: int) -> ArrayAtt
     return ArrayAttr(attributes)
 
 
-def _define_thread(e: Emitter, name: str, struct: llvm.LLVMStructType) -> None:
+def _define_thread(e: Emitter, name: str, shared: _Context) -> None:
     """`void name.thread(ptr context, i64 lower, i64 upper)`, on any thread, any number of times."""
     b = LLVMBuilder(e.context.module, [POINTER, i64, i64])
     context, lower, upper = b.entry.args
-    _, *arguments = [
-        b.load(b.field(context, struct, index), type_, _alignment(type_)) for index, type_ in enumerate(struct.types)
-    ]
-    error = b.call(name, [lower, upper, *arguments], POINTER)
-    failed, done = b.new_block(), b.new_block()
-    address = b.make(llvm.PtrToIntOp, (error,), i64)
-    b.branch_if(b.compare("eq", address, b.integer(0)), done, failed)
-    b.start(failed)
-    b.insert(llvm.StoreOp(error, b.field(context, struct, 0), alignment=8, ordering=_MONOTONIC))
-    b.branch(done)
-    b.start(done)
+    fields = zip(shared.fields(b, context), shared.types, strict=True)
+    arguments = [lower, upper, *[b.load(address, type_, _alignment(type_)) for address, type_ in fields]]
+    call = b.insert(call_op(name, arguments, shared.result))
+    if call.results:
+        _keep_error(b, call.results[0], shared.error(b, context))
     b.insert(llvm.ReturnOp())
     e.context.module.define(
         f"{name}.thread",
@@ -136,6 +151,16 @@ def _define_thread(e: Emitter, name: str, struct: llvm.LLVMStructType) -> None:
         internal=True,
         properties=function_properties(e.context.options),
     )
+
+
+def _keep_error(b: LLVMBuilder, error: SSAValue, place: SSAValue) -> None:
+    failed, done = b.new_block(), b.new_block()
+    address = b.make(llvm.PtrToIntOp, (error,), i64)
+    b.branch_if(b.compare("eq", address, b.integer(0)), done, failed)
+    b.start(failed)
+    b.insert(llvm.StoreOp(error, place, alignment=8, ordering=_MONOTONIC))
+    b.branch(done)
+    b.start(done)
 
 
 _MONOTONIC = 2
@@ -152,25 +177,29 @@ def _call_team(
     name: str,
     range_: tuple[SSAValue, SSAValue],
     arguments: Sequence[SSAValue],
-    struct: llvm.LLVMStructType,
-) -> SSAValue:
+    shared: _Context,
+) -> SSAValue | None:
+    """The text of an error or null, of a loop that can fail."""
     b = e.b
     threads = _team_size(e, loop, *range_)
-    alone, team, after = b.new_block(), b.new_block(), b.new_block([POINTER])
+    results = [] if shared.result is None else [shared.result]
+    alone, team, after = b.new_block(), b.new_block(), b.new_block(results)
     b.branch_if(b.compare("sle", threads, b.integer(1)), alone, team)
     b.start(alone)
-    b.branch(after, b.call(name, [*range_, *arguments], POINTER))
+    b.branch(after, *b.insert(call_op(name, [*range_, *arguments], shared.result)).results)
     b.start(team)
     with e.entry():
-        context = b.insert(llvm.AllocaOp(b.integer(1), struct, 16)).results[0]
-    for index, value in enumerate([e.null(), *arguments]):
-        b.store(value, b.field(context, struct, index), _alignment(value.type))
+        context = b.insert(llvm.AllocaOp(b.integer(1), shared.struct, 16)).results[0]
+    if shared.result is not None:
+        b.store(e.null(), shared.error(b, context), 8)
+    for address, value in zip(shared.fields(b, context), arguments, strict=True):
+        b.store(value, address, _alignment(value.type))
     body = b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr(f"{name}.thread")})
     count = b.make(llvm.TruncOp, (threads,), i32)
     e.call("relax_parallel", (body, context, *range_, count), (POINTER, POINTER, i64, i64, i32))
-    b.branch(after, b.load(b.field(context, struct, 0), POINTER, 8))
+    b.branch(after, *[b.load(shared.error(b, context), type_, 8) for type_ in results])
     b.start(after)
-    return after.args[0]
+    return after.args[0] if results else None
 
 
 def _team_size(e: Emitter, loop: ForOp, lower: SSAValue, upper: SSAValue) -> SSAValue:

@@ -96,16 +96,35 @@ tir.prim_func @unrolled(%X: !tir.buffer<[4], f32>) {
 
 // -----
 
-// The body of a parallel loop is a function over a part of the range, which threads call.
-// CHECK-LABEL: llvm.func internal @team.parallel0(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr {llvm.align = 4 : i64, llvm.noalias}) -> !llvm.ptr
+// The body of a parallel loop is a function over a part of the range, which threads call. Nothing in it can fail.
+// CHECK-LABEL: llvm.func internal @team.parallel0(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: i64, %{{.*}}: !llvm.ptr {llvm.align = 4 : i64, llvm.noalias}) attributes
 // CHECK-LABEL: llvm.func internal @team.parallel0.thread(%{{.*}}: !llvm.ptr, %{{.*}}: i64, %{{.*}}: i64)
 // CHECK:         llvm.call @team.parallel0(
 // CHECK-LABEL: llvm.func @team(%n: i64, %X: !llvm.ptr
 // CHECK:         llvm.call @relax_parallel(
+// CHECK-NOT:     relax.raise
 tir.prim_func @team[%n](%X: !tir.buffer<[n], f32>) {
   tir.for parallel (%i) in (%n) {
     %x = tir.load %X[%i]
     tir.store %x, %X[%i]
+  }
+}
+
+// -----
+
+// A part of a loop that can fail gives the text of an error or null; threads keep it where the caller finds it.
+// CHECK-LABEL: llvm.func internal @checked.parallel0({{.*}}) -> !llvm.ptr
+// CHECK-LABEL: llvm.func internal @checked.parallel0.thread(
+// CHECK:         %[[ERROR:.*]] = llvm.call @checked.parallel0(
+// CHECK:         llvm.store %[[ERROR]]
+// CHECK-LABEL: llvm.func @checked(
+// CHECK:         llvm.call @relax_parallel(
+// CHECK:         llvm.call @relax.raise(
+tir.prim_func @checked[%n](%X: !tir.buffer<[n], i64>) {
+  tir.for parallel (%i) in (%n) {
+    %x = tir.load %X[%i]
+    %ok = arith.cmpi slt, %x, %x : i64
+    tir.assert %ok, "it is not"
   }
 }
 
