@@ -40,6 +40,22 @@ def test_a_grid(threads: int, strips: int, panels: int, expected: tuple[int, int
     assert grid(threads, strips, panels) == expected
 
 
+@pytest.mark.parametrize(
+    ("strips", "panels", "expected"),
+    [
+        (342, 128, (1, 2)),  # 2048 x 2048: packed rows are read in long runs, which takes less
+        (86, 32, (2, 1)),  # 512 x 512
+        (130, 49, (2, 1)),  # 777 x 777: 24 and 25 panels would be less even than strips
+        (342, 64, (4, 1)),
+    ],
+)
+def test_columns_are_shared_out_sooner_where_a_row_of_a_panel_is_one_cache_line(
+    strips: int, panels: int, expected: tuple[int, int]
+) -> None:
+    found = shares(constant(2), constant(strips), constant(panels), False, lines=1)
+    assert tuple(each.constant_value for each in found) == expected
+
+
 def test_given_panels_are_read_by_one_thread() -> None:
     assert grid(2, 100, 8, given=True) == (1, 2)
     assert grid(2, 100, 1, given=True) == (2, 1)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.products.cache_lines import line_starts
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.operands import Matrix, Operand
@@ -49,7 +50,8 @@ class PackedProduct:
         self.room = tiles.depth * tiles.height // tiles.rows
         self.all_strips = ceildiv(self.m, constant(tiles.rows))
         self.all_panels = panels_of(product)
-        self.rows, self.columns = shares(threads_for(product), self.all_strips, self.all_panels, self.given)
+        units, lines = (self.all_strips, self.all_panels), len(line_starts(product))
+        self.rows, self.columns = shares(threads_for(product), *units, self.given, lines)
         self.tasks = self.rows * self.columns
         self.blocks, self.strips = self._split(ceildiv(self.all_strips, self.rows), constant(self.room))
         self.sections, self.panels = constant(1), ceildiv(self.all_panels, self.columns)
