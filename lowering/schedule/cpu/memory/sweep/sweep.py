@@ -62,9 +62,18 @@ class Sweep:
                 self.kernel, self.stages, self.lane, self.lanes, has_rows=len(self.groups) > 1 or min(self.axes) > 0
             )
             self.lanes *= self.registers
+        self.unroll = self._unroll() if self.lanes > 1 else 1
+
+    def _unroll(self) -> int:
+        """How many vectors of sums there are, to hide the latency of additions: beside the last pass over another row,
+        whose values and factors need registers too, sums take a quarter of them.
+        """
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
-        waits = self.unrolls and self.reductions and (light or self.elsewhere)
-        self.unroll = 4 if waits and self.lanes > 1 else 1
+        if not self.unrolls or not self.reductions or not (light or self.elsewhere):
+            return 1
+        sums = sum(len(reduction.stores) for reduction in self.reductions.values())
+        fits = 4 * sums <= self.kernel.target.vector_registers // 4
+        return 4 if fits or not self.elsewhere else 2
 
     def _shared(self) -> SharedVectors | None:
         """The loads that share elements, of a map by itself whose branches are all in its lanes."""
