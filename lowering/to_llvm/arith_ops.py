@@ -77,7 +77,7 @@ def _index_or_integer(
     op: Operation,
     operands: Sequence[SSAValue],
 ) -> SSAValue:
-    """Index arithmetic does not overflow; integers wrap around."""
+    """Integers wrap around; of indices the builder knows which cannot."""
     lhs, rhs = operands
     if isinstance(result_element(op), IndexType):
         return index(b, lhs, rhs)

@@ -219,6 +219,8 @@ class Emitter:
     def bind_symbols(self, symbols: Mapping[str, SSAValue]) -> None:
         """Says what the symbols are; they have to dominate everything."""
         self.symbols.update(symbols)
+        for size in symbols.values():
+            self.b.note_small(size)
 
     @contextmanager
     def entry(self) -> Generator[None]:

@@ -29,7 +29,11 @@ Terms: TypeAlias = "tuple[tuple[SSAValue, int], ...]"
 
 
 class IndexBuilder(PlacedBuilder):
-    """Arithmetic of i64, or vectors of it, without signed overflow; numbers fold."""
+    """Arithmetic of i64, or vectors of it; numbers fold.
+
+    That of sizes and loop variables has no signed overflow, since the sizes have been checked. That of numbers from
+    memory, or from scalar arguments, wraps around.
+    """
 
     def __init__(self, argument_types: Sequence[Attribute]) -> None:
         super().__init__(argument_types)
@@ -38,6 +42,8 @@ class IndexBuilder(PlacedBuilder):
         self._order: dict[SSAValue, int] = {}
         self._stack: set[SSAValue] = set()
         """Addresses in the function's own frame."""
+        self._small: dict[SSAValue, bool] = {}
+        """Whether a number is computed from sizes and loop variables only."""
 
     def add(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """The sum."""
@@ -110,7 +116,28 @@ class IndexBuilder(PlacedBuilder):
         return scaled
 
     def _index(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        return self.once(kind, (lhs, rhs), lhs.type, {"overflowFlags": NO_SIGNED_WRAP})
+        flags = NO_SIGNED_WRAP if self.is_small(lhs) and self.is_small(rhs) else WRAPS
+        return self.once(kind, (lhs, rhs), lhs.type, {"overflowFlags": flags})
+
+    def note_small(self, argument: SSAValue, is_small: bool = True) -> None:
+        """Says of an argument of a block that it is a size, or a loop variable between such numbers."""
+        self._small[argument] = is_small
+
+    def is_small(self, value: SSAValue) -> bool:
+        """Whether a number is computed from sizes and loop variables only, so that arithmetic with it fits."""
+        known, pending = self._small, [value]
+        while pending:
+            current = pending[-1]
+            operands = () if isinstance(current.owner, Block) else current.owner.operands
+            missing = [operand for operand in operands if operand not in known]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            if current not in known:
+                computed = not isinstance(current.owner, Block | llvm.CallOp) and current.type != POINTER
+                known[current] = computed and all(known[operand] for operand in operands)
+        return known[value]
 
     def _rank(self, value: SSAValue) -> tuple[int, int]:
         """What is known first comes first."""

@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import IndexType, VectorType, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.builder import LLVMBuilder
-from lowering.to_llvm.index_builder import NO_SIGNED_WRAP
 from lowering.to_llvm.vector_types import element_type, is_vector
 
 
@@ -54,13 +53,12 @@ def as_vector(b: LLVMBuilder, value: LaneValue, lanes: int) -> SSAValue:
     """The value as an LLVM vector with one element per lane."""
     if isinstance(value, SSAValue):
         return value if is_vector(value.type) else b.splat(value, lanes)
-    vector = VectorType(i64, [lanes])
     steps = b.lane_numbers(lanes)
     if b.known_integer(value.step) != 1:
         steps = b.wrapping(llvm.MulOp, steps, b.splat(value.step, lanes))
     if b.known_integer(value.base) == 0:
         return steps
-    return b.once(llvm.AddOp, (b.splat(value.base, lanes), steps), vector, {"overflowFlags": NO_SIGNED_WRAP})
+    return b.add(b.splat(value.base, lanes), steps)
 
 
 def add(b: LLVMBuilder, lhs: LaneValue, rhs: LaneValue, lanes: int) -> LaneValue:

@@ -86,6 +86,7 @@ def emit_loop(
     else:
         b.branch_if(b.compare("slt", lower, upper), inside, after, lower)
     number = inside.args[0]
+    b.note_small(number, b.is_small(lower) and b.is_small(upper))
     with b.tree.loop(b.block, inside) as loop:
         b.start(inside)
         body(number)

@@ -106,9 +106,12 @@ def _define_part(e: Emitter, loop: ForOp, name: str, captured: Captured, types: 
     lower, upper, *rest = part.b.entry.args
     symbols, rest = rest[: len(e.symbols)], rest[len(e.symbols) :]
     part.bind_symbols(dict(zip(e.symbols, symbols, strict=True)))
+    for end, whole in zip((lower, upper), bounds(e, loop), strict=True):
+        part.b.note_small(end, e.b.is_small(whole))
     for buffer, pointer in zip(captured.buffers, rest, strict=False):
         part.buffers[buffer] = Buffer(pointer, e.buffers[buffer].type)
     for value, argument in zip(captured.scalars, rest[len(captured.buffers) :], strict=True):
+        part.b.note_small(argument, e.b.is_small(e.scalar(value)))
         part.define(value, argument)
     for op in captured.recomputed:
         part.lower_op(op)

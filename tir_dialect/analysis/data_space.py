@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from typing_extensions import override
 from xdsl.dialects import arith
@@ -53,29 +53,17 @@ class DataSpace(IndexSpace):
         return self._data_symbol(value)
 
     def is_data(self, dim: Dim) -> bool:
-        """Whether an expression depends on memory, or on loops whose ends do."""
-        pending, seen = list(dim.symbols), set[str]()
-        while pending:
-            name = pending.pop()
-            if name in self._data:
-                return True
-            variable = self.variables.get(name)
-            if variable is None or name in seen:
-                continue
-            seen.add(name)
-            for end in (variable.lower, variable.upper):
-                if end is None:
-                    return True
-                pending += end.symbols
-        return False
+        """Whether an expression has numbers from memory, or variables of loops over them."""
+        return any(name in self._data or self._ends(name, self.is_data) for name in dim.symbols)
 
     def is_wide(self, dim: Dim) -> bool:
-        """Whether an expression has numbers from memory that arithmetic in 64 bits may not hold."""
-        return any(self._data.get(name) == WIDE for name in dim.symbols)
+        """As `is_data`, if arithmetic in 64 bits may not hold the numbers."""
+        return any(self._data.get(name) == WIDE or self._ends(name, self.is_wide) for name in dim.symbols)
 
-    def has_data(self, dim: Dim) -> bool:
-        """Whether an expression has numbers from memory."""
-        return not dim.symbols.isdisjoint(self._data)
+    def _ends(self, name: str, is_such: Callable[[Dim], bool]) -> bool:
+        """Whether a symbol is the variable of a loop of which an end is `such`, or no expression."""
+        variable = self.variables.get(name)
+        return variable is not None and any(end is None or is_such(end) for end in (variable.lower, variable.upper))
 
     def never_changes(self, buffer: SSAValue) -> bool:
         """Whether nobody writes to the memory of a buffer while the function runs."""
@@ -135,7 +123,7 @@ class _DataEvaluator(DimEvaluator):
     @override
     def _apply(self, op: Operation, operands: list[Dim]) -> Dim | None:
         space = self._space
-        if isinstance(op, arith.IndexCastOp) or not any(map(space.has_data, operands)):
+        if isinstance(op, arith.IndexCastOp) or not any(map(space.is_data, operands)):
             return super()._apply(op, operands)
         if isinstance(op, arith.AddiOp | arith.SubiOp) and not any(map(space.is_wide, operands)):
             found = super()._apply(op, operands)

@@ -10,9 +10,11 @@ from xdsl.utils.hints import isa
 
 from tir_dialect.interpreter.emitter import Emitter, Rule
 from tir_dialect.interpreter.errors import UnsupportedOpError
-from tir_dialect.interpreter.expressions import expression_of
-from tir_dialect.interpreter.widths import numpy_type, scalar_value
+from tir_dialect.interpreter.expressions import ADDRESS_BITS, Expression, expression_of, wrapped
+from tir_dialect.interpreter.widths import bits_of, numpy_type, scalar_value
 from tir_dialect.ops.scalars import DimOp
+
+_MAY_OVERFLOW = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.ShLIOp, arith.FloorDivSIOp, arith.DivSIOp)
 
 _NATIVE_ON_VECTORS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.NegfOp)
 
@@ -41,6 +43,8 @@ def emit_elementwise(emitter: Emitter, op: Operation) -> None:
     expression = expression_of(op)
     if expression is None:
         raise UnsupportedOpError(f"'{op.name}' is not interpreted, expected ops of tir, arith, math or vector")
+    if isinstance(op, _MAY_OVERFLOW) and bits_of(op.result.type) is None and emitter.sources.is_data(op.result):
+        expression = _wrapping(expression)
     names = emitter.names(tuple(op.operands))
     vectors = any(isa(type, VectorType) for type in (*op.operand_types, *op.result_types))
     if not vectors or isinstance(op, _NATIVE_ON_VECTORS):
@@ -50,6 +54,11 @@ def emit_elementwise(emitter: Emitter, op: Operation) -> None:
     function = f"lambda {', '.join(lanes)}: {expression(op, lanes)}"
     dtype = emitter.constant(numpy_type(op.results[0].type))
     emitter.assign(op.results[0], f"map_lanes({function}, {dtype}, [{', '.join(names)}])")
+
+
+def _wrapping(expression: Expression) -> Expression:
+    """Of sizes and loop variables it is known that they fit, of other indices it is not."""
+    return lambda op, names: wrapped(expression(op, names), ADDRESS_BITS)
 
 
 SCALAR_RULES: dict[type[Operation], Rule] = {arith.ConstantOp: _emit_constant, DimOp: _emit_dim}

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from tir_dialect.analysis.data_sources import DataSources
 from tir_dialect.analysis.dims import DimEvaluator
 from tir_dialect.analysis.init import InitPlacement, init_placement
 from tir_dialect.analysis.size_conditions import first_effect, size_conditions
@@ -53,6 +54,7 @@ class Emitter:
         self.call = call
         self.foreign = foreign
         self.dims = DimEvaluator()
+        self.sources = DataSources()
         self.namespace: dict[str, Any] = dict(NAMESPACE)
         self._finished: list[str] = []
         self._current = _Function()

@@ -2,7 +2,7 @@
 
 | type | value |
 |---|---|
-| `index` | `int`, not wrapped |
+| `index` | `int`; wrapped to 64 bits where it is computed from data, not where sizes tell it |
 | `iN` | `int`, signed, wrapped to N bits; `i1` is 0 or 1, or a `bool` |
 | floats | NumPy scalar (of `ml_dtypes` for `bf16` and small floats) |
 | `vector<LxT>` | NumPy array of L elements (`int64` for `index`) |
@@ -28,7 +28,7 @@ def element_of(type: Attribute) -> Attribute:
 
 
 def bits_of(type: Attribute) -> int | None:
-    """The width of an integer type or of a vector of it; `None` for `index`, which does not wrap."""
+    """The width of an integer type or of a vector of it; `None` for `index`."""
     element = element_of(type)
     if isa(element, IntegerType):
         return element.width.data
