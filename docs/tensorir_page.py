@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tvm_tensorir import ATTRIBUTES, EXPRESSIONS, LOOPS, SCHEDULE, STATEMENTS, TE, TE_NAMES, TYPES
+from tvm_tensorir import ATTRIBUTES, BUFFERS, EXPRESSIONS, LOOPS, SCHEDULE, STATEMENTS, TE, TE_NAMES, TYPES
 
 from tir_dialect import te
 from tir_dialect.schedule import Schedule
@@ -25,7 +25,8 @@ def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), K: T.Buffer((8
 ```
 
 `tests/relax_dialect/frontend/tvmscript/test_nodes_of_tvm.py` reads each, looks for the operations that are named beside
-it, and runs it natively and interpreted. `make docs` makes this page, and fails where a name of TVM is not there."""
+it, and runs it natively, in bytecode mode and interpreted. `make docs` makes this page, and fails where a name of TVM
+is not there."""
 
 INTRINSICS_TITLE = """## Intrinsics
 
@@ -45,10 +46,11 @@ From Python as `Schedule.name`; what is marked x is recorded in traces, and so i
 def tensorir_page() -> str:
     """The page; KeyError for a name of TVM's that nothing is said of."""
     parts = [TITLE]
-    for title, nodes in (("Statements", STATEMENTS), ("Loops and iterators", LOOPS), ("Expressions", EXPRESSIONS)):
+    nodes_of = {"Statements": STATEMENTS, "Loops and iterators": LOOPS, "Expressions": EXPRESSIONS, "Buffers": BUFFERS}
+    for title, nodes in nodes_of.items():
         rows = ((name, here, _code(text)) for name, (here, text) in nodes.items())
         parts += [f"## {title}", _table(("TVM", "here", "text"), rows)]
-    parts += ["## Buffers, functions, others", _table(("TVM", "here"), TYPES.items())]
+    parts += ["## Functions and others", _table(("TVM", "here"), TYPES.items())]
     parts += [INTRINSICS_TITLE, _intrinsics()]
     parts += [TE_TITLE, _table(("TVM", "here"), _functions(TE_NAMES.split(), TE))]
     parts += [SCHEDULE_TITLE, _table(("TVM", "traced", "here"), _primitives())]

@@ -120,16 +120,41 @@ EXPRESSIONS = {
     ),
 }
 
+BUFFERS = {
+    "dtype": (
+        "all of i1, i8 to i64, ui8 to ui64, f16, bf16, f32, f64, f8 and f4",
+        't = T.alloc_buffer((8,), "bfloat16")\nt[0] = T.Cast("bfloat16", A[0])\nB[0] = T.Cast("float32", t[0])',
+    ),
+    "shape": (
+        "dimensions, which are polynomials, quotients, remainders, `min` and `max` over symbols",
+        "t = T.alloc_buffer((2, 4))\nfor i, j in T.grid(2, 4):\n  t[i, j] = A[i * 4 + j]\nB[0] = t[1, 2]",
+    ),
+    "strides, elem_offset": (
+        "`strides` of `!tir.buffer`; an offset there of parameters, behind `at` of a `tir.view`",
+        'M = T.decl_buffer((2, 2), "float32", data=A.data, strides=[4, 1], elem_offset=1)\nB[0] = M[1, 1]',
+    ),
+    "data_alignment": ("`align` of `!tir.buffer`", "t = T.alloc_buffer((8,), align=128)\nt[1] = A[1]\nB[0] = t[1]"),
+    "storage_scope": (
+        "`scope`: `global`, `local`; `shared` and `warp` are global without threads, others are of GPUs",
+        't = T.alloc_buffer((8,), scope="local")\nt[1] = A[1]\nB[0] = t[1]',
+    ),
+    "offset_factor": (
+        "read by TVMScript and not kept: an offset may be any number of elements",
+        "M = T.decl_buffer((4,), data=A.data, elem_offset=3, offset_factor=2)\nB[0] = M[1]",
+    ),
+    "MakeSlice": (
+        "`tir.match_buffer`",
+        'with T.sblock("b"):\n  M = T.match_buffer(A[2:6], (4,))\n  B[0] = M[1]',
+    ),
+    "MakeStrideView": ("`tir.view`", "M = T.decl_buffer((4,), data=A.data, strides=[2])\nB[0] = M[3]"),
+    "vload, vstore": (
+        "`tir.load`, `tir.store` of vectors",
+        "B.vstore([T.Ramp(0, 1, 8)], A.vload([T.Ramp(0, 1, 8)]) * T.Broadcast(T.float32(2), 8))",
+    ),
+}
+
 TYPES = {
-    "dtype": "all of i1, i8 to i64, ui8 to ui64, f16, bf16, f32, f64, f8 and f4",
-    "shape": "dimensions, which are polynomials, quotients, remainders, `min` and `max` over symbols",
-    "strides, elem_offset": "`strides`, `offset` of `!tir.buffer`",
-    "data_alignment": "`align` of `!tir.buffer`",
-    "storage_scope": "`scope`: `global`, `local`; `shared` and `warp` are global without threads, others are of GPUs",
-    "offset_factor": "read by TVMScript and not kept: an offset may be any number of elements",
-    "layout, allocated_addr": "- of tiles of GPUs",
-    "MakeSlice, MakeStrideView": "`tir.match_buffer`, `tir.view`",
-    "vload, vstore": "`tir.load`, `tir.store` of vectors",
+    "Buffer.layout, allocated_addr": "- of tiles of GPUs",
     "PrimFunc.params, body, attrs": "`tir.prim_func`",
     "PrimFunc.ret_type": "a last parameter of rank 0",
     "PrimFunc.specialize": "none for a kernel alone; `bind-symbolic-vars` sets sizes of relax functions",

@@ -13,7 +13,7 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.lexer import Input
 from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind
 
-from relax_dialect.ops.prim_func import prim_func_type
+from relax_dialect.ops.prim_func import check_layouts, prim_func_type
 from relax_dialect.ops.signature import parse_signature
 from relax_dialect.ops.structure import FuncOp
 from relax_dialect.struct_info.functions import FuncType
@@ -41,7 +41,10 @@ def function_value_type(op: IRDLOperation, callee: SymbolRefAttr) -> FuncType | 
     there is no relax function or PrimFunc of this name.
     """
     found = find_function(op, callee.string_value())
-    return prim_func_type(found) if isinstance(found, PrimFuncOp) else _type_of(find_relax_function(op, callee))
+    if not isinstance(found, PrimFuncOp):
+        return _type_of(find_relax_function(op, callee))
+    check_layouts(f"'{op.name}' op expected a function of tensors, got @{callee.string_value()}", found)
+    return prim_func_type(found)
 
 
 def captured_parameters(module: Operation) -> dict[str, int]:

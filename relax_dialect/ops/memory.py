@@ -26,11 +26,14 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryAllocEffect, MemoryFreeEffect, MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from relax_dialect.ops.prim_func import check_layouts
 from relax_dialect.scope import prover_at
 from relax_dialect.struct_info.types import ObjectType, ShapeType, TensorType
+from relax_dialect.symbols import find_function
 from tir_dialect.attributes import DimAttr, parse_dim_expr, parse_dim_list, print_dim, print_dim_list
 from tir_dialect.dims import Dim, product
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.syntax import parse_defined_operand
 
 
@@ -200,6 +203,8 @@ class CallKernelOp(IRDLOperation):
     ```mlir
     relax.call_kernel @matmul(%x, %w, %out) sizes [n, k, m]
     ```
+
+    C1: the buffers of the PrimFunc have the layout of tensors: default strides, and the offset 0.
     """
 
     name = "relax.call_kernel"
@@ -239,6 +244,11 @@ class CallKernelOp(IRDLOperation):
             printer.print_string(" sizes ")
             print_dim_list(printer, [size.data for size in self.sizes])
         printer.print_op_attributes(self.attributes)
+
+    def verify_(self) -> None:
+        func = find_function(self, self.callee.string_value())
+        if isinstance(func, PrimFuncOp):
+            check_layouts(f"'relax.call_kernel' op calls @{func.sym_name.data}", func)  # C1
 
 
 @irdl_op_definition

@@ -82,9 +82,7 @@ def match_prim_func(
         )
     if len(func.params) != len(actual):
         raise VerifyException(f"{subject} with {len(actual)} arguments and results, expected {len(func.params)}")
-    for index, param in enumerate(func.params):
-        if isinstance(param.type, BufferType) and not _is_plain(param.type):
-            raise VerifyException(f"{subject}, whose parameter #{index} expected a plain layout, got {param.type}")
+    check_layouts(subject, func)
     declared = [_as_struct_info(param.type, info) for param, info in zip(func.params, actual, strict=True)]
     declared += [PrimType(value=name) for name in explicit]
     values = [*actual, *(PrimType(value=dim) for dim in tir_vars)]
@@ -96,6 +94,20 @@ def match_prim_func(
         given = mismatch.place.root - len(func.params)
         where = f"parameter {mismatch}" if given < 0 else f"value of {explicit[given]}: {mismatch.reason}"
         raise VerifyException(f"{subject}, {where}{hint}") from mismatch
+
+
+def check_layouts(subject: str, func: PrimFuncOp) -> None:
+    """Raises `VerifyException`, which begins with `subject`, if a tensor cannot be passed for a buffer of `func`."""
+    if (found := strange_layout(func)) is not None:
+        raise VerifyException(f"{subject}, whose parameter {found}")
+
+
+def strange_layout(func: PrimFuncOp) -> str | None:
+    """Says which parameter has gaps or does not start at the first element, as tensors do; `None` if there is none."""
+    for index, param in enumerate(func.params):
+        if isinstance(param.type, BufferType) and not _is_plain(param.type):
+            return f"#{index} expected a plain layout, got {param.type}"
+    return None
 
 
 def _is_plain(buffer: BufferType) -> bool:

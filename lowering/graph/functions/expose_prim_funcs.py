@@ -9,7 +9,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from lowering.diagnostics import Finding, refuse
 from lowering.graph.functions.prim_func_values import wrapper
+from relax_dialect.ops.prim_func import strange_layout
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.symbols import called_functions
 from tir_dialect.ops.calls import CallOp
@@ -30,7 +32,10 @@ class ExposePrimFuncsPass(ModulePass):
 
     So a kernel alone can be built and called: its arguments are checked as those of any function, and it writes into
     some of them. In a module with functions, which say what can be called, a private PrimFunc that one of them calls
-    becomes public, since only these have an entry of their own. Idempotent; refuses nothing.
+    becomes public, since only these have an entry of their own. Idempotent.
+
+    Refuses a kernel alone with a parameter that has strides or an offset of its own: it is called with tensors, which
+    have no gaps.
     """
 
     name = "expose-prim-funcs"
@@ -41,6 +46,7 @@ class ExposePrimFuncsPass(ModulePass):
         if len(funcs) < len(op.body.block.ops):
             _publish(op, {func.sym_name.data: func for func in funcs if func.is_private})
             return
+        refuse([found for func in funcs if not func.is_private and (found := _strange(func)) is not None])
         taken = {func.sym_name.data for func in funcs}
         renamed: dict[str, str] = {}
         for func in funcs:
@@ -53,6 +59,12 @@ class ExposePrimFuncsPass(ModulePass):
         for call in [inner for inner in op.walk() if isinstance(inner, CallOp)]:
             if (name := renamed.get(call.callee.string_value())) is not None:
                 call.properties["callee"] = SymbolRefAttr(name)
+
+
+def _strange(func: PrimFuncOp) -> Finding | None:
+    found = strange_layout(func)
+    hint = "take all of the memory as the parameter, and use the part by 'tir.view' or 'tir.match_buffer'"
+    return None if found is None else Finding.at(func, f"is called with tensors, but parameter {found}", hint)
 
 
 def _publish(module: ModuleOp, private: Mapping[str, PrimFuncOp]) -> None:

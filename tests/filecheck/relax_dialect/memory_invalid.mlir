@@ -48,3 +48,24 @@ relax.func @unbound() -> !relax.object impure {
   %0 = relax.alloc_storage size 64 * n
   relax.return %0
 }
+
+// -----
+
+// CHECK: 'relax.call_kernel' op calls @strided, whose parameter #0 expected a plain layout, got !tir.buffer<[2], f32, strides = [4]>
+tir.prim_func @strided(%A: !tir.buffer<[2], f32, strides = [4]>) {
+}
+relax.func @call_kernel_c1(%x: !relax.tensor<[2], f32>) -> !relax.tuple<> impure {
+  relax.call_kernel @strided(%x)
+  %0 = relax.tuple()
+  relax.return %0
+}
+
+// -----
+
+// CHECK: 'relax.make_closure' op expected a function of tensors, got @behind, whose parameter #1 expected a plain layout, got !tir.buffer<[2], f32, offset = 1>
+tir.prim_func @behind(%A: !tir.buffer<[2], f32>, %B: !tir.buffer<[2], f32, offset = 1>) {
+}
+relax.func @make_closure_of_a_strange_layout() -> !relax.object {
+  %f = relax.make_closure @behind()
+  relax.return %f
+}

@@ -141,7 +141,7 @@ def test_blockize_of_several_blocks():
 
     def transform(sch):
         outer = sch.blockize([sch.get_block("B"), sch.get_block("C")])
-        assert (outer.name, [it.kind.value for it in outer.op.iterators]) == ("B_C_o", ["spatial"])
+        assert (outer.name, [it.kind.value for it in outer.op.iterators]) == ("outer_B_C_", ["spatial"])
         (i,) = sch.get_loops(outer)
         assert [loop.name for loop in sch.get_loops(sch.get_block("C"))] == ["j"]
         sch.parallel(sch.split(i, [None, 2])[0])

@@ -110,7 +110,7 @@ def _outer_block(
 ) -> BlockOp:
     children = [block for op in run for block in ([op] if isinstance(op, BlockOp) else child_blocks(op))]
     iterators = [(_kind(loop, children), loop.induction_var, loop.upper) for loop in loops]
-    name = unique_block_name(self.func, "_".join([*(block.block_name.data for block in blocks), "o"]))
+    name = unique_block_name(self.func, f"outer_{''.join(f'{block.block_name.data}_' for block in blocks)}")
     outer = BlockOp(name, iterators, name_hints=[f"v{loop.induction_var.name_hint or ''}" for loop in loops])
     outer.location = blocks[0].location
     return outer

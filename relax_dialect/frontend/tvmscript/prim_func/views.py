@@ -26,7 +26,7 @@ from relax_dialect.frontend.tvmscript.prim_func.scalar_functions import FUNCTION
 from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Place, Pointer, Region, Vector, pointer_to
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.scope import Unbound
-from tir_dialect.dims import Dim, constant, product
+from tir_dialect.dims import Dim, Prover, constant, product
 from tir_dialect.dtypes import byte_size
 from tir_dialect.name_hints import as_name_hint
 from tir_dialect.ops.accesses import RegionAxis
@@ -56,7 +56,10 @@ def declare(reader: TirExpressionReader, node: ast.Call, name: str, what: str) -
     if isinstance(data, Scalar):
         return declare_at(reader, node, name, what, data)
     if not isinstance(data, Pointer):
-        reader.fail(data_node, "expected the memory of T.allocate, or of a buffer, as A.data")
+        got = (
+            f"; write {ast.unparse(data_node)}.data" if isinstance(data, Buffer) else f", got {ast.unparse(data_node)}"
+        )
+        reader.fail(data_node, f"{what} expected data to be the memory of T.allocate, or of a buffer, as A.data{got}")
     place, offset = given.get("elem_offset"), _ZERO
     if place is not None and not is_none(place):
         offset = reader.index(place, reader.value(place))
@@ -97,11 +100,25 @@ def view(
     else:
         place = None if is_first else reader.index_value(node, start)
         seen = BufferType(kind.shape, kind.dtype, strides=kind.strides, scope=source.scope)
+        _check_room(reader, node, seen, source, start, name or "the view", buffer.value.name_hint or "the buffer")
         op = reader.emit(node, lambda: ViewOp(buffer.value, seen, place))
     reader.emit(node, op.verify_)
     op.view.name_hint = as_name_hint(name)
     reader.block.add_op(op)
     return bind_buffer(reader, SSAValue.get(op.view, type=BufferType), name)
+
+
+def _check_room(
+    reader: TirExpressionReader, node: ast.AST, seen: BufferType, source: BufferType, start: Place, *names: str
+) -> None:
+    """Refuses a view that ends behind the memory, where that is known when the text is read."""
+    if not isinstance(start, Dim):
+        return
+    needed, size = (start + seen.span) * byte_size(seen.dtype), source.span * byte_size(source.dtype)
+    if Prover().less_equal(needed, size) is False:
+        behind = f" from {start} on" if start.terms else ""
+        elements = f"{seen.span} elements of {seen.dtype}{behind}"
+        reader.fail(node, f"{names[0]} needs {elements}, and {names[1]} has {source.span} of {source.dtype}")
 
 
 def _in_elements(reader: TirExpressionReader, node: ast.AST, memory: Pointer, kind: BufferType) -> Place:

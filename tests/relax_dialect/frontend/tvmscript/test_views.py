@@ -210,9 +210,9 @@ def test_what_is_no_view_of_a_tensor(call: str):
 
 
 ERRORS = {
-    'V = T.decl_buffer((9,), "int32", data=A.data)': "expected a view that is not larger than",
+    'V = T.decl_buffer((9,), "int32", data=A.data)': "V needs 9 elements of i32, and A has 8 of i32",
     'V = T.decl_buffer((1,), "int64", data=T.address_of(A[1, 0]))': "from its first element only",
-    'V = T.decl_buffer((2,), "int32", data=3)': "expected the memory of T.allocate, or of a buffer",
+    'V = T.decl_buffer((2,), "int32", data=3)': "expected data to be the memory of T.allocate, or of a buffer",
     "T.evaluate(T.address_of(3))": "expected the address of a buffer or of one of its elements",
     "V = T.match_buffer(A[0:2, 0:3], (2, 4))": "expected a view of extent 3, got 4",
     "V = T.match_buffer(A[0:2, 0:3], (2, 3, 1))": "expected 2 dimensions, one for each range, got 3",
