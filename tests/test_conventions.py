@@ -20,8 +20,9 @@ from tests.support.rules import each
 ROOT = Path(__file__).parents[1]
 FILECHECK = ROOT / "tests" / "filecheck"
 PACKAGES = ("relax_dialect", "tir_dialect", "vm_dialect", "lowering", "tools")
-MAX_FILE_LINES = 400
-MAX_FUNCTION_LINES = 60
+MAX_FILE_LINES = 350
+MAX_TEST_LINES = 400
+MAX_FUNCTION_LINES = 40
 
 OPS = [op for name in DIALECTS for op in load_dialect(name).operations]
 ATTRIBUTES = [attribute for name in DIALECTS for attribute in load_dialect(name).attributes]
@@ -198,13 +199,16 @@ def test_each_pass_is_registered_once():
 @each([*SOURCES, *TESTS])
 def test_file_is_short(path: Path):
     lines = len((ROOT / path).read_text().splitlines())
-    assert lines <= MAX_FILE_LINES, f"{lines} lines; split it"
+    most = MAX_TEST_LINES if path.parts[0] == "tests" else MAX_FILE_LINES
+    assert lines <= most, f"{lines} lines; split it"
 
 
 @each_source
 def test_functions_are_short(path: Path):
     for function in _functions(path):
-        lines = (function.end_lineno or function.lineno) - function.lineno + 1
+        text = ast.get_docstring(function, clean=False)
+        described = 0 if text is None else text.count("\n") + 1
+        lines = (function.end_lineno or function.lineno) - function.lineno + 1 - described
         assert lines <= MAX_FUNCTION_LINES, f"{path}:{function.lineno}: {function.name} has {lines} lines"
 
 

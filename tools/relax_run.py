@@ -8,15 +8,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
-from tools.arguments import add_build_options, add_load_option, build_options
+from tools.arguments import build_options
 from tools.failures import ToolError, run_tool, with_traceback
 from tools.programs import (
-    MODES,
     BuildOptions,
     load_program,
     load_python_files,
@@ -24,6 +23,7 @@ from tools.programs import (
     read_module,
     target_of,
 )
+from tools.run_arguments import command_line
 from tools.values import (
     Arrays,
     NamedValue,
@@ -40,82 +40,6 @@ if TYPE_CHECKING:
     from lowering.tune import Report
 
 Result = TypeVar("Result")
-
-
-class _InOrder(argparse.Action):
-    """Collects arguments of several kinds in one list, in the order of the command line."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        given = [values] if isinstance(values, str) else list(values or ())
-        collected: list[tuple[str, str]] = getattr(namespace, self.dest) or []
-        setattr(namespace, self.dest, collected + [(self.option_strings[0], str(value)) for value in given])
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="relax-run", description=__doc__)
-    parser.add_argument("file", help="a module (.mlir), a model (.onnx, .pt2) or an executable (.rvm)")
-    parser.add_argument("--entry", default="main", help="the function to call (default: main)")
-    parser.add_argument(
-        "--mode",
-        choices=MODES,
-        help="native code (default), the bytecode machine, or the NumPy semantics of the relax level itself",
-    )
-    inputs = parser.add_argument_group("arguments of the function, in order")
-    inputs.add_argument(
-        "--input",
-        action=_InOrder,
-        dest="inputs",
-        nargs="+",
-        metavar="X.npy",
-        help="arrays from files; X.npy:f8E4M3FN says of which type the elements are",
-    )
-    inputs.add_argument(
-        "--random",
-        action=_InOrder,
-        dest="inputs",
-        nargs="+",
-        metavar="SPEC",
-        help='random arrays: "f32[3,4]", "i64[8]<100"',
-    )
-    inputs.add_argument(
-        "--value",
-        action=_InOrder,
-        dest="inputs",
-        nargs="+",
-        metavar="VALUE",
-        help='3, 2.5, (1, 2), [4, 8] (a shape), "text"',
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of random arrays and of --tune (default: 0)")
-    add_load_option(parser, "register packed functions")
-    parser.add_argument("--output-dir", metavar="DIR", help="write each tensor of the result to a .npy file here")
-    parser.add_argument(
-        "--repeat", type=_positive, default=1, metavar="N", help="call N times and show the time of a call"
-    )
-    parser.add_argument(
-        "--tune",
-        type=_positive,
-        default=0,
-        metavar="N",
-        help="first try N schedules for every kernel on these arguments, and remember the fastest for this machine",
-    )
-    parser.add_argument("--profile", action="store_true", help="call once more and show where the time went (bytecode)")
-    parser.add_argument(
-        "--report-memory", action="store_true", help="say how much memory each function takes, planned and naive"
-    )
-    add_build_options(parser)
-    return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"expected a positive number, got {text}")
-    return int(text)
 
 
 def _arguments(collected: Iterable[tuple[str, str]], seed: int) -> list[NamedValue]:
@@ -141,7 +65,7 @@ def _call(function: Callable[..., Result], arguments: Sequence[object]) -> Resul
 
 
 def _run(argv: Sequence[str] | None) -> None:
-    args = _parser().parse_args(argv)
+    args = command_line(__doc__).parse_args(argv)
     mode = args.mode or ("bytecode" if args.profile else "native")
     load_python_files(args.load)
     inputs = _arguments(args.inputs or (), args.seed)

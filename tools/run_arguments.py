@@ -1,0 +1,95 @@
+"""The parser of the command line of `relax-run`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from tools.arguments import add_build_options, add_load_option
+from tools.programs import MODES
+
+
+def command_line(description: str | None) -> argparse.ArgumentParser:
+    """The parser of the command line of `relax-run`."""
+    parser = argparse.ArgumentParser(prog="relax-run", description=description)
+    parser.add_argument("file", help="a module (.mlir), a model (.onnx, .pt2) or an executable (.rvm)")
+    parser.add_argument("--entry", default="main", help="the function to call (default: main)")
+    parser.add_argument(
+        "--mode",
+        choices=MODES,
+        help="native code (default), the bytecode machine, or the NumPy semantics of the relax level itself",
+    )
+    _add_inputs(parser)
+    parser.add_argument("--seed", type=int, default=0, help="of random arrays and of --tune (default: 0)")
+    add_load_option(parser, "register packed functions")
+    _add_reports(parser)
+    add_build_options(parser)
+    return parser
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    inputs = parser.add_argument_group("arguments of the function, in order")
+    inputs.add_argument(
+        "--input",
+        action=_InOrder,
+        dest="inputs",
+        nargs="+",
+        metavar="X.npy",
+        help="arrays from files; X.npy:f8E4M3FN says of which type the elements are",
+    )
+    inputs.add_argument(
+        "--random",
+        action=_InOrder,
+        dest="inputs",
+        nargs="+",
+        metavar="SPEC",
+        help='random arrays: "f32[3,4]", "i64[8]<100"',
+    )
+    inputs.add_argument(
+        "--value",
+        action=_InOrder,
+        dest="inputs",
+        nargs="+",
+        metavar="VALUE",
+        help='3, 2.5, (1, 2), [4, 8] (a shape), "text"',
+    )
+
+
+def _add_reports(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output-dir", metavar="DIR", help="write each tensor of the result to a .npy file here")
+    parser.add_argument(
+        "--repeat", type=_positive, default=1, metavar="N", help="call N times and show the time of a call"
+    )
+    parser.add_argument(
+        "--tune",
+        type=_positive,
+        default=0,
+        metavar="N",
+        help="first try N schedules for every kernel on these arguments, and remember the fastest for this machine",
+    )
+    parser.add_argument("--profile", action="store_true", help="call once more and show where the time went (bytecode)")
+    parser.add_argument(
+        "--report-memory", action="store_true", help="say how much memory each function takes, planned and naive"
+    )
+
+
+class _InOrder(argparse.Action):
+    """Collects arguments of several kinds in one list, in the order of the command line."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        given = [values] if isinstance(values, str) else list(values or ())
+        collected: list[tuple[str, str]] = getattr(namespace, self.dest) or []
+        setattr(namespace, self.dest, collected + [(self.option_strings[0], str(value)) for value in given])
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a positive number, got {text}")
+    return int(text)
