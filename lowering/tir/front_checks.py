@@ -144,14 +144,36 @@ def _reduce(op: Operation) -> None:
             Rewriter.erase_op(op)
         case ForOp():
             _reduce_loop(op)
-        case IfOp() if not op.outputs:
-            if _is_empty(op.then_body.block) and _is_empty(op.else_body.block):
-                Rewriter.erase_op(op)
-        case InitOp() | YieldOp() | AssertOp():
+        case IfOp():
+            if not _has_uses(op):
+                _reduce_branch(op)
+        case YieldOp():
+            parent = op.parent_op()
+            if parent is not None and not _has_uses(parent):
+                op.operands = []  # what it takes is visited next, and the branch becomes one without results
+        case InitOp() | AssertOp():
             return
         case _:
-            if not any(result.uses for result in op.results) and not _may_fail(op):
+            if not _has_uses(op) and not _may_fail(op):
                 Rewriter.erase_op(op)
+
+
+def _has_uses(op: Operation) -> bool:
+    return any(result.uses for result in op.results)
+
+
+def _reduce_branch(branch: IfOp) -> None:
+    """A branch whose results nobody uses has none, and goes if nothing is left in it."""
+    new = IfOp(branch.condition)
+    inherit_location(branch, [new])
+    for old_body, body in ((branch.then_body, new.then_body), (branch.else_body, new.else_body)):
+        for op in old_body.block.ops:
+            if not isinstance(op, YieldOp):
+                op.detach()
+                body.block.add_op(op)
+    if not (_is_empty(new.then_body.block) and _is_empty(new.else_body.block)):
+        Rewriter.insert_op(new, InsertPoint.before(branch))
+    Rewriter.erase_op(branch)
 
 
 def _may_fail(op: Operation) -> bool:

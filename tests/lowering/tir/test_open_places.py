@@ -51,6 +51,29 @@ CASES = {
     "load": Case(f"tir.for (%i) in (%m) {{ {LOAD} {COPY} }}", [3, 0, 7, 7], BAD),
     "store": Case(f"tir.for (%i) in (%m) {{ {LOAD} %x = tir.load %B[%i] tir.store %x, %A[%j] }}", [3, 0, 7, 7], BAD),
     "parallel": Case(f"tir.for parallel (%i) in (%m) {{ {LOAD} {COPY} }}", [3, 0, 7, 7], BAD),
+    # A value of a branch is of memory that is not there yet where the places are checked.
+    "value of a branch": Case(
+        f"""
+  %S = tir.alloc_buffer : !tir.buffer<[m], f32>
+  %c9 = arith.constant 9 : index
+  %z = arith.constant 0.0 : f32
+  tir.for (%i) in (%m) {{
+    {LOAD}
+    tir.store %z, %S[%i]
+    %c = arith.cmpi eq, %i, %c9 : index
+    %x = tir.if %c -> (f32) {{
+      tir.yield %z
+    }} else {{
+      %a = tir.load %A[%j]
+      %s = tir.load %S[%i]
+      %t = arith.addf %a, %s : f32
+      tir.yield %t
+    }}
+    tir.store %x, %B[%i]
+  }}""",
+        [3, 0, 7, 7],
+        BAD,
+    ),
     # The function writes what tells the places.
     "changing": Case(
         f"""tir.for parallel (%i) in (%m) {{ {LOAD} {COPY} %o = arith.constant 1 : i64 tir.store %o, %I[%i] }}""",
