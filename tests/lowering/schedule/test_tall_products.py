@@ -1,4 +1,4 @@
-"""Products of many rows, which come from far away, with few columns, which are packed before."""
+"""Products of many rows, which come from far away, with few columns in relation, which are packed before."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ def test_the_last_strip_has_all_its_rows(m: int) -> None:
     [
         (4096, 256, 20, True),
         (4096, 256, 64, True),
-        (4096, 256, 65, False),  # columns are many
+        (4096, 256, 65, True),  # rows are many more than columns
+        (2048, 256, 256, True),
+        (2040, 256, 256, False),
         (4096, 1160, 64, False),  # more than half of the second-level cache
         (63, 2000, 20, False),  # rows are few
         (128, 200, 20, False),  # rows are in the cache
@@ -83,6 +85,23 @@ def test_columns_are_packed_for_rows_that_come_from_far_away(m: int, k: int, n: 
     code = scheduled(known(m, k, n))
     assert ("call unchecked @relax.routine.tall.f32.6x16" in code) is is_tall
     assert ("@relax.routine.streamed" in code or "@relax.routine.tile" in code) is not is_tall
+
+
+def test_tiles_of_two_cache_lines_take_few_columns_only() -> None:
+    wide = Target.parse("x86-64-v4 cores=2")
+    assert "routine.tall" in scheduled(known(8192, 512, 60), wide)
+    assert "routine.tall" not in scheduled(known(8192, 500, 90), wide)
+
+
+@pytest.mark.parametrize("n", [65, 130, 200])
+def test_more_columns(n: int) -> None:
+    check_guarded(PRODUCT, {"m": 8 * n + 3, "n": n, "k": 131})
+
+
+def test_threads_pack_parts_of_many_columns() -> None:
+    loop, call = "tir.for parallel (%task)", "tir.call unchecked @relax.routine.pack"
+    assert loop in scheduled(known(4096, 256, 256)).split(call)[0]
+    assert loop not in scheduled(known(4096, 256, 64)).split(call)[0]
 
 
 def test_other_layouts_have_other_ways() -> None:

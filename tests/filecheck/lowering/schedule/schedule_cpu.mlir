@@ -1,7 +1,7 @@
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 // RUN: relax-opt %s -p "schedule-cpu{target=\"x86-64-v3 cores=2\"},schedule-cpu{target=\"x86-64-v3 cores=2\"}" | filecheck %s
 
-// One row reads whole lines of the matrix, of which each task has some: they start where vectors may, and the sums of tasks are added. Very few columns are copied by each task, and whole rows multiplied with each: long ones start where vectors may, and short ones are read side by side. With few rows or columns, both are used from where they are; but for many rows that come from far away, few columns are packed first. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns, and asks for the next one where rows are a page apart. Each asks for where the next one goes, below or in the next panel, once for a line.
+// One row reads whole lines of the matrix, of which each task has some: they start where vectors may, and the sums of tasks are added. Very few columns are copied by each task, and whole rows multiplied with each: long ones start where vectors may, and short ones are read side by side. With few rows or columns, both are used from where they are; but for many rows that come from far away, columns that fit the cache are packed first. Otherwise tasks pack strips of rows for themselves; then the first tile of sums, of constant size, packs a panel of columns, and asks for the next one where rows are a page apart. Each asks for where the next one goes, below or in the next panel, once for a line.
 // CHECK-LABEL: tir.prim_func @anything
 // CHECK:         arith.cmpi eq
 // CHECK:         tir.if
@@ -23,7 +23,8 @@
 // CHECK:         arith.cmpi sle
 // CHECK:         tir.if
 // CHECK:           %packed_columns = tir.alloc_buffer
-// CHECK:           tir.call unchecked @relax.routine.pack.f32.2x8{{.*}}](%B_1, [[PACKED:%[0-9]+]])
+// CHECK:           tir.for parallel (%task_{{[0-9]+}})
+// CHECK:             tir.call unchecked @relax.routine.pack.f32.2x8{{.*}}](%B_1, [[PACKED:%[0-9]+]])
 // CHECK:           tir.for parallel (%task_{{[0-9]+}})
 // CHECK-NOT:         tir.for
 // CHECK:             tir.call unchecked @relax.routine.tall.f32.6x16{{.*}}](%A_1, [[PACKED]], %C_1)
@@ -249,7 +250,7 @@ tir.prim_func @views[%n, %m](%A: !tir.buffer<[n, m], f32>, %C: !tir.buffer<[n, m
 // CHECK:           tir.load %columns[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:         tir.for (%line)
 
-// Few columns are packed, for which all rows are there; a strip of rows uses all of them, while the next one is asked for. It is stored, nothing added.
+// Columns are packed, for which all rows are there; a strip of rows uses all of them, while the next one is asked for. It is stored, nothing added.
 // CHECK-LABEL: tir.prim_func private @relax.routine.pack.f32.2x8
 // CHECK:         tir.load %columns[{{.*}}] mask {{.*}} : vector<8xf32>
 // CHECK:         tir.store {{.*}}, %packed

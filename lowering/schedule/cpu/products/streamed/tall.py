@@ -12,18 +12,24 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.products.cache_lines import line_starts
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import micro_kernel
 from lowering.schedule.cpu.products.product import Product
 from lowering.schedule.cpu.products.results import can_store_tiles
 from lowering.schedule.cpu.products.streamed.tall_routine import PackingRoutine, TallRoutine
-from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.memory import LoadOp
 
 LEAST_ROWS, MOST_COLUMNS = 64, 64
 """Fewer rows do not pay for packed columns, and with more columns packed rows are used often enough."""
+ROWS_PER_COLUMN = 8
+"""But where a row of a panel is one cache line, so many rows for each column pay for more columns too: the tile is made
+so quickly that packing of rows would take more of its time."""
+PACKED_PER_TASK = 1 << 14
+"""Elements: to pack so many takes longer than to wake a thread."""
 COLUMNS_PART, ROWS_PART = 2, 4
 """Packed columns take at most, and rows more than, such a part of the second-level cache."""
 
@@ -48,7 +54,10 @@ def _tests(product: Product) -> Sequence[tuple[Dim, Dim]]:
     m, n, k, width = product.m, product.n, product.k, product.tiles.width
     room = product.kernel.target.l2_bytes // byte_size(product.what.element)
     columns = ceildiv(n, constant(width)) * width * k
-    fit = (n, constant(MOST_COLUMNS)), (columns, constant(room // COLUMNS_PART))
+    most = constant(MOST_COLUMNS)
+    if len(line_starts(product)) == 1:
+        most = maximum(most, floordiv(m, constant(ROWS_PER_COLUMN)))
+    fit = (n, most), (columns, constant(room // COLUMNS_PART))
     return *fit, (constant(LEAST_ROWS), m), (constant(room // ROWS_PART), m * k)
 
 
@@ -67,13 +76,15 @@ def emit_tall(
     """
     code, tiles = product.code, product.tiles
     (row, row_each, column, column_step, out, out_each), (rows, columns, output) = places, buffers
-    panels, strips = panels_of(product), ceildiv(product.m, constant(height))
-    room = panels * product.k * tiles.width
+    product_panels, strips = panels_of(product), ceildiv(product.m, constant(height))
+    room = product_panels * product.k * tiles.width
+    pieces = maximum(minimum(floordiv(room, constant(PACKED_PER_TASK)), product_panels), constant(1))
     packed = code.value(FlattenOp(code.alloc([room], product.what.element, "packed_columns")))
-    panels, k, m, n = (code.dim(size) for size in (panels, product.k, product.m, product.n))
+    panels, k, m, n = (code.dim(size) for size in (product_panels, product.k, product.m, product.n))
     packing = PackingRoutine(product.what.element, tiles.lanes, tiles.vectors)
-    sizes = [panels, k, n, column, column_step]
-    product.kernel.routines.call(code, packing, [*sizes, *_rooms(product, [columns, packed])], [columns, packed])
+    with shared_units(code, product_panels, minimum(threads, pieces), whole=True) as units:
+        sizes = [*units, k, n, column, column_step]
+        product.kernel.routines.call(code, packing, [*sizes, *_rooms(product, [columns, packed])], [columns, packed])
     routine, buffers = TallRoutine(micro_kernel(product, height)), [rows, packed, output]
     tasks = minimum(threads, floordiv(strips, constant(2)))  # each has two strips, as the routine needs
     with shared_units(code, strips, tasks, whole=True) as units:

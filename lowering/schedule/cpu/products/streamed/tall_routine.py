@@ -18,7 +18,7 @@ from tir_dialect.types import BufferType
 
 @dataclass(frozen=True)
 class PackingRoutine:
-    """Packs all columns of a matrix into panels `[number, depth, width]`, padded with zeros."""
+    """Packs columns of a matrix into panels `[number, depth, width]`, padded with zeros."""
 
     dtype: AnyFloat
     lanes: int
@@ -32,13 +32,13 @@ class PackingRoutine:
     def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
         """The sizes and buffers in the order of a call."""
         buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in ("columns", "packed")]
-        return ["panels", "k", "n", "column", "column_step", "columns_room", "packed_room"], buffers
+        return ["lower", "upper", "k", "n", "column", "column_step", "columns_room", "packed_room"], buffers
 
     def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
-        """The code of the function."""
-        (panels, k, n, column, step, *_), (columns, packed) = sizes, buffers
+        """The code of the function, for the panels from `lower` to before `upper`."""
+        (lower, upper, k, n, column, step, *_), (columns, packed) = sizes, buffers
         width = self.lanes * self.vectors
-        with code.loop(panels, "panel") as panel, code.loop(k, "r") as r:
+        with code.loop(upper, "panel", lower=lower) as panel, code.loop(k, "r") as r:
             source = code.add(column, code.mul(r, step))
             target = code.mul(code.add(code.mul(panel, k), r), width)
             for v in range(0, width, self.lanes):
