@@ -52,7 +52,7 @@ def test_a_grid(threads: int, strips: int, panels: int, expected: tuple[int, int
 def test_columns_are_shared_out_sooner_where_a_row_of_a_panel_is_one_cache_line(
     strips: int, panels: int, expected: tuple[int, int]
 ) -> None:
-    found = shares(constant(2), constant(strips), constant(panels), False, lines=1)
+    found = shares(constant(2), constant(strips), constant(panels), False, square=3)
     assert tuple(each.constant_value for each in found) == expected
 
 

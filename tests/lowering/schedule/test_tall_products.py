@@ -91,6 +91,7 @@ def test_tiles_of_two_cache_lines_take_few_columns_only() -> None:
     wide = Target.parse("x86-64-v4 cores=2")
     assert "routine.tall" in scheduled(known(8192, 512, 60), wide)
     assert "routine.tall" not in scheduled(known(8192, 500, 90), wide)
+    assert "routine.tall" not in scheduled(known(8192, 256, 90), Target.parse("neoverse-n1 cores=2"))
 
 
 @pytest.mark.parametrize("n", [65, 130, 200])

@@ -22,9 +22,9 @@ MOST = 1 << 20
 """More parts than there are."""
 STRIPS_PER_PANEL = 2
 """With more strips than that for each panel, rows are shared out: else they are packed for each part of the columns."""
-LOW_STRIPS_PER_PANEL, UNEVEN = 3, 20
-"""The same where a row of a panel is a single cache line, far from the next, so that panels take longer to pack; less
-so many strips, since parts of few panels are uneven."""
+UNEVEN = 20
+"""Where a row of a panel is a single cache line, far from the next, panels take longer to pack: then columns of square
+products are shared out too. But so many strips less, since parts of few panels are uneven."""
 
 
 def threads_for(product: Product) -> Dim:
@@ -37,16 +37,17 @@ def threads_for(product: Product) -> Dim:
     return ceildiv(threads, batches)
 
 
-def shares(threads: Dim, strips: Dim, panels: Dim, given: bool, lines: int = 2) -> tuple[Dim, Dim]:
+def shares(threads: Dim, strips: Dim, panels: Dim, given: bool, square: int = 0) -> tuple[Dim, Dim]:
     """In how many parts the strips of rows and the panels of columns are shared out.
 
-    Panels that are given are read once by a single thread, if they suffice. A row of a panel has so many cache `lines`.
+    Panels that are given are read once by a single thread, if they suffice. A square product has `square` strips for
+    each panel, where a row of a panel is one cache line.
     """
     one = constant(1)
     strips, panels = maximum(strips, one), maximum(panels, one)
     most = STRIPS_PER_PANEL * panels
-    if lines == 1:
-        most = maximum(most, LOW_STRIPS_PER_PANEL * panels - UNEVEN)
+    if square > STRIPS_PER_PANEL:
+        most = maximum(most, square * panels - UNEVEN)
     spare = constant(-1) if given else strips - most
     columns = _unless_above(spare, minimum(_tasks(threads, panels), panels))
     of_rows = _unless_above(-1 - spare, minimum(_tasks(threads, strips), strips))

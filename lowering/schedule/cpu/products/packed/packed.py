@@ -50,8 +50,9 @@ class PackedProduct:
         self.room = tiles.depth * tiles.height // tiles.rows
         self.all_strips = ceildiv(self.m, constant(tiles.rows))
         self.all_panels = panels_of(product)
-        units, lines = (self.all_strips, self.all_panels), len(line_starts(product))
-        self.rows, self.columns = shares(threads_for(product), *units, self.given, lines)
+        square = -(-tiles.width // tiles.rows) if len(line_starts(product)) == 1 else 0
+        units = self.all_strips, self.all_panels
+        self.rows, self.columns = shares(threads_for(product), *units, self.given, square)
         self.tasks = self.rows * self.columns
         self.blocks, self.strips = self._split(ceildiv(self.all_strips, self.rows), constant(self.room))
         self.sections, self.panels = constant(1), ceildiv(self.all_panels, self.columns)

@@ -25,9 +25,9 @@ from tir_dialect.ops.memory import LoadOp
 
 LEAST_ROWS, MOST_COLUMNS = 64, 64
 """Fewer rows do not pay for packed columns, and with more columns packed rows are used often enough."""
-ROWS_PER_COLUMN = 8
-"""But where a row of a panel is one cache line, so many rows for each column pay for more columns too: the tile is made
-so quickly that packing of rows would take more of its time."""
+ROWS_PER_COLUMN, LOW_TILE = 8, 6
+"""But so many rows for each column pay for more columns too, in strips of so few rows that one set of the first-level
+cache has room for all of them; higher ones, beside lines of several cache lines, were not measured."""
 PACKED_PER_TASK = 1 << 14
 """Elements: to pack so many takes longer than to wake a thread."""
 COLUMNS_PART, ROWS_PART = 2, 4
@@ -55,7 +55,7 @@ def _tests(product: Product) -> Sequence[tuple[Dim, Dim]]:
     room = product.kernel.target.l2_bytes // byte_size(product.what.element)
     columns = ceildiv(n, constant(width)) * width * k
     most = constant(MOST_COLUMNS)
-    if len(line_starts(product)) == 1:
+    if len(line_starts(product)) == 1 and product.tiles.rows <= LOW_TILE:
         most = maximum(most, floordiv(m, constant(ROWS_PER_COLUMN)))
     fit = (n, most), (columns, constant(room // COLUMNS_PART))
     return *fit, (constant(LEAST_ROWS), m), (constant(room // ROWS_PART), m * k)
