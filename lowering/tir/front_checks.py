@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
+from lowering.tir.check_lanes import check_in_lanes
 from lowering.tir.lower_blocks import lower_block
 from lowering.tir.place_assertions import assert_inside, places_of
 from tir_dialect.analysis.data_space import DataSpace
@@ -126,8 +127,12 @@ class _Copy:
             copy = copies[place.op]
             start = values.get(place.reach.start, place.reach.start)
             assert_inside(replace(place, op=copy, reach=place.reach._replace(start=start)), copy)
-        for op in reversed([*ops, *(inner for inner in ops[-1].walk() if inner is not ops[-1])]):
+        inner = [op for op in ops[-1].walk() if op is not ops[-1]]
+        for op in reversed([*ops, *inner]):
             _reduce(op)
+        for op in (ops[-1], *inner):
+            if isinstance(op, ForOp) and op.parent is not None:
+                check_in_lanes(op)
 
 
 def _reduce(op: Operation) -> None:

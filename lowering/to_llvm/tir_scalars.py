@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i32, i64
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i1, i32, i64
 from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 
@@ -14,7 +14,7 @@ from lowering.to_llvm.arith_ops import ARITH_LOWERINGS, LANE_LOWERINGS
 from lowering.to_llvm.builder import LLVMBuilder
 from lowering.to_llvm.dot_ops import DOT_LOWERINGS
 from lowering.to_llvm.emitter import Emitter
-from lowering.to_llvm.lane_values import Ramp, as_vector, compare, compare_lanes, index_rule, is_varying
+from lowering.to_llvm.lane_values import Lanes, Ramp, as_vector, compare, compare_lanes, index_rule, is_varying
 from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.math.sigmoid import exponent_of_sigmoid, sigmoid
 from lowering.to_llvm.math_ops import MATH_LOWERINGS
@@ -110,6 +110,17 @@ def lower_first_lane(e: Emitter, op: Operation) -> None:
 
 
 def lower_assert(e: Emitter, op: Operation) -> None:
-    """Leaves the kernel with an error where the condition fails."""
+    """Leaves the kernel with an error where the condition fails, or fails in a lane that runs."""
     check = cast(AssertOp, op)
-    e.fail_unless(e.scalar(check.condition), check.error_kind, check.message.data)
+    if e.lanes is not None and e.varies(check.condition):
+        condition = _in_all_lanes(e.b, e.lanes, e.vector(e.values[check.condition]))
+    else:
+        condition = e.scalar(check.condition)
+    e.fail_unless(condition, check.error_kind, check.message.data)
+
+
+def _in_all_lanes(b: LLVMBuilder, lanes: Lanes, condition: SSAValue) -> SSAValue:
+    if lanes.mask is not None:
+        off = b.make(llvm.XOrOp, (lanes.mask, b.integer(1, lanes.mask.type)), lanes.mask.type)
+        condition = b.make(llvm.OrOp, (condition, off), condition.type)
+    return b.intrinsic(f"llvm.vector.reduce.and.v{lanes.count}i1", (condition,), i1)

@@ -1,9 +1,9 @@
 """Vectorized loops of constant length: their iterations become the lanes of vectors.
 
-A loop is taken if all its lanes can run in lock step: its body computes, loads, stores, branches, and loops over the
-same range in every lane; and memory that it writes is the lane's own: in some dimension, every access to it has the
-same index, which grows with the loop's variable and depends on nothing else that changes in the loop. Any other loop
-runs serially (LLVM vectorises it if it can prove more).
+A loop is taken if all its lanes can run in lock step: its body computes, loads, stores, branches, asserts, and loops
+over the same range in every lane; and memory that it writes is the lane's own: in some dimension, every access to it
+has the same index, which grows with the loop's variable and depends on nothing else that changes in the loop. Any other
+loop runs serially (LLVM vectorises it if it can prove more).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.scalars import DimOp
+from tir_dialect.ops.scalars import AssertOp, DimOp
 from tir_dialect.types import LoopKind
 
 REGISTERS_PER_VALUE = 8
@@ -89,7 +89,7 @@ def _is_supported(op: Operation) -> bool:
             return op.lanes is None
         case ForOp():
             return op.kind.data is not LoopKind.THREAD_BINDING
-        case DimOp() | IfOp() | YieldOp():
+        case DimOp() | IfOp() | YieldOp() | AssertOp():
             return True
         case _:
             return type(op) in SCALAR_LOWERINGS and type(op) not in NOT_VECTORIZED

@@ -13,12 +13,15 @@ from xdsl.context import Context
 from lowering import build
 from lowering.parsing import parse_module
 from lowering.tir.check_accesses import CheckAccessesPass
+from lowering.tir.check_lanes import LANES as AT_ONCE
+from lowering.to_llvm.convert_tir_to_llvm import LoweringOptions, lower_prim_funcs
 from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.control_flow import WhileOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.scalars import AssertOp
+from tir_dialect.types import LoopKind
 from vm_dialect import VirtualMachine
 
 DATA, INDICES, RESULT = "%A: !tir.buffer<[n], f32>", "%I: !tir.buffer<[m], i64>", "%B: !tir.buffer<[m], f32>"
@@ -252,6 +255,27 @@ def test_places_inside_are_used(name: str):
             np.testing.assert_array_equal(np.concatenate(got), np.concatenate(expected))
 
 
+@pytest.mark.parametrize("name", ["load", "store", "parallel"])
+def test_many_places_are_checked_as_lanes_of_vectors(name: str):
+    length = 2 * AT_ONCE + 5
+    numbers = [number % 8 for number in range(length)]
+    for at_end in (True, False):
+        got, want = _run(name, "native", numbers, at_end=at_end), _run(name, "interpreter", numbers)
+        np.testing.assert_array_equal(np.concatenate(got), np.concatenate(want))
+    for place in (0, 1, AT_ONCE - 1, AT_ONCE, 2 * AT_ONCE - 1, 2 * AT_ONCE, length - 1):
+        for number in (8, -1, FAR, -(1 << 63)):
+            with pytest.raises(IndexError):
+                _run(name, "native", [*numbers[:place], number, *numbers[place + 1 :]])
+
+
+def test_one_branch_is_for_many_places():
+    module = parse_module(_text("load", CASES["load"]))
+    CheckAccessesPass().apply(Context(), module)
+    text = str(lower_prim_funcs([op for op in module.ops if isinstance(op, PrimFuncOp)], LoweringOptions(256)))
+    assert "llvm.vector.reduce.and.v32i1" in text
+    assert "vector<32xi64>" in text
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", CASES)
 def test_places_outside_are_refused(name: str, mode: str):
@@ -281,9 +305,13 @@ def test_checks_are_made_once(name: str):
 
 @pytest.mark.parametrize("name", ["load", "store", "parallel", "rows", "condition"])
 def test_checks_come_in_front_of_loops_that_stay_free_of_them(name: str):
-    checks, loops = (op for op in _checked(name).body.block.ops if isinstance(op, ForOp))
-    assert any(isinstance(op, AssertOp) for op in checks.walk())
+    *checks, loops = (op for op in _checked(name).body.block.ops if isinstance(op, ForOp))
+    assert all(any(isinstance(op, AssertOp) for op in each.walk()) for each in checks)
     assert not any(isinstance(op, AssertOp) for op in loops.walk())
+    # Of the first, unless a loop inside ends at data, several turns are lanes of vectors; the second is the rest.
+    kinds = [op.kind.data for op in checks[0].walk() if isinstance(op, ForOp)]
+    assert len(checks) == (1 if name == "rows" else 2)
+    assert (kinds[-1] is LoopKind.VECTORIZED) == (name != "rows")
 
 
 @pytest.mark.parametrize("name", ["changing", "while", "vectors", "part"])

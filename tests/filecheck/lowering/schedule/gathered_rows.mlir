@@ -2,7 +2,7 @@
 
 // The check of the places stays in front, without a loop over columns. The numbers of rows, which all lanes share, do
 // not make vectors shorter: 8 lanes of f32.
-// CHECK:       tir.for (%{{.*}}) in (%m) {
+// CHECK:       tir.for (%{{.*}}) in (%{{.*}} to %m) {
 // CHECK:         tir.assert %{{.*}}, "rows: a 'tir.load' whose index 0 of %A is data
 // CHECK:       tir.for parallel
 // CHECK-NOT:   tir.assert

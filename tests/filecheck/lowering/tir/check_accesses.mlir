@@ -69,19 +69,28 @@ tir.prim_func @fits[%n, %m](%A: !tir.buffer<[n + 1], f32>, %B: !tir.buffer<[n], 
   }
 }
 
-// Indices that are data are checked in loops of their own, each once; where they are used they are brought into range.
+// Indices that are data are checked in loops of their own, 32 at once and then what is left, each index once; where they
+// are used they are brought into range.
 // CHECK-LABEL: tir.prim_func @gather
-// CHECK:         tir.for (%i) in (%m) {
-// CHECK-NEXT:      %k = tir.load %I[%i]
-// CHECK-NEXT:      %j = arith.index_cast %k : i64 to index
+// CHECK:         %[[CHUNKS:.*]] = tir.dim floordiv(m, 32)
+// CHECK:         %[[REST:.*]] = tir.dim 32 * floordiv(m, 32)
+// CHECK-NEXT:    tir.for (%chunk) in (%[[CHUNKS]]) {
+// CHECK:           tir.for vectorized (%lane) in
+// CHECK-NEXT:        %[[I:.*]] = arith.addi %{{.*}}, %lane : index
+// CHECK-NEXT:        %k = tir.load %I[%[[I]]]
+// CHECK:             tir.assert
+// CHECK:             tir.assert
+// CHECK:         tir.for (%i) in (%[[REST]] to %m) {
+// CHECK-NEXT:      %[[K:k.*]] = tir.load %I[%i]
+// CHECK-NEXT:      %[[J0:j.*]] = arith.index_cast %[[K]] : i64 to index
 // CHECK-NEXT:      %[[N:.*]] = tir.dim n
-// CHECK-NEXT:      %[[OK:.*]] = arith.cmpi ult, %j, %[[N]] : index
+// CHECK-NEXT:      %[[OK:.*]] = arith.cmpi ult, %[[J0]], %[[N]] : index
 // CHECK-NEXT:      tir.assert %[[OK]], "gather: a 'tir.load' whose index 0 of %A is data, expected at least 0 and less than n" raises "IndexError"
-// CHECK-NEXT:      %low = arith.maxsi
-// CHECK-NEXT:      %inside = arith.minsi
-// CHECK-NEXT:      %above = arith.maxsi %inside, %five
+// CHECK-NEXT:      %{{low.*}} = arith.maxsi
+// CHECK-NEXT:      %[[INSIDE:inside.*]] = arith.minsi
+// CHECK-NEXT:      %[[ABOVE:above.*]] = arith.maxsi %[[INSIDE]], %five
 // CHECK-NEXT:      tir.dim n
-// CHECK-NEXT:      arith.cmpi ult, %above
+// CHECK-NEXT:      arith.cmpi ult, %[[ABOVE]]
 // CHECK-NEXT:      tir.assert
 // CHECK-NEXT:    }
 // CHECK:         tir.block "gather"
@@ -117,7 +126,7 @@ tir.prim_func @gather[%n, %m](%A: !tir.buffer<[n], f32>, %I: !tir.buffer<[m], i6
 
 // The check has no loop over what the places do not depend on, but for whether there is anything.
 // CHECK-LABEL: tir.prim_func @rows
-// CHECK:         tir.for (%i) in (%m) {
+// CHECK:         tir.for (%i) in (%{{.*}} to %m) {
 // CHECK:           %[[RUNS:.*]] = arith.cmpi slt, %{{.*}}, %k : index
 // CHECK-NEXT:      tir.if %[[RUNS]] {
 // CHECK:             tir.assert
