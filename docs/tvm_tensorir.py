@@ -157,7 +157,7 @@ TYPES = {
     "Buffer.layout, allocated_addr": "- of tiles of GPUs",
     "PrimFunc.params, body, attrs": "`tir.prim_func`",
     "PrimFunc.ret_type": "a last parameter of rank 0",
-    "PrimFunc.specialize": "none for a kernel alone; `bind-symbolic-vars` sets sizes of relax functions",
+    "PrimFunc.specialize": "`tir_dialect.specialize`; `bind-symbolic-vars`, of relax functions too",
     "IndexMap": "`schedule.index_map.IndexMap`; `transform_layout` inverts it, and pads what it does not reach",
     "TensorIntrin": "`register_tensor_intrin`, `tensor_intrin`; `tensorize` replaces a block by one",
     "TVMScript": "read, not printed: the text of a function is MLIR",

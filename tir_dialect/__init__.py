@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from tir_dialect import te
     from tir_dialect.dialect import TIR
     from tir_dialect.schedule import Schedule
+    from tir_dialect.specialization import specialize
 
-__all__ = ["TIR", "Schedule", "te"]
+__all__ = ["TIR", "Schedule", "specialize", "te"]
 
 # Loaded on first use: importing the package must stay cheap.
-_LAZY = {"TIR": "tir_dialect.dialect", "Schedule": "tir_dialect.schedule"}
+_LAZY = {"TIR": "tir_dialect.dialect", "Schedule": "tir_dialect.schedule", "specialize": "tir_dialect.specialization"}
 
 
 def __getattr__(name: str) -> object:

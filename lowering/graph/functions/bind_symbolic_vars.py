@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.arg_spec import ArgSpec
 
-from lowering.graph.functions.specialization import bind_symbols, find_entry
+from lowering.graph.functions.specialization import bind_in_kernel, bind_symbols, find_entry, find_kernel
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,10 @@ class BindSymbolicVarsPass(ModulePass):
     }
     ```
 
-    Arguments of other sizes are refused when the function is called. Refuses a function that the module itself uses,
+    Arguments of other sizes are refused when the function is called. Of a PrimFunc, scalar parameters can be bound too,
+    to integers (`tir_dialect.specialize` in Python, which also takes floats, sizes over others, and shapes).
+
+    Refuses a function that the module itself uses,
     symbols that the function does not bind, hence to bind one twice, and values that are out of bounds, that leave
     another symbol without a parameter to solve it from, or with which an op can never succeed.
     """
@@ -72,4 +75,8 @@ class BindSymbolicVarsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Changes the one function."""
-        bind_symbols(find_entry(op, self.func), self.values)
+        kernel = find_kernel(op, self.func)
+        if kernel is None:
+            bind_symbols(find_entry(op, self.func), self.values)
+        else:
+            bind_in_kernel(kernel, self.values)

@@ -19,6 +19,8 @@ from relax_dialect.struct_info.match import Mismatch, entry_match
 from relax_dialect.struct_info.symbols import substitute
 from relax_dialect.symbols import called_functions, find_function
 from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.specialization import specialize
 
 
 def find_entry(module: ModuleOp, name: str) -> FuncOp:
@@ -29,10 +31,23 @@ def find_entry(module: ModuleOp, name: str) -> FuncOp:
     func = find_function(module, name)
     if not isinstance(func, FuncOp):
         fail(module, f"expected a 'relax.func' @{name}, but the module has none")
+    _check_unused(module, name)
+    return func
+
+
+def find_kernel(module: ModuleOp, name: str) -> PrimFuncOp | None:
+    """The PrimFunc `name`, if there is one; raises `InvalidModule` if it is used."""
+    func = find_function(module, name)
+    if not isinstance(func, PrimFuncOp):
+        return None
+    _check_unused(module, name)
+    return func
+
+
+def _check_unused(module: ModuleOp, name: str) -> None:
     for op in module.walk():
         if name in called_functions(op):
             fail(op, f"refers to @{name}, whose signature would change", "run 'inline-functions' first")
-    return func
 
 
 def bind_symbols(func: FuncOp, values: Mapping[str, int]) -> None:
@@ -57,6 +72,15 @@ def bind_symbols(func: FuncOp, values: Mapping[str, int]) -> None:
         substitute_in_value(argument, mapping)
     substitute_in(func.body.block.ops, mapping)
     settle_function(func)
+
+
+def bind_in_kernel(func: PrimFuncOp, values: Mapping[str, int]) -> None:
+    """Replaces sizes and scalar parameters of a kernel by numbers; raises `InvalidModule` where that cannot be."""
+    try:
+        made = specialize(func, values)
+    except ValueError as error:
+        fail(func, str(error).removeprefix("specialize: "))
+    Rewriter.replace_op(func, made)
 
 
 def settle_function(func: FuncOp) -> None:

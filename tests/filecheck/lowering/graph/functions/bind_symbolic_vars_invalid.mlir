@@ -39,3 +39,19 @@ relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[5], f32> {
   %0 = relax.match_cast %x : !relax.tensor<[5], f32>
   relax.return %0
 }
+
+// -----
+
+// CHECK: 'tir.prim_func' op @main has the sizes and parameters m, A, got a value for n
+tir.prim_func @main[%m](%A: !tir.buffer<[m], f32>) {
+}
+
+// -----
+
+// CHECK: 'tir.call' op refers to @main, whose signature would change
+tir.prim_func @main[%n](%A: !tir.buffer<[n], f32>) {
+}
+tir.prim_func @caller(%A: !tir.buffer<[4], f32>) {
+  %c4 = arith.constant 4 : index
+  tir.call @main[%c4](%A)
+}
