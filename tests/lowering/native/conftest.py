@@ -45,6 +45,12 @@ define i32 @is_positive(ptr %x, ptr %y) {
   ret i32 0
 }
 
+define i32 @place(ptr %x, ptr %y) {
+  %address = ptrtoint ptr %x to i64
+  store i64 %address, ptr %y
+  ret i32 0
+}
+
 define i32 @fill(i64 %n, ptr %y, i64 %a, i1 %b, double %c) {
   %d = sitofp i64 %a to double
   %e = uitofp i1 %b to double
