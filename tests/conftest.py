@@ -43,7 +43,7 @@ def _settle() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Compiled code is kept for this session only, and shared by its workers: tests neither use nor fill the user's
-    cache.
+    cache. Workers leave each other no processor, so builds start no process: each takes half a second of one.
 
     The console scripts are those of the interpreter that runs the tests.
     """
@@ -51,6 +51,7 @@ def _environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "code-cache"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RELAX_CACHE_DIR", str(directory))
+        patch.setenv("RELAX_PROCESS", "0")
         patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
         patch.delenv("RELAX_DEBUG", raising=False)
         yield directory

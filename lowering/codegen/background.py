@@ -1,4 +1,7 @@
-"""LLVM on a background thread: while it optimises a kernel, the next one is lowered."""
+"""LLVM on a background thread: while it optimises a kernel, the next one is lowered.
+
+Environment: `RELAX_PROCESS=0` keeps builds from starting a process of their own, where all processors are at work.
+"""
 
 from __future__ import annotations
 
@@ -108,9 +111,10 @@ class Background:
     def beside(self, work: Callable[[CompilerProcess], T]) -> Future[T] | None:
         """What `work` gives on the second thread, where it may ask the process; texts go there afterwards.
 
-        None, and nothing is done, where all work is to be done in order or there is no second processor.
+        None, and nothing is done, where all work is to be done in order, there is no second processor, or no process
+        is wanted.
         """
-        if _processors() < 2 or debug_level() != Debug.NOTHING:
+        if _processors() < 2 or debug_level() != Debug.NOTHING or not _may_start():
             return None
         if self._second is None:
             self._second = ThreadPoolExecutor(1, thread_name_prefix="relax-codegen-process")
@@ -128,7 +132,7 @@ class Background:
         with self._lock:
             sizes = [job.size for job in self._waiting if job.size]
             is_alone = len(sizes) == 1 and not self._at_hand
-        if sum(sizes) > MUCH_TEXT and not is_alone:
+        if sum(sizes) > MUCH_TEXT and not is_alone and _may_start():
             self._second = ThreadPoolExecutor(1, thread_name_prefix="relax-codegen-process")
             for _ in sizes:
                 self._second.submit(self._run, self._process.compile, text=True)
@@ -149,6 +153,10 @@ class Background:
             if not text:
                 self._at_hand = 0 if job is None else job.size
             return job
+
+
+def _may_start() -> bool:
+    return os.environ.get("RELAX_PROCESS") != "0"
 
 
 def _processors() -> int:

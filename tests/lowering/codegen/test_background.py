@@ -63,6 +63,7 @@ def test_what_has_not_begun_is_left_undone(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(("at_hand", "where"), [(0, "relax-codegen_"), (1000, "relax-codegen-process_")])
+@pytest.mark.usefixtures("own_process")
 def test_one_text_alone_is_for_this_process(at_hand: int, where: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(background, "_processors", lambda: 2)
     monkeypatch.setattr(background, "MUCH_TEXT", 10)
@@ -80,6 +81,19 @@ def test_one_text_alone_is_for_this_process(at_hand: int, where: str, monkeypatc
             text.result(60)
         go_on.set()
     assert text.result().startswith(where)
+
+
+@pytest.mark.parametrize("wanted", ["0", "1"])
+def test_no_process_is_started_where_none_is_wanted(wanted: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(background, "_processors", lambda: 2)
+    monkeypatch.setattr(background, "MUCH_TEXT", 10)
+    monkeypatch.setenv("RELAX_PROCESS", wanted)
+    with Background() as thread:
+        beside = thread.beside(lambda process: 7)
+        texts = [thread.submit_code(lambda _: threading.current_thread().name, 1000) for _ in range(9)]
+    assert (None if beside is None else beside.result()) == (7 if wanted == "1" else None)
+    names = {each.result().rpartition("_")[0] for each in texts}
+    assert names <= {"relax-codegen", "relax-codegen-process"} if wanted == "1" else names == {"relax-codegen"}
 
 
 def test_the_interval_is_put_back(monkeypatch: pytest.MonkeyPatch):

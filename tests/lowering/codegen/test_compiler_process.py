@@ -16,6 +16,8 @@ from lowering.codegen.compiler_process import CompilerProcess, NoAnswerError
 from lowering.codegen.errors import CodegenError
 from tir_dialect.target import Target
 
+pytestmark = pytest.mark.usefixtures("own_process")
+
 OPTIONS = CompileOptions(1)
 WRONG = "define i32 @f() { ret i32 }"
 

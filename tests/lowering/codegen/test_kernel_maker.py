@@ -25,6 +25,8 @@ from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 
+pytestmark = pytest.mark.usefixtures("own_process")
+
 SCALE = """
 tir.prim_func @f{number}[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {{
   %c = arith.constant {number}.1 : f32
