@@ -16,6 +16,7 @@ import numpy as np
 
 from benchmarks.contestants import Call, Contestant
 from benchmarks.peak import peak
+from benchmarks.roofline import bound
 from benchmarks.timing import measure_in_turns, time_in_turns
 from lowering import build
 from lowering.parsing import parse_module
@@ -181,7 +182,7 @@ def run_case(case: Case, number: int, systems: Mapping[str, Contestant], threads
         f"{100 * speed / peak() / threads:.0f} %",
     ]
     moved = expected.nbytes + sum(array.nbytes for array in case.arrays)
-    cells.append(f"{moved / times['ours'] / 1e9:.1f}")
+    cells += [f"{moved / times['ours'] / 1e9:.1f}", bound(times["ours"], case.operations, moved, threads)]
     peers = ("NumPy", "PyTorch", "ONNX Runtime")
     cells += [f"{times[peer] / times['ours']:.2f}x" if peer in times else "" for peer in peers]
     return f"| {' | '.join(cells)} |"
@@ -201,9 +202,11 @@ def run(module: str, title: str, cases: Sequence[Case], threads: int) -> None:
     source, target = np.ones(1 << 26, np.uint8), np.ones(1 << 26, np.uint8)
     seconds = time_in_turns({"copy": lambda: np.copyto(target, source)}, ROUNDS, min, SECONDS)["copy"]
     print(f"The measured peak of a thread is {peak() / 1e9:.0f} GFLOP/s; a copy of 64 MiB reads and writes", end=" ")
-    print(f"{2 * source.nbytes / seconds / 1e9:.1f} GB/s.\n")
-    print("| | ours | GFLOP/s | of the peak | GB/s | NumPy | PyTorch | ONNX Runtime |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(f"{2 * source.nbytes / seconds / 1e9:.1f} GB/s.")
+    print("The bound is what limits a call most, and how much of it is reached: the peak, a copy of as many bytes, or")
+    print("a call that computes one number.\n")
+    print("| | ours | GFLOP/s | of the peak | GB/s | bound | NumPy | PyTorch | ONNX Runtime |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for number, case in enumerate(cases):
         print(run_case(case, number, systems, threads), flush=True)
     for system in systems.values():
