@@ -158,7 +158,7 @@ TYPES = {
     "PrimFunc.params, body, attrs": "`tir.prim_func`",
     "PrimFunc.ret_type": "a last parameter of rank 0",
     "PrimFunc.specialize": "`tir_dialect.specialize`; `bind-symbolic-vars`, of relax functions too",
-    "IndexMap": "`schedule.index_map.IndexMap`; `transform_layout` inverts it, and pads what it does not reach",
+    "IndexMap": "`tir_dialect.schedule.index_map`: `apply`, `map_shape`, `inverse`, `non_surjective_inverse`",
     "TensorIntrin": "`register_tensor_intrin`, `tensor_intrin`; `tensorize` replaces a block by one",
     "TVMScript": "read, not printed: the text of a function is MLIR",
     "ProducerLoad, Reduce, CommReducer": "`te`: they do not occur in functions",

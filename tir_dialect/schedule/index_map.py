@@ -7,7 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tir_dialect.dims import Dim, DimLike, DimSyntaxError, is_symbol_name, parse_dim, symbol, to_dim
+from tir_dialect.dims import (
+    Bounds,
+    Dim,
+    DimLike,
+    DimSyntaxError,
+    Prover,
+    is_symbol_name,
+    parse_dim,
+    product,
+    symbol,
+    to_dim,
+)
+from tir_dialect.schedule.index_domain import IndexDomain
+from tir_dialect.schedule.inverse import inverse
 
 IndexMapLike: TypeAlias = "IndexMap | str | Callable[..., Sequence[DimLike] | DimLike]"
 """A map, its text, or a function of dimensions: `lambda i, j: (i // 4, j, i % 4)`."""
@@ -27,6 +40,62 @@ class IndexMap:
         """The new indices of an element."""
         values = dict(zip(self.inputs, indices, strict=True))
         return tuple(output.substitute(values) for output in self.outputs)
+
+    def map_shape(self, shape: Sequence[DimLike]) -> tuple[Dim, ...]:
+        """The least shape that has all new indices of a buffer of this shape; ValueError where that cannot be told."""
+        domain = self._domain(shape)
+        found = tuple(domain.extent(output) for output in self.apply(domain.indices))
+        known = tuple(extent for extent in found if extent is not None)
+        if len(known) < len(found):
+            raise ValueError(f"index map {self} gives an index that is not known to be at least 0 and bounded")
+        return known
+
+    def inverse(self, shape: Sequence[DimLike]) -> IndexMap:
+        """The map from new indices to old ones, for a buffer of this shape.
+
+        ```python
+        IndexMap.parse("(i, j) -> (i // 4, j, i % 4)").inverse(["4 * n", "m"])   # (i0, i1, i2) -> (4 * i0 + i2, i1)
+        ```
+
+        Raises ValueError for a map that sends two elements to one place or whose old indices cannot be told, and for
+        one that leaves places free, which has a `non_surjective_inverse` only.
+        """
+        back, free = self.non_surjective_inverse(shape)
+        if free and not _is_full(shape, self.map_shape(shape)):
+            raise ValueError(
+                f"index map {self} leaves places of {_list(self.map_shape(shape))} free: use non_surjective_inverse"
+            )
+        return back
+
+    def non_surjective_inverse(self, shape: Sequence[DimLike]) -> tuple[IndexMap, tuple[tuple[Dim, Dim], ...]]:
+        """As `inverse`, with what tells the places that no element is sent to: pairs of an expression of the new
+        indices and an extent. Where some expression is not below its extent, a place is free.
+
+        ```python
+        IndexMap.parse("(i) -> (i // 4, i % 4)").non_surjective_inverse([14])  # (i0, i1) -> (4 * i0 + i1), it and 14
+        ```
+        """
+        domain = self._domain(shape)
+        outputs = self.apply(domain.indices)
+        if not domain.tells_apart(outputs):
+            raise ValueError(f"index map {self} may send two elements of {_list(shape)} to one place")
+        new_shape = self.map_shape(shape)
+        new = IndexDomain.of(new_shape, Bounds())
+        found = inverse(domain, outputs, new.indices, set(domain.variables), new_shape)
+        if found is None:
+            raise ValueError(f"the old indices of {_list(shape)} cannot be told from those of index map {self}")
+        old = [new.prover.simplify(found[name]) for name in domain.variables]
+        extents = [to_dim(extent) for extent in shape]
+        free = [(index, end) for index, end in zip(old, extents, strict=True) if not new.less_equal(index + 1, end)]
+        names = _fresh_names(len(new_shape), frozenset[str]().union(*(extent.symbols for extent in extents)))
+        places = {str(place): symbol(name) for place, name in zip(new.indices, names, strict=True)}
+        back = IndexMap(names, tuple(index.substitute(places) for index in old))
+        return back, tuple((index.substitute(places), end) for index, end in free)
+
+    def _domain(self, shape: Sequence[DimLike]) -> IndexDomain:
+        if len(shape) != len(self.inputs):
+            raise ValueError(f"index map {self} expected {len(self.inputs)} dimensions, got {_list(shape)}")
+        return IndexDomain.of([to_dim(extent) for extent in shape], Bounds())
 
     @staticmethod
     def parse(text: str) -> IndexMap:
@@ -62,6 +131,25 @@ class IndexMap:
         if isinstance(outputs, Dim | int | str):
             outputs = (outputs,)
         return IndexMap(tuple(names), tuple(to_dim(output) for output in outputs))
+
+
+def _is_full(shape: Sequence[DimLike], new_shape: Sequence[Dim]) -> bool:
+    """Whether there are as many places as elements."""
+    return Prover().equal(product([to_dim(extent) for extent in shape]), product(new_shape)) is True
+
+
+def _list(dims: Sequence[DimLike]) -> str:
+    return f"[{', '.join(map(str, dims))}]"
+
+
+def _fresh_names(count: int, taken: frozenset[str]) -> tuple[str, ...]:
+    """`i0`, `i1` and so on, with another letter where sizes are called so."""
+    found = next(
+        names
+        for letter in "ijklpqrstuvwxyzi"
+        if taken.isdisjoint(names := [f"{letter}{number}" for number in range(count)])
+    )
+    return tuple(found)
 
 
 def _split(text: str) -> list[str]:
