@@ -12,6 +12,7 @@ from xdsl.dialects.vector import Vector
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass, PassPipeline
 
+from lowering.registry import PASSES as REGISTERED
 from lowering.registry import pass_factories
 from tir_dialect.dialect import TIR
 from tir_dialect.interpreter import run_prim_func
@@ -94,6 +95,8 @@ tir.prim_func @vectors[%m, %n](%X: !tir.buffer<[m, n], i64>, %Y: !tir.buffer<[m]
 }"""
 
 PASSES = [
+    "check-accesses",
+    "tir-to-flat",
     "lower-blocks",
     "lower-init-blocks",
     "lower-init-blocks,lower-blocks",
@@ -105,6 +108,12 @@ PASSES = [
     "lower-init-blocks,lower-blocks,unroll,vectorize{lanes=2},flatten-buffers",
     "lower-blocks,vectorize{lanes=4},unroll,canonicalize,cse,dce",
 ]
+
+
+def test_every_pass_of_loops_is_among_these():
+    """So that a new one is compared with the interpreter, too."""
+    tested = {step.partition("{")[0] for passes in PASSES for step in passes.split(",")}
+    assert {name for name, where in REGISTERED.items() if where.startswith("lowering.tir.")} <= tested
 
 
 def parse(text: str) -> ModuleOp:
