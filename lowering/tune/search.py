@@ -13,12 +13,15 @@ from lowering.tune.call import Call
 from lowering.tune.choice import Choice
 from lowering.tune.database import Record
 from lowering.tune.measure import Array, Bench, Race, agree
+from lowering.tune.nearby import nearby
 from lowering.tune.space import candidates
 from tir_dialect.schedule import ScheduleError
 from tir_dialect.target import Target
 
 LEAST_GAIN = 0.03
 """What is not faster by this part is noise: the default stays."""
+MOST_LOSS = 0.1
+"""What is slower by more than this at sizes nearby is not kept."""
 LEAST_WINS = 0.7
 """What is not faster in this part of the rounds is noise."""
 GLANCE, LOOK, PROOF = 3, 9, 21
@@ -75,10 +78,24 @@ class Search:
             return None
         race = self.bench.race(self.default, self._function, PROOF)
         before, seconds = race.seconds
-        if not is_gain(race):
+        if not is_gain(race) or not self._is_safe_nearby():
             return None
         code = self.best.code(self.bench.group[0], self.bench.target)
         return Record(self.best, seconds, before, name, tuple(self.calls), code or "")
+
+    def _is_safe_nearby(self) -> bool:
+        """Whether the best is not much slower at half and twice the sizes: the kernel is used there, too."""
+        for call in nearby(self.bench.group[0], self.calls):
+            bench = Bench(self.bench.group, {call: 1}, self.bench.target, self.bench.opt_level)
+            try:
+                expected = bench.results(self.default)
+            except (ValueError, IndexError):  # the kernel is not for these sizes
+                continue
+            if not agree(bench.results(self._function), expected):
+                return False
+            if max(bench.race(self.default, self._function, LOOK).ratios) > 1 + MOST_LOSS:
+                return False
+        return True
 
 
 def is_gain(race: Race) -> bool:
