@@ -319,9 +319,9 @@ tir.prim_func @windows[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m,
 }
 
 // The place of the greatest element: of four vectors, the greatest of each lane meets the greatest before, and lanes
-// count turns. Of the lanes with the greatest value the first turn counts, and its elements are looked at once more; a
-// row with NaN is gone through again for the first. The last turn begins early enough to be whole; a row that is shorter
-// than a turn has one turn of its own.
+// count turns. Of the lanes with the greatest value the first turn counts, and its elements are looked at once more,
+// register by register; a row with NaN is gone through again for the first. The last turn begins early enough to be
+// whole; a row that is shorter than a turn has one turn of its own.
 // CHECK-LABEL: tir.prim_func @place
 // CHECK:         arith.cmpi sge
 // CHECK-NEXT:    tir.if
@@ -344,8 +344,8 @@ tir.prim_func @windows[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m,
 // CHECK:           tir.for (%v_1)
 // CHECK:         arith.minui
 // CHECK:         arith.extui {{.*}} : i32 to i64
-// CHECK:         tir.compare oeq {{.*}} : vector<32xf32>
-// CHECK:         tir.first_lane {{.*}} : vector<32xi1>
+// CHECK-NOT:     vector<32x
+// CHECK-COUNT-4: tir.first_lane {{.*}} : vector<8xi1>
 // CHECK:         } else {
 // CHECK:           arith.cmpi sgt, {{.*}} : index
 // CHECK-NEXT:      tir.if

@@ -20,6 +20,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.body import Body, number_like
 from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.arg_reduction import Order, element_ops
 from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators, folded
@@ -133,7 +134,11 @@ class ArgReduction:
 
     def first_lane(self, test: CompareOp) -> SSAValue:
         """The number of the first lane of a vector for which a comparison holds."""
-        return self.code.value(FirstLaneOp(self.code.value(test)))
+        return self.first_of(self.code.value(test))
+
+    def first_of(self, mask: SSAValue) -> SSAValue:
+        """The number of the first lane that is on; as many as there are if none is."""
+        return self.code.value(FirstLaneOp(mask))
 
 
 class _LongRow:
@@ -233,14 +238,27 @@ class _LongRow:
         self._all_turns(look)
 
     def _lane_of(self, start: SSAValue) -> SSAValue:
-        """The first of a turn's elements that is the best, or NaN."""
+        """The first of a turn's elements that is the best, or NaN.
+
+        Where masks are vectors of numbers, each register is asked by itself: to pack the masks of several into one
+        takes long, and the next row waits for it.
+        """
+        code, width = self.code, self.width if masks_are_registers(self.parts.kernel) else self.lanes
+        found: SSAValue | None = None
+        for first in reversed(range(0, self.width, width)):
+            lane = self.parts.first_of(self._is_wanted(code.add(start, first), width))
+            here = code.add(lane, first)
+            found = here if found is None else code.select(code.compare("slt", lane, width), here, found)
+        assert found is not None  # a turn has a vector
+        return found
+
+    def _is_wanted(self, start: SSAValue, count: int) -> SSAValue:
+        """Which of `count` elements are the best, or NaN."""
         code, zero = self.code, self.code.index(0)
-        buffer = self.parts.memory(self.width, self.order.dtype, "values")
-        with code.loop(code.index(self.width), "lane", kind=LoopKind.VECTORIZED) as lane:
+        buffer = self.parts.memory(count, self.order.dtype, "values")
+        with code.loop(code.index(count), "lane", kind=LoopKind.VECTORIZED) as lane:
             code.store(self.parts.value_at(self.body, code.add(start, lane), None, self.worst), buffer, [lane])
-        values = code.load(buffer, [zero], self.width)
-        peak = code.splat(code.load(self.peak, [zero]), self.width)
+        values = code.load(buffer, [zero], count)
+        peak = code.splat(code.load(self.peak, [zero]), count)
         is_best = code.value(CompareOp(self.order.equal, values, peak))
-        if self.order.is_float:
-            is_best = code.either(is_best, code.value(CompareOp("uno", values, values)))
-        return code.value(FirstLaneOp(is_best))
+        return code.either(is_best, code.value(CompareOp("uno", values, values))) if self.order.is_float else is_best
