@@ -242,8 +242,9 @@ class _Row:
         ends = self._shuffled(sums, sums, [lane // part * part + part - 1 for lane in range(lanes)])
         if part == lanes:
             return sums, ends
+        order = [lane if lane < part else lanes + lane - part for lane in range(lanes)]
+        before = self._shuffled(self.neutral, ends, order)
         others = self._shuffled(ends, ends, [(lane + part) % lanes for lane in range(lanes)])
-        before = self._shuffled(self.neutral, others, [lane if lane < part else lanes + lane for lane in range(lanes)])
         return self._combined(before, sums), self._combined(ends, others)
 
     @property
