@@ -442,8 +442,8 @@ tir.prim_func @powers[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, 
 // CHECK-NEXT:        vector.shuffle {{.*}}[0, 1, 8, 9, 4, 5, 12, 13]
 // CHECK-NEXT:        arith.addf
 // CHECK-NEXT:        vector.shuffle {{.*}}[3, 3, 3, 3, 7, 7, 7, 7]
+// CHECK-NEXT:        vector.shuffle {{.*}}[0, 1, 2, 3, 8, 9, 10, 11]
 // CHECK-NEXT:        vector.shuffle {{.*}}[4, 5, 6, 7, 0, 1, 2, 3]
-// CHECK-NEXT:        vector.shuffle {{.*}}[0, 1, 2, 3, 12, 13, 14, 15]
 // CHECK-NEXT:        arith.addf
 // CHECK-NEXT:        arith.addf
 // CHECK:             tir.store {{.*}}, %Y_1
