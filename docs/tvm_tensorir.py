@@ -130,7 +130,8 @@ BUFFERS = {
         "t = T.alloc_buffer((2, 4))\nfor i, j in T.grid(2, 4):\n  t[i, j] = A[i * 4 + j]\nB[0] = t[1, 2]",
     ),
     "strides, elem_offset": (
-        "`strides` of `!tir.buffer`; an offset there of parameters, behind `at` of a `tir.view`",
+        "`strides` of `!tir.buffer`; an offset there of parameters, behind `at` of a `tir.view`; symbols that "
+        "stand for nothing else are the strides and offset of a tensor without gaps where a kernel is built alone",
         'M = T.decl_buffer((2, 2), "float32", data=A.data, strides=[4, 1], elem_offset=1)\nB[0] = M[1, 1]',
     ),
     "data_alignment": ("`align` of `!tir.buffer`", "t = T.alloc_buffer((8,), align=128)\nt[1] = A[1]\nB[0] = t[1]"),

@@ -14,8 +14,11 @@ from lowering.graph.functions.prim_func_values import wrapper
 from relax_dialect.ops.prim_func import strange_layout
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.symbols import called_functions
+from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.specialization import specialize
+from tir_dialect.types import row_major_strides
 
 
 class ExposePrimFuncsPass(ModulePass):
@@ -34,8 +37,14 @@ class ExposePrimFuncsPass(ModulePass):
     some of them. In a module with functions, which say what can be called, a private PrimFunc that one of them calls
     becomes public, since only these have an entry of their own. Idempotent.
 
-    Refuses a kernel alone with a parameter that has strides or an offset of its own: it is called with tensors, which
-    have no gaps.
+    It is called with tensors, which have no gaps: strides and offsets that are symbols of nothing else are those of
+    tensors. Refuses a kernel alone with a parameter that has other ones.
+
+    ```mlir
+    tir.prim_func @exp[%n, %m, %s](%X: !tir.buffer<[n, m], f32, strides = [s, 1]>, ...)
+    // becomes
+    tir.prim_func @exp_kernel[%n, %m](%X: !tir.buffer<[n, m], f32>, ...)
+    ```
     """
 
     name = "expose-prim-funcs"
@@ -46,6 +55,9 @@ class ExposePrimFuncsPass(ModulePass):
         if len(funcs) < len(op.body.block.ops):
             _publish(op, {func.sym_name.data: func for func in funcs if func.is_private})
             return
+        calls = [inner for inner in op.walk() if isinstance(inner, CallOp)]
+        called = {call.callee.string_value() for call in calls}
+        funcs = [func if func.is_private or func.sym_name.data in called else _of_tensors(func) for func in funcs]
         refuse([found for func in funcs if not func.is_private and (found := _strange(func)) is not None])
         taken = {func.sym_name.data for func in funcs}
         renamed: dict[str, str] = {}
@@ -56,9 +68,26 @@ class ExposePrimFuncsPass(ModulePass):
                 taken.add(renamed[name])
                 func.properties["sym_name"] = StringAttr(renamed[name])
                 Rewriter.insert_op(wrapper(func, name, "public"), InsertPoint.after(func))
-        for call in [inner for inner in op.walk() if isinstance(inner, CallOp)]:
+        for call in calls:
             if (name := renamed.get(call.callee.string_value())) is not None:
                 call.properties["callee"] = SymbolRefAttr(name)
+
+
+def _of_tensors(func: PrimFuncOp) -> PrimFuncOp:
+    """The function in place of one with strides or offsets that are symbols of their own."""
+    buffers = [param.type for param in func.buffer_params]
+    shapes = {name for buffer in buffers for dim in buffer.shape for name in dim.symbols}
+    known: dict[str, Dim] = {}
+    for buffer in buffers:
+        layout = zip((*buffer.strides, buffer.offset), (*row_major_strides(buffer.shape), constant(0)), strict=True)
+        for dim, plain in layout:
+            if (name := dim.as_symbol) is not None and name not in shapes:
+                known.setdefault(name, plain)
+    if not known:
+        return func
+    made = specialize(func, known)
+    Rewriter.replace_op(func, made, new_results=())
+    return made
 
 
 def _strange(func: PrimFuncOp) -> Finding | None:

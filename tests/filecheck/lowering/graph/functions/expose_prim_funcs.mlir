@@ -68,3 +68,18 @@ relax.func @main() -> !relax.tensor<[1], f32> {
   %0 = relax.call_tir @outer() : !relax.tensor<[1], f32>
   relax.return %0
 }
+
+// -----
+
+// Strides and offsets that are symbols of nothing else are those of tensors, also where the kernel computes with them.
+// CHECK-LABEL: tir.prim_func @strided_kernel[%n, %m](%A: !tir.buffer<[n, m], f32>, %B: !tir.buffer<[n, m], f32>)
+// CHECK-NEXT:    %s = tir.dim m
+// CHECK:       relax.func @strided[%n, %m](
+// CHECK-NEXT:    relax.call_kernel @strided_kernel(%A, %B) sizes [n, m]
+tir.prim_func @strided[%n, %m, %s, %t, %o](
+    %A: !tir.buffer<[n, m], f32, strides = [s, t], offset = o>, %B: !tir.buffer<[n, m], f32, strides = [s, t]>) {
+  tir.for (%i, %j) in (%n, %s) {
+    %a = tir.load %A[%i, %j]
+    tir.store %a, %B[%i, %j]
+  }
+}
