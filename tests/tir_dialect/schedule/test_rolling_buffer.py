@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tir_dialect.schedule.support import blur, elementwise, home, pools, scheduled
+from tests.tir_dialect.schedule.support import blur, elementwise, home, m, n, pools, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
+from tir_dialect import te
 from tir_dialect.ops.memory import AllocBufferOp
 from tir_dialect.schedule import Schedule
 
@@ -27,6 +28,28 @@ def test_rolling_buffer(program, tile):
     if program is pools:
         refuses(sch, message, "decompose_reduction", "B", sch.get_loops("B")[0])
     refuses(sch, "they share elements of buffer", "parallel", sch.get_loops("B")[0])
+
+
+@pytest.mark.parametrize("tile", [1, 3, 4])
+@pytest.mark.parametrize(("factor", "divisor"), [(1, 2), (2, 3), (3, 2)])
+def test_windows_that_move_by_parts(factor, divisor, tile):
+    """As of upsampling: some iterations need nothing new, or more than others."""
+    x = te.placeholder((2 * n + 8, m), "i32", "X")
+    b = te.compute((2 * n + 8, m), lambda i, j: x[i, j] * 3, name="B")
+
+    def sums(i, j):
+        first = (factor * i + 1) // divisor
+        return b[first, j] + b[first + 2, j]
+
+    c = te.compute((n, m), sums, name="C")
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("C")[0], [None, tile])
+        sch.compute_at("B", outer)
+        sch.rolling_buffer("B", 0)
+
+    sch = scheduled(te.create_prim_func([x, c]), transform, [{"n": 9, "m": 2}, {"n": 1, "m": 3}, {"n": 0, "m": 1}])
+    assert home(sch, "B") is None
 
 
 def test_rolling_buffer_refusals():

@@ -35,13 +35,14 @@ from tir_dialect.types import BufferType
 
 @dataclass(frozen=True)
 class _Window:
-    """What one iteration of a loop needs of an axis of a buffer: it moves by `step`, and is longer than that."""
+    """What one iteration of a loop needs of an axis of a buffer: not what the one before needs, but it overlaps."""
 
     loop: ForOp
     axis: int
     iterator: int
     range: AxisRange
-    step: Dim
+    before: Dim
+    """The end of what the iteration before needs."""
 
 
 @primitive
@@ -124,10 +125,12 @@ def _window_in(self: ScheduleState, block: BlockOp, loop: ForOp, axis: int, numb
     found = range_of(self.space.prover, Axis(binding), inner)
     if found is None or not found.extent.symbols <= set(self.func.symbol_names):
         return None
+    # from one iteration to the next; of a quotient it may be 0 here and 1 there
     step = found.lower.substitute({variable.as_symbol or "": variable + 1}) - found.lower
-    moves = step.symbols <= set(self.func.symbol_names) and self.space.less_equal(1, step)
+    moves = self.space.less_equal(0, step) and self.space.prover.equal(step, 0) is not True
     overlaps = moves and self.space.less_equal(step + 1, found.extent)
-    return _Window(loop, axis, number, found, step) if overlaps else None
+    before = found.lower.substitute({variable.as_symbol or "": variable - 1}) + found.extent
+    return _Window(loop, axis, number, found, before) if overlaps else None
 
 
 def _is_within(loop: ForOp, outer: ForOp) -> bool:
@@ -184,7 +187,7 @@ def _compute_what_is_new(self: ScheduleState, block: BlockOp, window: _Window) -
     """Lets the block run in the first iteration, and for what the iteration before has not computed."""
     binding = self.space.dim_of(block.iterators[window.iterator].binding) or window.range.lower
     turn = self.symbol(window.loop) - self.lower(window.loop)
-    missing = window.range.extent - window.step - (binding - window.range.lower)
+    missing = window.before - binding
     emitter = Materializer(self.func, self.space, InsertPoint.before(block))
     condition = emit_conditions(emitter, [Less(minimum(turn, missing), constant(1))])
     if condition is not None:
