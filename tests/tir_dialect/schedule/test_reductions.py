@@ -193,3 +193,39 @@ tir.prim_func @inner(%A: !tir.buffer<[4, 6], i32>, %C: !tir.buffer<[4], i32>) {
 )
 def test_sizes_that_are_computed_in_loops(transform):
     scheduled(parse_prim_func(INNER_SIZES), transform, [{}])
+
+
+OWN_MEMORY = """
+tir.prim_func @f[%n, %m](%A: !tir.buffer<[n, m], i32>, %B: !tir.buffer<[n], i32>) {
+  tir.for (%i, %j) in (%n, %m) {
+    tir.block "B" (%vi = spatial %i in %n, %vj = reduce %j in %m) {
+      tir.init {
+        %u = tir.alloc_buffer : !tir.buffer<[1], i32>
+        %zero = arith.constant 0 : index
+        %five = arith.constant 5 : i32
+        tir.store %five, %u[%zero]
+        %y = tir.load %u[%zero]
+        tir.store %y, %B[%vi]
+      }
+      %t = tir.alloc_buffer : !tir.buffer<[1], i32>
+      %c0 = arith.constant 0 : index
+      %a = tir.load %A[%vi, %vj]
+      %d = arith.addi %a, %a : i32
+      tir.store %d, %t[%c0]
+      %b = tir.load %B[%vi]
+      %x = tir.load %t[%c0]
+      %s = arith.addi %b, %x : i32
+      tir.store %s, %B[%vi]
+    }
+  }
+}"""
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_decompose_reduction_of_a_block_with_memory_of_its_own(position):
+    """What the init allocates goes with it, what the update allocates stays."""
+    func = parse_prim_func(OWN_MEMORY).clone()
+    sch = scheduled(func, lambda sch: sch.decompose_reduction("B", sch.get_loops("B")[position]))
+    texts = {block.name: str(block.op) for block in sch.get_blocks()}
+    assert texts.keys() == {"B_init", "B_update"}
+    assert all(text.count("tir.alloc_buffer") == 1 for text in texts.values())
