@@ -22,10 +22,10 @@ def examples(count: int) -> settings:
     return settings(max_examples=count * factor, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
-def in_turn(names: Iterable[str], machines: Sequence[str], each: int = 1) -> list[object]:
-    """Pairs of a name and a machine for `parametrize`: those behind the `each` machines whose turn it is are slow."""
+def in_turn(names: Iterable[str], machines: Sequence[str]) -> list[object]:
+    """Pairs of a name and a machine for `parametrize`: those of machines whose turn it is not are slow."""
     pairs = [
-        (name, machine, (place - turn) % len(machines) < each)
+        (name, machine, place == turn % len(machines))
         for turn, name in enumerate(names)
         for place, machine in enumerate(machines)
     ]

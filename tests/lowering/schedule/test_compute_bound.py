@@ -135,7 +135,7 @@ def test_the_structure_is_recognised(name: str) -> None:
     assert any(find_contraction(stage) is not None for stage in stages)
 
 
-@pytest.mark.parametrize(("name", "machine"), in_turn(SUMS, MACHINES, each=2))
+@pytest.mark.parametrize(("name", "machine"), in_turn(SUMS, MACHINES))
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     case = SUMS[name]
     func = kernel(case.text)

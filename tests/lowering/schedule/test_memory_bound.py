@@ -79,7 +79,7 @@ def test_the_schedule_changes_nothing_the_second_time(name: str, machine: str) -
     assert str(func) == once
 
 
-@pytest.mark.parametrize(("name", "machine"), in_turn(PROGRAMS, MACHINES, each=2))
+@pytest.mark.parametrize(("name", "machine"), in_turn(PROGRAMS, MACHINES))
 def test_the_scheduled_function_means_the_same(name: str, machine: str) -> None:
     func = kernel(name)
     schedule(func, Target.parse(machine))
