@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
 from importlib import import_module
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -202,6 +204,16 @@ def from_dlpack(code: int, bits: int) -> ElementType:
     if found is None:
         raise ValueError(f"unsupported DLPack dtype (code {code}, {bits} bits): expected one of {_EXPECTED}")
     return found.type
+
+
+MOST_BYTES = 1 << 48
+"""Of an argument. Its sizes are far from those with which arithmetic in 64 bits overflows."""
+
+
+def check_extents(shape: Sequence[int], itemsize: int, place: str) -> None:
+    """`ValueError` for an argument that is too large to compute with, also where an axis of 0 leaves it empty."""
+    if prod(max(extent, 1) for extent in shape) * itemsize > MOST_BYTES:
+        raise ValueError(f"{place}: expected a tensor of at most 2^48 bytes, where axes of length 0 count as 1")
 
 
 @lru_cache(maxsize=64)

@@ -187,9 +187,18 @@ def negative_size() -> str:
     return "cannot allocate {} bytes"
 
 
+MOST_BYTES = 1 << 48
+"""Of a tensor, of which axes of length 0 count as 1: its sizes are far from overflow in 64 bits."""
+
+
 def too_large() -> str:
-    """`MemoryError`: a tensor that no machine can hold."""
-    return "cannot allocate a tensor of more than 2^62 bytes"
+    """`MemoryError`: a tensor that no machine can hold, also if it has no elements."""
+    return "cannot allocate a tensor of more than 2^48 bytes"
+
+
+def too_large_argument(subject: str) -> str:
+    """`ValueError`: a tensor whose sizes are too large to compute with, also if it has no elements."""
+    return f"{subject}: expected a tensor of at most 2^48 bytes, where axes of length 0 count as 1"
 
 
 def out_of_storage() -> str:

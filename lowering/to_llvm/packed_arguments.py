@@ -84,15 +84,16 @@ class ArgumentReader:
         errors.require_dtype(same, messages.wrong_dtype(subject, dtype.numpy_name), code, bits)
 
     def _check_size(self, subject: str, type_: BufferType, shape: Sequence[SSAValue]) -> None:
-        """No product of extents overflows, also where another extent is 0; none is negative."""
+        """No extent is negative, and the others are not too large, also where one is 0."""
         b = self._b
         size, valid = b.integer(byte_size(type_.dtype)), b.integer(1, i1)
         for extent in shape:
             size, overflow = multiply_checked(b, size, b.overloaded("llvm.smax", (extent, b.integer(1)), i64))
             good = b.make(llvm.XOrOp, (overflow, b.integer(1, i1)), i1)
+            good = b.make(llvm.AndOp, (good, b.compare("sle", size, b.integer(messages.MOST_BYTES))), i1)
             good = b.make(llvm.AndOp, (good, b.compare("sge", extent, b.integer(0))), i1)
             valid = b.make(llvm.AndOp, (valid, good), i1)
-        self._errors.require(valid, "ValueError", f"{subject}: expected a tensor of less than 2**63 bytes")
+        self._errors.require(valid, "ValueError", messages.too_large_argument(subject))
 
     def _integers(self, array: SSAValue, count: int) -> tuple[SSAValue, ...]:
         return tuple(field(self._b, array, 8 * index, i64) for index in range(count))

@@ -20,7 +20,7 @@ from relax_dialect.struct_info.functions import FuncType, SymbolAttr
 from relax_dialect.struct_info.match import BoundCheck, Match, Place, PlacedCheck, match_types
 from relax_dialect.struct_info.types import ObjectType, PrimType, ShapeType, TensorType, TupleType
 from tir_dialect.dims import CheckKind, Dim
-from tir_dialect.dtypes import is_bool, is_float, lookup, numpy_dtype, range_in_i64
+from tir_dialect.dtypes import check_extents, is_bool, is_float, lookup, numpy_dtype, range_in_i64
 
 
 def has_type(value: Value, info: StructInfo, symbols: Mapping[str, int]) -> bool:
@@ -204,6 +204,7 @@ def _check_tensor(value: Value, info: TensorType, place: str) -> None:
     _check_rank(info.rank, value.ndim, place)
     if info.dtype is not None and value.dtype != numpy_dtype(info.dtype):
         _wrong(place, f"dtype {numpy_dtype(info.dtype)}", str(value.dtype))
+    check_extents(value.shape, value.itemsize, place)
 
 
 def _check_fields(value: Value, info: TupleType, place: str) -> None:

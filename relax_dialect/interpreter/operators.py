@@ -17,10 +17,7 @@ from relax_dialect.struct_info.base import as_struct_infos
 from relax_dialect.struct_info.types import TensorType
 from relax_dialect.traits import AliasesOperand
 from tir_dialect.attributes import DimAttr
-from tir_dialect.dtypes import is_narrow, numpy_dtype
-
-MAX_BYTES = 2**62
-"""More than any machine can hold."""
+from tir_dialect.dtypes import MOST_BYTES, is_narrow, numpy_dtype
 
 OpT = TypeVar("OpT", bound=InfersResultTypes)
 Compute: TypeAlias = "Callable[..., Value]"
@@ -91,8 +88,8 @@ def _computed(frame: Frame, op: InfersResultTypes, compute: ComputeAll, *leading
         for info in as_struct_infos(op.result_types):
             if isinstance(info, TensorType) and info.known_dims is not None and info.dtype is not None:
                 size = numpy_dtype(info.dtype).itemsize * prod(evaluate(dim, frame.symbols) for dim in info.known_dims)
-                if size > MAX_BYTES:
-                    raise MemoryError("cannot allocate a tensor of more than 2^62 bytes") from error
+                if size > MOST_BYTES:
+                    raise MemoryError("cannot allocate a tensor of more than 2^48 bytes") from error
         raise
 
 

@@ -146,8 +146,15 @@ def test_wrong_values(name: str, arguments: tuple[Any, ...], message: str):
 
 
 def test_tensors_too_large():
-    with pytest.raises(MemoryError, match=r"cannot allocate a tensor of more than 2\^62 bytes"):
-        call("new_tensor", "f32", 1 << 31, 1 << 31)
+    for sizes in ((1 << 31, 1 << 31), (0, 1 << 47), (1 << 62, 0)):
+        with pytest.raises(MemoryError, match=r"cannot allocate a tensor of more than 2\^48 bytes"):
+            call("new_tensor", "f32", *sizes)
+
+
+def test_sizes_too_large_to_compute_with():
+    for shape in ((0, 1 << 47), (1 << 58, 0)):
+        with pytest.raises(ValueError, match=r"^s: expected a tensor of at most 2\^48 bytes, where axes of length 0"):
+            call("check_tensor", np.zeros(shape, np.float32), 2, "float32", "s")
 
 
 def test_tensors_in_a_storage():

@@ -155,6 +155,7 @@ def _check_array(arg: Argument, type: BufferType, place: str, *, inner: bool) ->
         raise TypeError(
             f"{place} expected rank {type.rank} and dtype {expected}, got rank {arg.ndim} and dtype {arg.dtype}"
         )
+    dtypes.check_extents(arg.shape, arg.itemsize, place)
     return arg
 
 

@@ -1,7 +1,8 @@
-"""Builtins of the check ops. Order of the checks of a tensor: kind, rank, dtype, device, contiguity, alignment."""
+"""Builtins of the check ops. Tensors are checked for kind, rank, dtype, device, size, contiguity, then alignment."""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import tvm_ffi
@@ -33,6 +34,8 @@ def check_tensor(value: Any, rank: int, dtype: str | None, subject: str) -> tvm_
     device = tensor.__dlpack_device__()[0]
     if device != _CPU:
         raise ValueError(render(messages.wrong_device(subject), device))
+    if prod(max(size, 1) for size in tensor.shape) * ((tensor.dtype.bits + 7) // 8) > messages.MOST_BYTES:
+        raise ValueError(messages.too_large_argument(subject))
     _check_memory(tensor, subject)
     return tensor
 

@@ -16,18 +16,16 @@ from vm_dialect.messages import render
 from vm_dialect.tensors import new_tensor, tensor_at, tensor_element, to_numpy, view
 
 _BYTE = element_type("ui8")
-_MAX_BYTES = 1 << 62
 
 
 def _checked_size(dims: Sequence[int], element: ElementType) -> int:
-    """Bytes of a tensor; `ValueError` if a dimension is negative, `MemoryError` for more than 2^62 bytes."""
+    """Bytes of a tensor; `ValueError` if a dimension is negative, `MemoryError` if others are too large."""
     for axis, dim in enumerate(dims):
         if dim < 0:
             raise ValueError(render(messages.negative_dimension(), axis, dim))
-    size = prod(dims) * element.itemsize
-    if size > _MAX_BYTES:
+    if prod(max(dim, 1) for dim in dims) * element.itemsize > messages.MOST_BYTES:
         raise MemoryError(messages.too_large())
-    return size
+    return prod(dims) * element.itemsize
 
 
 @builtin("alloc_storage", 1)

@@ -121,17 +121,21 @@ done:
 }
 
 ; Whether a tensor of four sizes, `offset` bytes into a storage of `room` bytes, fits; raises an error if not. As unsigned
-; numbers, negative sizes are huge, so that they overflow or do not fit.
+; numbers, negative sizes are huge, so that they overflow or do not fit. Where it would fit if sizes of 0 were 1, it does.
 define i32 @vmrt_place(i64 %room, i64 %offset, i32 %dtype, i64 %a, i64 %b, i64 %c, i64 %d) {
 entry:
   %itemsize = call i64 @vmrt_itemsize(i32 %dtype)
-  %1 = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %itemsize, i64 %a)
+  %a.1 = call i64 @llvm.umax.i64(i64 %a, i64 1)
+  %b.1 = call i64 @llvm.umax.i64(i64 %b, i64 1)
+  %c.1 = call i64 @llvm.umax.i64(i64 %c, i64 1)
+  %d.1 = call i64 @llvm.umax.i64(i64 %d, i64 1)
+  %1 = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %itemsize, i64 %a.1)
   %2 = extractvalue { i64, i1 } %1, 0
-  %3 = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %2, i64 %b)
+  %3 = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %2, i64 %b.1)
   %4 = extractvalue { i64, i1 } %3, 0
-  %5 = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %4, i64 %c)
+  %5 = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %4, i64 %c.1)
   %6 = extractvalue { i64, i1 } %5, 0
-  %7 = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %6, i64 %d)
+  %7 = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %6, i64 %d.1)
   %8 = extractvalue { i64, i1 } %7, 0
   %9 = call { i64, i1 } @llvm.uadd.with.overflow.i64(i64 %8, i64 %offset)
   %end = extractvalue { i64, i1 } %9, 0
@@ -160,7 +164,7 @@ doubt:
   ret i32 %status
 }
 
-; A size of 0 after a product that overflows makes an empty tensor, which fits.
+; A tensor without elements takes no room.
 define i32 @vmrt_place_exactly(i64 %room, i64 %offset, i32 %dtype, i64 %a, i64 %b, i64 %c, i64 %d) noinline cold {
   %sizes = alloca [4 x i64]
   %at.b = getelementptr inbounds i64, ptr %sizes, i64 1

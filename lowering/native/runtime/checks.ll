@@ -51,7 +51,14 @@ check.device:
   %device.at = getelementptr inbounds %dltensor, ptr %tensor, i64 0, i32 1
   %device = load i32, ptr %device.at
   %device.ok = icmp eq i32 %device, 1
-  br i1 %device.ok, label %check.gaps, label %fail.device
+  br i1 %device.ok, label %check.size, label %fail.device
+
+check.size:
+  %item = call i64 @vmrt_itemsize(i32 %got.dtype)
+  %sizes.at = getelementptr inbounds %dltensor, ptr %tensor, i64 0, i32 4
+  %sizes = load ptr, ptr %sizes.at
+  %fits = call i1 @vmrt_has_moderate_size(i64 %item, i64 %got.rank, ptr %sizes)
+  br i1 %fits, label %check.gaps, label %fail.size
 
 check.gaps:
   %gap = call i64 @vmrt_first_gap(ptr %tensor, i64 %got.rank)
@@ -59,7 +66,6 @@ check.gaps:
   br i1 %no.gap, label %check.address, label %fail.gap
 
 check.address:
-  %item = call i64 @vmrt_itemsize(i32 %got.dtype)
   %mask = sub i64 %item, 1
   %data = load i64, ptr %tensor
   %offset.at = getelementptr inbounds %dltensor, ptr %tensor, i64 0, i32 6
@@ -70,9 +76,7 @@ check.address:
   br i1 %aligned, label %done, label %unaligned
 
 unaligned:
-  %shape.at = getelementptr inbounds %dltensor, ptr %tensor, i64 0, i32 4
-  %shape = load ptr, ptr %shape.at
-  %empty = call i1 @vmrt_has_zero(ptr %shape, i64 %got.rank)
+  %empty = call i1 @vmrt_has_zero(ptr %sizes, i64 %got.rank)
   br i1 %empty, label %done, label %fail.address
 
 done:
@@ -93,6 +97,10 @@ fail.dtype:
 fail.device:
   %device64 = sext i32 %device to i64
   call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_value_error, ptr @vmrt_text_wrong_device, ptr %subject, i64 %device64)
+  ret ptr null
+
+fail.size:
+  call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_value_error, ptr @vmrt_text_too_large_argument, ptr %subject)
   ret ptr null
 
 fail.gap:

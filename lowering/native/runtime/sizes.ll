@@ -1,6 +1,7 @@
 ; Arithmetic on the sizes of tensors.
 
-; Bytes of a tensor of `rank` sizes at `itemsize` bytes an element; -1 after an error.
+; Bytes of a tensor of `rank` sizes at `itemsize` bytes an element; -1 after an error. It is too large with more than
+; 2^48 bytes, where sizes of 0 count as 1: with such sizes no product overflows unnoticed.
 define i64 @vmrt_byte_size(i64 %itemsize, i64 %rank, ptr %sizes) {
 entry:
   br label %head
@@ -20,7 +21,8 @@ body:
   br i1 %is.negative, label %negative, label %step
 
 step:
-  %checked = call { i64, i1 } @llvm.smul.with.overflow.i64(i64 %bytes, i64 %size)
+  %factor = call i64 @llvm.umax.i64(i64 %size, i64 1)
+  %checked = call { i64, i1 } @llvm.smul.with.overflow.i64(i64 %bytes, i64 %factor)
   %product = extractvalue { i64, i1 } %checked, 0
   %wrapped = extractvalue { i64, i1 } %checked, 1
   %now.overflow = or i1 %overflow, %wrapped
@@ -30,12 +32,10 @@ step:
   br label %head
 
 done:
-  %too.large = icmp sgt i64 %bytes, 4611686018427387904
+  %too.large = icmp sgt i64 %bytes, 281474976710656
   %refused = or i1 %overflow, %too.large
   %result = select i1 %empty, i64 0, i64 %bytes
-  %not.empty = xor i1 %empty, true
-  %fails = and i1 %refused, %not.empty
-  br i1 %fails, label %large, label %return
+  br i1 %refused, label %large, label %return
 
 return:
   ret i64 %result
@@ -47,6 +47,35 @@ negative:
 large:
   call void @TVMFFIErrorSetRaisedFromCStr(ptr @vmrt_memory_error, ptr @vmrt_text_too_large)
   ret i64 -1
+}
+
+; Whether a tensor has at most 2^48 bytes, where sizes of 0 count as 1.
+define i1 @vmrt_has_moderate_size(i64 %itemsize, i64 %rank, ptr %sizes) {
+entry:
+  br label %head
+
+head:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %bytes = phi i64 [ %itemsize, %entry ], [ %product, %body ]
+  %fits = phi i1 [ true, %entry ], [ %still, %body ]
+  %more = icmp slt i64 %i, %rank
+  br i1 %more, label %body, label %done
+
+body:
+  %size.at = getelementptr inbounds i64, ptr %sizes, i64 %i
+  %size = load i64, ptr %size.at
+  %factor = call i64 @llvm.umax.i64(i64 %size, i64 1)
+  %checked = call { i64, i1 } @llvm.umul.with.overflow.i64(i64 %bytes, i64 %factor)
+  %product = extractvalue { i64, i1 } %checked, 0
+  %wrapped = extractvalue { i64, i1 } %checked, 1
+  %small = icmp ule i64 %product, 281474976710656
+  %good = select i1 %wrapped, i1 false, i1 %small
+  %still = and i1 %fits, %good
+  %next = add nuw i64 %i, 1
+  br label %head
+
+done:
+  ret i1 %fits
 }
 
 ; Copies `sizes` to `shape` and writes the strides of a contiguous tensor.
