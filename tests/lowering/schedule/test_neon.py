@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.lowering.schedule import test_attention as attention
-from tests.lowering.schedule import test_blocked as blocked
-from tests.lowering.schedule.test_compute_bound import SUMS, compile_to_text, kernel
+from tests.lowering.schedule.blocked import test_blocked as blocked
+from tests.lowering.schedule.products.support import SUMS, compile_to_text, kernel
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 

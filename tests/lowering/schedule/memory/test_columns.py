@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.test_memory_bound import kernel
+from tests.lowering.schedule.memory.support import kernel
 from tests.lowering.to_llvm.conftest import call, find, parse
 from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect.ops.function import PrimFuncOp

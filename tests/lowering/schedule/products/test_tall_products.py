@@ -8,22 +8,12 @@ import numpy as np
 import pytest
 
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.test_compute_bound import Sum, check_guarded, kernel, run_guarded
+from tests.lowering.schedule.products.support import Sum, check_guarded, kernel, known, run_guarded
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.target import KIB, Target
 
 PRODUCT = Sum("mk,kn->mn")
 TARGET = Target.parse("x86-64-v3 cores=2")
-
-
-def known(m: int, k: int, n: int, second: str = "[{k}, {n}]", op: str = "relax.matmul %x, %y") -> str:
-    """A product of matrices of known sizes."""
-    return f"""
-relax.func @main(%x: !relax.tensor<[{m}, {k}], f32>, %y: !relax.tensor<{second.format(k=k, n=n)}, f32>)
-    -> !relax.object {{
-  %0 = {op}
-  relax.return %0
-}}"""
 
 
 def scheduled(text: str, target: Target = TARGET) -> str:

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
 
-import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.context import Context
 from xdsl.dialects import vector
-from xdsl.dialects.builtin import ModuleOp
 
-from lowering import build
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.compiler import emit_assembly
-from lowering.codegen.kernel_lowering import run_tir_passes
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
-from lowering.codegen.llvm_text import llvm_text
-from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from lowering.schedule.cpu.products.tiling import tiling
 from lowering.schedule.cpu.structure.contraction import find_contraction
 from lowering.schedule.cpu.structure.stages import find_program, find_stages
 from lowering.schedule.schedule_cpu import schedule
-from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
-from lowering.to_llvm.emitter import LoweringOptions
-from tests.lowering.to_llvm.conftest import call
-from tests.lowering.to_llvm.test_safety import Guarded
+from tests.lowering.schedule.products.support import (
+    SUMS,
+    check_guarded,
+    compile_to_text,
+    compiled,
+    kernel,
+    run_guarded,
+)
 from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import compile_prim_func, run_prim_func
 from tir_dialect.ops.blocks import BlockOp
@@ -41,65 +32,10 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
-from vm_dialect import VirtualMachine
 
 MACHINES = ("x86-64-v2", "x86-64-v3 cores=1", "x86-64-v4 cores=4", "neoverse-n1 cores=2")
-DTYPES = {"f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
 
 
-@dataclass(frozen=True)
-class Sum:
-    """A sum of products in Einstein's notation; a letter is a symbol."""
-
-    subscripts: str
-    dtype: str = "f32"
-
-    @property
-    def operands(self) -> list[str]:
-        return self.subscripts.partition("->")[0].split(",")
-
-    @property
-    def text(self) -> str:
-        letters = ", ".join(f"%{letter}" for letter in sorted(set("".join(self.operands))))
-        types = [f"!relax.tensor<[{', '.join(operand)}], {self.dtype}>" for operand in self.operands]
-        return f"""relax.func @main[{letters}](%x: {types[0]}, %y: {types[1]}) -> !relax.object {{
-  %0 = relax.einsum %x, %y subscripts = "{self.subscripts}"
-  relax.return %0
-}}"""
-
-    def arrays(self, sizes: Mapping[str, int]) -> list[np.ndarray]:
-        rng = np.random.default_rng(sum(sizes.values()))
-        shapes = [[sizes[letter] for letter in operand] for operand in self.operands]
-        return [rng.standard_normal(shape).astype(DTYPES[self.dtype]) for shape in shapes]
-
-    def expected(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
-        return np.einsum(self.subscripts, *[array.astype("f8") for array in arrays])
-
-    def check(self, result: np.ndarray, arrays: Sequence[np.ndarray]) -> None:
-        tolerance = {"bf16": 2e-2, "f16": 2e-3}.get(self.dtype, 1e-4)
-        np.testing.assert_allclose(result.astype("f8"), self.expected(arrays), rtol=tolerance, atol=tolerance)
-
-
-SUMS = {
-    "product": Sum("mk,kn->mn"),
-    "left transposed": Sum("km,kn->mn"),
-    "right transposed": Sum("mk,nk->mn"),
-    "both transposed": Sum("km,nk->mn"),
-    "result transposed": Sum("mk,nk->nm"),
-    "row vector": Sum("k,kn->n"),
-    "column vector": Sum("nk,k->n"),
-    "batched": Sum("bmk,bkn->bmn"),
-    "batched, transposed": Sum("bmk,bnk->bmn"),
-    "batch last": Sum("mkb,knb->mnb"),
-    "several rows": Sum("bmk,kn->bmn"),
-    "several columns": Sum("mk,knb->mnb"),
-    "columns apart": Sum("mk,nkb->nmb"),
-    "two sums": Sum("mkb,kbn->mn"),
-    "two sums, turned": Sum("mkb,nbk->mn"),
-    "f64": Sum("mk,kn->mn", "f64"),
-    "bf16": Sum("mk,kn->mn", "bf16"),
-    "f16": Sum("mk,nk->mn", "f16"),
-}
 LETTERS = "bkmn"
 SIZES = (
     (2, 2, 0, 3),
@@ -114,17 +50,6 @@ SIZES = (
     (2, 37, 35, 3),
     (0, 5, 20, 20),
 )
-
-
-def kernel(text: str) -> PrimFuncOp:
-    module = parse_module(text)
-    LegalizeOpsPass().apply(Context(), module)
-    return next(op for op in module.ops if isinstance(op, PrimFuncOp))
-
-
-@cache
-def compiled(text: str):
-    return VirtualMachine(build(parse_module(text)))["main"]
 
 
 @pytest.mark.parametrize("name", SUMS)
@@ -161,31 +86,6 @@ def test_small_caches_take_blocks_and_sections() -> None:
 
 
 # Native code, between pages that must not be touched.
-
-
-@cache
-def guarded(text: str) -> tuple[PrimFuncOp, Kernels]:
-    func = kernel(text)
-    return func, compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
-
-
-def run_guarded(text: str, arrays: Sequence[np.ndarray], symbols: dict[str, int]) -> np.ndarray:
-    func, kernels = guarded(text)
-    results: list[np.ndarray] = []
-    for at_end in (True, False):
-        pages = [Guarded(array, at_end) for array in arrays]
-        assert call(kernels, func, [page.array for page in pages], symbols) == 0
-        results.append(np.array(pages[-1].array))
-        for page in pages:
-            page.release()
-    return results[-1]
-
-
-def check_guarded(case: Sum, sizes: dict[str, int]) -> None:
-    arrays = case.arrays(sizes)
-    result = np.full(case.expected(arrays).shape, 7, arrays[0].dtype)
-    func, _ = guarded(case.text)
-    case.check(run_guarded(case.text, [*arrays, result], {name: sizes[name] for name in func.symbol_names}), arrays)
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
@@ -247,14 +147,6 @@ def micro_kernel(machine: str) -> str:
     many_rows = SUMS["product"].text.replace(", %m", "").replace("[m, ", "[64, ")
     kernels = compile_to_text(kernel(many_rows), target)
     return max(kernels.split("\n.LBB"), key=lambda part: part.count("fmla") + part.count("vfmadd"))
-
-
-def compile_to_text(func: PrimFuncOp, target: Target) -> str:
-    copy = func.clone()
-    schedule(copy, target)
-    module = ModuleOp([copy])
-    run_tir_passes(module)
-    return emit_assembly(llvm_text(lower_prim_funcs([copy], LoweringOptions.of(target))), target)
 
 
 def test_tiles_fill_the_registers_of_a_machine() -> None:

@@ -9,7 +9,7 @@ import pytest
 from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.products.shares import shares
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.test_compute_bound import SUMS, kernel
+from tests.lowering.schedule.products.support import SUMS, kernel
 from tir_dialect.dims import constant
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.memory import AllocBufferOp

@@ -14,8 +14,8 @@ from lowering.codegen.llvm_text import llvm_text
 from lowering.schedule.schedule_cpu import schedule
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
-from tests.lowering.schedule.programs import PROGRAMS
-from tests.lowering.schedule.test_memory_bound import kernel
+from tests.lowering.schedule.memory.programs import PROGRAMS
+from tests.lowering.schedule.memory.support import kernel
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect import te

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.programs import arguments
-from tests.lowering.schedule.test_memory_bound import kernel
+from tests.lowering.schedule.memory.programs import arguments
+from tests.lowering.schedule.memory.support import kernel
 from tests.lowering.to_llvm.conftest import call, find
 from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect import te

@@ -14,9 +14,7 @@ from lowering.parsing import parse_module
 from lowering.schedule.cpu.emit.routines import outside_modules
 from lowering.schedule.cpu.products.streamed import few_rows
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.test_compute_bound import Sum, check_guarded, compiled, kernel
-from tests.lowering.schedule.test_one_row import LANES, shifted
-from tests.lowering.schedule.test_tall_products import known
+from tests.lowering.schedule.products.support import LANES, Sum, check_guarded, compiled, kernel, known, shifted
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp

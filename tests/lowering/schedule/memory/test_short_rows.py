@@ -13,8 +13,8 @@ from lowering import build
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.programs import PROGRAMS, arguments
-from tests.lowering.schedule.test_memory_bound import native_kernel
+from tests.lowering.schedule.memory.programs import PROGRAMS, arguments
+from tests.lowering.schedule.memory.support import native_kernel
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tir_dialect.ops.function import PrimFuncOp

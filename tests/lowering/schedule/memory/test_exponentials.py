@@ -8,7 +8,7 @@ import pytest
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.test_memory_bound import kernel
+from tests.lowering.schedule.memory.support import kernel
 from tests.lowering.to_llvm.conftest import call, find, parse
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.target import Target

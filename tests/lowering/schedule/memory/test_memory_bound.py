@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.kernels import compile_prim_funcs
 from lowering.codegen.llvm_text import llvm_text
-from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
-from tests.lowering.schedule.programs import MAXIMUM_POOLING, PROGRAMS, arguments
+from tests.lowering.schedule.memory.programs import MAXIMUM_POOLING, PROGRAMS, arguments
+from tests.lowering.schedule.memory.support import compiled, kernel, native_kernel
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tests.support.sweeps import in_turn
@@ -33,22 +32,6 @@ from vm_dialect import VirtualMachine
 MACHINES = ("x86-64-v2", "x86-64-v3 cores=1", "x86-64-v4 cores=2", "neoverse-n1 cores=4")
 
 
-def kernel(name: str) -> PrimFuncOp:
-    return _legalized(name).clone()
-
-
-@cache
-def _legalized(name: str) -> PrimFuncOp:
-    module = parse_module(PROGRAMS[name].text)
-    LegalizeOpsPass().apply(Context(), module)
-    return next(op for op in module.ops if isinstance(op, PrimFuncOp))
-
-
-@cache
-def compiled(name: str):
-    return VirtualMachine(build(parse_module(PROGRAMS[name].text)))["main"]
-
-
 def interpreted(run: Run, name: str, sizes: tuple[int, int]) -> np.ndarray:
     inputs, expected = arguments(name, *sizes)
     result = np.full(expected.shape, 77, expected.dtype)
@@ -58,7 +41,7 @@ def interpreted(run: Run, name: str, sizes: tuple[int, int]) -> np.ndarray:
 
 @cache
 def unscheduled(name: str, sizes: tuple[int, int]) -> np.ndarray:
-    return interpreted(compile_prim_func(_legalized(name)), name, sizes)
+    return interpreted(compile_prim_func(kernel(name)), name, sizes)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -139,12 +122,6 @@ def test_a_few_lines_are_mixed_in_registers(name: str, shuffles: int) -> None:
     func = kernel(name)
     schedule(func, Target.parse("x86-64-v4 cores=1"))
     assert str(func).count("vector.shuffle") == shuffles
-
-
-@cache
-def native_kernel(name: str) -> tuple[Kernels, PrimFuncOp]:
-    func = kernel(name).clone()
-    return compile_prim_funcs(ModuleOp([func])), func
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.test_memory_bound import kernel
-from tests.lowering.schedule.test_short_rows import scheduled
+from tests.lowering.schedule.memory.support import kernel
+from tests.lowering.schedule.memory.test_short_rows import scheduled
 from tests.lowering.to_llvm.conftest import call, find
 from tir_dialect import te
 from tir_dialect.interpreter import run_prim_func

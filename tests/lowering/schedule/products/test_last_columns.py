@@ -8,7 +8,7 @@ from tvm_ffi import from_dlpack
 
 from lowering.schedule.cpu.products.streamed.row_groups import block_rows
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.test_compute_bound import Sum, check_guarded, compiled, kernel, run_guarded
+from tests.lowering.schedule.products.support import Sum, check_guarded, compiled, kernel, run_guarded
 from tir_dialect.dims import constant
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.target import Target

@@ -18,7 +18,7 @@ from lowering.graph.fusion.fuse_tir import FuseTIRPass
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.test_windows import Convolution
+from tests.lowering.schedule.convolutions import Convolution
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
 from tests.support.sweeps import in_turn

@@ -14,7 +14,7 @@ from lowering.schedule.cpu.emit.routines import outside_modules
 from lowering.schedule.cpu.products.dot import few_columns
 from lowering.schedule.cpu.products.one_row import vector
 from lowering.schedule.schedule_cpu import schedule
-from tests.lowering.schedule.test_compute_bound import DTYPES, SUMS, Sum, check_guarded, compiled, kernel
+from tests.lowering.schedule.products.support import DTYPES, LANES, SUMS, Sum, check_guarded, compiled, kernel, shifted
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.loop_hints import PLAIN_ADDRESSES
 from tir_dialect.ops.calls import ROUTINE
@@ -24,8 +24,6 @@ from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.target import Target
 
 MATRICES = ("mk,kn->mn", "mk,nk->mn")
-LANES = 16
-"""Of the widest vectors that there are, in `f32`."""
 
 
 @pytest.mark.parametrize("n", [0, 1, 3, 15, 16, 17, 63, 65, 130, 1030, 2100])
@@ -48,15 +46,6 @@ def test_few_rows_or_columns_and_long_lines(subscripts: str, dtype: str) -> None
         for few, many in ((1, 1), (1, 16), (2, 17), (3, 40), (4, 40)):
             sizes = {"m": few, "n": many} if subscripts == "mk,nk->mn" else {"m": many, "n": few}
             check_guarded(Sum(subscripts, dtype), {**sizes, "k": k})
-
-
-def shifted(array: np.ndarray, shift: int) -> np.ndarray:
-    """A copy that begins so many elements behind where a vector may begin."""
-    memory = np.zeros(array.size + 2 * LANES, array.dtype)
-    first = (-(memory.ctypes.data // array.itemsize) + shift) % LANES
-    found = memory[first : first + array.size].reshape(array.shape)
-    found[...] = array
-    return found
 
 
 @pytest.mark.parametrize("shift", range(LANES))
