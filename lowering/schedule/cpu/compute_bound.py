@@ -23,7 +23,7 @@ from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_las
 from lowering.schedule.cpu.products.line import LineProduct, is_line_product
 from lowering.schedule.cpu.products.one_row.vector import VectorProduct, can_be_vector
 from lowering.schedule.cpu.products.packed.packed import PackedProduct
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.few_rows import FewRowsProduct, can_have_few_rows, replaces_streams
 from lowering.schedule.cpu.products.streamed.streamed import StreamedProduct, can_stream, partial_sums
 from lowering.schedule.cpu.products.tiled import with_tiles
@@ -175,8 +175,8 @@ def emit_product(product: Product) -> None:
     if is_line_product(product):
         LineProduct(product).emit()
         return
-    with product.batches() as spot:
-        _emit_best(product, _small_ways(product), spot)
+    with product.batches() as coords:
+        _emit_best(product, _small_ways(product), coords)
 
 
 SmallWay = VectorProduct | FewColumnsProduct | FewRowsProduct | StreamedProduct | LongDotProduct | DotProduct
@@ -200,22 +200,22 @@ def _small_ways(product: Product) -> list[SmallWay]:
     return found
 
 
-def _emit_best(product: Product, ways: Sequence[SmallWay], spot: Spot) -> None:
+def _emit_best(product: Product, ways: Sequence[SmallWay], coords: Coords) -> None:
     """The first of some ways that is best in a call; packed panels if there is none."""
     if not ways:
-        PackedProduct(product).emit(spot)
+        PackedProduct(product).emit(coords)
         return
     way, *others = ways
     if isinstance(way, FewColumnsProduct) and leaves_last(product):
-        way.emit_last(spot)
+        way.emit_last(coords)
         with product.code.when(product.code.compare("sgt", product.code.dim(product.n, "n"), MOST_COLUMNS)):
-            _emit_best(product, others, spot)
+            _emit_best(product, others, coords)
         return
     is_best = way.is_best
     if is_best is None:
-        way.emit(spot)
+        way.emit(coords)
         return
     with product.code.when(is_best) as branch:
-        way.emit(spot)
+        way.emit(coords)
     with product.code.otherwise(branch):
-        _emit_best(product, others, spot)
+        _emit_best(product, others, coords)

@@ -12,7 +12,7 @@ from lowering.schedule.cpu.attention.rows import Attention
 from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.memory.sweep.sweep import Sweep
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.tiling import Tiling
 from lowering.schedule.cpu.structure.epilogue import Epilogue
 from lowering.schedule.cpu.structure.stages import Stage
@@ -60,7 +60,7 @@ class AttentionCode:
 
     # Places
 
-    def spots(self, batch: SSAValue, row: SSAValue | None) -> tuple[Spot, Spot]:
+    def all_coords(self, batch: SSAValue, row: SSAValue | None) -> tuple[Coords, Coords]:
         """A batch, and a row if it is given, as values of the axes of both products."""
         mine, axes = self.what.scores, self.what.axes
         given = [(mine.batch, batch)] + ([(mine.row, row)] if row is not None else [])
@@ -70,7 +70,9 @@ class AttentionCode:
     def digits(self, rows: Rows, row: SSAValue) -> dict[int, SSAValue]:
         """The value of each axis of the first product that chooses a row."""
         mine = self.what.scores
-        return self.scores.at((), (*mine.batch, *mine.row), self.spots(rows.batch, self.code.add(rows.top, row))[0])
+        return self.scores.at(
+            (), (*mine.batch, *mine.row), self.all_coords(rows.batch, self.code.add(rows.top, row))[0]
+        )
 
     def value(self, form: Form, digits: Mapping[int, SSAValue]) -> SSAValue:
         """The value of a form."""

@@ -18,7 +18,7 @@ from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.packed.column_panels import ColumnPanel
 from lowering.schedule.cpu.products.packed.columns import PackedColumns
 from lowering.schedule.cpu.products.packed.row_panels import RowPanels
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.tile import Element, emit_tile, grid
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
@@ -72,13 +72,13 @@ class PackedAttention(AttentionCode):
         code, height = self.code, self.tiles.rows
         strips = code.divide(code.add(rows.count, height - 1), height)
         zero, features = code.index(0), code.dim(self.scores.k)
-        spot = self.spots(rows.batch, None)[0]
+        coords = self.all_coords(rows.batch, None)[0]
         if not queries.direct:
             with code.loop(strips, "strip") as strip:
-                queries.pack(spot, strip, code.add(rows.top, code.mul(strip, height)), zero, features)
+                queries.pack(coords, strip, code.add(rows.top, code.mul(strip, height)), zero, features)
 
         def query(strip: SSAValue) -> Element:
-            return queries.reader(spot, strip, code.add(rows.top, code.mul(strip, height)), zero)
+            return queries.reader(coords, strip, code.add(rows.top, code.mul(strip, height)), zero)
 
         def weight(strip: SSAValue) -> Element:
             return lambda i, r: code.load(rows.scores, [code.add(code.mul(strip, height), i), r])
@@ -174,11 +174,11 @@ class _Panels:
 
     def pack(self, batch: SSAValue) -> None:
         """Packs all panels of a batch."""
-        mine, theirs = self.attention.spots(batch, None)
+        mine, theirs = self.attention.all_coords(batch, None)
         self._pack(self.attention.scores, mine, self.keys)
         self._pack(self.attention.totals, theirs, self.values)
 
-    def _pack(self, product: Product, spot: Spot, panels: PackedColumns) -> None:
+    def _pack(self, product: Product, coords: Coords, panels: PackedColumns) -> None:
         code, width = product.code, product.tiles.width
         with code.loop(code.dim(ceildiv(product.n, constant(width))), "panel") as number:
-            panels.panel(number).pack(spot, code.mul(number, width), code.index(0), code.dim(product.k))
+            panels.panel(number).pack(coords, code.mul(number, width), code.index(0), code.dim(product.k))

@@ -13,7 +13,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.dot.dot import DotProduct, can_dot
 from lowering.schedule.cpu.products.finish import Finish
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import MAX_ROWS, PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.tile import emit_tile, grid
 from lowering.schedule.cpu.products.tiling import Tiling, tiling
@@ -50,7 +50,7 @@ class StreamedAttention(AttentionCode):
             scores, numbers = self.memory(constant(min(self.m.constant_value or MAX_ROWS, MAX_ROWS)))
             with code.loop(upper, "batch", lower=lower) as batch:
                 rows = Rows(scores, numbers, batch, code.index(0), code.dim(self.m))
-                mine, theirs = self.spots(batch, None)
+                mine, theirs = self.all_coords(batch, None)
                 product = DotProduct(self.scores)
                 product.finish = _IntoScores(self, rows)
                 product.emit(mine)
@@ -58,7 +58,7 @@ class StreamedAttention(AttentionCode):
                     self.chain(rows, row)
                 self._totals(rows, theirs)
 
-    def _totals(self, rows: Rows, spot: Spot) -> None:
+    def _totals(self, rows: Rows, coords: Coords) -> None:
         """The second product, in groups of rows that share the values once they are loaded."""
         code = self.code
         with code.loop(code.dim(ceildiv(self.totals.n, constant(self.wide.width))), "panel") as panel:
@@ -66,10 +66,10 @@ class StreamedAttention(AttentionCode):
             for height in GROUPS:
                 first, end = floordiv(done, constant(height)), floordiv(self.m, constant(height))
                 if (end - first).constant_value != 0:
-                    self._group(rows, spot, code.mul(panel, self.wide.width), height, (first, end))
+                    self._group(rows, coords, code.mul(panel, self.wide.width), height, (first, end))
                 done = end * height
 
-    def _group(self, rows: Rows, spot: Spot, left: SSAValue, height: int, bounds: tuple[Dim, Dim]) -> None:
+    def _group(self, rows: Rows, coords: Coords, left: SSAValue, height: int, bounds: tuple[Dim, Dim]) -> None:
         code, tiles, what, product = self.code, self.wide, self.what.totals, self.totals
         tile = code.alloc([height, tiles.width], what.element, "tile")
         places = [code.add(left, v * tiles.lanes) for v in range(tiles.vectors)]
@@ -84,7 +84,7 @@ class StreamedAttention(AttentionCode):
 
             def emit(masked: bool) -> None:
                 def vector(r: SSAValue, v: int) -> SSAValue:
-                    here = {**spot, what.reduced: r, what.column: places[v]}
+                    here = {**coords, what.reduced: r, what.column: places[v]}
                     return product.vector(what.columns, here, what.column, counts[v] if masked else None)
 
                 emit_tile(grid(product), ends, height, element, vector, tile)
@@ -101,11 +101,11 @@ class _IntoScores(Finish):
         super().__init__(attention.scores, None, None)
         self.attention, self.rows = attention, rows
 
-    def store(self, sums: SSAValue, spot: Spot, count: SSAValue) -> None:
+    def store(self, sums: SSAValue, coords: Coords, count: SSAValue) -> None:
         """A vector of which `count` lanes are on."""
         what = self.attention.what.scores
-        row = spot[what.row] if what.row else self.code.index(0)
-        self.attention.put_scores(self.rows, row, [sums], spot[what.column], count)
+        row = coords[what.row] if what.row else self.code.index(0)
+        self.attention.put_scores(self.rows, row, [sums], coords[what.column], count)
 
 
 def emit_attention(kernel: Kernel, what: Attention) -> None:

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.blocked.reduction_parts import ReductionPart, ReductionParts
 from lowering.schedule.cpu.blocked.shape import Shape
-from lowering.schedule.cpu.blocked.tile import LINE_BYTES, Ahead, Tile
-from lowering.schedule.cpu.blocked.turns import Turn, Turns
-from lowering.schedule.cpu.products.product import Spot
+from lowering.schedule.cpu.blocked.tile import LINE_BYTES, PrefetchedLines, Tile
+from lowering.schedule.cpu.products.product import Coords
 from lowering.schedule.cpu.structure.places import Place
 from tir_dialect.dims import ceildiv, constant, maximum, total
 from tir_dialect.dims import product as product_of
 from tir_dialect.dtypes import byte_size
 
-MOST_AHEAD = 16
+MAX_PREFETCHED_LINES = 16
 """More lines of a block at once are not asked for."""
 USUAL_TILES = 4
 """Of a picture of unknown size there are at least so many."""
@@ -24,16 +24,18 @@ USUAL_TILES = 4
 class Hints:
     """The prefetches of one product. Inside a network even weights that fit in a cache are not there yet."""
 
-    def __init__(self, tile: Tile, shape: Shape, turns: Turns | None):
+    def __init__(self, tile: Tile, shape: Shape, turns: ReductionParts | None):
         self.tile, self.shape, self.turns = tile, shape, turns
         self.product, self.code = tile.product, tile.code
 
-    def of(self, here: Spot, weights: SSAValue, number: SSAValue, turn: Turn | None) -> list[Ahead]:
+    def of(
+        self, here: Coords, weights: SSAValue, number: SSAValue, turn: ReductionPart | None
+    ) -> list[PrefetchedLines]:
         """What a tile asks for whose weights are at `weights`; `number` is how many tiles came before."""
         ahead = self._weights(weights, number, turn)
         return [*([] if ahead is None else [ahead]), *self._results(here)]
 
-    def _weights(self, weights: SSAValue, number: SSAValue, turn: Turn | None) -> Ahead | None:
+    def _weights(self, weights: SSAValue, number: SSAValue, turn: ReductionPart | None) -> PrefetchedLines | None:
         """The weights that come next, of the next turn or of the next blocks; `None` if they are near.
 
         The tiles of one picture ask for them together.
@@ -55,10 +57,10 @@ class Hints:
             done = code.add(turn.start, turn.steps)
             further = code.add(weights, code.mul(done, code.dim(length // (steps or 1))))
             start = code.select(code.compare("slt", done, code.dim(tile.extents[0])), further, start)
-        asked = Ahead(tile.weights.memory, start, tile.jump, code.minimum(number, tiles - 1), lines, 2)
-        return asked if 0 < lines <= MOST_AHEAD else None
+        prefetched = PrefetchedLines(tile.weights.memory, start, tile.jump, code.minimum(number, tiles - 1), lines, 2)
+        return prefetched if 0 < lines <= MAX_PREFETCHED_LINES else None
 
-    def _results(self, here: Spot) -> Iterator[Ahead]:
+    def _results(self, here: Coords) -> Iterator[PrefetchedLines]:
         """Where the results of a tile go, and what is computed with its sums."""
         product, tile = self.product, self.tile
         runs, along = tile.runs(None if self.turns is None else self.turns.steps), tile.blocks.pixels[-1]
@@ -69,8 +71,8 @@ class Hints:
             lines = -(-self.shape.pixels * step * byte_size(product.what.element) // (LINE_BYTES * runs))
             jump = total(place.strides[axis] for axis in product.what.outer)
             level = 1 if self.turns is None else 2
-            if 0 < lines <= MOST_AHEAD:
-                yield Ahead(memory, product.offset(place, here), jump, self.code.index(0), lines, level)
+            if 0 < lines <= MAX_PREFETCHED_LINES:
+                yield PrefetchedLines(memory, product.offset(place, here), jump, self.code.index(0), lines, level)
 
     def _accessed(self) -> Iterator[tuple[SSAValue, Place]]:
         """The memory that the results of a tile are made of and go to, each once."""

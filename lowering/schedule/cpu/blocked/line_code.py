@@ -17,7 +17,7 @@ from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import shuffle
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.line import PRODUCTS_PER_TASK
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from tir_dialect.dims import Dim, constant, minimum
 
 MOST_PIXELS = 14
@@ -67,33 +67,33 @@ class BlockedLines:
         work = product.size((*product.what.batch, *product.what.row, *product.what.column, *product.what.reduced))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, work))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
-            spot = {(axis,): at for axis, at in product.at((), lines.units, {lines.units: unit}).items()}
+            coords = {(axis,): at for axis, at in product.at((), lines.units, {lines.units: unit}).items()}
             with code.loop(code.index(lines.lanes.size // self.lanes), "v") as v:
-                self._line({**spot, **self._channels(v)})
+                self._line({**coords, **self._channels(v)})
 
-    def _channels(self, v: SSAValue) -> Spot:
+    def _channels(self, v: SSAValue) -> Coords:
         """Where a vector of a block begins."""
         first, *members = self.lines.lanes.axes
         begin = self.code.mul(v, self.lanes // self.lines.lanes.members)
         return {(first,): begin, **{(axis,): self.code.index(0) for axis in members}}
 
-    def _line(self, spot: Spot) -> None:
+    def _line(self, coords: Coords) -> None:
         """A vector of channels of all pixels of a line."""
         code, height = self.code, self.height
         first, count = (code.dim(each) for each in self.inside)
         tiles = code.divide(count, height)
         if height > 1:
             with code.loop(tiles, "tile", vectorize=False) as tile:
-                self._pixels(spot, code.add(first, code.mul(tile, height)), height)
+                self._pixels(coords, code.add(first, code.mul(tile, height)), height)
         done = code.mul(tiles, height) if height > 1 else code.index(0)
         with code.loop(code.sub(code.dim(self.length), done), "pixel", vectorize=False) as number:
             before = code.compare("slt", number, first)
-            self._pixels(spot, code.select(before, number, code.add(number, done)), 1)
+            self._pixels(coords, code.select(before, number, code.add(number, done)), 1)
 
-    def _pixels(self, spot: Spot, pixel: SSAValue, height: int) -> None:
+    def _pixels(self, coords: Coords, pixel: SSAValue, height: int) -> None:
         """Some pixels whose windows are within the data, or a single one."""
         code, lines, dtype = self.code, self.lines, self.product.what.element
-        here = {**spot, (lines.pixel,): pixel}
+        here = {**coords, (lines.pixel,): pixel}
         sums = code.alloc([height, self.lanes], dtype, "sums", scope="local")
         places = [[code.index(p), code.index(0)] for p in range(height)]
         for place in places:
@@ -111,7 +111,9 @@ class BlockedLines:
         axis, code = self.lines.lanes.member, self.code
         return weights if axis is None else code.add(weights, code.dim(self.weights.strides[axis] * member))
 
-    def _member(self, sums: SSAValue, here: Spot, data: SSAValue, weights: SSAValue, member: int, height: int) -> None:
+    def _member(
+        self, sums: SSAValue, here: Coords, data: SSAValue, weights: SSAValue, member: int, height: int
+    ) -> None:
         """What a member of each group adds to some pixels."""
         windows = self.lines.reduced
         along = windows[-1] if windows and height > 1 else None
@@ -121,7 +123,7 @@ class BlockedLines:
             self._row(sums, data, weights, along, member, height)
 
     def _loop(
-        self, loops: ExitStack, axis: int, here: Spot, data: SSAValue, weights: SSAValue
+        self, loops: ExitStack, axis: int, here: Coords, data: SSAValue, weights: SSAValue
     ) -> tuple[SSAValue, SSAValue]:
         """The places of a window along an axis that are within the data; gives where data and weights are."""
         code, border = self.code, self.lines.border(axis)

@@ -13,14 +13,14 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.blocked.bordered_windows import Border, find_borders
 from lowering.schedule.cpu.blocked.hints import Hints
+from lowering.schedule.cpu.blocked.reduction_parts import ReductionPart, ReductionParts, find_reduction_parts
 from lowering.schedule.cpu.blocked.shape import Shape, step_cycles, tile_shape
 from lowering.schedule.cpu.blocked.sums import Blocks, find_blocks, load_of
 from lowering.schedule.cpu.blocked.tile import Tile, TileMemory
-from lowering.schedule.cpu.blocked.turns import Turn, Turns, find_turns
 from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.finish import Finish
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
 from tir_dialect.dims import product as product_of
@@ -42,7 +42,7 @@ def is_blocked(product: Product) -> bool:
 class _Part:
     """A range of tiles: axes with one value, tiles of a line, and the group of blocks."""
 
-    spot: Spot
+    coords: Coords
     tiles: SSAValue
     group: SSAValue
 
@@ -53,7 +53,7 @@ class _Place:
     tile.
     """
 
-    spot: Spot
+    coords: Coords
     pixel: SSAValue
     height: SSAValue
     block: SSAValue
@@ -75,7 +75,7 @@ class BlockedProduct:
         self.tile = Tile(product, blocks, self.shape.blocks)
         self.finish = Finish(product, None, None)
         lines = ceildiv(self.line, constant(self.shape.pixels)) * product.size(blocks.lines)
-        self.turns = find_turns(product, blocks, self.shape, lines)
+        self.turns = find_reduction_parts(product, blocks, self.shape, lines)
         self.hints = Hints(self.tile, self.shape, self.turns)
         self.borders = self._borders()
 
@@ -110,10 +110,10 @@ class BlockedProduct:
         tasks = minimum(units, maximum(TASKS_PER_THREAD * (threads - 1) * threads, constant(1)))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
             batch, group, part = self._digits(unit, groups, parts)
-            spot = self._spot(product.what.batch, batch)
+            coords = self._coords(product.what.batch, batch)
             first = code.divide(code.mul(part, positions), code.dim(parts))
             last = code.divide(code.mul(code.add(part, 1), positions), code.dim(parts))
-            self._part(_Part(spot, tiles, group), first, last)
+            self._part(_Part(coords, tiles, group), first, last)
 
     @property
     def _work(self) -> Dim:
@@ -166,7 +166,7 @@ class BlockedProduct:
         group, rest = code.remainder(unit, code.dim(groups)), code.divide(unit, code.dim(groups))
         return code.divide(rest, code.dim(parts)), group, code.remainder(rest, code.dim(parts))
 
-    def _spot(self, axes: tuple[int, ...], number: SSAValue) -> Spot:
+    def _coords(self, axes: tuple[int, ...], number: SSAValue) -> Coords:
         """Single axes from one number for all."""
         return {(axis,): value for axis, value in self.product.at((), axes, {axes: number}).items()}
 
@@ -180,9 +180,9 @@ class BlockedProduct:
         memory = code.alloc(kept, self.product.what.element, "tile")
         if self.turns is None:
             with code.loop(last, "position", lower=first) as position:
-                spot = self._place(part, position)
-                self._sums(spot, TileMemory(memory, code.index(0)), None, code.sub(position, first))
-                self._store(spot, memory, code.index(0))
+                coords = self._place(part, position)
+                self._sums(coords, TileMemory(memory, code.index(0)), None, code.sub(position, first))
+                self._store(coords, memory, code.index(0))
             return
         count = code.sub(last, first)
         sets = code.divide(code.add(count, several - 1), several)
@@ -191,7 +191,9 @@ class BlockedProduct:
             high = code.add(first, code.divide(code.mul(code.add(number, 1), count), sets))
             self._in_turns(part, self.turns, (low, high), memory)
 
-    def _in_turns(self, part: _Part, turns: Turns, positions: tuple[SSAValue, SSAValue], memory: SSAValue) -> None:
+    def _in_turns(
+        self, part: _Part, turns: ReductionParts, positions: tuple[SSAValue, SSAValue], memory: SSAValue
+    ) -> None:
         """The sums of some tiles, turn by turn, and then what is made of them."""
         code, (low, high) = self.code, positions
         with (
@@ -200,7 +202,7 @@ class BlockedProduct:
         ):
             start = code.mul(number, turns.steps)
             steps = code.minimum(code.sub(code.dim(self.tile.extents[0]), start), turns.steps)
-            turn = Turn(start, steps, code.compare("eq", number, 0), turns.steps)
+            turn = ReductionPart(start, steps, code.compare("eq", number, 0), turns.steps)
             index = code.sub(position, low)
             row = code.mul(index, self.shape.pixels)
             self._sums(self._place(part, position), TileMemory(memory, row), turn, index)
@@ -217,9 +219,9 @@ class BlockedProduct:
         pixel = code.minimum(wanted, code.sub(code.dim(self.line), height))
         first = code.mul(part.group, shape.blocks)
         block = code.minimum(first, code.dim(self.channels - shape.blocks))
-        spot = {**part.spot, **self._spot(self.blocks.lines, line)}
+        coords = {**part.coords, **self._coords(self.blocks.lines, line)}
         own = code.sub(wanted, pixel), code.sub(end, pixel)
-        return _Place(spot, pixel, height, block, own, code.sub(first, block))
+        return _Place(coords, pixel, height, block, own, code.sub(first, block))
 
     def _share(self, part: _Part, place: SSAValue) -> SSAValue:
         """Where the share of a tile of a line begins."""
@@ -233,15 +235,15 @@ class BlockedProduct:
             height = code.select(code.compare("sle", pixels, each), code.index(each), height)
         return height
 
-    def _spot_of(self, place: _Place, p: SSAValue | None = None, q: SSAValue | None = None) -> Spot:
+    def _coords_of(self, place: _Place, p: SSAValue | None = None, q: SSAValue | None = None) -> Coords:
         code = self.code
         pixel = place.pixel if p is None else code.add(place.pixel, p)
         block = place.block if q is None else code.add(place.block, q)
-        return {**place.spot, self.blocks.pixels: pixel, self.product.what.outer: block}
+        return {**place.coords, self.blocks.pixels: pixel, self.product.what.outer: block}
 
-    def _sums(self, place: _Place, memory: TileMemory, turn: Turn | None, number: SSAValue) -> None:
+    def _sums(self, place: _Place, memory: TileMemory, turn: ReductionPart | None, number: SSAValue) -> None:
         """The sums of a tile, or a turn of them; `number` is how many tiles came before."""
-        here, what = self._spot_of(place), self.product.what
+        here, what = self._coords_of(place), self.product.what
         data, weights = (self.product.offset(load_of(factor)[1], here) for factor in (what.rows, what.columns))
         ahead = self.hints.of(here, weights, number, turn)
         bounds = self._bounds(place, turn)
@@ -258,12 +260,12 @@ class BlockedProduct:
 
         emit(self.shape.heights)
 
-    def _bounds(self, place: _Place, turn: Turn | None) -> Mapping[int, tuple[SSAValue, SSAValue]]:
+    def _bounds(self, place: _Place, turn: ReductionPart | None) -> Mapping[int, tuple[SSAValue, SSAValue]]:
         """Between which steps the loops over windows, by number, read more than the zeros around the data."""
         code, found = self.code, dict[int, tuple[SSAValue, SSAValue]]()
         for number, border in self.borders.items():
             along, count = (border.axis,) == self.blocks.pixels, code.dim(self.tile.extents[number])
-            first, last = border.places(code, place.pixel if along else place.spot[border.axis,], count)
+            first, last = border.places(code, place.pixel if along else place.coords[border.axis,], count)
             if along:  # the last pixel meets data first
                 end = code.add(place.pixel, code.sub(place.height, 1))
                 first, _ = border.places(code, end, count)
@@ -289,9 +291,9 @@ class BlockedProduct:
     def _store_block(self, place: _Place, memory: SSAValue, row: SSAValue, p: SSAValue, q: SSAValue) -> None:
         """One pixel of a block."""
         code, lanes = self.code, self.product.tiles.lanes
-        spot = self._spot_of(place, p, q)
+        coords = self._coords_of(place, p, q)
         for v in range(self.blocks.vectors):
             column = code.index(v * lanes)
             kept = [code.add(row, p), code.add(code.mul(q, self.blocks.vectors * lanes), column)]
             sums = code.load(memory, kept, lanes)
-            self.finish.store_lanes(sums, {**spot, self.product.what.column: column}, None)
+            self.finish.store_lanes(sums, {**coords, self.product.what.column: column}, None)

@@ -9,8 +9,8 @@ from functools import cached_property
 
 from xdsl.ir import SSAValue
 
+from lowering.schedule.cpu.blocked.reduction_parts import ReductionPart
 from lowering.schedule.cpu.blocked.sums import Blocks, load_of
-from lowering.schedule.cpu.blocked.turns import Turn
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.products.product import Product
 from tir_dialect.dims import Dim, constant
@@ -30,7 +30,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class PrefetchedLines:
     """Memory to prefetch: some lines of each block in each run of the innermost loop."""
 
     memory: SSAValue
@@ -44,7 +44,7 @@ class Ahead:
     """Of the cache."""
 
 
-def inside(code: Code, ahead: Sequence[Ahead], r: SSAValue, count: SSAValue) -> Sequence[Ahead]:
+def inside(code: Code, ahead: Sequence[PrefetchedLines], r: SSAValue, count: SSAValue) -> Sequence[PrefetchedLines]:
     """The same memory, inside of one more loop."""
     return [replace(each, number=code.add(code.mul(each.number, count), r)) for each in ahead]
 
@@ -92,8 +92,8 @@ class Tile:
         data: SSAValue,
         weights: SSAValue,
         memory: TileMemory,
-        turn: Turn | None,
-        ahead: Sequence[Ahead],
+        turn: ReductionPart | None,
+        ahead: Sequence[PrefetchedLines],
         bounds: Mapping[int, tuple[SSAValue, SSAValue]],
     ) -> None:
         """Sums into `memory`; `data` and `weights` are where those of the first pixel and block begin.
@@ -110,8 +110,8 @@ class Tile:
         with ExitStack() as loops:
             for number, axes in enumerate(self.blocks.reduced):
                 if number == len(self.blocks.reduced) - 1:
-                    self._ask_for_data(height, data, None if turn is None else turn.most)
-                    self._ask(ahead)
+                    self._prefetch_data(height, data, None if turn is None else turn.most)
+                    self._prefetch(ahead)
                 steps = (self.data.strides[axes[-1]], self.weights.strides[axes[-1]])
                 if turn is not None and number == 0:
                     data, weights = self._further(data, weights, turn.start, steps)
@@ -124,7 +124,7 @@ class Tile:
         for p, v, place in self._all(places):
             code.store(code.load(sums, place, self.lanes), memory.buffer, self._kept(memory, p, v))
 
-    def _begin(self, sums: SSAValue, places: Places, memory: TileMemory, turn: Turn | None) -> None:
+    def _begin(self, sums: SSAValue, places: Places, memory: TileMemory, turn: ReductionPart | None) -> None:
         """The first values of sums: zeros, or what earlier turns left."""
         code = self.code
         zeros = code.zeros(self.product.what.element, self.lanes)
@@ -157,7 +157,7 @@ class Tile:
         outer = self.extents[:1] if most is None else (constant(most),)
         return product_of((*outer, *self.extents[1:-1])).constant_value if len(self.extents) > 1 else 1
 
-    def _ask_for_data(self, height: int, data: SSAValue, most: int | None) -> None:
+    def _prefetch_data(self, height: int, data: SSAValue, most: int | None) -> None:
         """Asks for what the next tile reads where this one reads, if the first-level cache holds that too.
 
         Where windows skip pixels, lines of the picture are short, and half of each line of the cache is not needed.
@@ -181,7 +181,7 @@ class Tile:
         ]
         return max((extent or 1 for extent in along), default=1)
 
-    def _ask(self, ahead: Sequence[Ahead]) -> None:
+    def _prefetch(self, ahead: Sequence[PrefetchedLines]) -> None:
         """Asks for the next lines of what is needed later."""
         code, line = self.code, LINE_BYTES // byte_size(self.product.what.element)
         for each in ahead:

@@ -14,7 +14,7 @@ Step = Callable[[SSAValue, Sequence[SSAValue]], Sequence[SSAValue]]
 """From the index of an element and the values of its accumulators to the new values."""
 
 
-def vector_turn(
+def vector_iteration(
     kernel: Kernel,
     start: SSAValue,
     lanes: int,

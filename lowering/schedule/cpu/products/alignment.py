@@ -5,11 +5,11 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.transpose import is_power_of_two
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import Factor
 
 
-def head_of(product: Product, factor: Factor, spot: Spot) -> SSAValue:
+def head_of(product: Product, factor: Factor, coords: Coords) -> SSAValue:
     """How many elements from a place of a factor on lie before the next one where a vector of its memory may begin.
 
     0 where it is not loaded from one place, so that no two loads would have to agree.
@@ -18,5 +18,5 @@ def head_of(product: Product, factor: Factor, spot: Spot) -> SSAValue:
     buffer = product.kernel.flat.get(factor.loads[0].buffer) if len(factor.loads) == 1 else None
     if buffer is None or not factor.is_linear or not is_power_of_two(lanes):
         return code.index(0)
-    late = code.misalignment(buffer, [product.offset(factor.places[0], spot)], lanes)
+    late = code.misalignment(buffer, [product.offset(factor.places[0], coords)], lanes)
     return code.remainder(code.sub(code.index(lanes), late), lanes)

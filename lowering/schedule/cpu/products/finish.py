@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
 from lowering.schedule.cpu.emit.transpose import element_of
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import is_chain
 from lowering.schedule.cpu.structure.epilogue import Step
 
@@ -28,38 +28,38 @@ class Finish:
         self.first = first
         self.last = last
 
-    def store(self, sums: SSAValue, spot: Spot, count: SSAValue) -> None:
+    def store(self, sums: SSAValue, coords: Coords, count: SSAValue) -> None:
         """A vector of sums; `count` lanes or more are on."""
         lanes = self.product.tiles.lanes
-        self.product.masked(count, lanes, lambda masked: self.store_lanes(sums, spot, count if masked else None))
+        self.product.masked(count, lanes, lambda masked: self.store_lanes(sums, coords, count if masked else None))
 
-    def ask(self, spot: Spot) -> None:
+    def prefetch(self, coords: Coords) -> None:
         """Asks for the sums at a place that earlier turns left, where rows are evenly spaced."""
         what, sums = self.product.what, self.product.kernel.flat.get(self.product.what.store.buffer)
         if sums is not None and is_chain([what.output], what.stage.extents, what.row):
-            self.code.prefetch(sums, [self._index(spot)], 2)
+            self.code.prefetch(sums, [self._index(coords)], 2)
 
-    def store_lanes(self, sums: SSAValue, spot: Spot, on: SSAValue | None) -> None:
+    def store_lanes(self, sums: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         """All lanes of a vector of sums, or those that are on."""
-        self.put(self._total(sums, spot, on), spot, on)
+        self.put(self._total(sums, coords, on), coords, on)
 
-    def put(self, value: SSAValue, spot: Spot, on: SSAValue | None) -> None:
+    def put(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         """The same for sums that have all that earlier turns left, as the output has them."""
         code = self.code
         if not self.product.epilogue.steps:
-            self._keep(value, spot, on)
+            self._keep(value, coords, on)
         elif self.last is None:
-            self._follow(value, spot, on)
+            self._follow(value, coords, on)
         else:
             with code.when(self.last) as branch:
-                self._follow(value, spot, on)
+                self._follow(value, coords, on)
             with code.otherwise(branch):
-                self._keep(value, spot, on)
+                self._keep(value, coords, on)
 
-    def _total(self, sums: SSAValue, spot: Spot, on: SSAValue | None) -> SSAValue:
+    def _total(self, sums: SSAValue, coords: Coords, on: SSAValue | None) -> SSAValue:
         """A vector of sums with what earlier turns left."""
         value = self.as_output(sums)
-        return value if self.first is None else self.added(value, self._earlier(spot, on))
+        return value if self.first is None else self.added(value, self._earlier(coords, on))
 
     def as_output(self, value: SSAValue) -> SSAValue:
         """A vector of sums of products as the output has them: as integers if it is of these."""
@@ -72,13 +72,13 @@ class Finish:
         """The sum of two vectors as the output has them."""
         return self.code.value(arith.AddiOp(a, b) if self.product.what.is_integer else arith.AddfOp(a, b))
 
-    def _index(self, spot: Spot) -> SSAValue:
+    def _index(self, coords: Coords) -> SSAValue:
         """Where the output of a place is."""
-        return self.product.offset(self.product.what.output, spot)
+        return self.product.offset(self.product.what.output, coords)
 
-    def _earlier(self, spot: Spot, on: SSAValue | None) -> SSAValue:
+    def _earlier(self, coords: Coords, on: SSAValue | None) -> SSAValue:
         """What earlier turns left: zeros in the first one."""
-        code, lanes, index = self.code, self.product.tiles.lanes, self._index(spot)
+        code, lanes, index = self.code, self.product.tiles.lanes, self._index(coords)
         assert self.first is not None  # there are turns
         if on is None:
             old = code.load(self.product.sums, [index], lanes)
@@ -91,18 +91,18 @@ class Finish:
     def _zeros(self) -> SSAValue:
         return self.code.zeros(self.product.what.element, self.product.tiles.lanes)
 
-    def _keep(self, value: SSAValue, spot: Spot, on: SSAValue | None) -> None:
+    def _keep(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         mask = None if on is None else self.code.leading(on, self.product.tiles.lanes)
-        self.code.store(value, self.product.sums, [self._index(spot)], mask)
+        self.code.store(value, self.product.sums, [self._index(coords)], mask)
 
-    def _follow(self, value: SSAValue, spot: Spot, on: SSAValue | None) -> None:
+    def _follow(self, value: SSAValue, coords: Coords, on: SSAValue | None) -> None:
         """The epilogue of a vector of complete sums."""
         what, epilogue = self.product.what, self.product.epilogue
         count = len(what.stage.axes)
-        at = self.product.at([step.place(op, count) for step, op in epilogue.accesses], (), spot)
+        at = self.product.at([step.place(op, count) for step, op in epilogue.accesses], (), coords)
         produced = {what.store.buffer: value}
         if what.store.buffer not in epilogue.unread:
-            self._keep(value, spot, on)
+            self._keep(value, coords, on)
         for step in epilogue.steps:
             self._step(step, at, produced, on)
 

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.finish import Finish
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
 from tir_dialect.ops.memory import LoadOp
@@ -114,11 +114,11 @@ class LineProduct:
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
             number, part = code.divide(unit, code.dim(parts)), code.remainder(unit, code.dim(parts))
             number, group = code.divide(number, code.dim(groups)), code.remainder(number, code.dim(groups))
-            spot = {(axis,): at for axis, at in product.at((), self.unit, {self.unit: number}).items()}
+            coords = {(axis,): at for axis, at in product.at((), self.unit, {self.unit: number}).items()}
             begin, end = self._share(part, length, extent)
             first, last = self._share(group, constant(LINES_PER_UNIT), lines)
             with code.loop(last, "line", lower=first) as line:
-                self._line({**spot, self.line: line}, begin, end)
+                self._line({**coords, self.line: line}, begin, end)
 
     def _share(self, number: SSAValue, length: Dim, whole: Dim) -> tuple[SSAValue, SSAValue]:
         """Where a part of such a length begins, and where it ends."""
@@ -126,33 +126,33 @@ class LineProduct:
         begin = code.mul(number, code.dim(length))
         return begin, code.minimum(code.add(begin, code.dim(length)), code.dim(whole))
 
-    def _line(self, spot: Spot, first: SSAValue, end: SSAValue) -> None:
+    def _line(self, coords: Coords, first: SSAValue, end: SSAValue) -> None:
         """A part of a line: wide tiles, narrow ones, and single vectors."""
         code, begin = self.code, first
         for vectors in self.widths:
             tiles = code.divide(code.sub(end, begin), vectors * self.lanes)
             with code.loop(tiles, "tile", vectorize=False) as tile:
-                self._tile(spot, code.add(begin, code.mul(tile, vectors * self.lanes)), vectors, None)
+                self._tile(coords, code.add(begin, code.mul(tile, vectors * self.lanes)), vectors, None)
             begin = code.add(begin, code.mul(tiles, vectors * self.lanes))
         if not self._may_repeat():
-            self._vectors(spot, begin, end, None)
+            self._vectors(coords, begin, end, None)
             return
         with code.when(code.compare("sge", code.sub(end, first), self.lanes)) as branch:
-            self._vectors(spot, begin, end, code.sub(end, self.lanes))
+            self._vectors(coords, begin, end, code.sub(end, self.lanes))
         with code.otherwise(branch), code.when(code.compare("sgt", end, begin)):
-            self._tile(spot, begin, 1, code.sub(end, begin))
+            self._tile(coords, begin, 1, code.sub(end, begin))
 
-    def _vectors(self, spot: Spot, begin: SSAValue, end: SSAValue, last: SSAValue | None) -> None:
+    def _vectors(self, coords: Coords, begin: SSAValue, end: SSAValue, last: SSAValue | None) -> None:
         """Single vectors, of which the last one begins at `last`, or else lacks the lanes beyond the end."""
         code = self.code
         count = code.divide(code.add(code.sub(end, begin), self.lanes - 1), self.lanes)
         with code.loop(count, "v", vectorize=False) as number:
             place = code.add(begin, code.mul(number, self.lanes))
             if last is not None:
-                self._tile(spot, code.minimum(place, last), 1, None)
+                self._tile(coords, code.minimum(place, last), 1, None)
                 return
             on = code.sub(end, place)
-            self.product.masked(on, self.lanes, lambda masked: self._tile(spot, place, 1, on if masked else None))
+            self.product.masked(on, self.lanes, lambda masked: self._tile(coords, place, 1, on if masked else None))
 
     def _may_repeat(self) -> bool:
         """Whether results may be made twice, which is faster than masks: what they are made of is still there."""
@@ -162,7 +162,7 @@ class LineProduct:
         apart = all(not step.place(op, count).strides[self.axis].terms for step, op in read)
         return apart and not masks_are_registers(product.kernel)
 
-    def _tile(self, spot: Spot, place: SSAValue, vectors: int, on: SSAValue | None) -> None:
+    def _tile(self, coords: Coords, place: SSAValue, vectors: int, on: SSAValue | None) -> None:
         """Some vectors of the results of all filters; `on` lanes if not all."""
         code, dtype = self.code, self.product.what.element
         sums = code.alloc([self.height, vectors * self.lanes], dtype, "sums", scope="local")
@@ -174,7 +174,7 @@ class LineProduct:
         extents = self.product.what.stage.extents
         written = self._written(vectors)
         with ExitStack() as loops:
-            here = dict(spot)
+            here = dict(coords)
             for axis in self.product.what.reduced:
                 if axis not in written:
                     loop = code.loop(code.dim(extents[axis]), "r", vectorize=False, plain=True)
@@ -183,24 +183,24 @@ class LineProduct:
                 step = {(axis,): code.index(r) for axis, r in zip(written, steps, strict=True)}
                 self._step({**here, **step}, place, vectors, on, sums)
         for i, v, at in places:
-            self.finish.store_lanes(code.load(sums, at, self.lanes), self._at(spot, i, place, v), on)
+            self.finish.store_lanes(code.load(sums, at, self.lanes), self._at(coords, i, place, v), on)
 
-    def _at(self, spot: Spot, row: int, place: SSAValue, vector: int) -> Spot:
+    def _at(self, coords: Coords, row: int, place: SSAValue, vector: int) -> Coords:
         code = self.code
-        rows: Spot = {self.rows: code.index(row)} if self.rows else {}
-        return {**spot, **rows, (self.axis,): code.add(place, vector * self.lanes)}
+        rows: Coords = {self.rows: code.index(row)} if self.rows else {}
+        return {**coords, **rows, (self.axis,): code.add(place, vector * self.lanes)}
 
-    def _step(self, spot: Spot, place: SSAValue, vectors: int, on: SSAValue | None, sums: SSAValue) -> None:
+    def _step(self, coords: Coords, place: SSAValue, vectors: int, on: SSAValue | None, sums: SSAValue) -> None:
         """One product for each sum: a vector of the columns is used for all filters."""
         code, what = self.code, self.product.what
         moves = what.rows.stride(self.axis) != 0
-        lefts = [] if moves else [self._value(what.rows, self._at(spot, i, place, 0), on) for i in range(self.height)]
+        lefts = [] if moves else [self._value(what.rows, self._at(coords, i, place, 0), on) for i in range(self.height)]
         for v in range(vectors):
-            column = self._value(what.columns, self._at(spot, 0, place, v), on)
+            column = self._value(what.columns, self._at(coords, 0, place, v), on)
             for i in range(self.height):
-                left = self._value(what.rows, self._at(spot, i, place, v), on) if moves else lefts[i]
+                left = self._value(what.rows, self._at(coords, i, place, v), on) if moves else lefts[i]
                 at = [code.index(i), code.index(v * self.lanes)]
                 code.store(code.fma(left, column, code.load(sums, at, self.lanes)), sums, at)
 
-    def _value(self, factor: Factor, spot: Spot, on: SSAValue | None) -> SSAValue:
-        return self.product.vector(factor, spot, (self.axis,), on)
+    def _value(self, factor: Factor, coords: Coords, on: SSAValue | None) -> SSAValue:
+        return self.product.vector(factor, coords, (self.axis,), on)

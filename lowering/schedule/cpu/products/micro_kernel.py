@@ -28,7 +28,7 @@ Masks: TypeAlias = Literal["never", "always", "if needed"]
 
 
 @dataclass(frozen=True)
-class Ask:
+class Prefetch:
     """A prefetch in each step: column `column` of so many steps later, to the cache of this level.
 
     Without a number the call says which column.
@@ -54,7 +54,7 @@ class MicroKernel:
     parts: int = 1
     """In how many parts of the sums it is made."""
     masks: Masks = "never"
-    asks: tuple[Ask, ...] = ()
+    prefetches: tuple[Prefetch, ...] = ()
     ahead: tuple[tuple[int, int], ...] = ()
     """What else is asked for: how far from one place each is, and how far it moves on in a step."""
     packs: bool = False
@@ -70,7 +70,7 @@ class MicroKernel:
         digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
         return f"tile.{self.dtype}.{self.height}x{self.vectors * self.lanes}.{digest}"
 
-    def call(self, kernel: Kernel, where: Where) -> None:
+    def call(self, kernel: Kernel, where: TileOperands) -> None:
         """The sums, into memory; computed operands are known to one kernel only, which has the code itself."""
         rows, columns = where.rows, where.columns
         if not isinstance(rows, Matrix) or not isinstance(columns, Matrix) or where.soon is not None:
@@ -85,7 +85,7 @@ class MicroKernel:
         routine = replace(self, rows=(spacings[0], spacings[1]), columns=spacings[2], room=room)
         into = [] if where.into is None else [where.into]
         places = [each for each in (where.ahead, where.into) if each is not None]
-        told = [each for each in (where.count, where.asked) if each is not None]
+        told = [each for each in (where.count, where.prefetched) if each is not None]
         values = [where.lower, where.upper, *told, rows.first, columns.first]
         values += [each for each in (rows.each, rows.step, columns.step) if isinstance(each, SSAValue)]
         values += [each.first for each in places]
@@ -100,7 +100,7 @@ class MicroKernel:
     @property
     def _is_told(self) -> bool:
         """Whether a call says which column is asked for."""
-        return any(each.column is None for each in self.asks)
+        return any(each.column is None for each in self.prefetches)
 
     def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
         """The sizes and buffers in the order of a call."""
@@ -120,7 +120,7 @@ class MicroKernel:
         more = iter(sizes)
         lower, upper = next(more), next(more)
         count = None if self.masks == "never" else next(more)
-        asked = next(more) if self._is_told else None
+        prefetched = next(more) if self._is_told else None
         row, column = next(more), next(more)
         each, step, line = (next(more) if known is None else known for known in (*self.rows, self.columns))
         rows = Matrix(buffers[0], row, each, step, self.lanes)
@@ -128,9 +128,9 @@ class MicroKernel:
         ahead = Matrix(buffers[1], next(more), 1, 1, self.lanes) if self.ahead else None
         into = Matrix(buffers[2], next(more), 1, self.vectors * self.lanes, self.lanes) if self.packs else None
         tile = buffers[-1] if self.room else Results(buffers[-1], next(more), next(more), next(more))
-        self.emit(code, Where(rows, columns, lower, upper, tile, count, into, ahead, asked))
+        self.emit(code, TileOperands(rows, columns, lower, upper, tile, count, into, ahead, prefetched))
 
-    def emit(self, code: Code, where: Where) -> None:
+    def emit(self, code: Code, where: TileOperands) -> None:
         """The sums, into memory, by code at this place: for short sums, where a call would take long."""
         if self.masks != "if needed" or where.count is None:
             self._tile(code, where, self.masks == "always")
@@ -140,7 +140,7 @@ class MicroKernel:
         with code.otherwise(branch):
             self._tile(code, where, True)
 
-    def _tile(self, code: Code, where: Where, masked: bool) -> None:
+    def _tile(self, code: Code, where: TileOperands, masked: bool) -> None:
         places = range(0, self.vectors * self.lanes, self.lanes)
         counts = [code.sub(where.count, j) if masked and where.count is not None else None for j in places]
 
@@ -153,23 +153,23 @@ class MicroKernel:
                 where.into.store(code, r, places[v], value)
             return value
 
-        def ask(r: SSAValue) -> None:
-            self._ask(code, where, r)
+        def prefetch(r: SSAValue) -> None:
+            self._prefetch(code, where, r)
 
         grid = Grid(code, self.dtype, self.lanes, self.vectors)
         if self.parts > 1:
-            emit_panel_tile(grid, where.upper, self.height, element, vector, where.tile, ask, self.parts)
+            emit_panel_tile(grid, where.upper, self.height, element, vector, where.tile, prefetch, self.parts)
         else:
             bounds = where.lower, where.upper
-            emit_tile(grid, bounds, self.height, element, vector, where.tile, ask, self.unroll)
+            emit_tile(grid, bounds, self.height, element, vector, where.tile, prefetch, self.unroll)
 
-    def _ask(self, code: Code, where: Where, r: SSAValue) -> None:
-        for each in self.asks:
-            column = where.asked if each.column is None else each.column
+    def _prefetch(self, code: Code, where: TileOperands, r: SSAValue) -> None:
+        for each in self.prefetches:
+            column = where.prefetched if each.column is None else each.column
             assert column is not None  # a call says which
-            where.columns.ask(code, r, each.steps, column, each.level)
+            where.columns.prefetch(code, r, each.steps, column, each.level)
         if where.soon is not None:
-            where.soon.ask(code, r, 0, 0, 1)
+            where.soon.prefetch(code, r, 0, 0, 1)
         if where.ahead is not None:
             for away, step in self.ahead:
                 place = code.add(code.add(where.ahead.first, code.mul(r, step)), away)
@@ -177,7 +177,7 @@ class MicroKernel:
 
 
 @dataclass(frozen=True)
-class Where:
+class TileOperands:
     """The operands of a tile, and the destination of its accumulators."""
 
     rows: Operand
@@ -193,7 +193,7 @@ class Where:
     """Where the columns are stored."""
     ahead: Matrix | None = None
     """Begins at a place in the buffer of the columns that is asked for too."""
-    asked: SSAValue | None = None
+    prefetched: SSAValue | None = None
     """The column that is asked for, where the tile does not say it."""
     soon: Matrix | None = None
     """What is also asked for, an element in each step; a tile that does so is no function of its own."""

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import buffer_type
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import Factor, is_chain
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.memory import LoadOp
@@ -26,7 +26,7 @@ class Operand(Protocol):
         """The columns from `j` on: all lanes of a vector, or the first `on` of them."""
         ...
 
-    def ask(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
+    def prefetch(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
         """Asks for column `j` of a step that is so many later, which need not exist."""
         ...
 
@@ -54,7 +54,7 @@ class Matrix:
         mask = None if on is None else code.leading(on, self.lanes)
         return code.load(self.buffer, [code.add(self._at(code, r), j)], self.lanes, mask)
 
-    def ask(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
+    def prefetch(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
         """A hint."""
         away = code.mul(self.step, steps) if isinstance(self.step, SSAValue) else steps * self.step
         code.prefetch(self.buffer, [code.add(code.add(self._at(code, r), away), j)], level)
@@ -76,7 +76,7 @@ class Computed:
 
     product: Product
     factor: Factor
-    spot: Spot
+    coords: Coords
     """The place, of the first of them at step 0, which is where sums begin unless it says otherwise."""
     along: tuple[int, ...]
     """The axes that number them."""
@@ -87,23 +87,23 @@ class Computed:
 
     def vector(self, code: Code, r: SSAValue, j: int, on: SSAValue | None) -> SSAValue:
         """At neighbouring places; in panels, `further` elements on."""
-        further = self.product.panel_jump(self.spot[self.along]) if self.factor.panels is not None else None
+        further = self.product.panel_jump(self.coords[self.along]) if self.factor.panels is not None else None
         return self.product.vector(self.factor, self._place(code, r, j), self.along, on, further)
 
-    def ask(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
+    def prefetch(self, code: Code, r: SSAValue, steps: int, j: SSAValue | int, level: int) -> None:
         """Asks for everything that is read there."""
         place = self._place(code, code.add(r, steps), j)
-        further = self.product.panel_jump(self.spot[self.along]) if self.factor.panels is not None else None
+        further = self.product.panel_jump(self.coords[self.along]) if self.factor.panels is not None else None
         for load, each in zip(self.factor.loads, self.factor.places, strict=True):
             if load.buffer in self.product.kernel.flat:
                 index = self.product.offset(each, place)
                 index = index if further is None else code.add(index, further)
                 code.prefetch(self.product.kernel.flat[load.buffer], [index], level)
 
-    def _place(self, code: Code, r: SSAValue, i: SSAValue | int) -> Spot:
+    def _place(self, code: Code, r: SSAValue, i: SSAValue | int) -> Coords:
         reduced = self.product.what.reduced
-        step = code.add(self.spot[reduced], r) if reduced in self.spot else r
-        return {**self.spot, self.along: code.add(self.spot[self.along], i), reduced: step}
+        step = code.add(self.coords[reduced], r) if reduced in self.coords else r
+        return {**self.coords, self.along: code.add(self.coords[self.along], i), reduced: step}
 
 
 def lies_evenly(product: Product, factor: Factor, along: tuple[int, ...]) -> bool:
@@ -116,15 +116,15 @@ def lies_evenly(product: Product, factor: Factor, along: tuple[int, ...]) -> boo
     return buffer is not None and even and buffer_type(buffer).scope == "global"
 
 
-def operand(product: Product, factor: Factor, spot: Spot, along: tuple[int, ...]) -> Operand:
+def operand(product: Product, factor: Factor, coords: Coords, along: tuple[int, ...]) -> Operand:
     """Rows or columns of a factor from a place on, which says their first and where the sums begin."""
     load, reduced = factor.value.owner, product.what.reduced
     if not isinstance(load, LoadOp) or not lies_evenly(product, factor, along):
-        return Computed(product, factor, spot, along)
+        return Computed(product, factor, coords, along)
     buffer, (place,) = product.kernel.flat[load.buffer], factor.places
-    first = product.offset(place, spot)
+    first = product.offset(place, coords)
     if factor.panels is not None:
-        first = product.code.add(first, product.panel_jump(spot[along]))
+        first = product.code.add(first, product.panel_jump(coords[along]))
     each, step = (_spacing(product.code, place.strides[axes[-1]] if axes else constant(0)) for axes in (along, reduced))
     return Matrix(buffer, first, each, step, product.tiles.lanes)
 

@@ -22,7 +22,7 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum,
 from tir_dialect.ops.loops import LoopKind
 from tir_dialect.ops.memory import lanes_of
 
-Spot = Mapping[tuple[int, ...], SSAValue]
+Coords = Mapping[tuple[int, ...], SSAValue]
 """Values of axes; of several axes that count as one, the last changing fastest, one number for all."""
 
 
@@ -89,12 +89,12 @@ class Product:
 
     # Places
 
-    def at(self, places: Iterable[Place], pinned: Iterable[int], spot: Spot) -> dict[int, SSAValue]:
+    def at(self, places: Iterable[Place], pinned: Iterable[int], coords: Coords) -> dict[int, SSAValue]:
         """The values of single axes; of axes that count as one for these places, that of the last."""
         places, pinned = tuple(places), frozenset(pinned)
         extents = self.what.stage.extents
         found: dict[int, SSAValue] = {}
-        for axes, number in spot.items():
+        for axes, number in coords.items():
             if axes and not pinned.intersection(axes) and is_chain(places, extents, axes):
                 found[axes[-1]] = number
             elif axes:
@@ -110,13 +110,13 @@ class Product:
             number = self.code.divide(number, extent)
         return [number, *reversed(found)]
 
-    def panel_place(self, spot: Spot, number: SSAValue, width: int | None = None) -> tuple[Spot, SSAValue]:
+    def panel_place(self, coords: Coords, number: SSAValue, width: int | None = None) -> tuple[Coords, SSAValue]:
         """The set of columns that a panel is in, and its first column; as wide as a tile unless told."""
         code, outer, width = self.code, self.what.outer, width or self.tiles.width
         if not outer:
-            return spot, code.mul(number, width)
+            return coords, code.mul(number, width)
         each = code.dim(ceildiv(self.n, constant(width)))
-        place = {**spot, outer: code.divide(number, each)}
+        place = {**coords, outer: code.divide(number, each)}
         return place, code.mul(code.remainder(number, each), width)
 
     def is_contiguous(self, factor: Factor, axes: Sequence[int]) -> bool:
@@ -124,28 +124,28 @@ class Product:
         moves = bool(axes) and factor.is_linear and is_chain(factor.places, self.what.stage.extents, axes)
         return moves and factor.stride(axes[-1]) == 1
 
-    def offset(self, place: Place, spot: Spot) -> SSAValue:
+    def offset(self, place: Place, coords: Coords) -> SSAValue:
         """A place that is linear in the axes, in elements from the start of the buffer."""
-        terms = [(number, place.strides[axis]) for axis, number in self.at([place], (), spot).items()]
+        terms = [(number, place.strides[axis]) for axis, number in self.at([place], (), coords).items()]
         return self.code.linear(place.base, terms)
 
     # Values
 
-    def element(self, factor: Factor, spot: Spot) -> SSAValue:
+    def element(self, factor: Factor, coords: Coords) -> SSAValue:
         """A factor at one place."""
-        body = Explicit(self.kernel, self.what.stage, self.at(factor.places, factor.pinned, spot))
+        body = Explicit(self.kernel, self.what.stage, self.at(factor.places, factor.pinned, coords))
         body.run(factor.ops)
         return self._as_float(factor, body.value(factor.value))
 
     def vector(
-        self, factor: Factor, spot: Spot, along: Sequence[int], on: SSAValue | None, further: SSAValue | None = None
+        self, factor: Factor, coords: Coords, along: Sequence[int], on: SSAValue | None, further: SSAValue | None = None
     ) -> SSAValue:
-        """A factor at the lanes of a vector, that start at the value in `spot` of the axes `along`.
+        """A factor at the lanes of a vector, that start at the value in `coords` of the axes `along`.
 
         All lanes, or `on` lanes or more take part; the loads are `further` elements on than the place says.
         """
         lanes = Lanes(along[-1], self.tiles.lanes, on)
-        body = Explicit(self.kernel, self.what.stage, self.at(factor.places, factor.pinned, spot), lanes, further)
+        body = Explicit(self.kernel, self.what.stage, self.at(factor.places, factor.pinned, coords), lanes, further)
         body.run(factor.ops)
         return self._as_float(factor, body.widened(body.value(factor.value)))
 
@@ -181,7 +181,7 @@ class Product:
     # Loops
 
     @contextmanager
-    def batches(self) -> Generator[Spot]:
+    def batches(self) -> Generator[Coords]:
         """The loops over the batch axes, whose products share nothing; threads take parts of the first."""
         what, code = self.what, self.code
         if not what.batch:

@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.emit.kernel import buffer_type
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import is_chain
 from tir_dialect.dims import constant
 from tir_dialect.ops.flatten import FlattenOp
@@ -45,8 +45,8 @@ def can_store_tiles(product: Product) -> bool:
     return even and what.output.strides[what.column[-1]] == constant(1) and buffer_type(buffer).dtype == what.element
 
 
-def results(product: Product, spot: Spot, turn: SSAValue) -> Results:
-    """Those of the tile whose first row and column a spot says."""
+def results(product: Product, coords: Coords, turn: SSAValue) -> Results:
+    """Those of the tile whose first row and column the coordinates say."""
     what, code = product.what, product.code
     each = what.output.strides[what.row[-1]] if what.row else constant(0)
-    return Results(product.kernel.flat[what.store.buffer], product.offset(what.output, spot), code.dim(each), turn)
+    return Results(product.kernel.flat[what.store.buffer], product.offset(what.output, coords), code.dim(each), turn)

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.products.cache_lines import ends_of_lines
 from lowering.schedule.cpu.products.finish import Finish
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import Results
 
 Element = Callable[[int, SSAValue], SSAValue]
@@ -58,20 +58,20 @@ def emit_tile(
     element: Element,
     vector: Callable[[SSAValue, int], SSAValue],
     tile: SSAValue | Results,
-    ask: Step | None = None,
+    prefetch: Step | None = None,
     steps: int = 1,
 ) -> None:
     """Sums of `height` rows into the buffer `tile`, or to the output.
 
     `element(i, r)` gives an element of row `i`, `vector(r, v)` the columns that it is multiplied with. The sums are in
-    a buffer that LLVM keeps in registers: every access to it has constant indices. `ask(r)` asks in advance for what
+    a buffer that LLVM keeps in registers: every access to it has constant indices. `prefetch(r)` prefetches what
     comes next; a turn of the loop has so many `steps`.
     """
     sums = _Sums(grid, height, 1)
-    sums.ask(tile)
+    sums.prefetch(tile)
     with grid.code.loop(bounds[1], "r", lower=bounds[0], unroll=steps) as r:
-        if ask is not None:
-            ask(r)
+        if prefetch is not None:
+            prefetch(r)
         sums.add(0, r, element, vector)
     sums.store(tile)
 
@@ -83,7 +83,7 @@ def emit_panel_tile(
     element: Element,
     vector: Callable[[SSAValue, int], SSAValue],
     tile: SSAValue | Results,
-    ask: Step,
+    prefetch: Step,
     parts: int,
 ) -> None:
     """The same from 0 to `length` in parts of the sums, side by side, for columns that come from far.
@@ -92,15 +92,15 @@ def emit_panel_tile(
     """
     code = grid.code
     sums = _Sums(grid, height, parts)
-    sums.ask(tile)
+    sums.prefetch(tile)
     steps = code.divide(length, parts)
     with code.loop(steps, "step") as step:
         for part in range(parts):
             r = code.add(code.mul(steps, part), step) if part else step
-            ask(r)
+            prefetch(r)
             sums.add(part, r, element, vector)
     with code.loop(length, "r", lower=code.mul(steps, parts)) as r:
-        ask(r)
+        prefetch(r)
         sums.add(0, r, element, vector)
     sums.store(tile)
 
@@ -130,7 +130,7 @@ class _Sums:
             for place, column in zip(line, columns, strict=True):
                 code.store(code.fma(factor, column, code.load(self._buffer, place, lanes)), self._buffer, place)
 
-    def ask(self, tile: SSAValue | Results) -> None:
+    def prefetch(self, tile: SSAValue | Results) -> None:
         """Asks for the rows of the output, which takes less time than the sums."""
         if not isinstance(tile, Results):
             return
@@ -168,20 +168,20 @@ Corner = tuple[SSAValue, SSAValue]
 
 
 def store_tile(
-    product: Product, finish: Finish, tile: SSAValue, spot: Spot, corner: Corner, later: Corner | None = None
+    product: Product, finish: Finish, tile: SSAValue, coords: Coords, corner: Corner, later: Corner | None = None
 ) -> None:
     """The rows and columns of a tile that there are; asks for the output of the tile that is made `later`."""
     code, tiles = product.code, product.tiles
     top, left = corner
     rows = code.minimum(code.sub(code.dim(product.m), top), tiles.rows)
-    store_rows(product, finish, tile, spot, (top, rows), left, later)
+    store_rows(product, finish, tile, coords, (top, rows), left, later)
 
 
 def store_rows(
     product: Product,
     finish: Finish,
     tile: SSAValue,
-    spot: Spot,
+    coords: Coords,
     rows: tuple[SSAValue, SSAValue],
     left: SSAValue,
     later: Corner | None = None,
@@ -190,12 +190,12 @@ def store_rows(
     code, tiles, what = product.code, product.tiles, product.what
     n, (top, count) = code.dim(product.n), rows
     with code.loop(count, "i") as i:
-        here = {**spot, what.row: code.add(top, i)}
+        here = {**coords, what.row: code.add(top, i)}
         for v in range(tiles.vectors):
             place = code.add(left, v * tiles.lanes)
             sums = code.load(tile, [i, code.index(v * tiles.lanes)], tiles.lanes)
             finish.store(sums, {**here, what.column: place}, code.sub(n, place))
         if later is not None:
-            there = {**spot, what.row: code.add(later[0], i)}
+            there = {**coords, what.row: code.add(later[0], i)}
             for end in grid(product).line_ends:
-                finish.ask({**there, what.column: code.add(later[1], end)})
+                finish.prefetch({**there, what.column: code.add(later[1], end)})

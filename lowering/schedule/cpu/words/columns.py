@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
 from lowering.schedule.cpu.emit.transpose import shuffle, transposed
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.words.code import view
 from lowering.schedule.cpu.words.words import Words
 from tir_dialect.dims import ceildiv, constant
@@ -45,25 +45,25 @@ class WordColumns:
         place = [panel, r, self.code.index(number * self.tiles.lanes)]
         return self.code.load(self.buffer, place, self.tiles.lanes)
 
-    def pack(self, spot: Spot, panel: SSAValue) -> None:
+    def pack(self, coords: Coords, panel: SSAValue) -> None:
         """Packs one panel."""
         left = self.code.mul(panel, self.tiles.width)
         if self.product.is_contiguous(self.words.columns, self.words.what.column):
-            self._interleave(spot, panel, left)
+            self._interleave(coords, panel, left)
         else:
-            self._transpose(spot, panel, left)
+            self._transpose(coords, panel, left)
 
-    def _numbers(self, spot: Spot, axis: int, lanes: int, on: SSAValue) -> SSAValue:
+    def _numbers(self, coords: Coords, axis: int, lanes: int, on: SSAValue) -> SSAValue:
         """Numbers of the columns along an axis, `on` of them, then zeros."""
         columns = self.words.columns
-        at = self.product.at(columns.places, columns.pinned, spot)
+        at = self.product.at(columns.places, columns.pinned, coords)
         body = Explicit(self.product.kernel, self.words.what.stage, at, Lanes(axis, lanes, on))
         body.run(columns.ops)
         return body.widened(body.value(columns.value))
 
     # Columns beside each other.
 
-    def _interleave(self, spot: Spot, panel: SSAValue, left: SSAValue) -> None:
+    def _interleave(self, coords: Coords, panel: SSAValue, left: SSAValue) -> None:
         code, what, parts, width = self.code, self.words.what, self.words.parts, self.tiles.width
         on = code.sub(code.dim(self.product.n), left)
         k = code.dim(self.words.k)
@@ -72,14 +72,14 @@ class WordColumns:
             for part in range(parts):
                 element = code.add(code.mul(r, parts), part)
                 some = code.select(code.compare("slt", element, k), on, code.index(0))
-                here = {**spot, self.words.reduced: element, what.column: left}
+                here = {**coords, self.words.reduced: element, what.column: left}
                 rows.append(self._numbers(here, what.column[-1], width, some))
             place = code.add(code.mul(panel, code.dim(self.depth)), r)
             code.store(interleaved(self.product, rows), self.numbers, [code.mul(place, width * parts)])
 
     # Columns along the sums.
 
-    def _transpose(self, spot: Spot, panel: SSAValue, left: SSAValue) -> None:
+    def _transpose(self, coords: Coords, panel: SSAValue, left: SSAValue) -> None:
         """Blocks of as many words as columns: each column goes to memory, from where words are read."""
         code, what, lanes = self.code, self.words.what, self.tiles.lanes
         numbers = lanes * self.words.parts
@@ -94,7 +94,7 @@ class WordColumns:
             on = code.sub(k, start)
             for j in range(lanes):
                 column = code.minimum(code.add(code.add(left, first), j), last)
-                here = {**spot, self.words.reduced: start, what.column: column}
+                here = {**coords, self.words.reduced: start, what.column: column}
                 values = self._numbers(here, self.words.reduced[-1], numbers, on)
                 code.store(values, parts, [code.index(j), code.index(0)])
             words = [code.load(block, [code.index(j), code.index(0)], lanes) for j in range(lanes)]

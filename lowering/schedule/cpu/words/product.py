@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.finish import Finish
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.tile import store_tile
 from lowering.schedule.cpu.words.code import WORD_BYTES
 from lowering.schedule.cpu.words.columns import WordColumns
@@ -39,8 +39,8 @@ class WordProduct:
 
     def emit(self) -> None:
         """The code, batch axes included."""
-        with self.product.batches() as spot:
-            _Emitter(self.product, self.words).emit(spot)
+        with self.product.batches() as coords:
+            _Emitter(self.product, self.words).emit(coords)
 
 
 class _Emitter:
@@ -63,21 +63,21 @@ class _Emitter:
     def _kind(self) -> LoopKind:
         return LoopKind.SERIAL if self.threads.constant_value == 1 else LoopKind.PARALLEL
 
-    def emit(self, spot: Spot) -> None:
+    def emit(self, coords: Coords) -> None:
         """All rows, block by block."""
         code = self.code
         if not self.columns.are_given:
             with code.loop(code.dim(self.columns.count), "panel", kind=self._kind) as panel:
-                self.columns.pack(spot, panel)
+                self.columns.pack(coords, panel)
         with code.loop(code.dim(self.blocks), "block") as block:
             height = code.dim(self.strips * self.tiles.rows)
             top = code.mul(block, height)
             count = code.minimum(code.sub(code.dim(self.m), top), height)
             with code.loop(count, "i", kind=self._kind, grain=STRIPS_PER_THREAD * self.tiles.rows) as i:
-                self.rows.pack(spot, code.add(top, i), i)
-            self._tasks(spot, top, count)
+                self.rows.pack(coords, code.add(top, i), i)
+            self._tasks(coords, top, count)
 
-    def _tasks(self, spot: Spot, top: SSAValue, count: SSAValue) -> None:
+    def _tasks(self, coords: Coords, top: SSAValue, count: SSAValue) -> None:
         """Units are panels of columns, each with a part of the strips."""
         code, threads, panels = self.code, self.threads, self.columns.count
         wanted = ceildiv(TASKS_PER_THREAD * (threads - 1), maximum(panels, constant(1)))
@@ -89,14 +89,14 @@ class _Emitter:
             tile = WordTile(self.product, self.words, self.columns, panel)
             first, end = self._share(strips, share, parts)
             with code.loop(end, "strip", lower=first) as strip:
-                self._strip(tile, spot, code.mul(strip, self.tiles.rows), (top, count))
+                self._strip(tile, coords, code.mul(strip, self.tiles.rows), (top, count))
 
     def _share(self, strips: SSAValue, share: SSAValue, parts: Dim) -> tuple[SSAValue, SSAValue]:
         code = self.code
         first, end = (code.divide(code.mul(each, strips), code.dim(parts)) for each in (share, code.add(share, 1)))
         return first, end
 
-    def _strip(self, tile: WordTile, spot: Spot, done: SSAValue, block: tuple[SSAValue, SSAValue]) -> None:
+    def _strip(self, tile: WordTile, coords: Coords, done: SSAValue, block: tuple[SSAValue, SSAValue]) -> None:
         """A tile of the rows from `done` on in the block, by the smallest micro-kernel that has all its rows."""
         code, (top, count) = self.code, block
         sums = code.alloc([self.tiles.rows, self.tiles.width], self.words.total, "tile")
@@ -116,7 +116,7 @@ class _Emitter:
 
         emit(code.sub(count, done), self._heights)
         left = code.mul(tile.panel, self.tiles.width)
-        store_tile(self.product, Finish(self.product, None, None), sums, spot, (code.add(top, done), left))
+        store_tile(self.product, Finish(self.product, None, None), sums, coords, (code.add(top, done), left))
 
     @property
     def _heights(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import is_chain
 from lowering.schedule.cpu.words.code import LINE_BYTES, WORD_BYTES, flipped, lanes_of_line, view
 from lowering.schedule.cpu.words.words import Words
@@ -42,12 +42,12 @@ class WordRows:
         """A word of a row."""
         return self.code.load(self.buffer, [row, r])
 
-    def pack(self, spot: Spot, row: SSAValue, target: SSAValue) -> None:
+    def pack(self, coords: Coords, row: SSAValue, target: SSAValue) -> None:
         """Copies row `row` of the product to row `target` of the memory."""
         code, product, what = self.code, self.product, self.words.what
         length = product.size(self.run)
         start = code.mul(target, code.dim(self.pitch * self.words.parts))
-        here = {**spot, what.row: row}
+        here = {**coords, what.row: row}
         if not self.runs:
             self._copy(here, start, code.dim(length))
             return
@@ -55,7 +55,7 @@ class WordRows:
             place = code.add(start, code.mul(run, code.dim(length)))
             self._copy({**here, self.runs: run}, place, code.dim(length))
 
-    def _copy(self, here: Spot, start: SSAValue, length: SSAValue) -> None:
+    def _copy(self, here: Coords, start: SSAValue, length: SSAValue) -> None:
         code, lanes = self.code, lanes_of_line(self.words.storage)
 
         def copy(r: SSAValue, on: SSAValue | None) -> None:
@@ -70,9 +70,9 @@ class WordRows:
         with code.when(code.compare("slt", done, length)):
             copy(done, code.sub(length, done))
 
-    def _vector(self, spot: Spot, on: SSAValue | None) -> SSAValue:
+    def _vector(self, coords: Coords, on: SSAValue | None) -> SSAValue:
         rows, lanes = self.words.rows, lanes_of_line(self.words.storage)
-        at = self.product.at(rows.places, rows.pinned, spot)
+        at = self.product.at(rows.places, rows.pinned, coords)
         body = Explicit(self.product.kernel, self.words.what.stage, at, Lanes(self.run[-1], lanes, on))
         body.run(rows.ops)
         values = body.widened(body.value(rows.value))

@@ -210,15 +210,15 @@ def test_nothing_is_packed_and_sums_need_no_memory(name: str) -> None:
 def test_what_a_tile_reads_and_writes_is_asked_for() -> None:
     func = kernel("followed, 1x1").clone()
     schedule(func, Target.parse("x86-64-v4"))
-    asked = {op.buffer.name_hint for op in func.walk() if isinstance(op, PrefetchOp)}
-    assert asked == {"x", "r", "T"}  # few weights and a bias stay near
+    prefetched = {op.buffer.name_hint for op in func.walk() if isinstance(op, PrefetchOp)}
+    assert prefetched == {"x", "r", "T"}  # few weights and a bias stay near
 
 
 def test_data_between_skipped_pixels_is_not_asked_for() -> None:
     func = kernel("1x1, every second").clone()
     schedule(func, Target.parse("x86-64-v3"))
-    asked = {op.buffer.name_hint for op in func.walk() if isinstance(op, PrefetchOp)}
-    assert asked == {"conv2d"}  # its result
+    prefetched = {op.buffer.name_hint for op in func.walk() if isinstance(op, PrefetchOp)}
+    assert prefetched == {"conv2d"}  # its result
 
 
 @pytest.mark.parametrize("name", ["1x1, 7x7", "3x3, 13x17"])

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
-from lowering.schedule.cpu.memory.sweep.turns import constant_of
+from lowering.schedule.cpu.memory.sweep.vector_loop import constant_of
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded

@@ -27,22 +27,22 @@ def deviations(length: int | None = None) -> PrimFuncOp:
     return te.create_prim_func([x, spread], name="deviations")
 
 
-def asked(func: PrimFuncOp) -> list[tuple[str, Operation | None]]:
+def prefetched(func: PrimFuncOp) -> list[tuple[str, Operation | None]]:
     """What is asked for in which loop, in order."""
     schedule(func, Target.parse("x86-64-v3 cores=1 l2-bytes=524288"))
     return [(op.buffer.name_hint or "", op.parent_op()) for op in func.walk() if isinstance(op, PrefetchOp)]
 
 
 def test_the_second_sum_of_a_row_asks_line_by_line_for_the_next_row() -> None:
-    found = asked(deviations())
+    found = prefetched(deviations())
     # A turn of four vectors has two lines; a vector that is left has half of one.
     assert [name for name, _ in found] == ["x", "x", "x"]
     assert [loop is found[0][1] for _, loop in found] == [True, True, False]
 
 
-@pytest.mark.parametrize(("length", "asks"), [(1000, True), (4096, True), (4104, False)])
-def test_rows_that_would_be_gone_are_not_asked_for(length: int, asks: bool) -> None:
-    assert bool(asked(deviations(length))) == asks
+@pytest.mark.parametrize(("length", "prefetches"), [(1000, True), (4096, True), (4104, False)])
+def test_rows_that_would_be_gone_are_not_asked_for(length: int, prefetches: bool) -> None:
+    assert bool(prefetched(deviations(length))) == prefetches
 
 
 def test_values_of_rows_that_are_asked_for_or_too_long() -> None:

@@ -192,8 +192,8 @@ tir.prim_func @panels[%m](
 """Columns that lie in panels, as constant weights do."""
 
 
-@pytest.mark.parametrize(("machine", "masked", "asked"), [("x86-64-v3", 0, 4), ("x86-64-v4", 16, 0)])
-def test_columns_along_the_sums_are_transposed_in_blocks(machine: str, masked: int, asked: int) -> None:
+@pytest.mark.parametrize(("machine", "masked", "prefetched"), [("x86-64-v3", 0, 4), ("x86-64-v4", 16, 0)])
+def test_columns_along_the_sums_are_transposed_in_blocks(machine: str, masked: int, prefetched: int) -> None:
     """Whole blocks without masks where these take long; there a block asks for the next line of half of its columns."""
     func = kernel(SUMS["right transposed"].text)
     schedule(func, Target.parse(machine))
@@ -203,7 +203,7 @@ def test_columns_along_the_sums_are_transposed_in_blocks(machine: str, masked: i
     for block in inner:
         loads = [op for op in block.body.block.ops if isinstance(op, LoadOp)]
         assert sum(load.mask is not None for load in loads) == masked
-        assert sum(isinstance(op, PrefetchOp) for op in block.body.block.ops) == asked
+        assert sum(isinstance(op, PrefetchOp) for op in block.body.block.ops) == prefetched
 
 
 def test_rows_that_are_packed_soon_are_asked_for() -> None:
@@ -211,8 +211,8 @@ def test_rows_that_are_packed_soon_are_asked_for() -> None:
     schedule(func, Target.parse("x86-64-v3"))
     copies = [op for op in func.walk() if isinstance(op, StoreOp) and op.buffer.name_hint == "packed_rows"]
     inner = [block for op in copies if (block := op.parent_block()) and isinstance(block.parent_op(), ForOp)]
-    asked = [op.buffer.name_hint for block in inner for op in block.ops if isinstance(op, PrefetchOp)]
-    assert asked == ["x"]
+    prefetched = [op.buffer.name_hint for block in inner for op in block.ops if isinstance(op, PrefetchOp)]
+    assert prefetched == ["x"]
 
 
 @pytest.mark.parametrize(("caches", "panel", "rows"), [("l2-bytes=524288", 16, 156), ("l2-bytes=1048576", 64, 504)])

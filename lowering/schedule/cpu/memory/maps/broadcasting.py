@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group, places_of
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.memory.sweep.sweep import Sweep
-from lowering.schedule.cpu.memory.sweep.turns import LONG
+from lowering.schedule.cpu.memory.sweep.vector_loop import LONG
 from lowering.schedule.cpu.structure.flags import has_flag, is_flag
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage

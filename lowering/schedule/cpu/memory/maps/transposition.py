@@ -12,7 +12,7 @@ from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group, group_axes
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.emit.transpose import transposed
-from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
@@ -210,7 +210,7 @@ class _Tiles:
             body.run(what.stage.body)
             return []
 
-        vector_turn(self.kernel, column, what.lanes, None, [], step)
+        vector_iteration(self.kernel, column, what.lanes, None, [], step)
 
     def _turned(self, load: LoadOp, at: Mapping[int, SSAValue], column: SSAValue, mask: SSAValue | None) -> SSAValue:
         """A tile of what is loaded, with lanes along the stores, in a buffer that LLVM keeps in registers."""

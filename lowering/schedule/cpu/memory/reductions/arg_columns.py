@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.arg_reduction import Order, element_ops
@@ -126,7 +126,7 @@ class ArgColumns:
                 comes_before = self.order.comes_before(code, new, old[0])
                 return [code.select(comes_before, *pair) for pair in zip((new, place), old, strict=True)]
 
-            vector_turn(self.kernel, start, count, left, parts, step)
+            vector_iteration(self.kernel, start, count, left, parts, step)
         self._copied(parts, code.index(0), memory, start, count)
 
     def _copied(
@@ -155,7 +155,7 @@ class ArgColumns:
             here.run(reduction.stores)
             return []
 
-        vector_turn(self.kernel, start, count, left, [], step)
+        vector_iteration(self.kernel, start, count, left, [], step)
 
     def _as_place(self, place: SSAValue) -> SSAValue:
         """A place in the type of results."""

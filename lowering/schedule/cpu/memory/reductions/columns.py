@@ -18,12 +18,12 @@ from xdsl.ir import Operation, SSAValue
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group
 from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
-from lowering.schedule.cpu.emit.vectors import Step, vector_turn
+from lowering.schedule.cpu.emit.vectors import Step, vector_iteration
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.borders import Border, Ranges, no_cuts
 from lowering.schedule.cpu.memory.sweep.accumulators import accumulator
-from lowering.schedule.cpu.memory.sweep.turns import constant_of
+from lowering.schedule.cpu.memory.sweep.vector_loop import constant_of
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import ceildiv, maximum, minimum
 from tir_dialect.ops.control_flow import IfOp
@@ -80,7 +80,7 @@ class Columns:
             _Part(self, at, low, length, rows_of_band, code.compare("eq", band, 0)).emit()
 
 
-Turn: TypeAlias = Callable[[Step], None]
+Iteration: TypeAlias = Callable[[Step], None]
 """Does a step for some lanes."""
 
 
@@ -137,7 +137,7 @@ class _Part:
         sums = [accumulator(kernel, load.buffer_type, lanes) for load in reduction.accumulators]
 
         def turn(step: Step) -> None:
-            vector_turn(kernel, start, lanes, left, sums, step)
+            vector_iteration(kernel, start, lanes, left, sums, step)
 
         if self.is_first is None:
             turn(self._first)
@@ -150,10 +150,10 @@ class _Part:
         if safe is None:
             self._reduce(list(self.columns.reduced), self.at, turn)
         else:
-            self._reduce_beyond(safe, turn, partial(vector_turn, kernel, start, lanes, None, sums))
+            self._reduce_beyond(safe, turn, partial(vector_iteration, kernel, start, lanes, None, sums))
         turn(self._store)
 
-    def _reduce_beyond(self, safe: SSAValue, turn: Turn, whole: Turn) -> None:
+    def _reduce_beyond(self, safe: SSAValue, turn: Iteration, whole: Iteration) -> None:
         """The rows before `safe` without a mask: the other lanes have what the next rows begin with."""
         code, group = self.code, self.columns.reduced[0]
         low, high = self.cuts.get(group.last, (code.index(0), code.dim(group.extent)))
@@ -196,7 +196,7 @@ class _Part:
     def _body(self, index: SSAValue) -> Body:
         return Body(self.kernel, self.stage, {**self.at, self.lane.last: index}, self.lane.last)
 
-    def _reduce(self, groups: list[Group], at: Mapping[int, SSAValue], turn: Turn) -> None:
+    def _reduce(self, groups: list[Group], at: Mapping[int, SSAValue], turn: Iteration) -> None:
         if groups:
             axis = groups[0].last
             low, high = self.cuts.get(axis, (None, self.code.dim(groups[0].extent)))

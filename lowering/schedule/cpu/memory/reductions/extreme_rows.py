@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group, group_axes
 from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
-from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.arg_reduction import element_ops
 from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators, accumulator, folded
@@ -76,7 +76,7 @@ class ExtremeRow:
         # The last turn goes to the end: numbers that are met twice change neither what is best nor whether any is NaN.
         with code.loop(code.divide(code.add(length, self.width - 1), self.width), "v") as turn:
             start = code.minimum(code.mul(turn, self.width), code.sub(length, self.width))
-            vector_turn(self.kernel, start, self.width, None, [best, total], meet)
+            vector_iteration(self.kernel, start, self.width, None, [best, total], meet)
         result, total = folded(self.kernel, best, self._better), folded(self.kernel, total, code.add_floats)
         Accumulators(self.kernel, [self.stage], {0: self.reduction}, 1, at).write({0: [result]})
         is_zero = code.value(arith.CmpfOp(result, code.number(0.0, f32), "oeq"))

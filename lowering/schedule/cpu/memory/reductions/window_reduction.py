@@ -16,7 +16,7 @@ from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import group_axes
 from lowering.schedule.cpu.emit.guards import range_of, unneeded
 from lowering.schedule.cpu.emit.kernel import Kernel, buffer_type
-from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.emit.widths import lane_count
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.borders import Border, no_cuts
@@ -202,11 +202,11 @@ class WindowReduction:
                 body.run([op for op in stage.body if not isinstance(op, StoreOp)])
                 return [body.value(reduction.stores[0].value)]
 
-            vector_turn(kernel, start, self.lanes, left, [sums], step)
+            vector_iteration(kernel, start, self.lanes, left, [sums], step)
 
         reduce(self.rows, at)
         # Lanes that are not there have the number that changes nothing, and a mask would hold up who loads the row.
-        vector_turn(kernel, start, self.lanes, None, [sums], self._keep)
+        vector_iteration(kernel, start, self.lanes, None, [sums], self._keep)
 
     def _keep(self, index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
         self.code.store(self._in_row(old[0]), self.row, [index])
@@ -234,7 +234,7 @@ class WindowReduction:
                     return [better_key(kernel, self.kind, old[0], element)]
                 return reduction.combined(kernel, old, [element])
 
-            vector_turn(kernel, start, self.lanes, None, [sums], step)
+            vector_iteration(kernel, start, self.lanes, None, [sums], step)
 
         def finish(index: SSAValue, old: Sequence[SSAValue]) -> Sequence[SSAValue]:
             body = Body(kernel, self.stage, {**at, window.lane: index}, window.lane)
@@ -242,4 +242,4 @@ class WindowReduction:
             body.run(reduction.stores)
             return old
 
-        vector_turn(kernel, start, self.lanes, left, [sums], finish)
+        vector_iteration(kernel, start, self.lanes, left, [sums], finish)

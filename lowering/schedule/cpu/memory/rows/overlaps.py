@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lowering.schedule.cpu.emit.ahead import computes_much
 from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.prefetching import computes_much
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.memory.chains import Row
 from lowering.schedule.cpu.memory.reduction import Reduction

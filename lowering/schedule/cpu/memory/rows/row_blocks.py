@@ -19,7 +19,7 @@ from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group
 from lowering.schedule.cpu.emit.kernel import Kernel, RowBlock
 from lowering.schedule.cpu.emit.transpose import folded_rows, is_power_of_two
-from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.memory.chains import Row
 from lowering.schedule.cpu.memory.reduction import Reduction
@@ -141,7 +141,7 @@ class RowBlocks:
             return list(old)
 
         mask = None if self.kernel.is_of_rows(stage, reduction.stores) else left
-        vector_turn(kernel, code.index(0), size, mask, [results], step)
+        vector_iteration(kernel, code.index(0), size, mask, [results], step)
 
     def _rows_at_once(self, stage: Stage, at: Mapping[int, SSAValue], start: SSAValue, left: SSAValue) -> None:
         """What is done once for a row, a row for each lane."""
@@ -153,7 +153,7 @@ class RowBlocks:
             return []
 
         mask = None if self.kernel.is_of_rows(stage, stage.places) else left
-        vector_turn(self.kernel, start, self.size, mask, [], step)
+        vector_iteration(self.kernel, start, self.size, mask, [], step)
 
 
 def find_row_blocks(kernel: Kernel, row: Row, along: Group, reductions: Mapping[Stage, Reduction]) -> RowBlocks | None:

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from lowering.schedule.cpu.emit.body import Body, has_reciprocal, reciprocal
 from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
-from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.types import BufferType
@@ -73,7 +73,7 @@ class RowValues:
 
         loads = [op for op in self._ancestors({*kept, *divisors}) if isinstance(op, LoadOp)]
         mask = None if self.kernel.is_of_rows(self.stage, loads) else left
-        vector_turn(self.kernel, code.index(0), lanes, mask, [], step)
+        vector_iteration(self.kernel, code.index(0), lanes, mask, [], step)
 
     def give(self, body: Body, row: SSAValue) -> None:
         """The values of a row of the block."""

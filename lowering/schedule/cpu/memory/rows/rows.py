@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.ahead import Ahead, accesses_ahead
 from lowering.schedule.cpu.emit.groups import Group, group_axes
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
+from lowering.schedule.cpu.emit.prefetching import PrefetchedAccess, prefetched_accesses
 from lowering.schedule.cpu.memory.alone import reduction_of
 from lowering.schedule.cpu.memory.chains import Row, find_row
 from lowering.schedule.cpu.memory.reduction import Reduction
@@ -36,7 +36,9 @@ class Rows:
     stages: Sequence[Stage]
     reductions: Mapping[Stage, Reduction]
     columns: dict[Stage, ColumnReduction] = field(default_factory=dict[Stage, ColumnReduction], init=False)
-    ahead: Mapping[Stage, Sequence[Ahead]] = field(default_factory=dict[Stage, Sequence[Ahead]], init=False)
+    ahead: Mapping[Stage, Sequence[PrefetchedAccess]] = field(
+        default_factory=dict[Stage, Sequence[PrefetchedAccess]], init=False
+    )
     overlap: Overlap | None = field(default=None, init=False)
 
     def emit(self, row: Row) -> None:
@@ -66,7 +68,7 @@ class Rows:
         self._allocate_rows(row, 1)
         self._prepare_columns(row)
         self.overlap = find_overlap(self.kernel, row, self.reductions)
-        self.ahead = {} if self.overlap else accesses_ahead(self.kernel, row.sweeps, row.depth)
+        self.ahead = {} if self.overlap else prefetched_accesses(self.kernel, row.sweeps, row.depth)
         self._row_loops(row, groups, {}, part, None)
 
     def _place_rows(self, row: Row) -> None:

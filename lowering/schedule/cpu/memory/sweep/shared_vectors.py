@@ -16,7 +16,7 @@ from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.transpose import shuffle
-from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.emit.widths import lane_count
 from lowering.schedule.cpu.memory.sweep.shared_elements import (
     SharedElements,
@@ -78,7 +78,7 @@ class SharedVectors:
             here.run(self.stage.body)
             return ()
 
-        vector_turn(self.kernel, start, self.lanes, left, (), step, before)
+        vector_iteration(self.kernel, start, self.lanes, left, (), step, before)
 
     def _tile(self, body: Body, read: SharedElements, start: SSAValue, left: SSAValue | None) -> SSAValue:
         """A buffer with what a load gives for a turn, which LLVM keeps in registers."""

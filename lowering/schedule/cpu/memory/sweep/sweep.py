@@ -1,6 +1,6 @@
 """One traversal of some axes for several stages at once: elements are computed and stored, or accumulated.
 
-The innermost loop advances by vectors (`turns.py`). Reductions keep several vector accumulators each, to hide the
+The innermost loop advances by vectors (`vector_loop.py`). Reductions keep several vector accumulators each, to hide the
 latency of additions; these are combined at the end.
 """
 
@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
-from lowering.schedule.cpu.emit.ahead import Ahead, Asked
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
 from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
+from lowering.schedule.cpu.emit.prefetching import PrefetchedAccess, PrefetchedRow
 from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap, registers_of_a_turn
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators
 from lowering.schedule.cpu.memory.sweep.middles import Middle, find_middle
 from lowering.schedule.cpu.memory.sweep.reciprocals import with_reciprocals
 from lowering.schedule.cpu.memory.sweep.shared_vectors import SharedVectors, find_shared_vectors
-from lowering.schedule.cpu.memory.sweep.turns import Row, Step, TurnShape
+from lowering.schedule.cpu.memory.sweep.vector_loop import IterationShape, Row, Step
 from lowering.schedule.cpu.structure.stages import Stage
 
 
@@ -34,7 +34,7 @@ class Sweep:
     axes: Sequence[int]
     reductions: Mapping[int, Reduction] = field(default_factory=dict[int, Reduction])
     """By the number of the stage."""
-    ahead: Sequence[Ahead] = ()
+    ahead: Sequence[PrefetchedAccess] = ()
     """What is asked for on the way."""
     unrolls: bool = True
     """Whether a row has several vectors of sums, as one by itself needs in order not to wait for them."""
@@ -44,7 +44,7 @@ class Sweep:
     """Values of axes around for stages that are at another row than the others."""
 
     def __post_init__(self) -> None:
-        self._asked: list[Asked] = []
+        self._prefetched: list[PrefetchedRow] = []
         self.code = self.kernel.code
         self.groups = group_axes(self.kernel, self.stages, self.axes)
         self.lane = lane_group(self.kernel, self.stages, self.groups) if self.groups else None
@@ -128,7 +128,7 @@ class Sweep:
     ) -> None:
         axis = None if self.lane is None else self.lane.last
         row = max(at, default=0)
-        self._asked = [each.start(self.kernel, at, row) for each in self.ahead]
+        self._prefetched = [each.start(self.kernel, at, row) for each in self.ahead]
         # Who reads a result of a reduction here reads that of another row, which is there before.
         maps = [stage for number, stage in enumerate(self.stages) if number not in self.reductions]
         written = {store.buffer for stage in maps for store in stage.stores}
@@ -174,6 +174,6 @@ class Sweep:
             return
         low, high = (None, self.code.dim(self.lane.extent)) if part is None else part
         masks = masks_are_cheap(self.kernel, self.stages)
-        shape = TurnShape(self.lanes, self.registers, self.width, self.unroll, masks)
-        row = Row(self.kernel, step, shape, self.shared, self._asked, low, high, is_first=len(self.groups) == 1)
+        shape = IterationShape(self.lanes, self.registers, self.width, self.unroll, masks)
+        row = Row(self.kernel, step, shape, self.shared, self._prefetched, low, high, is_first=len(self.groups) == 1)
         row.emit(accumulators)

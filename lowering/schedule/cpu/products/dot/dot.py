@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, row_sums, shuffle
 from lowering.schedule.cpu.products.dot.sums import Line, line_sums
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import MAX_ROWS, PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.whole_sums import WholeSums
 from lowering.schedule.cpu.structure.contraction import Factor
@@ -64,13 +64,13 @@ class DotProduct(WholeSums):
             return None
         return self.code.compare("sle", self.code.dim(m, "m"), self.code.dim(most))
 
-    def emit(self, spot: Spot) -> None:
+    def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes."""
         code, product = self.code, self.product
         units = ceildiv(product.n, constant(self.lanes)) * product.rounds
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
         with shared_units(code, units, tasks) as (lower, upper), code.loop(upper, "unit", lower=lower) as unit:
-            here, left = product.panel_place(spot, unit, self.lanes)
+            here, left = product.panel_place(coords, unit, self.lanes)
             done = constant(0)
             for height, width in self._groups:
                 groups = floordiv(product.m - done, constant(height))
@@ -85,7 +85,7 @@ class DotProduct(WholeSums):
             return (4, self.lanes // 4), (1, self.lanes)
         return tuple((height, self.lanes) for height in HEIGHTS)
 
-    def _group(self, spot: Spot, left: SSAValue, size: tuple[int, int], done: Dim, groups: Dim) -> None:
+    def _group(self, coords: Coords, left: SSAValue, size: tuple[int, int], done: Dim, groups: Dim) -> None:
         """Some rows, groups from one on, times as many columns as a vector has lanes."""
         code, (height, width), lanes = self.code, size, self.lanes
         together = min(height, lanes // width)
@@ -95,33 +95,33 @@ class DotProduct(WholeSums):
         ):
             start = code.add(left, code.mul(part, width))
             top = code.add(code.mul(group, height), code.dim(done))
-            sums = self._sums(spot, [code.add(top, i) for i in range(height)], start, width)
+            sums = self._sums(coords, [code.add(top, i) for i in range(height)], start, width)
             for i in range(0, height, together):
                 total = row_sums(code, sums[i * width : (i + together) * width])
-                self._store(spot, total, code.add(top, i), together, start, width)
+                self._store(coords, total, code.add(top, i), together, start, width)
 
-    def _store(self, spot: Spot, total: SSAValue, top: SSAValue, height: int, start: SSAValue, width: int) -> None:
+    def _store(self, coords: Coords, total: SSAValue, top: SSAValue, height: int, start: SSAValue, width: int) -> None:
         """A vector of sums, `width` of each row; those of a row are turned to the front."""
         code, what, lanes = self.code, self.product.what, self.lanes
         count = code.minimum(code.sub(code.dim(self.product.n), start), width)
         for i in range(height):
             order = [(i * width + lane) % lanes for lane in range(lanes)]
             value = shuffle(code, (total, total), order) if i else total
-            self.finish.store(value, {**spot, what.row: code.add(top, i), what.column: start}, count)
+            self.finish.store(value, {**coords, what.row: code.add(top, i), what.column: start}, count)
 
-    def _sums(self, spot: Spot, rows: list[SSAValue], start: SSAValue, width: int) -> list[SSAValue]:
+    def _sums(self, coords: Coords, rows: list[SSAValue], start: SSAValue, width: int) -> list[SSAValue]:
         """A vector of partial sums for each row and column, row by row."""
         code, product, what = self.code, self.product, self.product.what
         last = code.sub(code.dim(product.n), 1)
 
-        def line(factor: Factor, here: Spot, r: SSAValue, on: SSAValue | None) -> SSAValue:
+        def line(factor: Factor, here: Coords, r: SSAValue, on: SSAValue | None) -> SSAValue:
             return product.vector(factor, {**here, what.reduced: r}, what.reduced, on)
 
         def far(number: SSAValue) -> Line:
             column = code.minimum(code.add(start, number), last)
-            return partial(line, what.columns, {**spot, what.column: column})
+            return partial(line, what.columns, {**coords, what.column: column})
 
-        near = [partial(line, what.rows, {**spot, what.row: row}) for row in rows]
+        near = [partial(line, what.rows, {**coords, what.row: row}) for row in rows]
         sums = code.alloc([len(rows) * width, self.lanes], what.element, "partial_sums")
         line_sums(product, near, far, sums, width)
         return [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(len(rows) * width)]

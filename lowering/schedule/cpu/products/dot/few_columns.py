@@ -16,7 +16,7 @@ from lowering.schedule.cpu.emit.transpose import is_power_of_two, total_in_lanes
 from lowering.schedule.cpu.products.dot.long_lines import Copies, LongLines, are_long
 from lowering.schedule.cpu.products.dot.sums import Line, line_sums
 from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_last, lies_in_rows, most_last
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.whole_sums import WholeSums
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
@@ -39,11 +39,11 @@ class FewColumnsProduct(WholeSums):
         known = n.constant_value is not None
         return None if known else self.code.compare("sle", self.code.dim(n, "n"), MOST_COLUMNS)
 
-    def emit(self, spot: Spot) -> None:
+    def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes."""
-        self._columns(spot, self.code.index(0))
+        self._columns(coords, self.code.index(0))
 
-    def emit_last(self, spot: Spot) -> None:
+    def emit_last(self, coords: Coords) -> None:
         """The columns behind whole panels, if these are few; all columns if they are."""
         code, product = self.code, self.product
         n = code.dim(product.n, "n")
@@ -51,18 +51,18 @@ class FewColumnsProduct(WholeSums):
         before = code.select(code.compare("sle", rest, most_last(product)), code.sub(n, rest), n)
         first = code.select(code.compare("sle", n, MOST_COLUMNS), code.index(0), before)
         with code.when(code.compare("slt", first, n)):
-            self._columns(spot, first)
+            self._columns(coords, first)
 
-    def _columns(self, spot: Spot, first: SSAValue) -> None:
+    def _columns(self, coords: Coords, first: SSAValue) -> None:
         """The columns from one on, so few as it says; each task copies them for itself."""
         code, product, what = self.code, self.product, self.product.what
         long = are_long(product, product.m)
-        rows = LongLines.make(product, what.rows, spot, what.row)
+        rows = LongLines.make(product, what.rows, coords, what.row)
         shift = code.index(0) if long is None else code.select(long, rows.shift, code.index(0))
         units = ceildiv(product.m, constant(self.lanes))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK, self._work))
         with shared_units(code, units, tasks, whole=True) as (lower, upper):
-            packed = self._packed(spot, first, shift)
+            packed = self._packed(coords, first, shift)
             sums = code.alloc([self.lanes, self.lanes], what.element, "partial_sums")
             with (
                 code.loop(upper, "unit", lower=lower) as unit,
@@ -70,13 +70,13 @@ class FewColumnsProduct(WholeSums):
             ):
                 top, near = code.mul(unit, self.lanes), (packed, code.sub(j, first))
                 if long is None:
-                    self._streams(spot, top, near, sums)
+                    self._streams(coords, top, near, sums)
                 else:
                     with code.when(long) as branch:
                         rows.sums(near, top, sums)
                     with code.otherwise(branch):
-                        self._streams(spot, top, near, sums)
-                self._store({**spot, what.column: j}, top, sums)
+                        self._streams(coords, top, near, sums)
+                self._store({**coords, what.column: j}, top, sums)
 
     @property
     def _work(self) -> Dim:
@@ -87,7 +87,7 @@ class FewColumnsProduct(WholeSums):
             count = count - width * floordiv(count, constant(width))
         return product.m * count * product.k
 
-    def _packed(self, spot: Spot, first: SSAValue, shift: SSAValue) -> Copies:
+    def _packed(self, coords: Coords, first: SSAValue, shift: SSAValue) -> Copies:
         """The columns, each in one piece."""
         code, product, what = self.code, self.product, self.product.what
         packed = Copies.make(product, MOST_COLUMNS, shift)
@@ -95,7 +95,7 @@ class FewColumnsProduct(WholeSums):
             code.loop(code.dim(product.n, "n"), "j", lower=first) as j,
             code.loop(code.dim(product.k, "k"), "r", vectorize=False) as r,
         ):
-            value = product.element(what.columns, {**spot, what.column: j, what.reduced: r})
+            value = product.element(what.columns, {**coords, what.column: j, what.reduced: r})
             code.store(value, packed.buffer, [packed.place(code, code.sub(j, first), r)])
         return packed
 
@@ -103,22 +103,22 @@ class FewColumnsProduct(WholeSums):
         """A row from `top` on; behind the last one, that."""
         return self.code.minimum(self.code.add(top, number), self.code.sub(self.code.dim(self.product.m, "m"), 1))
 
-    def _streams(self, spot: Spot, top: SSAValue, near: tuple[Copies, SSAValue], sums: SSAValue) -> None:
+    def _streams(self, coords: Coords, top: SSAValue, near: tuple[Copies, SSAValue], sums: SSAValue) -> None:
         """Partial sums of as many rows as a vector has lanes, some of which are read side by side."""
         product, what, (packed, column) = self.product, self.product.what, near
 
         def line(row: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
-            return product.vector(what.rows, {**spot, what.row: row, what.reduced: r}, what.reduced, on)
+            return product.vector(what.rows, {**coords, what.row: row, what.reduced: r}, what.reduced, on)
 
         def far(number: SSAValue) -> Line:
             return partial(line, self._row(top, number))
 
         line_sums(product, [partial(packed.load, product, column)], far, sums, self.lanes)
 
-    def _store(self, spot: Spot, top: SSAValue, sums: SSAValue) -> None:
+    def _store(self, coords: Coords, top: SSAValue, sums: SSAValue) -> None:
         """Results of as many rows as a vector has lanes, from their partial sums."""
         code, what = self.code, self.product.what
         count = code.minimum(code.sub(code.dim(self.product.m, "m"), top), self.lanes)
         with code.loop(count, "i", vectorize=False) as i:
             total = total_in_lanes(code, code.load(sums, [i, code.index(0)], self.lanes), self.lanes)
-            self.finish.store(total, {**spot, what.row: code.add(top, i)}, code.index(1))
+            self.finish.store(total, {**coords, what.row: code.add(top, i)}, code.index(1))

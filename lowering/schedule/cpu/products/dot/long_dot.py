@@ -13,7 +13,7 @@ from lowering.schedule.cpu.emit.transpose import row_sums
 from lowering.schedule.cpu.products.dot.dot import can_dot
 from lowering.schedule.cpu.products.dot.long_lines import Copies, LongLines, are_long
 from lowering.schedule.cpu.products.dot.long_sums import LINE_BYTES
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.whole_sums import WholeSums
 from tir_dialect.dims import ceildiv, constant, minimum
@@ -46,14 +46,14 @@ class LongDotProduct(WholeSums):
         assert long is not None  # there are no batches
         return code.both(few, long)
 
-    def emit(self, spot: Spot) -> None:
+    def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes."""
         code, product, what = self.code, self.product, self.product.what
         units = ceildiv(product.n, constant(self.lanes))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
-        columns = LongLines.make(product, what.columns, spot, what.column)
+        columns = LongLines.make(product, what.columns, coords, what.column)
         with shared_units(code, units, tasks, whole=True) as (lower, upper):
-            copies = self._copies(spot, columns.shift)
+            copies = self._copies(coords, columns.shift)
             sums = code.alloc([self.lanes, self.lanes], what.element, "partial_sums")
             with (
                 code.loop(upper, "unit", lower=lower) as unit,
@@ -62,10 +62,10 @@ class LongDotProduct(WholeSums):
                 start = code.mul(unit, self.lanes)
                 columns.sums((copies, row), start, sums)
                 lines = [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(self.lanes)]
-                place, count = {**spot, what.row: row, what.column: start}, code.sub(code.dim(product.n), start)
+                place, count = {**coords, what.row: row, what.column: start}, code.sub(code.dim(product.n), start)
                 self.finish.store(row_sums(code, lines), place, count)
 
-    def _copies(self, spot: Spot, shift: SSAValue) -> Copies:
+    def _copies(self, coords: Coords, shift: SSAValue) -> Copies:
         """The rows, each in one piece."""
         code, product, what = self.code, self.product, self.product.what
         copies = Copies.make(product, _most_rows(product), shift)
@@ -74,6 +74,6 @@ class LongDotProduct(WholeSums):
             code.loop(code.divide(code.dim(product.k), self.lanes), "v", vectorize=False) as v,  # whole vectors
         ):
             r = code.mul(v, self.lanes)
-            value = product.vector(what.rows, {**spot, what.row: row, what.reduced: r}, what.reduced, None)
+            value = product.vector(what.rows, {**coords, what.row: row, what.reduced: r}, what.reduced, None)
             code.store(value, copies.buffer, [copies.place(code, row, r)])
         return copies

@@ -17,7 +17,7 @@ from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.products.alignment import head_of
 from lowering.schedule.cpu.products.dot.long_sums import Line, LongSums
 from lowering.schedule.cpu.products.operands import Matrix, operand
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import Factor
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dtypes import byte_size
@@ -74,21 +74,21 @@ class Copies:
 
 @dataclass(frozen=True)
 class LongLines:
-    """The rows of an operand along some axes, all of the same alignment, from `spot` on."""
+    """The rows of an operand along some axes, all of the same alignment, from `coords` on."""
 
     product: Product
     factor: Factor
-    spot: Spot
+    coords: Coords
     along: tuple[int, ...]
     head: SSAValue
     """How many elements lie before the first place where a vector may begin."""
 
     @staticmethod
-    def make(product: Product, factor: Factor, spot: Spot, along: tuple[int, ...]) -> LongLines:
+    def make(product: Product, factor: Factor, coords: Coords, along: tuple[int, ...]) -> LongLines:
         """All lines at a place of the other axes."""
         zero = product.code.index(0)
-        head = head_of(product, factor, {**spot, along: zero, product.what.reduced: zero})
-        return LongLines(product, factor, spot, along, head)
+        head = head_of(product, factor, {**coords, along: zero, product.what.reduced: zero})
+        return LongLines(product, factor, coords, along, head)
 
     @property
     def shift(self) -> SSAValue:
@@ -104,7 +104,7 @@ class LongLines:
         bounds, kind, reduced = (self.head, code.dim(product.k, "k")), _kind(product), product.what.reduced
         last = code.sub(code.dim(product.size(self.along)), 1)
         zero = code.index(0)
-        matrix = operand(product, self.factor, {**self.spot, self.along: zero, reduced: zero}, self.along)
+        matrix = operand(product, self.factor, {**self.coords, self.along: zero, reduced: zero}, self.along)
         if isinstance(matrix, Matrix):
             each = matrix.each if isinstance(matrix.each, SSAValue) else code.index(matrix.each)
             first, end = (code.add(matrix.first, code.mul(line, each)) for line in (start, last))
@@ -115,7 +115,7 @@ class LongLines:
             return
 
         def line(place: SSAValue, r: SSAValue, on: SSAValue | None) -> SSAValue:
-            return product.vector(self.factor, {**self.spot, self.along: place, reduced: r}, reduced, on)
+            return product.vector(self.factor, {**self.coords, self.along: place, reduced: r}, reduced, on)
 
         def far(i: SSAValue) -> Line:
             return partial(line, code.minimum(code.add(start, i), last))

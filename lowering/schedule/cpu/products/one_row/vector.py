@@ -20,7 +20,7 @@ from lowering.schedule.cpu.products.dot.long_sums import LINE_BYTES
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.one_row.sums import LINES, SIDE, Extent, Values, VectorSums, column_of
 from lowering.schedule.cpu.products.operands import Matrix, operand
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK, can_stream
 from tir_dialect.dims import ceildiv, constant, maximum, minimum
 from tir_dialect.dtypes import byte_size
@@ -58,10 +58,10 @@ class VectorProduct:
         m = self.product.m
         return None if m.constant_value is not None else self.code.compare("eq", self.code.dim(m, "m"), 1)
 
-    def emit(self, spot: Spot) -> None:
+    def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes."""
         code, product, what = self.code, self.product, self.product.what
-        here = {**spot, what.row: code.index(0)}
+        here = {**coords, what.row: code.index(0)}
         units = maximum(ceildiv(product.k, constant(LINES)), constant(1))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
         width = self.lanes * (ceildiv(product.n, constant(self.lanes)) + SIDE)
@@ -78,32 +78,32 @@ class VectorProduct:
                 self._add_part(total, code.part(parts, part, [width]), head)
         self._finish(here, total, head)
 
-    def _task(self, spot: Spot, sums: SSAValue, head: SSAValue, lines: tuple[SSAValue, SSAValue]) -> None:
+    def _task(self, coords: Coords, sums: SSAValue, head: SSAValue, lines: tuple[SSAValue, SSAValue]) -> None:
         """The sums over some lines: by a routine where the row and the matrix lie in memory."""
         code, product, what = self.code, self.product, self.product.what
         vectors = self._vectors(head)
         extent = Extent(*lines, code.dim(product.n), head, vectors, self._block(vectors))
         kind = VectorSums(what.element, self.lanes, product.has_cheap_masks)
         zero = code.index(0)
-        row = operand(product, what.rows, {**spot, what.row: zero}, what.row)
-        columns = operand(product, what.columns, {**spot, what.column: zero}, what.column)
+        row = operand(product, what.rows, {**coords, what.row: zero}, what.row)
+        columns = operand(product, what.columns, {**coords, what.column: zero}, what.column)
         if what.is_integer or not isinstance(row, Matrix) or not isinstance(columns, Matrix):
-            kind.emit(code, extent, self._values(spot), sums)
+            kind.emit(code, extent, self._values(coords), sums)
             return
         buffers = [row.buffer, columns.buffer, sums]
         rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
         sizes = [code.index(each) if isinstance(each, int) else each for each in kind.arguments(extent, row, columns)]
         product.kernel.routines.call(code, kind, [*sizes, *rooms], buffers)
 
-    def _values(self, spot: Spot) -> Values:
+    def _values(self, coords: Coords) -> Values:
         """The operands as they are computed."""
         product, what = self.product, self.product.what
 
         def element(line: SSAValue) -> SSAValue:
-            return product.element(what.rows, {**spot, what.reduced: line})
+            return product.element(what.rows, {**coords, what.reduced: line})
 
         def vector(line: SSAValue, place: SSAValue, on: SSAValue | None) -> SSAValue:
-            return product.vector(what.columns, {**spot, what.reduced: line, what.column: place}, what.column, on)
+            return product.vector(what.columns, {**coords, what.reduced: line, what.column: place}, what.column, on)
 
         def added(earlier: SSAValue, total: SSAValue) -> SSAValue:
             return self.finish.added(earlier, self.finish.as_output(total))
@@ -140,7 +140,7 @@ class VectorProduct:
             vectors = [code.load(each, place, self.lanes) for each in (total, part)]
             code.store(self.finish.added(*vectors), total, place)
 
-    def _finish(self, spot: Spot, total: SSAValue, head: SSAValue) -> None:
+    def _finish(self, coords: Coords, total: SSAValue, head: SSAValue) -> None:
         """Results of complete sums."""
         code, product = self.code, self.product
         with code.loop(self._vectors(head), "v", vectorize=False) as v:
@@ -148,5 +148,5 @@ class VectorProduct:
             column = code.select(is_head, code.index(0), later)
             count = code.select(is_head, head, code.sub(code.dim(product.n), column))
             value = code.load(total, [number], self.lanes)
-            emit = partial(self.finish.put, value, {**spot, product.what.column: column})
+            emit = partial(self.finish.put, value, {**coords, product.what.column: column})
             product.masked(count, self.lanes, lambda masked: emit(count if masked else None))

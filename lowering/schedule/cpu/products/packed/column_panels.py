@@ -12,7 +12,7 @@ from lowering.schedule.cpu.emit.transpose import is_power_of_two, transposed
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
 from lowering.schedule.cpu.products.operands import Computed
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from tir_dialect.dtypes import byte_size
 
 
@@ -42,26 +42,26 @@ class ColumnPanel:
         """A packed vector."""
         return self.code.load(self.buffer, [depth, self.code.index(number * self.tiles.lanes)], self.tiles.lanes)
 
-    def pack(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+    def pack(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         """Packs the columns from `left` on, from `start` along the sums."""
         what = self.product.what
         if self.product.is_contiguous(what.columns, what.column):
-            self._copy(spot, left, start, length)
+            self._copy(coords, left, start, length)
         elif self.product.is_contiguous(what.columns, what.reduced) and is_power_of_two(self.tiles.lanes):
-            self._transpose(spot, left, start, length)
+            self._transpose(coords, left, start, length)
         elif has_lines(self.product):
-            self._runs(spot, left, start, length)
+            self._runs(coords, left, start, length)
         else:
-            self._elements(spot, left, start, length)
+            self._elements(coords, left, start, length)
 
-    def _copy(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+    def _copy(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes
         places = [code.add(left, v * lanes) for v in range(self.tiles.vectors)]
         counts = [code.sub(code.dim(self.product.n), place) for place in places]
 
         def emit(masked: bool) -> None:
             with code.loop(length, "r") as r:
-                here = {**spot, what.reduced: code.add(start, r)}
+                here = {**coords, what.reduced: code.add(start, r)}
                 for v, (place, on) in enumerate(zip(places, counts, strict=True)):
                     at = {**here, what.column: place}
                     part = self.product.vector(what.columns, at, what.column, on if masked else None)
@@ -69,18 +69,18 @@ class ColumnPanel:
 
         self.product.masked(counts[0], self.tiles.width, emit)
 
-    def _elements(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+    def _elements(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, what = self.code, self.product.what
         last = code.sub(code.dim(self.product.n), 1)
         with code.loop(code.index(self.tiles.width), "j") as j:
-            here = {**spot, what.column: code.minimum(code.add(left, j), last)}
+            here = {**coords, what.column: code.minimum(code.add(left, j), last)}
             with code.loop(length, "r") as r:
                 value = self.product.element(what.columns, {**here, what.reduced: code.add(start, r)})
                 code.store(value, self.buffer, [r, j])
 
     # Columns that lie along the sums.
 
-    def _transpose(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+    def _transpose(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes
         last = code.sub(code.dim(self.product.n), 1)
         with code.loop(code.index(self.tiles.vectors), "v") as v:
@@ -89,10 +89,10 @@ class ColumnPanel:
 
             def block(number: SSAValue, masked: bool) -> None:
                 r = code.mul(number, lanes)
-                here = {**spot, what.reduced: code.add(start, r)}
+                here = {**coords, what.reduced: code.add(start, r)}
                 self._block(here, columns, code.sub(length, r) if masked else None, (r, place))
                 if not masked:  # prefetchers follow loads of whole lines by themselves
-                    self._ask(here, code.add(code.add(left, place), lanes), number)
+                    self._prefetch(here, code.add(code.add(left, place), lanes), number)
 
             self._blocks(length, block)
 
@@ -108,7 +108,7 @@ class ColumnPanel:
                 block(count, True)
 
     def _block(
-        self, here: Spot, columns: Sequence[SSAValue], on: SSAValue | None, target: tuple[SSAValue, SSAValue]
+        self, here: Coords, columns: Sequence[SSAValue], on: SSAValue | None, target: tuple[SSAValue, SSAValue]
     ) -> None:
         """As many steps as there are columns, of which so many are on, from a place along the sums on."""
         code, what, (r, place) = self.code, self.product.what, target
@@ -118,7 +118,7 @@ class ColumnPanel:
         for i, part in enumerate(transposed(code, parts)):
             code.store(part, self.buffer, [code.add(r, i), place])
 
-    def _ask(self, here: Spot, first: SSAValue, number: SSAValue) -> None:
+    def _prefetch(self, here: Coords, first: SSAValue, number: SSAValue) -> None:
         """Asks for the columns from `first` on, which are packed next.
 
         A line takes several blocks, each of which asks for the lines of some columns.
@@ -128,11 +128,11 @@ class ColumnPanel:
         first = code.add(first, code.mul(code.remainder(number, turns), lanes // turns))
         columns = Computed(self.product, what.columns, {**here, what.column: first}, what.column)
         for j in range(lanes // turns):
-            columns.ask(code, code.index(0), 0, j, 2)
+            columns.prefetch(code, code.index(0), 0, j, 2)
 
     # Windows.
 
-    def _runs(self, spot: Spot, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
+    def _runs(self, coords: Coords, left: SSAValue, start: SSAValue, length: SSAValue) -> None:
         """The columns line by line: along a line, the last column axis, they are evenly spaced."""
         code, what = self.code, self.product.what
         *before, axis = what.column
@@ -143,12 +143,12 @@ class ColumnPanel:
             begin = code.mul(number, line)
             low = code.maximum(left, begin)
             high = code.minimum(end, code.add(begin, line))
-            here = {**spot, tuple(before): number}
+            here = {**coords, tuple(before): number}
             self._run(here, axis, code.sub(low, begin), code.sub(low, left), code.sub(high, low), start, length)
 
     def _run(
         self,
-        place: Spot,
+        place: Coords,
         axis: int,
         source: SSAValue,
         target: SSAValue,

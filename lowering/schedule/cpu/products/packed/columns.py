@@ -10,10 +10,10 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.products.cache_lines import line_ends, line_starts
 from lowering.schedule.cpu.products.last_columns import leaves_last
-from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
+from lowering.schedule.cpu.products.micro_kernel import Prefetch, TileOperands, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.packed.column_panels import ColumnPanel, has_lines
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import Results, as_results
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.dtypes import byte_size
@@ -79,16 +79,16 @@ class PackedPanel:
     them.
     """
 
-    def __init__(self, columns: PackedColumns, number: SSAValue, spot: Spot, left: SSAValue, part: Part):
+    def __init__(self, columns: PackedColumns, number: SSAValue, coords: Coords, left: SSAValue, part: Part):
         """Panel `number`, which the first block of rows packs; its first column is `left`."""
         self.product = columns.product
         self.code = columns.code
         self.tiles = columns.tiles
-        self.spot, self.left, self.part = spot, left, part
+        self.coords, self.left, self.part = coords, left, part
         self.packed = columns.operand(number)
         if not self.is_packed_by_tile:
             with self.code.when(self.code.compare("eq", part.block, 0)):
-                columns.panel(number).pack(spot, left, part.start, part.length)
+                columns.panel(number).pack(coords, left, part.start, part.length)
 
     @property
     def is_packed_by_tile(self) -> bool:
@@ -120,31 +120,35 @@ class PackedPanel:
 
     def _tile(self, product: Product, length: SSAValue, height: int, rows: Operand, tile: SSAValue | Results) -> None:
         """Sums with as many vectors as the product's tiles have."""
-        asks = tuple(Ask(NEAR, line, 1) for line in line_starts(product)) if product.tiles.far else ()
+        prefetches = tuple(Prefetch(NEAR, line, 1) for line in line_starts(product)) if product.tiles.far else ()
         unroll = product.tiles.steps if height == product.tiles.rows else 1
-        kind = replace(micro_kernel(product, height), unroll=unroll, asks=asks)
+        kind = replace(micro_kernel(product, height), unroll=unroll, prefetches=prefetches)
         if isinstance(tile, SSAValue) and height == self.tiles.rows and product is self.product:
             tile = as_results(product, tile)
-        kind.call(product.kernel, Where(rows, self.packed, self.code.index(0), length, tile))
+        kind.call(product.kernel, TileOperands(rows, self.packed, self.code.index(0), length, tile))
 
     def packing_tile(self, height: int, rows: Operand, tile: SSAValue) -> None:
         """The same, from columns that are not packed yet, which this does."""
         code, product, what = self.code, self.product, self.product.what
-        place = {**self.spot, what.reduced: self.part.start, what.column: self.left}
+        place = {**self.coords, what.reduced: self.part.start, what.column: self.left}
         columns = operand(product, what.columns, place, what.column)
-        kind = replace(micro_kernel(product, height), asks=self._packing_asks, masks=masks_of(product), packs=True)
+        kind = replace(
+            micro_kernel(product, height), prefetches=self._packing_prefetches, masks=masks_of(product), packs=True
+        )
         count = code.sub(code.dim(product.n), self.left)
         zero, length = code.index(0), self.part.length
-        asked = self._next_column if len(line_ends(product)) == 1 else None
-        kind.call(product.kernel, Where(rows, columns, zero, length, tile, count, self.packed, asked=asked))
+        prefetched = self._next_column if len(line_ends(product)) == 1 else None
+        kind.call(
+            product.kernel, TileOperands(rows, columns, zero, length, tile, count, self.packed, prefetched=prefetched)
+        )
 
     @property
-    def _packing_asks(self) -> tuple[Ask, ...]:
+    def _packing_prefetches(self) -> tuple[Prefetch, ...]:
         """Where a row takes one line only, the next panel's is its neighbour, in the same page of memory."""
         ends = line_ends(self.product)
         if len(ends) > 1:
-            return tuple(Ask(FAR, end, 2) for end in ends)
-        return Ask(0, None, 2), Ask(SOON, ends[0], 1)
+            return tuple(Prefetch(FAR, end, 2) for end in ends)
+        return Prefetch(0, None, 2), Prefetch(SOON, ends[0], 1)
 
     @property
     def _next_column(self) -> SSAValue:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.products.cache_lines import line_starts
-from lowering.schedule.cpu.products.micro_kernel import Ask, Where, micro_kernel
+from lowering.schedule.cpu.products.micro_kernel import Prefetch, TileOperands, micro_kernel
 from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import Results, as_results, can_store_tiles
 from lowering.schedule.cpu.products.tile import parts_of
 
@@ -25,7 +25,7 @@ class GivenPanel:
     what is used soon, to L1.
     """
 
-    def __init__(self, product: Product, spot: Spot, left: SSAValue, start: SSAValue):
+    def __init__(self, product: Product, coords: Coords, left: SSAValue, start: SSAValue):
         """The columns from `left` on, from `start` along the sums."""
         self.product = product
         self.code = product.code
@@ -33,7 +33,7 @@ class GivenPanel:
         (load,) = what.columns.loads
         self.buffer = product.kernel.flat[load.buffer]
         self.pitch = what.columns.panels or product.tiles.width
-        place = {**spot, what.reduced: start, what.column: left}
+        place = {**coords, what.reduced: start, what.column: left}
         self.columns = operand(product, what.columns, place, what.column)
         first = product.offset(what.columns.places[0], place)
         self.next = self.code.add(self.code.add(first, product.panel_jump(left)), self.code.dim(product.k * self.pitch))
@@ -41,15 +41,17 @@ class GivenPanel:
     def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue | Results, strip: SSAValue) -> None:
         """Sums of `height` rows into the buffer `tile`."""
         tiles, code = self.product.tiles, self.code
-        asks = tuple(Ask(NEAR, line, 1) for line in line_starts(self.product))
+        prefetches = tuple(Prefetch(NEAR, line, 1) for line in line_starts(self.product))
         place, ahead = self._ahead(length, height, strip)
         parts = parts_of(height, tiles.vectors, self.product.kernel.target.vector_registers)
-        unroll = tiles.steps if parts == len(asks) == 1 else 1
-        kind = replace(micro_kernel(self.product, height), parts=parts, asks=asks, ahead=ahead, unroll=unroll)
+        unroll = tiles.steps if parts == len(prefetches) == 1 else 1
+        kind = replace(
+            micro_kernel(self.product, height), parts=parts, prefetches=prefetches, ahead=ahead, unroll=unroll
+        )
         later = Matrix(self.buffer, place, 1, self.pitch, tiles.lanes) if ahead else None
         if isinstance(tile, SSAValue) and height == tiles.rows and can_store_tiles(self.product):
             tile = as_results(self.product, tile)
-        where = Where(rows, self.columns, code.index(0), length, tile, ahead=later)
+        where = TileOperands(rows, self.columns, code.index(0), length, tile, ahead=later)
         if height == 1:  # little code, which waits for memory: it is faster with what is known of places here
             kind.emit(code, where)
         else:

@@ -19,7 +19,7 @@ from lowering.schedule.cpu.products.operands import Matrix, Operand
 from lowering.schedule.cpu.products.packed.columns import PackedColumns, PackedPanel, Part
 from lowering.schedule.cpu.products.packed.given_panels import GivenPanel
 from lowering.schedule.cpu.products.packed.row_panels import RowPanels
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import can_store_tiles, results
 from lowering.schedule.cpu.products.shares import MOST, shares, threads_for
 from lowering.schedule.cpu.products.tile import Corner, store_tile
@@ -72,7 +72,7 @@ class PackedProduct:
         """Whether sums may be made in several turns."""
         return self.turns.constant_value != 1
 
-    def emit(self, spot: Spot) -> None:
+    def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes."""
         code = self.code
         known = (self.strips * self.step).constant_value
@@ -84,7 +84,7 @@ class PackedProduct:
             row, column = code.divide(task, code.dim(self.columns)), code.remainder(task, code.dim(self.columns))
             strips = self._share(row, self.rows, self.all_strips)
             panels = self._share(column, self.columns, self.all_panels)
-            self._task(rows, columns, spot, (task, strips, panels))
+            self._task(rows, columns, coords, (task, strips, panels))
 
     @property
     def _kept(self) -> Dim:
@@ -103,7 +103,7 @@ class PackedProduct:
         return first, end
 
     def _task(
-        self, rows: RowPanels, columns: PackedColumns | None, spot: Spot, share: tuple[SSAValue, Range, Range]
+        self, rows: RowPanels, columns: PackedColumns | None, coords: Coords, share: tuple[SSAValue, Range, Range]
     ) -> None:
         """The product of some rows with some columns."""
         code, tiles = self.code, self.tiles
@@ -121,18 +121,18 @@ class PackedProduct:
             above = code.add(top, code.mul(block, height))
             part = Part(block, above, code.minimum(code.sub(bottom, above), height), turn, start, length)
             if not rows.direct:
-                self._pack_rows(rows, spot, part)
+                self._pack_rows(rows, coords, part)
             lower = code.add(first, code.mul(section, code.dim(self.panels)))
             upper = code.minimum(end, code.add(lower, code.dim(self.panels)))
             finish = Finish(self.product, *self._ends(turn))
             if columns is not None:
                 columns.prepare(start, length)
-            self._panels(rows, columns, finish, spot, part, (task, lower, upper))
+            self._panels(rows, columns, finish, coords, part, (task, lower, upper))
 
-    def _pack_rows(self, rows: RowPanels, spot: Spot, part: Part) -> None:
+    def _pack_rows(self, rows: RowPanels, coords: Coords, part: Part) -> None:
         code = self.code
         with code.loop(self._count(part), "strip") as strip:
-            rows.pack(spot, strip, code.add(part.top, code.mul(strip, self.tiles.rows)), part.start, part.length)
+            rows.pack(coords, strip, code.add(part.top, code.mul(strip, self.tiles.rows)), part.start, part.length)
 
     def _count(self, part: Part) -> SSAValue:
         """How many strips a block has."""
@@ -149,7 +149,7 @@ class PackedProduct:
         rows: RowPanels,
         columns: PackedColumns | None,
         finish: Finish,
-        spot: Spot,
+        coords: Coords,
         part: Part,
         share: tuple[SSAValue, SSAValue, SSAValue],
     ) -> None:
@@ -157,7 +157,7 @@ class PackedProduct:
         code = self.code
         task, lower, upper = share
         with code.loop(upper, "panel", lower=lower) as number:
-            here, left = self.product.panel_place(spot, number)
+            here, left = self.product.panel_place(coords, number)
             if columns is None:
                 panel = GivenPanel(self.product, here, left, part.start)
             else:
@@ -166,23 +166,23 @@ class PackedProduct:
                 place = code.add(code.mul(task, code.dim(self._kept)), place)
                 panel = PackedPanel(columns, place, here, left, part)
             with code.loop(self._count(part), "strip") as strip:
-                self._strip(rows, panel, finish, (spot, here, left), strip, part)
+                self._strip(rows, panel, finish, (coords, here, left), strip, part)
 
     def _strip(
         self,
         rows: RowPanels,
         panel: PackedPanel | GivenPanel,
         finish: Finish,
-        spots: tuple[Spot, Spot, SSAValue],
+        all_coords: tuple[Coords, Coords, SSAValue],
         strip: SSAValue,
         part: Part,
     ) -> None:
         """A tile: to the output if all its rows and columns are there and nothing follows, else through memory."""
         code, product = self.code, self.product
-        spot, here, left = spots
+        coords, here, left = all_coords
         done = code.mul(strip, self.tiles.rows)
         top = code.add(part.top, done)
-        operand = rows.operand(spot, strip, top, part.start)
+        operand = rows.operand(coords, strip, top, part.start)
 
         def through_memory(later: Corner | None) -> None:
             tile = code.alloc([self.tiles.rows, self.tiles.width], product.what.element, "tile")

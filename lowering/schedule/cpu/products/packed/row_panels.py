@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
 from lowering.schedule.cpu.products.operands import Computed, Matrix, Operand, operand
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.flatten import FlattenOp
@@ -63,13 +63,13 @@ class RowPanels:
         return rows is not None and step is not None and bytes_ % WAY_BYTES != 0
 
     def reader(
-        self, spot: Spot, strip: SSAValue, top: SSAValue, start: SSAValue
+        self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue
     ) -> Callable[[int, SSAValue], SSAValue]:
         """What gives an element of a strip whose first row is `top`, by its row and its place along the sums."""
         code, what = self.code, self.product.what
 
         def direct(row: int, depth: SSAValue) -> SSAValue:
-            place = {**spot, what.row: code.add(top, row), what.reduced: code.add(start, depth)}
+            place = {**coords, what.row: code.add(top, row), what.reduced: code.add(start, depth)}
             return self.product.element(what.rows, place)
 
         first = self._first(strip)
@@ -79,11 +79,11 @@ class RowPanels:
 
         return direct if self.direct else packed
 
-    def operand(self, spot: Spot, strip: SSAValue, top: SSAValue, start: SSAValue) -> Operand:
+    def operand(self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue) -> Operand:
         """The same for a micro-kernel."""
         what = self.product.what
         if self.direct:
-            return operand(self.product, what.rows, {**spot, what.row: top, what.reduced: start}, what.row)
+            return operand(self.product, what.rows, {**coords, what.row: top, what.reduced: start}, what.row)
         flat, first = self.code.value(FlattenOp(self.buffer)), self._first(strip)
         pitch = buffer_type(self.buffer).strides[0].constant_value
         assert pitch is not None  # the shape is of numbers
@@ -98,17 +98,17 @@ class RowPanels:
     def _place(self, row: SSAValue, depth: SSAValue) -> list[SSAValue]:
         return [depth, row] if self.transposed else [row, depth]
 
-    def pack(self, spot: Spot, strip: SSAValue, top: SSAValue, start: SSAValue, length: SSAValue) -> None:
+    def pack(self, coords: Coords, strip: SSAValue, top: SSAValue, start: SSAValue, length: SSAValue) -> None:
         """Packs the strip whose first row is `top`, from `start` along the sums."""
         what, code, first = self.product.what, self.code, self._first(strip)
         if self.transposed:
             with code.loop(length, "r") as r:
-                self._columns(spot, top, {what.reduced: code.add(start, r)}, code.add(first, r))
+                self._columns(coords, top, {what.reduced: code.add(start, r)}, code.add(first, r))
             return
         last = code.sub(code.dim(self.product.m), 1)
         with code.loop(self._height(top), "i") as i:
             row = code.minimum(code.add(top, i), last)
-            here = {**spot, what.row: row}
+            here = {**coords, what.row: row}
             if self.contiguous:
                 self._row(here, i, first, start, length)
             else:
@@ -125,7 +125,7 @@ class RowPanels:
             found = code.select(code.compare("sle", left, each), code.index(each), found)
         return found
 
-    def _row(self, here: Spot, i: SSAValue, first: SSAValue, start: SSAValue, length: SSAValue) -> None:
+    def _row(self, here: Coords, i: SSAValue, first: SSAValue, start: SSAValue, length: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes
 
         def copy(r: SSAValue, on: SSAValue | None) -> None:
@@ -136,16 +136,16 @@ class RowPanels:
         later = Computed(self.product, what.rows, {**here, what.row: code.add(here[what.row], NEXT_ROW)}, what.row)
         with code.loop(whole, "v") as v:
             r = code.mul(v, lanes)
-            later.ask(code, code.add(start, r), 0, 0, 1)
+            later.prefetch(code, code.add(start, r), 0, 0, 1)
             copy(r, None)
         done = code.mul(whole, lanes)
         with code.when(code.compare("slt", done, length)):
             copy(done, code.sub(length, done))
 
-    def _columns(self, spot: Spot, top: SSAValue, at: Spot, place: SSAValue) -> None:
+    def _columns(self, coords: Coords, top: SSAValue, at: Coords, place: SSAValue) -> None:
         code, what, lanes = self.code, self.product.what, self.tiles.lanes
         m = code.dim(self.product.m)
         for first in range(0, self.tiles.rows, lanes):
             row = code.add(top, first)
-            part = self.product.vector(what.rows, {**spot, **at, what.row: row}, what.row, code.sub(m, row))
+            part = self.product.vector(what.rows, {**coords, **at, what.row: row}, what.row, code.sub(m, row))
             code.store(part, self.buffer, [place, code.index(first)])

@@ -17,7 +17,7 @@ from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.alignment import head_of
 from lowering.schedule.cpu.products.cache_lines import line_starts
 from lowering.schedule.cpu.products.operands import Matrix, lies_evenly, operand
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import can_store_tiles, results
 from lowering.schedule.cpu.products.streamed.few_rows_routine import Columns, FewRowsRoutine, blocks, place_of_sums
 from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK, max_rows
@@ -75,10 +75,10 @@ class FewRowsProduct(WholeSums):
             tests.append(code.compare("sge", code.dim(product.n, "n"), LEAST_COLUMNS))
         return reduce(code.both, tests) if tests else None
 
-    def emit(self, spot: Spot) -> None:
+    def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes: tasks have vectors of columns."""
         code, product, lanes = self.code, self.product, self.lanes
-        start = {**spot, product.what.column: code.index(0), product.what.reduced: code.index(0)}
+        start = {**coords, product.what.column: code.index(0), product.what.reduced: code.index(0)}
         shift = code.remainder(code.sub(code.index(lanes), head_of(product, product.what.columns, start)), lanes)
         vectors = code.divide(code.add(code.add(code.dim(product.n, "n"), shift), lanes - 1), lanes)
         units = ceildiv(product.n + (lanes - 1), constant(UNIT * lanes))
@@ -89,11 +89,11 @@ class FewRowsProduct(WholeSums):
             extent, most = (begin, code.sub(end, begin)), code.dim(self._most)
             if can_store_tiles(product):
                 out = results(product, {**start, product.what.row: code.index(0)}, code.index(0))
-                self._call(spot, sums, (*extent, shift), [most, out.first, out.each], [out.buffer])
+                self._call(coords, sums, (*extent, shift), [most, out.first, out.each], [out.buffer])
                 return
             with blocks(code, extent, most) as block:
-                self._call(spot, sums, (*block, shift), [], [])
-                self._store(spot, sums, block, shift)
+                self._call(coords, sums, (*block, shift), [], [])
+                self._store(coords, sums, block, shift)
 
     @property
     def _rows(self) -> Dim:
@@ -110,7 +110,7 @@ class FewRowsProduct(WholeSums):
 
     def _call(
         self,
-        spot: Spot,
+        coords: Coords,
         sums: SSAValue,
         extent: tuple[SSAValue, SSAValue, SSAValue],
         more: Sequence[SSAValue],
@@ -118,8 +118,8 @@ class FewRowsProduct(WholeSums):
     ) -> None:
         """The sums of some vectors of columns, by a routine; it also stores them if there is an output."""
         code, product, what, zero = self.code, self.product, self.product.what, self.code.index(0)
-        rows = operand(product, what.rows, {**spot, what.row: zero, what.reduced: zero}, what.row)
-        columns = operand(product, what.columns, {**spot, what.column: zero, what.reduced: zero}, what.column)
+        rows = operand(product, what.rows, {**coords, what.row: zero, what.reduced: zero}, what.row)
+        columns = operand(product, what.columns, {**coords, what.column: zero, what.reduced: zero}, what.column)
         assert isinstance(rows, Matrix)  # they lie evenly
         assert isinstance(columns, Matrix)
         places = [rows.first, rows.each, rows.step, columns.first, columns.step]
@@ -129,7 +129,7 @@ class FewRowsProduct(WholeSums):
         sizes = [*map(code.dim, (product.m, product.k, product.n)), *extent, *values, *more, *rooms]
         product.kernel.routines.call(code, FewRowsRoutine(what.element, self.lanes, bool(output)), sizes, buffers)
 
-    def _store(self, spot: Spot, sums: SSAValue, block: tuple[SSAValue, SSAValue], shift: SSAValue) -> None:
+    def _store(self, coords: Coords, sums: SSAValue, block: tuple[SSAValue, SSAValue], shift: SSAValue) -> None:
         """What follows the sums of a block."""
         code, what, (first, vectors) = self.code, self.product.what, block
         m, columns = code.dim(self.product.m, "m"), Columns(code, self.lanes, code.dim(self.product.n, "n"), shift)
@@ -137,4 +137,4 @@ class FewRowsProduct(WholeSums):
             column, count, skipped = columns.own(code.add(first, v))
             place = code.add(place_of_sums(code, m, v, i, self.lanes), skipped)
             value = code.load(sums, [place], self.lanes)
-            self.finish.store(value, {**spot, what.row: i, what.column: column}, count)
+            self.finish.store(value, {**coords, what.row: i, what.column: column}, count)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
-from lowering.schedule.cpu.products.micro_kernel import MicroKernel, Where
+from lowering.schedule.cpu.products.micro_kernel import MicroKernel, TileOperands
 from lowering.schedule.cpu.products.operands import Matrix
 from tir_dialect.dims import symbol
 from tir_dialect.types import BufferType
@@ -90,14 +90,14 @@ class _Body:
         """Some rows of a panel: their sums, and from there to the output."""
         code, size, kind = self.code, self.size, replace(self.routine.kind, height=height, unroll=1)
         if height == 1:
-            kind = replace(kind, asks=())
+            kind = replace(kind, prefetches=())
         tile = code.alloc([height, self.routine.width], kind.dtype, "tile", scope="local")
         row = code.add(size["row"], code.mul(top, size["row_each"]))
         step = size["row_step"] if self.routine.row_step is None else self.routine.row_step
         rows = Matrix(self.buffer["rows"], row, size["row_each"], step, kind.lanes)
         columns = Matrix(self.buffer["columns"], code.add(size["column"], left), 1, size["column_step"], kind.lanes)
         count = code.sub(size["n"], left)
-        kind.emit(code, Where(rows, columns, *steps, tile, count))
+        kind.emit(code, TileOperands(rows, columns, *steps, tile, count))
         with code.loop(code.index(height), "i") as i:
             line = code.add(size["out"], code.mul(code.add(top, i), size["out_each"]))
             for v in range(0, self.routine.width, kind.lanes):

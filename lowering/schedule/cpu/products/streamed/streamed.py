@@ -18,9 +18,9 @@ from lowering.schedule.cpu.products.cache_lines import line_ends, line_starts
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.last_columns import leaves_last, most_last
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
-from lowering.schedule.cpu.products.micro_kernel import Ask, Where, masks_of, micro_kernel
+from lowering.schedule.cpu.products.micro_kernel import Prefetch, TileOperands, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Computed, Matrix, operand
-from lowering.schedule.cpu.products.product import Product, Spot
+from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.routine import StreamedRoutine
 from lowering.schedule.cpu.products.streamed.row_groups import block_rows, groups
 from lowering.schedule.cpu.products.streamed.tall import emit_tall, is_tall, is_tall_here
@@ -117,24 +117,24 @@ class StreamedProduct:
         pays_not = code.either(fills, code.compare("sle", code.dim(self.product.m, "m"), ROWS_TO_PACK))
         return code.select(code.compare("sle", n, max_columns(self.product)), pays_not, code.compare("slt", n, 0))
 
-    def emit(self, spot: Spot) -> None:
+    def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes."""
-        code, routine, tall = self.code, self._routine(spot), is_tall(self.product)
+        code, routine, tall = self.code, self._routine(coords), is_tall(self.product)
         if routine is None or tall is False:
-            self._emit(spot, routine)
+            self._emit(coords, routine)
         elif tall:
             self._emit_tall(routine)
         else:
             with code.when(is_tall_here(self.product)) as branch:
                 self._emit_tall(routine)
             with code.otherwise(branch):
-                self._emit(spot, routine)
+                self._emit(coords, routine)
 
     def _emit_tall(self, routine: _Called) -> None:
         _, places, buffers = routine
         emit_tall(self.product, places[:6], buffers, self.groups[0], self.product.threads(PRODUCTS_PER_TASK))
 
-    def _emit(self, spot: Spot, routine: _Called | None) -> None:
+    def _emit(self, coords: Coords, routine: _Called | None) -> None:
         code, product = self.code, self.product
         panels = panels_of(product)
         threads = product.threads(PRODUCTS_PER_TASK)
@@ -143,7 +143,7 @@ class StreamedProduct:
         tasks = minimum(blocks * panels, threads)
         with shared_units(code, blocks * panels, tasks, whole=True) as units:
             if routine is None:
-                self._units(spot, units, panels, rows)
+                self._units(coords, units, panels, rows)
             else:
                 kind, places, buffers = routine
                 sizes = (panels, rows, self.turns, self.depth, product.k, product.m, product.n)
@@ -151,7 +151,7 @@ class StreamedProduct:
                 rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
                 product.kernel.routines.call(code, kind, [*values, *rooms], buffers)
 
-    def _routine(self, spot: Spot) -> _Called | None:
+    def _routine(self, coords: Coords) -> _Called | None:
         """The code as a routine where nothing is computed but the product: it, the places and the buffers."""
         code, product, what = self.code, self.product, self.product.what
         sums = product.kernel.flat.get(what.store.buffer)
@@ -159,20 +159,22 @@ class StreamedProduct:
         if product.epilogue.steps or what.is_integer or what.outer or sums is None or not evenly:
             return None
         zero = code.index(0)
-        rows = operand(product, what.rows, {**spot, what.row: zero}, what.row)
-        columns = operand(product, what.columns, {**spot, what.column: zero}, what.column)
+        rows = operand(product, what.rows, {**coords, what.row: zero}, what.row)
+        columns = operand(product, what.columns, {**coords, what.column: zero}, what.column)
         strides = [what.output.strides[axes[-1]] if axes else constant(1) for axes in (what.row, what.column)]
         if not isinstance(rows, Matrix) or not isinstance(columns, Matrix) or strides[1].constant_value != 1:
             return None
-        out = product.offset(what.output, {**spot, what.row: zero, what.column: zero})
+        out = product.offset(what.output, {**coords, what.row: zero, what.column: zero})
         places = [rows.first, rows.each, columns.first, columns.step, out, code.dim(strides[0])]
         step = rows.step if isinstance(rows.step, int) else None
         places += [rows.step] * (step is None)
         values = [code.index(each) if isinstance(each, int) else each for each in places]
-        kind = replace(micro_kernel(product, 1), unroll=self.tiles.steps, masks=masks_of(product), asks=self._asks)
+        kind = replace(
+            micro_kernel(product, 1), unroll=self.tiles.steps, masks=masks_of(product), prefetches=self._prefetches
+        )
         return StreamedRoutine(kind, tuple(self._heights()), step), values, [rows.buffer, columns.buffer, sums]
 
-    def _units(self, spot: Spot, units: tuple[SSAValue, SSAValue], panels: Dim, rows: Dim) -> None:
+    def _units(self, coords: Coords, units: tuple[SSAValue, SSAValue], panels: Dim, rows: Dim) -> None:
         """In turns along the sums, the units of a task: each a panel for a block of so many rows."""
         code, product, (lower, upper) = self.code, self.product, units
         with code.loop(code.dim(self.turns), "turn") as turn:
@@ -181,7 +183,7 @@ class StreamedProduct:
             finish = self._finish(turn)
             with code.loop(upper, "unit", lower=lower) as unit:
                 block, panel = code.divide(unit, code.dim(panels)), code.remainder(unit, code.dim(panels))
-                here, left = product.panel_place(spot, panel)
+                here, left = product.panel_place(coords, panel)
                 top = code.mul(block, code.dim(rows))
                 bottom = code.minimum(code.add(top, code.dim(rows)), code.dim(product.m))
                 self._groups(finish, here, left, (start, end), (top, bottom))
@@ -196,7 +198,7 @@ class StreamedProduct:
     def _groups(
         self,
         finish: Finish,
-        spot: Spot,
+        coords: Coords,
         left: SSAValue,
         bounds: tuple[SSAValue, SSAValue],
         rows: tuple[SSAValue, SSAValue],
@@ -206,7 +208,7 @@ class StreamedProduct:
         top, end = rows
         for height in self._heights():
             after = code.add(top, code.mul(code.divide(code.sub(end, top), height), height))
-            self._group(finish, spot, left, bounds, height, top, after)
+            self._group(finish, coords, left, bounds, height, top, after)
             top = after
 
     def _heights(self) -> Sequence[int]:
@@ -223,7 +225,7 @@ class StreamedProduct:
     def _group(
         self,
         finish: Finish,
-        spot: Spot,
+        coords: Coords,
         left: SSAValue,
         bounds: tuple[SSAValue, SSAValue],
         height: int,
@@ -232,18 +234,18 @@ class StreamedProduct:
     ) -> None:
         code, product, what = self.code, self.product, self.product.what
         tile = code.alloc([height, self.tiles.width], what.element, "tile")
-        columns = Computed(product, what.columns, {**spot, what.column: left}, what.column)
+        columns = Computed(product, what.columns, {**coords, what.column: left}, what.column)
         kind = replace(micro_kernel(product, height), unroll=self.tiles.steps, masks=masks_of(product))
         if height > 1:  # one row does little but read, which is as fast without
-            kind = replace(kind, asks=self._asks)
+            kind = replace(kind, prefetches=self._prefetches)
         count = code.sub(code.dim(product.n), left)
         with code.loop(code.divide(code.sub(end, first), height), "group") as group:
             top = code.add(first, code.mul(group, height))
-            rows = Computed(product, what.rows, {**spot, what.row: top}, what.row)
-            kind.emit(code, Where(rows, columns, *bounds, tile, count))
-            store_rows(product, finish, tile, spot, (top, code.index(height)), left)
+            rows = Computed(product, what.rows, {**coords, what.row: top}, what.row)
+            kind.emit(code, TileOperands(rows, columns, *bounds, tile, count))
+            store_rows(product, finish, tile, coords, (top, code.index(height)), left)
 
     @property
-    def _asks(self) -> tuple[Ask, ...]:
+    def _prefetches(self) -> tuple[Prefetch, ...]:
         """A step of the next columns."""
-        return tuple(Ask(0, self.tiles.width + end, 1) for end in line_ends(self.product))
+        return tuple(Prefetch(0, self.tiles.width + end, 1) for end in line_ends(self.product))

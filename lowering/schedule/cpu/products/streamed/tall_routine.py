@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.code import Code
-from lowering.schedule.cpu.products.micro_kernel import MicroKernel, Where
+from lowering.schedule.cpu.products.micro_kernel import MicroKernel, TileOperands
 from lowering.schedule.cpu.products.operands import Matrix
 from tir_dialect.dims import symbol
 from tir_dialect.types import BufferType
@@ -106,7 +106,7 @@ class _Body:
         columns = Matrix(self.buffer["columns"], place, 1, width, kind.lanes)
         next_row = code.add(row, code.mul(size["row_each"], kind.height))
         soon = replace(rows, first=next_row, step=kind.height)
-        kind.emit(code, Where(rows, columns, code.index(0), size["k"], tile, soon=soon))
+        kind.emit(code, TileOperands(rows, columns, code.index(0), size["k"], tile, soon=soon))
         with code.loop(code.index(kind.height), "i") as i:
             line = code.add(size["out"], code.mul(code.add(top, i), size["out_each"]))
             for v in range(0, width, kind.lanes):

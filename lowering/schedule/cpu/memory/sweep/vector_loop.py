@@ -15,10 +15,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.ahead import Asked
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.kernel import Kernel
-from lowering.schedule.cpu.emit.vectors import vector_turn
+from lowering.schedule.cpu.emit.prefetching import PrefetchedRow
+from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators
 from lowering.schedule.cpu.memory.sweep.shared_vectors import SharedVectors
@@ -31,7 +31,7 @@ written twice."""
 
 
 @dataclass(frozen=True)
-class TurnShape:
+class IterationShape:
     """How much an iteration covers."""
 
     lanes: int
@@ -81,9 +81,9 @@ class Row:
 
     kernel: Kernel
     step: Step
-    shape: TurnShape
+    shape: IterationShape
     shared: SharedVectors | None
-    asked: Sequence[Asked]
+    prefetched: Sequence[PrefetchedRow]
     """What is asked for on the way."""
     low: SSAValue | None
     high: SSAValue
@@ -142,12 +142,12 @@ class Row:
         with code.loop(code.divide(code.add(length, width - 1), width), "v") as turn:
             done = code.mul(turn, width)
             start = self._from(done)
-            self._ask(start, self.shape.lanes)
+            self._prefetch(start, self.shape.lanes)
             self._turn(start, self.shape.lanes, code.sub(length, done), ())
 
-    def _ask(self, start: SSAValue, count: int) -> None:
-        for each in self.asked:
-            each.ask(self.kernel.code, start, count)
+    def _prefetch(self, start: SSAValue, count: int) -> None:
+        for each in self.prefetched:
+            each.prefetch(self.kernel.code, start, count)
 
     def _turns(self, length: SSAValue, done: SSAValue, step: int, sums: Sequence[SSAValue]) -> SSAValue:
         """Full turns of `step` elements from `done` on; gives where they end."""
@@ -158,7 +158,7 @@ class Row:
         first = None if constant_of(done) == 0 else code.divide(done, step)
         with code.loop(code.divide(end, step), "v", lower=first) as turn:
             start = self._from(code.mul(turn, step))
-            self._ask(start, step)
+            self._prefetch(start, step)
             self._turn(start, step, None, sums)
         return end
 
@@ -170,7 +170,7 @@ class Row:
         start = self._from(done)
         if self.shape.lanes == 1 or (not self.shape.masks and not sums):
             with code.loop(self.high, "e", lower=start, vectorize=False) as index:
-                vector_turn(self.kernel, index, 1, None, sums, self.step)
+                vector_iteration(self.kernel, index, 1, None, sums, self.step)
             return
         left = code.sub(length, done)
         if self.shape.registers > 2:
@@ -189,7 +189,7 @@ class Row:
     def _turn(self, start: SSAValue, step: int, left: SSAValue | None, sums: Sequence[SSAValue]) -> None:
         """The elements from `start` on: all of a turn, or the first `left`."""
         if self.shared is None:
-            vector_turn(self.kernel, start, step, left, sums, self.step)
+            vector_iteration(self.kernel, start, step, left, sums, self.step)
         else:
             self.shared.emit(self.step.bodies[0], start, left)
 

@@ -30,7 +30,7 @@ PART_OF_L2 = 32
 
 
 @dataclass(frozen=True)
-class Asked:
+class PrefetchedRow:
     """A row of memory that is prefetched line by line."""
 
     memory: SSAValue
@@ -39,7 +39,7 @@ class Asked:
     factor: SSAValue | None
     """0 where the row turns out to be too long, or not to come into a cache, so that its first line stands for all."""
 
-    def ask(self, code: Code, start: SSAValue, count: int) -> None:
+    def prefetch(self, code: Code, start: SSAValue, count: int) -> None:
         """Asks for so many elements from `start` on."""
         line = max(1, LINE_BYTES // byte_size(buffer_type(self.memory).dtype))
         for further in range(0, count, line):
@@ -49,7 +49,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class PrefetchedAccess:
     """An access of another pass, contiguous along the row, to memory of the caller."""
 
     stage: Stage
@@ -57,12 +57,12 @@ class Ahead:
     longest: int | None
     """So many elements are asked for at most."""
 
-    def start(self, kernel: Kernel, at: Mapping[int, SSAValue], row: int) -> Asked:
+    def start(self, kernel: Kernel, at: Mapping[int, SSAValue], row: int) -> PrefetchedRow:
         """What is asked for: the row that is read next, or the one written now."""
         place, code = kernel.place(self.stage, self.op), kernel.code
         further = place.base if isinstance(self.op, StoreOp) else place.base + place.strides[row]
         start = code.linear(further, [(index, place.strides[n]) for n, index in at.items()])
-        return Asked(kernel.memory(self.op), start, self._factor(kernel))
+        return PrefetchedRow(kernel.memory(self.op), start, self._factor(kernel))
 
     def _factor(self, kernel: Kernel) -> SSAValue | None:
         code, length = kernel.code, self.stage.extents[-1]
@@ -79,7 +79,9 @@ class Ahead:
         return code.select(is_wanted, code.index(1), code.index(0))
 
 
-def accesses_ahead(kernel: Kernel, sweeps: Sequence[Sequence[Stage]], depth: int) -> Mapping[Stage, Sequence[Ahead]]:
+def prefetched_accesses(
+    kernel: Kernel, sweeps: Sequence[Sequence[Stage]], depth: int
+) -> Mapping[Stage, Sequence[PrefetchedAccess]]:
     """What one pass asks for, by its first stage: what the first pass reads and the last one writes.
 
     It is a pass that computes much; or one that reduces a row again, which is in the first-level cache.
@@ -89,11 +91,13 @@ def accesses_ahead(kernel: Kernel, sweeps: Sequence[Sequence[Stage]], depth: int
     again = [stages for stages in passes[1:] if all(s.of_kind(IteratorKind.REDUCE) for s in stages)]
     if len(passes) < 2 or not (heavy or again):
         return {}
-    asking, found = (heavy or again)[0], list[Ahead]()
+    asking, found = (heavy or again)[0], list[PrefetchedAccess]()
     for stages, kind in ((passes[0], False), (passes[-1], True)):
         if stages is not asking:
             accesses = [(s, op) for s in stages for op in s.places if isinstance(op, StoreOp) == kind]
-            found += [Ahead(*access, None if heavy else _longest_row(kernel, access[1])) for access in accesses]
+            found += [
+                PrefetchedAccess(*access, None if heavy else _longest_row(kernel, access[1])) for access in accesses
+            ]
     return {asking[0]: [each for each in found if _is_row(kernel, each, depth)]}
 
 
@@ -119,7 +123,7 @@ def computes_much(kernel: Kernel, stage: Stage, depth: int) -> bool:
     return False
 
 
-def _is_row(kernel: Kernel, ahead: Ahead, depth: int) -> bool:
+def _is_row(kernel: Kernel, ahead: PrefetchedAccess, depth: int) -> bool:
     """Whether an access goes along a row of memory that is not the row's own, and every row has another."""
     place, length = kernel.place(ahead.stage, ahead.op), ahead.stage.extents[-1].constant_value
     along = len(ahead.stage.axes) == depth + 1 and place.strides[depth].constant_value == 1

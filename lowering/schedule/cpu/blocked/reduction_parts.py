@@ -21,7 +21,7 @@ MANY_REGISTERS = 32
 
 
 @dataclass(frozen=True)
-class Turns:
+class ReductionParts:
     """How the outermost reduced axis is split, and how many tiles go through a part before the next."""
 
     steps: int
@@ -30,7 +30,7 @@ class Turns:
 
 
 @dataclass(frozen=True)
-class Turn:
+class ReductionPart:
     """A part: its first step along the outermost axis, and its length; the first part of all starts at zero."""
 
     start: SSAValue
@@ -40,7 +40,7 @@ class Turn:
     """Steps of any turn."""
 
 
-def find_turns(product: Product, blocks: Blocks, shape: Shape, lines: Dim) -> Turns | None:
+def find_reduction_parts(product: Product, blocks: Blocks, shape: Shape, lines: Dim) -> ReductionParts | None:
     """The turns of a product; `None` if its weights are few, or no more than one tile uses them."""
     what, target = product.what, product.kernel.target
     sizes = [product_of(what.stage.extents[axis] for axis in axes).constant_value for axes in blocks.reduced]
@@ -55,4 +55,4 @@ def find_turns(product: Product, blocks: Blocks, shape: Shape, lines: Dim) -> Tu
         return None
     share = SHARE if target.vector_registers < MANY_REGISTERS else SHARE_OF_LONG_TURNS
     count = -(-outer // max(1, int(target.l1_bytes * share) // weights))
-    return Turns(-(-outer // count), count, tiles if known is None else min(tiles, known))
+    return ReductionParts(-(-outer // count), count, tiles if known is None else min(tiles, known))
