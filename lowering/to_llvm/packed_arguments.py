@@ -185,11 +185,22 @@ def check_layout(b: LLVMBuilder, errors: PackedErrors, tensor: TensorArgument, d
     return base
 
 
-def last_byte(b: LLVMBuilder, tensor: TensorArgument, base: SSAValue, dims: DimValues) -> SSAValue:
-    """The address after the last element, as an i64; the base address if there are no elements."""
-    size = b.integer(byte_size(tensor.type.dtype))
-    end, is_empty = b.add(dims(tensor.type.offset), b.integer(1)), b.integer(0, i1)
+def byte_range(b: LLVMBuilder, tensor: TensorArgument, base: SSAValue, dims: DimValues) -> tuple[SSAValue, SSAValue]:
+    """The addresses of the first byte and after the last one, as i64; both the base address if there are no elements.
+
+    A negative stride moves the first byte, any other one the last.
+    """
+    size, zero = b.integer(byte_size(tensor.type.dtype)), b.integer(0)
+    low = dims(tensor.type.offset)
+    high, is_empty = b.add(low, b.integer(1)), b.integer(0, i1)
     for extent, stride in zip(tensor.shape, tensor.type.strides, strict=True):
-        end = b.add(end, b.mul(b.sub(extent, b.integer(1)), dims(stride)))
-        is_empty = b.make(llvm.OrOp, (is_empty, b.compare("eq", extent, b.integer(0))), i1)
-    return b.select(is_empty, base, b.add(base, b.mul(end, size)))
+        steps = b.mul(b.sub(extent, b.integer(1)), dims(stride))
+        is_empty = b.make(llvm.OrOp, (is_empty, b.compare("eq", extent, zero)), i1)
+        if tensor.type.has_default_strides:
+            high = b.add(high, steps)
+            continue
+        backwards = b.compare("slt", steps, zero)
+        low = b.add(low, b.select(backwards, steps, zero))
+        high = b.add(high, b.select(backwards, zero, steps))
+    first, last = (b.add(base, b.mul(end, size)) for end in (low, high))
+    return b.select(is_empty, base, first), b.select(is_empty, base, last)

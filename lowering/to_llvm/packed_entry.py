@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, SSAValue
 from lowering.to_llvm.builder import POINTER, LLVMBuilder
 from lowering.to_llvm.dim_values import CheckedDimValues, DimValues
 from lowering.to_llvm.module_builder import ModuleBuilder
-from lowering.to_llvm.packed_arguments import ANY_BYTES, ArgumentReader, TensorArgument, check_layout, last_byte
+from lowering.to_llvm.packed_arguments import ANY_BYTES, ArgumentReader, TensorArgument, byte_range, check_layout
 from lowering.to_llvm.packed_errors import PackedErrors
 from lowering.to_llvm.signature import KernelSignature
 from tir_dialect.dims import Check, CheckKind, Dim, MatchError, Solution, solve, symbol
@@ -224,8 +224,8 @@ class _PackedEntry:
     def _check_overlap(self, bases: Mapping[int, SSAValue], dims: DimValues) -> None:
         """Memory that is written must not be part of another argument: native code relies on it."""
         b = self.b
-        ends = {
-            index: last_byte(b, value, bases[index], dims)
+        ranges = {
+            index: byte_range(b, value, bases[index], dims)
             for index, value in enumerate(self.values)
             if isinstance(value, TensorArgument)
         }
@@ -233,10 +233,8 @@ class _PackedEntry:
             for other in bases:
                 written = self.signature.params[index].is_written or self.signature.params[other].is_written
                 if other < index and written:
-                    apart = b.make(
-                        llvm.OrOp,
-                        (b.compare("ule", ends[index], bases[other]), b.compare("ule", ends[other], bases[index])),
-                        i1,
-                    )
+                    (first, last), (other_first, other_last) = ranges[index], ranges[other]
+                    tests = b.compare("ule", last, other_first), b.compare("ule", other_last, first)
+                    apart = b.make(llvm.OrOp, tests, i1)
                     message = f"{self._subject(index)}: overlaps {self.places[other]}: pass a copy"
                     self.errors.require(apart, "ValueError", message)

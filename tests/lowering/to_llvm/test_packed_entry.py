@@ -105,6 +105,32 @@ def test_neighbours_do_not_overlap(scale: tvm_ffi.Function):
     np.testing.assert_array_equal(memory, [1] * 12 + [2] * 12)
 
 
+STRIDED = """
+tir.prim_func @strided[%s](%x: !tir.buffer<[2, 4], f32, strides = [s, -1], offset = 3>, %y: !tir.buffer<[2, 4], f32>) {
+  %two = tir.dim 2
+  %four = tir.dim 4
+  tir.for (%i, %j) in (%two, %four) {
+    %v = tir.load %x[%i, %j]
+    tir.store %v, %y[%i, %j]
+  }
+}"""
+
+
+def test_memory_that_is_read_backwards_does_not_overlap(tir):
+    copy = compile_prim_funcs(tir(STRIDED), cache=NO_CACHE).packed("strided")
+    memory = np.arange(40, dtype="f4")
+    x = memory[10:30].reshape(2, 10)[:, :4][:, ::-1]  # from element 10 to before 24
+    for begin in range(32):
+        y = memory[begin : begin + 8].reshape(2, 4)
+        if begin + 8 <= 10 or begin >= 24:
+            expected = x.copy()
+            copy(10, tvm_ffi.from_dlpack(x), tvm_ffi.from_dlpack(y))
+            np.testing.assert_array_equal(y, expected)
+        else:
+            with pytest.raises(ValueError, match=r"argument #1 \(y\): overlaps argument #0 \(x\)"):
+                copy(10, tvm_ffi.from_dlpack(x), tvm_ffi.from_dlpack(y))
+
+
 COMPOUND = """
 tir.prim_func @f[%n, %m](%x: !tir.buffer<[2 * n + 1, m], i32>, %y: !tir.buffer<[n, m * n], i32>) {
   %zero = arith.constant 0 : index
