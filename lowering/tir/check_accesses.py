@@ -15,6 +15,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import inherit_location
 from tir_dialect.dims import Dim, Prover, constant
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import AssertOp, DimOp
 from tir_dialect.ops.view import ViewOp
 
@@ -42,6 +43,7 @@ class CheckAccessesPass(ModulePass):
     and what runs under a condition or in a `tir.while`. That is done in loops of their own in front of all others where
     these do not write what the places depend on (`front_checks.py`), so that they can be scheduled, else where a place
     is used. Has to run before fusion, which a function with assertions takes no part in, and before schedules.
+    A `tir.match_buffer` is asserted to be as long as its ranges: `ValueError`.
     Afterwards each op has the attribute `checked` whose places have been asserted: run again, nothing changes.
 
     Left to the program are addresses (`tir.memory_at`) and C functions (`tir.call_extern`).
@@ -65,6 +67,7 @@ def _check(func: PrimFuncOp) -> None:
     if place is None:
         return
     _give_starts(func)
+    _check_lengths(func)
     conditions = size_conditions(func)
     places = open_places(func, conditions)
     present = {op.message.data for op in func.body.block.ops if isinstance(op, AssertOp)}
@@ -96,6 +99,31 @@ def _give_starts(func: PrimFuncOp) -> None:
             inherit_location(op, [zero, view])
             view.view.name_hint = op.view.name_hint
             Rewriter.replace_op(op, [zero, view], [view.view])
+
+
+def _check_lengths(func: PrimFuncOp) -> None:
+    """Asserts in front of views that they are as long as their ranges: what a range leaves out is not theirs."""
+    views = [op for op in func.body.walk() if isinstance(op, MatchBufferOp)]
+    if not views:
+        return
+    from tir_dialect.analysis.accesses import name_of
+    from tir_dialect.analysis.data_space import DataSpace
+    from tir_dialect.analysis.declarations import is_as_long, ranges
+
+    space = DataSpace(func)
+    for op in views:
+        before = () if op.parent is None else op.parent.ops
+        asserted = {each.message.data for each in before if isinstance(each, AssertOp)}
+        for axis, part, extent in ranges(op):
+            what = f"{func.sym_name.data}: a 'tir.match_buffer' whose range {axis} of {name_of(op.buffer)}"
+            message = f"{what} is not as long as the view, expected {extent} elements"
+            if is_as_long(space, part, extent) or message in asserted:
+                continue
+            length, expected = arith.SubiOp(part.upper, part.lower), DimOp(extent)
+            holds = arith.CmpiOp(length, expected, "eq")
+            ops = [length, expected, holds, AssertOp(holds, message)]
+            inherit_location(op, ops)
+            Rewriter.insert_op(ops, InsertPoint.before(op))
 
 
 def _assertion(condition: SizeCondition) -> Iterator[Operation]:

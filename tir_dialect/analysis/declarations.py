@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.analysis.accesses import Reach, leaves, name_of, place_of, unconditional, widths
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import is_inside, ops_in, root_buffer
+from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
@@ -99,10 +101,30 @@ def _reaches(space: IndexSpace, op: LoadOp | StoreOp, region: RegionOp) -> Itera
 
 def wrong_length(view: MatchBufferOp) -> str | None:
     """A range of `view` that is certainly not as long as the view: which one, and both lengths."""
-    ranges = [(place, axis) for place, axis in enumerate(view.axes) if axis.upper is not None]
     space = IndexSpace(view)
-    for (place, axis), extent in zip(ranges, view.view_type.shape, strict=True):
-        first, end = space.dim_of(axis.lower), None if axis.upper is None else space.dim_of(axis.upper)
+    for place, axis, extent in ranges(view):
+        first, end = space.dim_of(axis.lower), space.dim_of(axis.upper)
         if first is not None and end is not None and space.prover.equal(end - first, extent) is False:
             return f"expected {end - first} elements in dimension {place} of {name_of(view.buffer)}, got {extent}"
     return None
+
+
+class Range(NamedTuple):
+    """The ends of a range, as values."""
+
+    lower: SSAValue
+    upper: SSAValue
+
+
+def ranges(view: MatchBufferOp) -> Iterator[tuple[int, Range, Dim]]:
+    """The ranges of a view: the dimension of the buffer, the ends, and how long the view says that it is."""
+    extents = iter(view.view_type.shape)
+    for place, axis in enumerate(view.axes):
+        if axis.upper is not None:
+            yield place, Range(axis.lower, axis.upper), next(extents)
+
+
+def is_as_long(space: IndexSpace, part: Range, extent: Dim) -> bool:
+    """Whether a range certainly has so many elements."""
+    first, end = space.dim_of(part.lower), space.dim_of(part.upper)
+    return first is not None and end is not None and space.prover.equal(end - first, extent) is True

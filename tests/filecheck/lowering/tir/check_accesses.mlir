@@ -195,3 +195,24 @@ tir.prim_func @guarded[%n, %m](%A: !tir.buffer<[n], f32>, %I: !tir.buffer<[m], i
     }
   }
 }
+
+// A view is as long as its range, which a number from memory ends; of a range of known length nothing is asked.
+// CHECK-LABEL: tir.prim_func @ranges
+// CHECK:         %[[LENGTH:.*]] = arith.subi %end, %two : index
+// CHECK-NEXT:    %[[EXTENT:.*]] = tir.dim 4
+// CHECK-NEXT:    %[[OK:.*]] = arith.cmpi eq, %[[LENGTH]], %[[EXTENT]] : index
+// CHECK-NEXT:    tir.assert %[[OK]], "ranges: a 'tir.match_buffer' whose range 0 of %A is not as long as the view, expected 4 elements"
+// CHECK-NEXT:    tir.match_buffer %A[%two to %end]
+// CHECK-NOT:     tir.assert
+tir.prim_func @ranges[%n](%E: !tir.buffer<[1], i64>, %A: !tir.buffer<[n], f32>, %B: !tir.buffer<[n], f32>) {
+  %c0 = arith.constant 0 : index
+  %e = tir.load %E[%c0]
+  %end = arith.index_cast %e : i64 to index
+  %two = tir.dim 2
+  %V = tir.match_buffer %A[%two to %end] : !tir.buffer<[4], f32>
+  %W = tir.match_buffer %B[%c0 to %n] : !tir.buffer<[n], f32>
+  %a = tir.load %V[%c0]
+  tir.for (%i) in (%n) {
+    tir.store %a, %W[%i]
+  }
+}
