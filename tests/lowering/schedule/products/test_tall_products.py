@@ -84,9 +84,18 @@ def test_tiles_of_two_cache_lines_take_few_columns_only() -> None:
     assert "routine.tall" not in scheduled(known(8192, 256, 90), Target.parse("neoverse-n1 cores=2"))
 
 
-@pytest.mark.parametrize("n", [65, 130, 200])
+@pytest.mark.parametrize("n", [65, 200])
 def test_more_columns(n: int) -> None:
-    check_guarded(PRODUCT, {"m": 8 * n + 3, "n": n, "k": 131})
+    text, sizes = known(8 * n + 3, 131, n), {"m": 8 * n + 3, "n": n, "k": 131}
+    assert "routine.tall" in scheduled(text)
+    arrays = PRODUCT.arrays(sizes)
+    result = np.full((sizes["m"], n), 7, np.float32)
+    PRODUCT.check(run_guarded(text, [*arrays, result], {}), arrays)
+
+
+def test_more_columns_are_no_further_way_where_rows_are_unknown() -> None:
+    text = PRODUCT.text.replace("[%k, %m, %n]", "[%k, %m]").replace("[k, n]", "[k, 96]")
+    assert "routine.tall" not in scheduled(text)
 
 
 def test_threads_pack_parts_of_many_columns() -> None:

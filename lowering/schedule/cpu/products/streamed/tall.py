@@ -27,7 +27,8 @@ LEAST_ROWS, MOST_COLUMNS = 64, 64
 """Fewer rows do not pay for packed columns, and with more columns packed rows are used often enough."""
 ROWS_PER_COLUMN, LOW_TILE = 8, 6
 """But so many rows for each column pay for more columns too, in strips of so few rows that one set of the first-level
-cache has room for all of them; higher ones, beside lines of several cache lines, were not measured."""
+cache has room for all of them; higher ones, beside lines of several cache lines, were not measured. Where the number of
+rows is known only: another way through every product would take longer to compile than it gains."""
 PACKED_PER_TASK = 1 << 14
 """Elements: to pack so many takes longer than to wake a thread."""
 COLUMNS_PART, ROWS_PART = 2, 4
@@ -54,10 +55,10 @@ def _tests(product: Product) -> Sequence[tuple[Dim, Dim]]:
     m, n, k, width = product.m, product.n, product.k, product.tiles.width
     room = product.kernel.target.l2_bytes // byte_size(product.what.element)
     columns = ceildiv(n, constant(width)) * width * k
-    most = constant(MOST_COLUMNS)
-    if len(line_starts(product)) == 1 and product.tiles.rows <= LOW_TILE:
-        most = maximum(most, floordiv(m, constant(ROWS_PER_COLUMN)))
-    fit = (n, most), (columns, constant(room // COLUMNS_PART))
+    rows, most = m.constant_value, MOST_COLUMNS
+    if rows is not None and len(line_starts(product)) == 1 and product.tiles.rows <= LOW_TILE:
+        most = max(most, rows // ROWS_PER_COLUMN)
+    fit = (n, constant(most)), (columns, constant(room // COLUMNS_PART))
     return *fit, (constant(LEAST_ROWS), m), (constant(room // ROWS_PART), m * k)
 
 
