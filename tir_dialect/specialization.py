@@ -46,6 +46,8 @@ def specialize(func: PrimFuncOp, values: Mapping[str, Known]) -> PrimFuncOp:
     others = {name: value for name, value in values.items() if name not in sizes}
     params = {param.name_hint or "": param for param in made.params}
     for name, value in others.items():
+        if name in func.symbol_names:
+            raise _error(func, f"expected a number or a dimension for the size {name}, got {value}")
         if (param := params.get(name)) is None:
             known = ", ".join([*func.symbol_names, *params])
             raise _error(func, f"has the sizes and parameters {known}, got a value for {name}")

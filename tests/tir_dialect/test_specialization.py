@@ -87,7 +87,7 @@ ERRORS = [
     ({"q": 3}, "specialize: @scale has the sizes and parameters n, A, factor, count, B, got a value for q"),
     ({"n": 65}, "expected n in [1, 64], got 65"),
     ({"n": "k"}, "expected a size over nothing, got k with k"),
-    ({"n": 2.5}, "got a value for n"),
+    ({"n": 2.5}, "expected a number or a dimension for the size n, got 2.5"),
     ({"A": [7]}, "cannot have these shapes: 7 does not match 2 * n"),
     ({"A": [8, 1]}, "expected 1 numbers as the shape of A, got [8, 1]"),
     ({"A": 8}, "expected 1 numbers as the shape of A, got 8"),

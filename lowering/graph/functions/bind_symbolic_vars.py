@@ -77,6 +77,6 @@ class BindSymbolicVarsPass(ModulePass):
         """Changes the one function."""
         kernel = find_kernel(op, self.func)
         if kernel is None:
-            bind_symbols(find_entry(op, self.func), self.values)
+            bind_symbols(find_entry(op, self.func, "'relax.func' or 'tir.prim_func'"), self.values)
         else:
             bind_in_kernel(kernel, self.values)

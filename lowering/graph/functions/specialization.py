@@ -23,14 +23,15 @@ from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.specialization import specialize
 
 
-def find_entry(module: ModuleOp, name: str) -> FuncOp:
-    """The function `name`, whose signature may change since nothing in the module refers to it.
+def find_entry(module: ModuleOp, name: str, expected: str = "'relax.func'") -> FuncOp:
+    """The function `name`, whose signature may change since nothing in the module refers to it; `expected` says what
+    the module may have under this name.
 
     Raises `InvalidModule` if there is none, or if it is used.
     """
     func = find_function(module, name)
     if not isinstance(func, FuncOp):
-        fail(module, f"expected a 'relax.func' @{name}, but the module has none")
+        fail(module, f"expected a {expected} @{name}, but the module has none")
     _check_unused(module, name)
     return func
 

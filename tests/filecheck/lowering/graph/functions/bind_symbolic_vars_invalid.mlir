@@ -1,6 +1,6 @@
 // RUN: relax-opt %s -p 'bind-symbolic-vars{func=main n=4}' --verify-diagnostics --split-input-file | filecheck %s
 
-// CHECK: 'builtin.module' op expected a 'relax.func' @main, but the module has none
+// CHECK: 'builtin.module' op expected a 'relax.func' or 'tir.prim_func' @main, but the module has none
 relax.func @f[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
   relax.return %x
 }
