@@ -296,7 +296,7 @@ class ScheduleState:
             self._scope = scope
             self.changed()
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the primitive `name` with values from a file; ScheduleError if there is none that takes them."""
         if name not in PRIMITIVES:
             raise ScheduleError("replay", f'there is no primitive "{name}"')

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, TypeAlias, overload
+from typing import cast as cast_to
 
 from xdsl.dialects.builtin import f32, i1, i32
 from xdsl.ir import Attribute
@@ -22,6 +23,9 @@ from tir_dialect.te.shapes import ShapeLike, to_shape
 from tir_dialect.te.tag import current_tag
 from tir_dialect.te.tensor import Tensor, to_element_type
 from tir_dialect.te.tree import free_variables, post_order, substitute
+
+Attr: TypeAlias = "Note | Tensor | Sequence[Tensor]"
+"""What an attribute of a computation says; a tensor goes by its name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,18 +93,18 @@ def compute(
     shape: ShapeLike,
     f: Callable[..., tuple[Operand, ...]],
     name: str = ...,
-    attrs: Mapping[str, Note] | None = ...,
+    attrs: Mapping[str, Attr] | None = ...,
     tag: str = ...,
 ) -> tuple[Tensor, ...]: ...
 @overload
 def compute(
-    shape: ShapeLike, f: Callable[..., Operand], name: str = ..., attrs: Mapping[str, Note] | None = ..., tag: str = ...
+    shape: ShapeLike, f: Callable[..., Operand], name: str = ..., attrs: Mapping[str, Attr] | None = ..., tag: str = ...
 ) -> Tensor: ...
 def compute(
     shape: ShapeLike,
     f: Callable[..., Any],
     name: str = "compute",
-    attrs: Mapping[str, Note] | None = None,
+    attrs: Mapping[str, Attr] | None = None,
     tag: str = "",
 ) -> Tensor | tuple[Tensor, ...]:
     """The tensor with element `f(i, j, ...)` at `[i, j, ...]`; a tuple of tensors if `f` gives a tuple.
@@ -109,7 +113,8 @@ def compute(
     in a branch of `if_then_else`: one inside a larger expression becomes a tensor of its own, over those axes that it
     depends on. A value that is just a number of Python has TVM's dtype, `i32`, `f32` or `i1`; one that is an index has
     `i64`.
-    `attrs` become annotations of the block, as by `Schedule.annotate`; `tag` is that of `tag_scope`.
+    `attrs` become annotations of the block, as by `Schedule.annotate`, where tensors are named; `tag` is that of
+    `tag_scope`.
 
     Raises TypeError if `f` does not take one variable per dimension, its value has no dtype that a tensor can hold, or
     an attribute is no note, and ValueError if the expression uses an iteration variable that is not its own.
@@ -137,11 +142,18 @@ def _body(name: str, value: Operand) -> Expr:
     return cast(expr, "i64") if is_index(expr.dtype) else expr
 
 
-def _annotations(name: str, attrs: Mapping[str, Note]) -> dict[str, Attribute]:
+def _annotations(name: str, attrs: Mapping[str, Attr]) -> dict[str, Attribute]:
     try:
-        return {key: note_attr(value) for key, value in attrs.items()}
+        return {key: note_attr(_named(value)) for key, value in attrs.items()}
     except TypeError as error:
         raise TypeError(f'te: attribute of "{name}": {error}') from None
+
+
+def _named(value: object) -> object:
+    """An attribute with the names of tensors in their place."""
+    if isinstance(value, list | tuple):
+        return [_named(each) for each in cast_to("Sequence[object]", value)]
+    return value.name if isinstance(value, Tensor) else value
 
 
 def _define(

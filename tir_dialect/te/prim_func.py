@@ -67,7 +67,9 @@ def _parameter(arg: Tensor | Expr) -> tuple[str, Attribute]:
     return (isinstance(arg, Param) and as_name_hint(arg.name)) or "arg", value_type(arg.dtype)
 
 
-def _check_args(name: str, args: Sequence[object]) -> None:
+def _check_args(name: object, args: Sequence[object]) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"te: expected the name of the function behind its parameters, got {name!r}")
     for arg in args:
         if isinstance(arg, Dim):
             raise TypeError(

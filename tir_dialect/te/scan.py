@@ -19,12 +19,14 @@ from tir_dialect.te.tree import post_order, substitute
 Tensors: TypeAlias = "Tensor | Sequence[Tensor]"
 
 
-def scan(init: Tensors, update: Tensors, state: Tensors, name: str = "scan") -> Tensor | tuple[Tensor, ...]:
+def scan(
+    init: Tensors, update: Tensors, state: Tensors, inputs: Sequence[Tensor] | None = None, name: str = "scan"
+) -> Tensor | tuple[Tensor, ...]:
     """The tensors that start with `init` and go on with `update`, along their first dimension.
 
     A state is a placeholder of the shape of the result, which stands for it in the update: `s[t - 1, i]` is what the
     step before has given. Several states go together. What an update computes from them by computes of its own, which
-    have the steps as first dimension, is computed in each step.
+    have the steps as first dimension, is computed in each step. What it reads is found, so `inputs` need not be said.
 
     ::
 
@@ -33,8 +35,11 @@ def scan(init: Tensors, update: Tensors, state: Tensors, name: str = "scan") -> 
         update = te.compute((m, n), lambda t, i: s[t - 1, i] + X[t, i])
         C = te.scan(init, update, s, name="C")
 
-    Raises ValueError where shapes and dtypes do not fit together, and where an update reads what is not yet computed.
+    Raises ValueError where shapes and dtypes do not fit together, and where an update reads what is not yet computed;
+    TypeError where a name stands in the place of `inputs`.
     """
+    if isinstance(inputs, str):
+        raise TypeError(f'te: scan expected tensors as inputs, got "{inputs}"; its name comes behind them')
     parts = [(each,) if isinstance(each, Tensor) else tuple(each) for each in (init, update, state)]
     lengths = [len(each) for each in parts]
     if len(set(lengths)) != 1 or not lengths[0]:

@@ -151,6 +151,29 @@ def test_tensorize_refusals():
     assert len(outer) == 3
 
 
+WHOLE = """
+tir.prim_func @double(%A: !tir.buffer<[8], i32>, %B: !tir.buffer<[8], i32>) {
+  tir.block "root" annotations {note} {
+    %c0 = arith.constant 0 : index
+    %a = tir.load %A[%c0] : vector<8xi32>
+    %s = arith.addi %a, %a : vector<8xi32>
+    tir.store %s, %B[%c0]
+  }
+}
+"""
+
+
+def test_annotations_of_an_implementation_that_is_one_block():
+    of_one_element = DOUBLE.replace("in %c8) {\n      %a", "in %c8) annotations {note} {\n      %a")
+    assert of_one_element != DOUBLE
+    for name, text, expected in (("whole", WHOLE, "{note}"), ("element", of_one_element, "None")):
+        register_tensor_intrin(TensorIntrin(name, parse_prim_func(DOUBLE), parse_prim_func(text)))
+        a = te.placeholder((8 * m,), "i32", "A")
+        sch = Schedule(te.create_prim_func([a, te.compute((8 * m,), lambda i, a=a: a[i] * 2, name="B")]))
+        inner = sch.split(sch.get_loops("B")[0], [None, 8])[1]
+        assert str(sch.tensorize(inner, name).op.annotations) == expected
+
+
 def test_intrinsics_fit_together():
     with pytest.raises(ValueError, match="expected two functions with the same parameters"):
         register_tensor_intrin(TensorIntrin("bad", parse_prim_func(DOUBLE), parse_prim_func(IMPLEMENTATION)))

@@ -84,6 +84,15 @@ def test_buffers_by_kind_and_number_are_replayed():
     check_same(matmul(), again.func)
 
 
+def test_arguments_by_name_are_replayed():
+    sch = Schedule(matmul())
+    block = sch.get_block(name="C")
+    sch.annotate(block_or_loop=block, ann_key="note", ann_val=1)
+    again = Schedule(matmul())
+    trace.load(trace.save({"matmul": sch.trace}))["matmul"].replay(again)
+    assert str(again.func) == str(sch.func)
+
+
 def test_replay_where_a_primitive_cannot_be_applied():
     sch = Schedule(elementwise())
     i, j = sch.get_loops(sch.get_block("B"))

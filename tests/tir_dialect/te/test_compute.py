@@ -144,6 +144,8 @@ def test_parameters_are_checked():
         te.create_prim_func([A, A], name="f")
     with pytest.raises(TypeError, match=r'parameters of "f" must be tensors or te\.scalar variables'):
         te.create_prim_func([A, scale + 1], name="f")
+    with pytest.raises(TypeError, match="expected the name of the function behind its parameters, got None"):
+        te.create_prim_func([A, out], None)
     scaled = te.compute((n,), lambda i: A[i, 0] * scale, name="B")
     with pytest.raises(ValueError, match='"f" uses the scalar "scale", which is not among its parameters'):
         te.create_prim_func([A, scaled], name="f")
@@ -187,8 +189,13 @@ def test_attributes_become_annotations_of_the_block():
 
 
 def test_attribute_that_is_no_note():
-    with pytest.raises(TypeError, match='attribute of "B": expected truth values, numbers or strings, got Tensor'):
-        te.compute((n,), lambda i: H[i], name="B", attrs={"layout_free_placeholders": [H]})
+    with pytest.raises(TypeError, match='attribute of "B": expected truth values, numbers or strings, got Dim'):
+        te.compute((n,), lambda i: H[i], name="B", attrs={"extent": n})
+
+
+def test_tensors_are_named_in_attributes():
+    out = te.compute((n,), lambda i: H[i], name="B", attrs={"layout_free_placeholders": [H], "like": A})
+    assert out.op.attrs == {"layout_free_placeholders": [H.name], "like": A.name}
 
 
 def test_sizes_are_no_parameters():

@@ -21,7 +21,7 @@ FIRST = te.compute((1, n), lambda _, i: X[0, i], name="first")
 
 def cumulative():
     added = te.compute((m, n), lambda t, i: STATE[t - 1, i] + X[t, i], name="add")
-    return te.scan(FIRST, added, STATE, name="C")
+    return te.scan(FIRST, added, STATE, [X], "C")
 
 
 def recurrent():
@@ -81,6 +81,11 @@ def test_steps_can_be_scheduled():
 
 def update(body):
     return te.compute((m, n), body, name="next")
+
+
+def test_names_are_no_inputs():
+    with pytest.raises(TypeError, match='expected tensors as inputs, got "C"; its name comes behind them'):
+        te.scan(FIRST, update(lambda t, i: STATE[t - 1, i]), STATE, "C")
 
 
 WRONG = {

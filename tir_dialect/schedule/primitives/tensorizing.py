@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import DictionaryAttr
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.ops.accesses import RegionAxis
-from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.schedule import intrinsics
+from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.intrinsics import TensorIntrin
 from tir_dialect.schedule.matching import Matcher, Tile
@@ -30,7 +32,8 @@ def tensorize(self: ScheduleState, block_or_loop: Block | Loop, tensor_intrin: s
         for i0: for i1 in 4: C[4 * i0 + i1] = A[4 * i0 + i1] * 2
         -> for i0: block(vo = i0): C_tile = C[4 * vo to 4 * vo + 4]; A_tile = ...; double4(A_tile, C_tile)
 
-    The init of a reduction stays what it is. Returns the block.
+    The init of a reduction stays what it is. Returns the block, which has the annotations of an implementation that is
+    one block.
 
     Refuses unknown intrinsics, and content that differs from the description of the intrinsic.
     """
@@ -79,6 +82,18 @@ def _replace(
         clone = op.clone(mapping)
         clone.location = outer.location
         body.add_op(clone)
+    _take_annotations(outer, [op for op in body.ops if not is_index_op(op)])
+
+
+def _take_annotations(outer: BlockOp, content: Sequence[Operation]) -> None:
+    """What an implementation that is one block says of itself, it says of the block that it becomes."""
+    match [op for op in content if not isinstance(op, MatchBufferOp | InitOp)]:
+        case [BlockOp(iterators=()) as whole] if whole.annotations is not None:
+            own = (outer.annotations or DictionaryAttr({})).data
+            outer.annotations = DictionaryAttr({**own, **whole.annotations.data})
+            whole.annotations = None
+        case _:
+            pass
 
 
 def _view(emitter: Materializer, tile: Tile, source: BufferType, kind: BufferType) -> MatchBufferOp:
