@@ -155,7 +155,7 @@ class BlockedProduct:
         """How many groups of blocks there are, and in how many parts each splits the pixels."""
         target, threads = self.product.kernel.target, self.product.threads(PRODUCTS_PER_TASK, self._work)
         groups = ceildiv(self.channels, constant(self.shape.blocks))
-        parts = ceildiv(TASKS_PER_THREAD // 2 * (threads - 1), maximum(groups, constant(1)))
+        parts = ceildiv(TASKS_PER_THREAD * (threads - 1), maximum(groups, constant(1)))
         room = target.l2_bytes // (4 if self._weights_stay else 2)
         parts = maximum(parts, ceildiv(self._bytes(self.product.what.rows), constant(room)))
         return groups, maximum(parts, constant(1))

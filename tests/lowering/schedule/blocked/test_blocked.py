@@ -18,6 +18,7 @@ from lowering.graph.fusion.fuse_tir import FuseTIRPass
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
+from lowering.tir.bounds import constant_value
 from tests.lowering.schedule.convolutions import Convolution
 from tests.lowering.to_llvm.conftest import call
 from tests.lowering.to_llvm.test_safety import Guarded
@@ -25,7 +26,7 @@ from tests.support.sweeps import in_turn
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import Target
 
@@ -116,6 +117,7 @@ CASES = {
     "1x1, 7x7": Blocked(Convolution(32, 80, 1), picture=(7, 7)),
     "3x3, 7x7": Blocked(Convolution(16, 80, 3, padding=1), picture=(7, 7)),
     "3x3, 13x17": Blocked(Convolution(16, 32, 3, padding=1), picture=(13, 17)),
+    "3x3, 14x14": Blocked(Convolution(16, 256, 3, padding=1), block=8, picture=(14, 14), pictures=1),
     "1x1, many channels": Blocked(Convolution(400, 32, 1), picture=(3, 5)),
     "followed": Blocked(Convolution(16, 32, 3, padding=1), followed=True),
     "followed, 1x1": Blocked(Convolution(16, 48, 1), followed=True),
@@ -229,6 +231,14 @@ def test_the_tiles_of_lines_of_known_length_are_found_without_divisions(name: st
     divisors = [op.rhs.owner for loop in tiles for op in loop.walk() if isinstance(op, DivUIOp | RemUIOp)]
     assert divisors
     assert all(isinstance(divisor, ConstantOp) for divisor in divisors)
+
+
+def test_lines_are_shared_where_groups_of_filters_are_few() -> None:
+    """Eleven groups of three blocks would leave one of two threads with six."""
+    func = kernel("3x3, 14x14").clone()
+    schedule(func, Target.parse("x86-64-v3 cores=2"))
+    (tasks,) = [op for op in func.walk() if isinstance(op, ForOp) and op.kind.data is LoopKind.PARALLEL]
+    assert constant_value(tasks.upper) == 22
 
 
 @pytest.mark.parametrize("target", [Target.host(), SMALL_CACHES], ids=["whole", "in turns"])
