@@ -5,36 +5,59 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
+from vm_dialect.messages import overflow
+
 LOGICAL = frozenset(("and", "or"))
 """Kinds from booleans to a boolean."""
 
 COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 """Kinds from integers to a boolean."""
 
+LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
+"""Of the numbers that a register holds."""
 
-def wrap_int64(value: int) -> int:
-    """`value` modulo 2^64, as a signed number of 64 bits."""
-    if -(1 << 63) <= value < (1 << 63):
-        return value
-    return ((value + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
+
+def fits_int64(value: int) -> bool:
+    """Whether a signed number of 64 bits can hold `value`."""
+    return LEAST <= value <= GREATEST
+
+
+def exact(value: int) -> int:
+    """`value`; `ValueError` if 64 bits do not hold it: a size that wraps is a wrong one, and its memory too small."""
+    if not fits_int64(value):
+        raise ValueError(overflow())
+    return value
+
+
+def saturated(value: int) -> int:
+    """The nearest number that 64 bits hold."""
+    return min(max(value, LEAST), GREATEST)
 
 
 def _add(a: int, b: int) -> int:
-    return wrap_int64(a + b)
+    return exact(a + b)
 
 
 def _sub(a: int, b: int) -> int:
-    return wrap_int64(a - b)
+    return exact(a - b)
 
 
 def _mul(a: int, b: int) -> int:
-    return wrap_int64(a * b)
+    return exact(a * b)
+
+
+def _add_sat(a: int, b: int) -> int:
+    return saturated(a + b)
+
+
+def _mul_sat(a: int, b: int) -> int:
+    return saturated(a * b)
 
 
 def _floordiv(a: int, b: int) -> int:
     if b == 0:
         raise ValueError("division by zero")
-    return wrap_int64(a // b)
+    return exact(a // b)
 
 
 def _mod(a: int, b: int) -> int:
@@ -60,6 +83,8 @@ INT_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "add": _add,
     "sub": _sub,
     "mul": _mul,
+    "add_sat": _add_sat,
+    "mul_sat": _mul_sat,
     "floordiv": _floordiv,
     "mod": _mod,
     "min": min,
@@ -74,4 +99,4 @@ INT_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "or": _or,
     "broadcast": broadcast,
 }
-"""What each kind of `vm.int` computes. `ValueError` on division by zero."""
+"""What each kind of `vm.int` computes. `ValueError` on division by zero, and for results beyond 64 bits."""

@@ -201,6 +201,11 @@ def too_large_argument(subject: str) -> str:
     return f"{subject}: expected a tensor of at most 2^48 bytes, where axes of length 0 count as 1"
 
 
+def overflow() -> str:
+    """`ValueError`: a sum or product of sizes that 64 bits do not hold."""
+    return "a size does not fit into 64 bits"
+
+
 def out_of_storage() -> str:
     """`ValueError`: a tensor that does not fit into its storage. Three integers: bytes, offset, size of the storage."""
     return "a tensor of {} bytes at offset {} does not fit into a storage of {} bytes"

@@ -56,6 +56,7 @@ RUNTIME: dict[str, llvm.LLVMFunctionType] = {
     "vmrt_raise": llvm.LLVMFunctionType([PTR, PTR], None, is_variadic=True),
     "vmrt_trace": _function(None, PTR),
     "vmrt_fail_division": _function(None),
+    "vmrt_fail_overflow": _function(None),
     "vmrt_fail_kind": _function(None, PTR, PTR, PTR),
     "vmrt_bf16": _function(I16, F64),
     "vmrt_clear": _function(None, PTR),

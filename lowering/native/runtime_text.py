@@ -59,6 +59,7 @@ TEXTS: dict[str, str] = {
     "borrowed": "a borrowed DLTensor cannot be kept or returned: pass a tensor object",
     "too_large": messages.too_large(),
     "too_large_argument": messages.too_large_argument(_SUBJECT),
+    "overflow": messages.overflow(),
     "missing_constant": "constant {name} of the native code is missing",
     "thread_keys": "cannot guard against deep recursion: the process has no thread-local key left",
     **{f"not_{kind}": messages.wrong_kind(_SUBJECT, kind) for kind in _CHECKED_KINDS},

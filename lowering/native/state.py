@@ -110,10 +110,14 @@ class FunctionState:
 
     def number(self, value: SSAValue) -> SSAValue:
         """The register of a number."""
+        return self.known_number(value).ssa
+
+    def known_number(self, value: SSAValue) -> Number:
+        """A number, with what is known of it."""
         found = self.values[value]
         if not isinstance(found, Number):
             raise ValueError(f"expected a number, got a value of type {value.type}")
-        return found.ssa
+        return found
 
     def numbers(self, values: Sequence[SSAValue]) -> list[SSAValue]:
         """The registers of several numbers."""

@@ -7,12 +7,17 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
+from lowering.native.intervals import ANY_INTEGER, Interval
+
 
 @dataclass(frozen=True)
 class Number:
     """An `i64`, `i1` or `f64` in a register."""
 
     ssa: SSAValue
+
+    interval: Interval = ANY_INTEGER
+    """Where an `i64` lies."""
 
 
 @dataclass(frozen=True)

@@ -105,24 +105,10 @@ def for_(converter: Converter, op: ForOp) -> None:
     converter.continue_in(body)
     converter.sizes.enter()
     values = convert_region(converter, op.body)
-    _count(converter, op, head, step, upper, values)
+    # Where the next number has more than 64 bits, the greatest or least that they hold ends the loop.
+    _go_back(converter, head, [converter.sizes.apply("add_sat", counter, step)], values)
     converter.sizes.leave()
     _leave_loop(converter, op, done, carried)
-
-
-def _count(
-    converter: Converter, op: ForOp, head: Block, step: SSAValue, upper: SSAValue, values: Sequence[SSAValue]
-) -> None:
-    """Back to the head with the next number; where that has more than 64 bits, with the upper bound, which ends it."""
-    apply, counter = converter.sizes.apply, head.args[0]
-    following = apply("add", counter, step)
-    if op.is_dense:
-        _go_back(converter, head, [following], values)
-        return
-    below, above = apply("lt", following, counter), apply("gt", following, counter)
-    zero = converter.size(constant(0))
-    wrapped = apply("or", apply("and", apply("gt", step, zero), below), apply("and", apply("lt", step, zero), above))
-    converter.emit(vm.IfOp(wrapped, head, [upper, *values], head, [following, *values]))
 
 
 def _checked_step(converter: Converter, op: ForOp, step: SSAValue) -> SSAValue:

@@ -71,7 +71,7 @@ def alloc_storage(converter: Converter, op: AllocStorageOp) -> None:
             fail(use.operation, message, f"put a tensor into it with '{StorageTensorOp.name}', and pass that on")
     for each in guards_ahead(op, converter.sizes):
         check(converter, each)
-    converter.set(op.result, converter.result(vm_memory.AllocStorageOp(converter.size(op.size.data))))
+    converter.set(op.result, converter.result(vm_memory.AllocStorageOp(converter.sizes.capacity(op.size.data))))
 
 
 @converts(StorageTensorOp)

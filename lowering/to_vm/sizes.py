@@ -45,16 +45,17 @@ class Sizes:
         """`emit` inserts an op at the current place."""
         self._emit = emit
         self._values: ScopedDict[Dim, SSAValue] = ScopedDict()
+        self._capacities: ScopedDict[Dim, SSAValue] = ScopedDict()
 
     def enter(self) -> None:
         """Opens a scope: what is computed from now on is forgotten by the matching `leave`."""
-        self._values = ScopedDict(self._values)
+        self._values, self._capacities = ScopedDict(self._values), ScopedDict(self._capacities)
 
     def leave(self) -> None:
         """Closes the innermost scope."""
-        if self._values.parent is None:
+        if self._values.parent is None or self._capacities.parent is None:
             raise ValueError("there is no scope to leave")
-        self._values = self._values.parent
+        self._values, self._capacities = self._values.parent, self._capacities.parent
 
     def bind(self, dim: Dim, value: SSAValue) -> None:
         """`value` is the value of `dim` from here on."""
@@ -69,8 +70,14 @@ class Sizes:
         """The `i64` value of `dim`; ops are emitted for what has not been computed yet."""
         found = self._values.get(dim)
         if found is None:
-            found = self._compute(dim)
-            self._values[dim] = found
+            found = self._values[dim] = self._compute(dim, self.value)
+        return found
+
+    def capacity(self, dim: Dim) -> SSAValue:
+        """The value of `dim`, or the nearest that 64 bits hold: as a size of memory, both are refused."""
+        found = self._values.get(dim) or self._capacities.get(dim)
+        if found is None:
+            found = self._capacities[dim] = self._compute(dim, self.capacity, "_sat")
         return found
 
     def values(self, dims: Sequence[Dim]) -> list[SSAValue]:
@@ -81,32 +88,32 @@ class Sizes:
         """`vm.int kind`."""
         return self._emit(IntOp(kind, lhs, rhs)).results[0]
 
-    def _compute(self, dim: Dim) -> SSAValue:
+    def _compute(self, dim: Dim, of: Callable[[Dim], SSAValue], overflow: str = "") -> SSAValue:
+        """The ops for `dim`, whose parts `of` knows or computes; `overflow` ends the kinds of sums and products."""
         value = dim.constant_value
         if value is not None:
             return self._emit(ConstOp(value)).results[0]
-        if dim.as_atom is not None:
-            return self._atom(dim.as_atom)
-        if len(dim.terms) == 1:
-            return self._term(*dim.terms[0])
-        # Each term is a dimension too, so that products which occur in several sums are computed once.
-        positive = [self.value(intern_dim(((c, monomial),))) for c, monomial in dim.terms if c > 0]
-        negative = [self.value(intern_dim(((-c, monomial),))) for c, monomial in dim.terms if c < 0]
-        total = reduce(lambda a, b: self.apply("add", a, b), positive) if positive else self.value(constant(0))
-        return reduce(lambda a, b: self.apply("sub", a, b), negative, total)
-
-    def _term(self, coefficient: int, monomial: Monomial) -> SSAValue:
-        if coefficient != 1:
-            product = self.value(intern_dim(((1, monomial),)))
-            return self.apply("mul", product, self.value(constant(coefficient)))
-        factors = [self.value(from_atom(atom)) for atom, power in monomial for _ in range(power)]
-        return reduce(lambda a, b: self.apply("mul", a, b), factors)
-
-    def _atom(self, atom: Atom) -> SSAValue:
+        atom = dim.as_atom
         if isinstance(atom, SymbolAtom):
             raise UnboundSymbolError(f"the symbol {atom.name} is not bound here")
-        operands = self.values(atom.operands)
-        return reduce(lambda a, b: self.apply(_KINDS[type(atom)], a, b), operands)
+        if atom is not None:
+            return self._reduce(_KINDS[type(atom)], [of(operand) for operand in atom.operands])
+        if len(dim.terms) == 1:
+            return self._reduce(f"mul{overflow}", [of(factor) for factor in _factors(*dim.terms[0])])
+        # Each term is a dimension too, so that products which occur in several sums are computed once.
+        positive = [of(intern_dim(((c, monomial),))) for c, monomial in dim.terms if c > 0]
+        negative = [of(intern_dim(((-c, monomial),))) for c, monomial in dim.terms if c < 0]
+        total = self._reduce(f"add{overflow}", positive) if positive else of(constant(0))
+        return self._reduce("sub", [total, *negative])
+
+    def _reduce(self, kind: str, values: Sequence[SSAValue]) -> SSAValue:
+        return reduce(lambda a, b: self.apply(kind, a, b), values)
+
+
+def _factors(coefficient: int, monomial: Monomial) -> list[Dim]:
+    if coefficient != 1:
+        return [intern_dim(((1, monomial),)), constant(coefficient)]
+    return [from_atom(atom) for atom, power in monomial for _ in range(power)]
 
 
 def emitter(builder: Builder, source: Callable[[], Operation | None]) -> Callable[[Operation], Operation]:

@@ -31,8 +31,8 @@ def alloc_tensor(frame: Frame, op: AllocTensorOp) -> None:
 
 @runs(AllocStorageOp)
 def alloc_storage(frame: Frame, op: AllocStorageOp) -> None:
-    """Bytes; `ValueError` for fewer than none."""
-    size = evaluate(op.size.data, frame.symbols)
+    """Bytes; `ValueError` for fewer than none, `MemoryError` for too many."""
+    size = op.size.data.evaluate(frame.symbols)
     if size < 0:
         raise ValueError(f"cannot allocate {size} bytes")
     frame.set(op.result, np.full(size, POISON, np.uint8))

@@ -24,6 +24,18 @@ def sum_loop(ib: ExecBuilder) -> None:
         ib.emit_ret(ib.r(2))
 
 
+def depth(ib: ExecBuilder) -> None:
+    """`depth(n)`, which is n, by n calls inside each other."""
+    with ib.function("depth", 1, ["n"]):
+        ib.emit_call("vm.builtin.int_le", [ib.r(0), 1], ib.r(1))
+        ib.emit_if(ib.r(1), 2)
+        ib.emit_ret(1)
+        ib.emit_call("vm.builtin.int_sub", [ib.r(0), 1], ib.r(2))
+        ib.emit_call("depth", [ib.r(2)], ib.r(3))
+        ib.emit_call("vm.builtin.int_add", [1, ib.r(3)], ib.r(4))
+        ib.emit_ret(ib.r(4))
+
+
 def factorial(ib: ExecBuilder) -> None:
     """`fact(n)`, by recursion that is not a tail call."""
     with ib.function("fact", 1, ["n"]):

@@ -34,13 +34,14 @@ def broadcast_extents(extents: Sequence[int]) -> int:
     return result
 
 
-_EVALUATORS: Mapping[type[Atom], Callable[[Sequence[int]], int]] = {
+EVALUATORS: Mapping[type[Atom], Callable[[Sequence[int]], int]] = {
     FloorDivAtom: lambda operands: operands[0] // operands[1],
     ModAtom: lambda operands: operands[0] % operands[1],
     MinAtom: min,
     MaxAtom: max,
     BroadcastAtom: broadcast_extents,
 }
+"""The value of an atom of each class from those of its operands."""
 
 
 def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
@@ -56,7 +57,7 @@ def evaluate(dim: Dim, values: Mapping[str, int]) -> int:
             return values[atom.name]
         found = known.get(atom)
         if found is None:
-            found = known[atom] = _EVALUATORS[type(atom)]([of_dim(operand) for operand in atom.operands])
+            found = known[atom] = EVALUATORS[type(atom)]([of_dim(operand) for operand in atom.operands])
         return found
 
     def of_dim(part: Dim) -> int:

@@ -33,6 +33,8 @@ def alloc_storage(size: int) -> tvm_ffi.Tensor:
     """New memory of `size` bytes; `ValueError` if it is negative."""
     if size < 0:
         raise ValueError(render(messages.negative_size(), size))
+    if size > messages.MOST_BYTES:
+        raise MemoryError(render(messages.negative_size(), size))
     return new_tensor((size,), _BYTE)
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import tvm_ffi
 
 from vm_dialect.dtypes import ElementType
-from vm_dialect.integers import wrap_int64
+from vm_dialect.integers import fits_int64
 from vm_dialect.tensors import tensor_element, to_numpy
 
 Value: TypeAlias = tvm_ffi.Tensor | tvm_ffi.Shape | ElementType | str | bool | int | float
@@ -64,7 +64,7 @@ def constant_kind(value: object) -> ConstantKind:
         case bool():
             return ConstantKind.BOOL
         case int():
-            if wrap_int64(value) != value:
+            if not fits_int64(value):
                 raise ValueError(f"integer constant {value} does not fit into 64 bits")
             return ConstantKind.INT
         case float():

@@ -29,6 +29,8 @@ class IntKind(StrEnum):
     ADD = "add"
     SUB = "sub"
     MUL = "mul"
+    ADD_SAT = "add_sat"
+    MUL_SAT = "mul_sat"
     FLOORDIV = "floordiv"
     MOD = "mod"
     MIN = "min"
@@ -65,8 +67,9 @@ class IntKindAttr(EnumAttribute[IntKind], SpacedOpaqueSyntaxAttribute):
 class IntOp(BuiltinOp, HasFolderInterface):
     """A function of two integers, or of two booleans for `and` and `or`.
 
-    Arithmetic wraps at 64 bits; `floordiv` and `mod` round towards minus infinity and raise `ValueError` on division by
-    zero; `broadcast` is the second operand if the first is 1, else the first.
+    `ValueError` if 64 bits do not hold the result, for which `add_sat` and `mul_sat` give the nearest number that they
+    do. `floordiv` and `mod` round towards minus infinity and raise `ValueError` on division by zero; `broadcast` is
+    the second operand if the first is 1, else the first.
 
     ```mlir
     %bytes = vm.int mul %n, %four

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation
 
 from lowering.native.abi import DTYPE, I1, I64, NULL
+from lowering.native.intervals import Interval
 from lowering.native.state import FunctionState
 from lowering.native.values import Boxed, Number
 from vm_dialect.dtypes import ElementType, element_type
@@ -24,10 +25,10 @@ def lower_const(state: FunctionState, op: ConstOp) -> None:
     """A number is a register."""
     emit, value = state.emit, op.value
     if isinstance(value, FloatAttr):
-        number = emit.float(value.value.data)
-    else:
-        number = emit.integer(value.value.data, I1 if value.type == I1 else I64)
-    state.values[op.result] = Number(number)
+        state.values[op.result] = Number(emit.float(value.value.data))
+        return
+    number = value.value.data
+    state.values[op.result] = Number(emit.integer(number, I1 if value.type == I1 else I64), Interval(number, number))
 
 
 def lower_str(state: FunctionState, op: StrOp) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from xdsl.ir import Operation, SSAValue
 
 from lowering.native.abi import I64, PAYLOAD, PTR, SHAPE, SHAPE_DATA
+from lowering.native.intervals import SIZE_OF_TENSOR
 from lowering.native.state import FunctionState
 from lowering.native.values import Boxed, Number, Unboxed
 from vm_dialect.ops.shapes import MakeShapeOp, ShapeDimOp, ShapeOfOp, TensorDimOp
@@ -18,12 +19,12 @@ def lower_tensor_dim(state: FunctionState, op: TensorDimOp) -> None:
     """A register of an unboxed tensor; a load, checked unless the type tells the rank, of any other."""
     emit, axis, found = state.emit, op.axis.value.data, state.tensor(op.tensor)
     if isinstance(found, Unboxed):
-        state.values[op.result] = Number(found.sizes[axis])
+        state.values[op.result] = Number(found.sizes[axis], SIZE_OF_TENSOR)
     elif isinstance(op.tensor.type, TensorType) and op.tensor.type.rank is not None and found.tensor is not None:
         sizes = emit.load(found.tensor, PTR, SHAPE)
-        state.values[op.result] = Number(emit.load(sizes, I64, 8 * axis))
+        state.values[op.result] = Number(emit.load(sizes, I64, 8 * axis), SIZE_OF_TENSOR)
     else:
-        state.values[op.result] = Number(_checked_dim(state, "vmrt_tensor_dim", found.address, axis))
+        state.values[op.result] = Number(_checked_dim(state, "vmrt_tensor_dim", found.address, axis), SIZE_OF_TENSOR)
 
 
 def lower_shape_dim(state: FunctionState, op: ShapeDimOp) -> None:

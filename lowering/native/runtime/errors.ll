@@ -31,6 +31,11 @@ define void @vmrt_fail_division() noinline cold {
   ret void
 }
 
+define void @vmrt_fail_overflow() noinline cold {
+  call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_value_error, ptr @vmrt_text_overflow)
+  ret void
+}
+
 define void @vmrt_fail_memory(i64 %bytes) noinline cold {
   call void (ptr, ptr, ...) @vmrt_raise(ptr @vmrt_memory_error, ptr @vmrt_text_negative_size, i64 %bytes)
   ret void

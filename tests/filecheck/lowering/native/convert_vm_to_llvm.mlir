@@ -12,7 +12,11 @@
 // CHECK-NEXT:    llvm.br ^[[EXIT:bb[0-9]+]](%{{.*}} : i64)
 // CHECK:       ^[[GO]]:
 // CHECK:         %m = llvm.load %{{.*}} : !llvm.ptr -> i64
-// CHECK-NEXT:    %r = llvm.add %m, %m : i64
+// CHECK-NEXT:    %[[SUM:.+]] = llvm.call_intrinsic "llvm.sadd.with.overflow.i64"(%m, %m)
+// CHECK-NEXT:    %r = llvm.extractvalue %[[SUM]][0]
+// CHECK-NEXT:    %[[OVERFLOW:.+]] = llvm.extractvalue %[[SUM]][1]
+// CHECK-NEXT:    llvm.cond_br %[[OVERFLOW]]
+// CHECK:         llvm.call @vmrt_fail_overflow
 // CHECK:         llvm.br ^[[EXIT]](%{{.*}} : i64)
 // CHECK:       ^[[EXIT]](%[[PLACE:.+]]: i64):
 // CHECK-NEXT:    llvm.icmp "sge" %[[PLACE]]
@@ -35,7 +39,7 @@ vm.func @double(%n : !vm.object) -> i64 attributes {arg_names = ["n"]} {
 // Code has the location of the op that it stands for.
 // LOC:         llvm.func internal @vm.double
 // LOC:           %m = llvm.load {{.*}} loc("{{.*}}.mlir":{{[0-9]+}}:3)
-// LOC-NEXT:      %r = llvm.add {{.*}} loc("{{.*}}.mlir":{{[0-9]+}}:3)
+// LOC-NEXT:      llvm.call_intrinsic {{.*}} loc("{{.*}}.mlir":{{[0-9]+}}:3)
 // LOC:         } loc("{{.*}}.mlir":{{[0-9]+}}:1)
 
 // -----
@@ -81,7 +85,8 @@ vm.func private @main(%o : !vm.object) -> !vm.tensor<1, f32> {
 // slots in between.
 // CHECK-LABEL: llvm.func internal @vm.swap
 // CHECK:       ^[[HEAD:bb[0-9]+]](%i: i64):
-// CHECK:         %j = llvm.sub %i
+// CHECK:         %[[DIFFERENCE:.+]] = llvm.call_intrinsic "llvm.ssub.with.overflow.i64"(%i
+// CHECK-NEXT:    %j = llvm.extractvalue %[[DIFFERENCE]][0]
 // CHECK:         llvm.call @vmrt_assign
 // CHECK:         llvm.call @vmrt_move
 // CHECK:         llvm.call @vmrt_move
@@ -213,4 +218,23 @@ vm.func private @constants() -> !vm.object {
   %c = vm.constant_tensor @weight : !vm.tensor<1, f32>
   %r = vm.call_packed "f"(%a, %b, %c) : !vm.object
   vm.ret %r
+}
+
+// -----
+
+// Sums and products of the sizes of tensors, which are limited, are not checked until they may have more than 64 bits.
+// CHECK-LABEL: llvm.func internal @vm.bytes
+// CHECK:         %bytes = llvm.mul %n, %{{.*}} : i64
+// CHECK-NEXT:    %more = llvm.add %bytes, %n : i64
+// CHECK-NEXT:    llvm.call_intrinsic "llvm.smul.with.overflow.i64"(%more, %n)
+// CHECK:         llvm.call_intrinsic "llvm.sadd.sat.i64"(%square, %n)
+vm.func @bytes(%o : !vm.object) -> i64 attributes {arg_names = ["x"]} {
+  %x = vm.check_tensor %o rank 1 dtype f32 as "x"
+  %n = vm.tensor_dim %x[0]
+  %four = vm.const 4
+  %bytes = vm.int mul %n, %four
+  %more = vm.int add %bytes, %n
+  %square = vm.int mul %more, %n
+  %sum = vm.int add_sat %square, %n
+  vm.ret %sum
 }
