@@ -11,7 +11,7 @@ from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.dims import Dim, constant, floordiv, mod, total
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule.accesses import Axis, accesses_in
-from tir_dialect.schedule.digits import ONE, Digit, as_sum, digit_range
+from tir_dialect.schedule.digits import ONE, Digit, Term, as_sum, digit_range
 from tir_dialect.schedule.moves import iterator_extent, shape_of
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
@@ -60,9 +60,11 @@ class _Finder:
             if whole and direct is None:
                 continue
             found = None if axis.low is None else as_sum(self.space, axis.low, self._names)
-            if found is None or found.base.terms or len(found.terms) != 1 or found.terms[0].factor is not ONE:
+            if found is None or found.base.terms or len(found.terms) != 1:
                 return False
             digit = found.terms[0].digit
+            if found.terms[0] != Term(ONE, digit):
+                return False
             wanted.setdefault(digit.source, {})[digit] = produced
         return all(self._restrict(source, digits) for source, digits in wanted.items())
 
@@ -94,7 +96,7 @@ class _Finder:
     def _leading(self, source: Dim, values: AxisRange) -> tuple[int | None, AxisRange | None]:
         """The iterator with the greatest factor in a number made of several, and its range; the others are free."""
         found = as_sum(self.space, source, self._names)
-        if found is None or found.base.terms:
+        if found is None or found.base.terms or any(term.mirrored for term in found.terms):
             return None, None
         reach, prover = ONE, self._state.space.prover
         for term in found.terms:

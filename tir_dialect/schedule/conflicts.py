@@ -15,7 +15,7 @@ from tir_dialect.analysis.structure import is_inside
 from tir_dialect.dims import Dim
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.accesses import Access, Axis, accesses_in
-from tir_dialect.schedule.digits import ONE, Digit, Ranges, Sum, as_sum, covers, digit_range, grows
+from tir_dialect.schedule.digits import ONE, Digit, Ranges, Sum, Term, as_sum, covers, digit_range, grows
 
 Row: TypeAlias = "tuple[Axis, ...]"
 """One index of the same element in several places, one entry per place."""
@@ -76,12 +76,12 @@ class _View:
 
     base: Dim
     span: Dim
-    upper: tuple[tuple[Dim, Digit | None], ...]
+    upper: tuple[tuple[Term, Digit | None], ...]
 
     @property
     def shape(self) -> list[tuple[object, ...]]:
         """What has to be the same in two places."""
-        return [(factor, digit and digit.low, digit and digit.high) for factor, digit in self.upper]
+        return [(term.factor, term.mirrored, digit and (digit.low, digit.high)) for term, digit in self.upper]
 
 
 def _common_digits(space: Ranges, row: Row, variable: Dim, names: AbstractSet[str]) -> list[tuple[Digit, ...]]:
@@ -93,7 +93,7 @@ def _common_digits(space: Ranges, row: Row, variable: Dim, names: AbstractSet[st
         if view is None or view.shape != (views or [view])[0].shape:
             return []
         views.append(view)
-    factor = views[0].upper[0][0]
+    factor = views[0].upper[0][0].factor
     for one, other in pairs(views, views):
         if space.less_equal(one.base + one.span - other.base, factor) is not True:
             return []
@@ -112,5 +112,5 @@ def _view(space: Ranges, index: Sum, width: Dim, variable: Dim) -> _View | None:
         if values is None:
             return None
         span = span + term.factor * (values - ONE)
-    upper = tuple((t.factor, t.digit if name in t.digit.source.symbols else None) for t in index.terms[first:])
+    upper = tuple((t, t.digit if name in t.digit.source.symbols else None) for t in index.terms[first:])
     return _View(index.base, span, upper)

@@ -45,10 +45,11 @@ class Digit:
 
 @dataclass(frozen=True)
 class Term:
-    """`factor * digit`."""
+    """`factor * digit`, or `factor * (range - 1 - digit)` where the digit is mirrored."""
 
     factor: Dim
     digit: Digit
+    mirrored: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,14 @@ def as_sum(space: Ranges, dim: Dim, names: AbstractSet[str]) -> Sum | None:
         digit = _digit(moving[0][0], names)
         if len(moving) > 1 or moving[0][1] > 1 or digit is None:
             return None
-        if space.less_equal(1, factor.substitute(filled)) is not True:
+        if space.less_equal(1, factor.substitute(filled)) is True:
+            terms.append(Term(factor, digit))
+            continue
+        values = digit_range(space, digit)
+        if values is None or values.symbols & names or space.less_equal(factor.substitute(filled), -1) is not True:
             return None
-        terms.append(Term(factor, digit))
+        base = base + factor * (values - ONE)
+        terms.append(Term(-factor, digit, mirrored=True))
     return _sorted(space, base, terms, filled)
 
 

@@ -13,6 +13,7 @@ from tir_dialect.analysis.index_space import Variable
 from tir_dialect.dims import Bounds, Dim, DimLike, FloorDivAtom, Prover, ceildiv, constant, symbol
 from tir_dialect.schedule.accesses import Axis
 from tir_dialect.schedule.conflicts import determine
+from tir_dialect.schedule.mirrors import Mirrors
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,11 @@ class IndexDomain:
 
     def tells_apart(self, outputs: Sequence[Dim]) -> bool:
         """Whether two indices for which all of these expressions agree are certainly the same."""
-        rows = [(Axis(output),) for output in outputs]
+        mirrors = Mirrors.of(self, outputs, self.variables.keys())
+        ways = [outputs] if mirrors is None else [outputs, mirrors.indices]
+        return any(self._determine_all([(Axis(output),) for output in way]) for way in ways)
+
+    def _determine_all(self, rows: Sequence[tuple[Axis]]) -> bool:
         return all(determine(self, rows, variable, self.variables.keys()) for variable in self.indices)
 
     def extent(self, output: Dim) -> Dim | None:

@@ -24,6 +24,22 @@ SIZES = {"n": 3, "m": 5, "i0": 2}
         ("(i, j) -> (j, i)", ["n", "i0"], "(j0, j1) -> (j1, j0)", False),
         ("(i, j) -> (i * 8 + j)", [3, 8], "(i0) -> (floordiv(i0, 8), mod(i0, 8))", False),
         ("(i, j) -> (i * m + j)", ["n", "m"], "(i0) -> (floordiv(i0, m), mod(i0, m))", False),
+        ("(i) -> (n - 1 - i)", ["n"], "(i0) -> (n - 1 - i0)", False),
+        (
+            "(i, j) -> (n * m - 1 - i * m - j)",
+            ["n", "m"],
+            "(i0) -> (n - 1 - floordiv(i0, m), m - 1 - mod(i0, m))",
+            False,
+        ),
+        ("(i) -> (floordiv(i, 4), 3 - mod(i, 4))", [14], "(i0, i1) -> (4 * i0 + 3 - i1)", True),
+        ("(i) -> (floordiv(15 - i, 4), mod(15 - i, 4))", [16], "(i0, i1) -> (15 - 4 * i0 - i1)", False),
+        ("(i) -> (floordiv(13 - i, 4), mod(13 - i, 4))", [14], "(i0, i1) -> (mod(13 - 4 * i0 - i1, 16))", True),
+        (
+            "(i) -> (floordiv(n - 1 - i, 4), mod(n - 1 - i, 4))",
+            ["n"],
+            "(i0, i1) -> (mod(n - 1 - 4 * i0 - i1, 4 * floordiv(n + 3, 4)))",
+            True,
+        ),
         ("() -> ()", [], "() -> ()", False),
     ],
 )
@@ -60,6 +76,7 @@ def _applied(index_map: IndexMap, indices: tuple[int, ...]) -> tuple[int, ...]:
     [
         ("(i, j) -> (i + j)", [3, 8], "index map (i, j) -> (i + j) may send two elements of [3, 8] to one place"),
         ("(i) -> (i + 1)", [4], "the old indices of [4] cannot be told from those of index map (i) -> (i + 1)"),
+        ("(i) -> (4 - i)", [4], "the old indices of [4] cannot be told from those of index map (i) -> (4 - i)"),
         ("(i) -> (i - 1)", [4], "gives an index that is not known to be at least 0 and bounded"),
         ("(i, j) -> (j, i)", [4], "index map (i, j) -> (j, i) expected 2 dimensions, got [4]"),
     ],

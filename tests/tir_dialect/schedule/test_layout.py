@@ -43,12 +43,34 @@ def test_text_that_is_no_map(text):
         ("(i, j) -> (m * i + j)", "[m * n]"),
         ("(i, j) -> (j, 2 * i)", "[m, max(0, 2 * n - 1)]"),
         (lambda i, j: (i // 4, j, i % 4), "[floordiv(n + 3, 4), m, 4]"),
+        (lambda i, j: (n - 1 - i, m - 1 - j), "[n, m]"),
+        (lambda i, j: (j, (n - 1 - i) // 4, (n - 1 - i) % 4), "[m, floordiv(n + 3, 4), 4]"),
     ],
 )
 def test_layouts_of_an_intermediate(index_map, shape):
     sizes = ({"n": 1, "m": 1, "k": 1}, {"n": 7, "m": 13, "k": 5}, {"n": 8, "m": 16, "k": 4})
     sch = scheduled(elementwise(), lambda sch: sch.transform_layout(sch.get_block("B"), 0, index_map), sizes)
     assert allocations(sch) == {"B": f"!tir.buffer<{shape}, i32>"}
+
+
+def test_layouts_from_the_end():
+    """Elements counted from the end are written in parallel, and places that are free are told."""
+
+    def transform(sch):
+        sch.transform_layout("B", "B", lambda i, j: ((n - 1 - i) // 4, j, (n - 1 - i) % 4), pad_value=3)
+        sch.transform_block_layout("C", lambda i, j: (i // 4, 3 - i % 4, m - 1 - j))
+        sch.parallel(sch.get_loops("B")[0])
+        sch.parallel(sch.get_loops("C")[0])
+
+    scheduled(elementwise(), transform)
+    func = half_written()
+    sch = Schedule(func.clone())
+    sch.transform_layout("Y", "Y", lambda i, j: (i, (symbol("m") - 1 - j) // 4, (symbol("m") - 1 - j) % 4), pad_value=9)
+    a, want, got = np.ones((3, 5), np.float32), np.zeros((6, 5), np.float32), np.zeros((6, 2, 4), np.float32)
+    run_prim_func(func, [a, want])
+    run_prim_func(sch.func, [a, got])
+    flat = got.reshape(6, 8)
+    np.testing.assert_array_equal(flat, np.pad(want[:, ::-1], ((0, 0), (0, 3)), constant_values=9))
 
 
 def test_padding_of_a_layout_is_filled():
