@@ -131,7 +131,8 @@ BUFFERS = {
     ),
     "strides, elem_offset": (
         "`strides` of `!tir.buffer`; an offset there of parameters, behind `at` of a `tir.view`; symbols that "
-        "stand for nothing else are the strides and offset of a tensor without gaps where a kernel is built alone",
+        "stand for nothing else are those of the tensor that is given, which has no gaps where a program is built of "
+        "the kernel; `Kernels.packed` and `run_prim_func` take tensors with gaps",
         'M = T.decl_buffer((2, 2), "float32", data=A.data, strides=[4, 1], elem_offset=1)\nB[0] = M[1, 1]',
     ),
     "data_alignment": ("`align` of `!tir.buffer`", "t = T.alloc_buffer((8,), align=128)\nt[1] = A[1]\nB[0] = t[1]"),

@@ -71,8 +71,9 @@ class Kernels:
     def packed(self, name: str) -> tvm_ffi.Function:
         """A prim_func as a function of tvm-ffi, which checks its arguments; `KeyError` if there is none.
 
-        It takes the parameters, tensors and numbers, in order; before them may come the values of all symbols. Tensors
-        are not copied. The function keeps the code in memory.
+        It takes the parameters, tensors and numbers, in order; before them may come the values of all symbols. Strides
+        that are symbols of nothing else are those of the tensors, which are not copied. The function keeps the code in
+        memory.
         """
         import tvm_ffi
 

@@ -1,8 +1,8 @@
 """The tvm-ffi entry of a kernel: everything about its arguments is checked here, once, before native code runs.
 
-`f(tensors and scalars...)` binds the symbols from the shapes; `f(sizes..., tensors and scalars...)` takes them from the
-caller. A wrong kind, rank or dtype raises `TypeError`; a wrong size, layout or alignment, or memory that overlaps,
-`ValueError`.
+`f(tensors and scalars...)` binds the symbols from the shapes, and those of layouts alone from the strides;
+`f(sizes..., tensors and scalars...)` takes them from the caller. A wrong kind, rank or dtype raises `TypeError`; a
+wrong size, layout or alignment, or memory that overlaps, `ValueError`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from lowering.to_llvm.module_builder import ModuleBuilder
 from lowering.to_llvm.packed_arguments import ANY_BYTES, ArgumentReader, TensorArgument, byte_range, check_layout
 from lowering.to_llvm.packed_errors import PackedErrors
 from lowering.to_llvm.signature import KernelSignature
+from tir_dialect.analysis.layout_symbols import layout_symbols
 from tir_dialect.dims import Check, CheckKind, Dim, MatchError, Solution, solve, symbol
 from tir_dialect.symbols import Interval
 from tir_dialect.types import BufferType
@@ -46,6 +47,7 @@ class _PackedEntry:
         self.places = [messages.argument_place(index, param.name) for index, param in enumerate(signature.params)]
         self.values: list[SSAValue | TensorArgument] = []
         self.patterns = list(signature.dimensions())
+        self.layouts = layout_symbols([param.type for param in signature.params])
 
     def build(self) -> ModuleOp:
         b = self.b
@@ -91,13 +93,26 @@ class _PackedEntry:
 
     def _extent(self, pattern: int) -> SSAValue:
         index, axis, _ = self.patterns[pattern]
-        tensor = self.values[index]
-        assert isinstance(tensor, TensorArgument)  # only buffers have dimensions
-        return tensor.shape[axis]
+        return self._tensor(index).shape[axis]
 
-    def _place(self, pattern: int) -> str:
-        index, axis, _ = self.patterns[pattern]
-        return messages.dimension_place(self.places[index], axis)
+    def _tensor(self, index: int) -> TensorArgument:
+        tensor = self.values[index]
+        assert isinstance(tensor, TensorArgument)  # only buffers have dimensions and layouts
+        return tensor
+
+    def _got(self, source: int) -> SSAValue:
+        """What binds a symbol: an extent, or behind these what `layouts` names."""
+        if source < len(self.patterns):
+            return self._extent(source)
+        layout = self.layouts[source - len(self.patterns)]
+        return self.b.integer(0) if layout.axis is None else self._tensor(layout.param).strides[layout.axis]
+
+    def _place(self, source: int) -> str:
+        if source < len(self.patterns):
+            index, axis, _ = self.patterns[source]
+            return messages.dimension_place(self.places[index], axis)
+        layout = self.layouts[source - len(self.patterns)]
+        return f"{self.places[layout.param]} {'offset' if layout.axis is None else f'stride {layout.axis}'}"
 
     # Symbols.
 
@@ -126,24 +141,31 @@ class _PackedEntry:
 
     def _derive(self, bound: Block) -> None:
         b, names = self.b, self.signature.symbol_names
-        patterns = [(dim, symbol(f"relax$d{index}")) for index, (_, _, dim) in enumerate(self.patterns)]
+        bound_by = [*(dim for _, _, dim in self.patterns), *(symbol(layout.name) for layout in self.layouts)]
+        patterns = [(dim, symbol(f"relax$d{source}")) for source, dim in enumerate(bound_by)]
         try:
             solution = solve(patterns, names, bounds=self.signature.bounds)
         except MatchError as error:
             message = f"{self.signature.name}: the sizes do not follow from the shapes, pass them first: {error}"
             self.errors.fail("TypeError", message)
             return
-        extents = {f"relax$d{index}": self._extent(index) for index in range(len(patterns))}
-        dims = CheckedDimValues(b, extents)
+        dims = CheckedDimValues(b, {f"relax$d{source}": self._got(source) for source in range(len(patterns))})
         for check in solution.checks:
-            self._check(check, dims, solution)
+            self._check(check, bound_by[check.source], dims, solution)
+        self._check_strides()
         self._require_no_overflow(dims)
         b.branch(bound, *[dims(solution.bindings[name]) for name in names])
 
-    def _check(self, check: Check, dims: DimValues, solution: Solution) -> None:
-        b, got = self.b, self._extent(check.source)
+    def _check_strides(self) -> None:
+        """Unlike extents, strides that bind a symbol may be negative, where kernels rely on what a symbol is."""
+        intervals = dict(self.signature.symbols)
+        for source, layout in enumerate(self.layouts, len(self.patterns)):
+            subject = f"{self.signature.name}: {self._place(source)}"
+            self._check_interval(subject, layout.name, intervals[layout.name], self._got(source))
+
+    def _check(self, check: Check, pattern: Dim, dims: DimValues, solution: Solution) -> None:
+        b, got = self.b, self._got(check.source)
         subject = f"{self.signature.name}: {self._place(check.source)}"
-        pattern = self.patterns[check.source][2]
         match check.kind:
             case CheckKind.EQUAL:
                 self._require_equal(subject, pattern, dims(check.lhs), got, solution.sources)

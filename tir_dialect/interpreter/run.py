@@ -10,6 +10,7 @@ from xdsl.ir import Attribute
 from xdsl.traits import SymbolTable
 
 from tir_dialect import dtypes
+from tir_dialect.analysis.layout_symbols import layout_symbols
 from tir_dialect.dims import DimLike, MatchError, match
 from tir_dialect.interpreter.emitter import Emitter
 from tir_dialect.interpreter.errors import UnsupportedOpError
@@ -44,7 +45,8 @@ def run_prim_func(
 ) -> None:
     """Runs `func` on `args`, one per parameter; buffers are read and written in place.
 
-    Symbols are bound from the shapes of the arrays, as far as `symbols` does not give their values. `externs` are
+    Symbols are bound from the shapes of the arrays, as far as `symbols` does not give their values, and those that are
+    only strides or offsets of parameters from the strides, in elements, and as 0. `externs` are
     Python functions for `tir.call_extern` and `tir.call_packed`; others are looked for in the C library and the tvm-ffi
     registry. `parallel_order` reorders the iterations of parallel loops.
 
@@ -137,6 +139,12 @@ def bind_symbols(
             places += [f"{place} dimension {axis}" for axis in range(type.rank)]
         elif isinstance(arg, np.ndarray):
             raise TypeError(f"{name}: {place} expected a number, got an array")
+    for each in layout_symbols([param.type for param in func.params]):
+        array = args[each.param]
+        if each.name not in symbols and isinstance(array, np.ndarray):
+            patterns.append(each.name)
+            places.append(f"argument #{each.param} ({func.params[each.param].name_hint}) stride {each.axis}")
+            values.append(0 if each.axis is None else _stride(array, each.axis, f"{name}: {places[-1]}"))
     try:
         bound = match(patterns, values)
     except MatchError as error:
@@ -145,6 +153,14 @@ def bind_symbols(
     if missing:
         raise ValueError(f"{name}: symbol {missing[0]} cannot be bound from the arguments, pass its value")
     return bound
+
+
+def _stride(array: np.ndarray, axis: int, place: str) -> int:
+    """In elements; ValueError if it is negative or not a number of them."""
+    count, rest = divmod(array.strides[axis], array.itemsize)
+    if count < 0 or rest:
+        raise ValueError(f"{place}: expected at least 0 elements of {array.itemsize} bytes, got {array.strides[axis]}")
+    return count
 
 
 def _check_array(arg: Argument, type: BufferType, place: str, *, inner: bool) -> np.ndarray:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -14,11 +15,12 @@ from lowering.graph.functions.prim_func_values import wrapper
 from relax_dialect.ops.prim_func import strange_layout
 from relax_dialect.struct_info.symbols import fresh_name
 from relax_dialect.symbols import called_functions
+from tir_dialect.analysis.layout_symbols import layout_symbols
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.specialization import specialize
-from tir_dialect.types import row_major_strides
+from tir_dialect.types import BufferType, row_major_strides
 
 
 class ExposePrimFuncsPass(ModulePass):
@@ -75,14 +77,11 @@ class ExposePrimFuncsPass(ModulePass):
 
 def _of_tensors(func: PrimFuncOp) -> PrimFuncOp:
     """The function in place of one with strides or offsets that are symbols of their own."""
-    buffers = [param.type for param in func.buffer_params]
-    shapes = {name for buffer in buffers for dim in buffer.shape for name in dim.symbols}
+    types = [param.type for param in func.params]
     known: dict[str, Dim] = {}
-    for buffer in buffers:
-        layout = zip((*buffer.strides, buffer.offset), (*row_major_strides(buffer.shape), constant(0)), strict=True)
-        for dim, plain in layout:
-            if (name := dim.as_symbol) is not None and name not in shapes:
-                known.setdefault(name, plain)
+    for each in layout_symbols(types):
+        shape = SSAValue.get(func.params[each.param], type=BufferType).type.shape
+        known[each.name] = constant(0) if each.axis is None else row_major_strides(shape)[each.axis]
     if not known:
         return func
     made = specialize(func, known)

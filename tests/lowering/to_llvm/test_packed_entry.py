@@ -9,6 +9,7 @@ import tvm_ffi
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import compile_prim_funcs
+from tir_dialect.interpreter import run_prim_func
 
 SCALE = """
 tir.prim_func @scale[%n, %m in [1, 100]](%x: !tir.buffer<[n, m], f32>, %a: f32, %y: !tir.buffer<[n, m], f32>) {
@@ -235,3 +236,50 @@ def test_the_function_outlives_its_kernels(tir):
     x, y = arrays((2, 2), (2, 2))
     f(tvm_ffi.from_dlpack(x), 1.0, tvm_ffi.from_dlpack(y))
     np.testing.assert_array_equal(x, y)
+
+
+GAPS = """
+tir.prim_func @gaps[%n, %m, %s, %t, %o](
+  %x: !tir.buffer<[n, m], f32, strides = [s, t], offset = o>, %y: !tir.buffer<[n, m], f32>, %row: !tir.buffer<[], i64>
+) {
+  %wide = arith.index_cast %s : index to i64
+  tir.store %wide, %row[]
+  tir.for (%i, %j) in (%n, %m) {
+    %v = tir.load %x[%i, %j]
+    tir.store %v, %y[%i, %j]
+  }
+}"""
+
+
+def test_strides_that_are_symbols_are_those_of_the_arguments(tir):
+    module = tir(GAPS)
+    func = module.body.block.first_op
+    copy = compile_prim_funcs(module, cache=NO_CACHE).packed("gaps")
+    memory = np.arange(240, dtype="f4")
+    for x in (
+        memory[:12].reshape(3, 4),
+        memory.reshape(12, 20)[1::3, 2:17:5],
+        memory[:30].reshape(5, 6).T,
+        memory[9:5],
+    ):
+        x = x.reshape(x.shape if x.ndim == 2 else (0, 3))
+        for run in (lambda *args: run_prim_func(func, args), lambda *args: copy(*map(tvm_ffi.from_dlpack, args))):
+            y, row = np.zeros(x.shape, "f4"), np.zeros((), "i8")
+            run(x, y, row)
+            np.testing.assert_array_equal(y, x)
+            assert row == x.strides[0] // 4
+    backwards = memory[:12].reshape(3, 4)[::-1]
+    y, row = np.zeros((3, 4), "f4"), np.zeros((), "i8")
+    with pytest.raises(
+        ValueError, match=r"gaps: argument #0 \(x\) stride 0: expected s in the range at least 0, got -4"
+    ):
+        copy(*map(tvm_ffi.from_dlpack, (backwards, y, row)))
+    with pytest.raises(
+        ValueError, match=r"argument #0 \(x\) stride 0: expected at least 0 elements of 4 bytes, got -16"
+    ):
+        run_prim_func(func, [backwards, y, row])
+    halves = np.ndarray((3, 4), "f4", np.zeros(80, "i1"), strides=(18, 4))
+    with pytest.raises(ValueError, match="stride 0: expected at least 0 elements of 4 bytes, got 18"):
+        run_prim_func(func, [halves, y, row])
+    with pytest.raises(ValueError, match=r"expected strides \[s, t\], got another one along axis 0"):
+        copy(3, 4, 5, 1, 0, *map(tvm_ffi.from_dlpack, (memory[:12].reshape(3, 4), y, row)))
