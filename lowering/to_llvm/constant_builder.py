@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import cast
 
@@ -57,10 +57,10 @@ class ConstantBuilder:
         kind: type[Operation],
         operands: Sequence[SSAValue],
         result_type: Attribute,
-        properties: dict[str, Attribute] | None = None,
+        properties: Mapping[str, Attribute] = {},
     ) -> SSAValue:
         """Appends an op with one result."""
-        op = new_op(kind, operands, (result_type,), properties or {}, self.location)
+        op = new_op(kind, operands, (result_type,), properties, self.location)
         self.block.add_op(op)
         return op.results[0]
 

@@ -22,7 +22,10 @@ from tir_dialect.ops.memory import i32_array
 POINTER = llvm.LLVMPointerType()
 NO_SIGNED_WRAP = IntegerAttr(1, i32)
 WRAPS = IntegerAttr(0, i32)
-_ONE_INDEX = i32_array(llvm.GEP_USE_SSA_VAL)
+_FITS: Mapping[str, Attribute] = {"overflowFlags": NO_SIGNED_WRAP}
+_MAY_WRAP: Mapping[str, Attribute] = {"overflowFlags": WRAPS}
+_STEP: Mapping[str, Attribute] = {"rawConstantIndices": i32_array(llvm.GEP_USE_SSA_VAL), "noWrapFlags": WRAPS}
+_INSIDE: Mapping[str, Attribute] = {"inbounds": UnitAttr()}
 
 Terms: TypeAlias = "tuple[tuple[SSAValue, int], ...]"
 """Values with their factors."""
@@ -39,7 +42,9 @@ class IndexBuilder(PlacedBuilder):
         super().__init__(argument_types)
         self._sums: dict[SSAValue, tuple[Terms, int]] = {}
         """Terms and the number that is added to them."""
-        self._order: dict[SSAValue, int] = {}
+        self._totals: dict[tuple[int, ...], SSAValue] = {}
+        """Sums by the number that is added, and the identities and factors of the terms."""
+        self._ranks: dict[SSAValue, tuple[int, int]] = {}
         self._stack: set[SSAValue] = set()
         """Addresses in the function's own frame."""
         self._small: dict[SSAValue, bool] = {}
@@ -93,9 +98,20 @@ class IndexBuilder(PlacedBuilder):
 
     def _total(self, found: Mapping[SSAValue, int], rest: int) -> SSAValue:
         """The sum of multiples and a number."""
-        terms = sorted(((term, found[term]) for term in found if found[term]), key=lambda each: self._rank(each[0]))
+        terms = [each for each in found.items() if each[1]]
         if not terms:
             return self.integer(rest)
+        if len(terms) == 1 and terms[0][1] == 1 and not rest:
+            self._rank(terms[0][0])  # among others it stands where it would if this were a sum
+            return terms[0][0]
+        key = (rest, *[part for term, factor in terms for part in (id(term), factor)])
+        total = self._totals.get(key)
+        if total is None or not self.is_there(total):
+            total = self._totals[key] = self._new_total(terms, rest)
+        return total
+
+    def _new_total(self, terms: list[tuple[SSAValue, int]], rest: int) -> SSAValue:
+        terms.sort(key=lambda each: self._rank(each[0]))
         total = self._scaled(*terms[0])
         for count, (term, factor) in enumerate(terms[1:], 2):
             if factor == -1:
@@ -116,8 +132,10 @@ class IndexBuilder(PlacedBuilder):
         return scaled
 
     def _index(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        flags = NO_SIGNED_WRAP if self.is_small(lhs) and self.is_small(rhs) else WRAPS
-        return self.once(kind, (lhs, rhs), lhs.type, {"overflowFlags": flags})
+        is_small = self.is_small(lhs) and self.is_small(rhs)
+        result = self.once(kind, (lhs, rhs), lhs.type, _FITS if is_small else _MAY_WRAP)
+        self._small[result] = is_small
+        return result
 
     def note_small(self, argument: SSAValue, is_small: bool = True) -> None:
         """Says of an argument of a block that it is a size, or a loop variable between such numbers."""
@@ -125,6 +143,10 @@ class IndexBuilder(PlacedBuilder):
 
     def is_small(self, value: SSAValue) -> bool:
         """Whether a number is computed from sizes and loop variables only, so that arithmetic with it fits."""
+        found = self._small.get(value)
+        return self._comes_of_small(value) if found is None else found
+
+    def _comes_of_small(self, value: SSAValue) -> bool:
         known, pending = self._small, [value]
         while pending:
             current = pending[-1]
@@ -141,7 +163,10 @@ class IndexBuilder(PlacedBuilder):
 
     def _rank(self, value: SSAValue) -> tuple[int, int]:
         """What is known first comes first."""
-        return self.tree.place(value), self._order.setdefault(value, len(self._order))
+        found = self._ranks.get(value)
+        if found is None:
+            found = self._ranks[value] = self.tree.place(value), len(self._ranks)
+        return found
 
     def _are_apart(self, terms: Terms) -> bool:
         """Whether some are known outside of loops in which others are not."""
@@ -169,13 +194,7 @@ class IndexBuilder(PlacedBuilder):
         return address
 
     def _step(self, base: SSAValue, index: SSAValue, type_: Attribute, inside: bool) -> SSAValue:
-        properties: dict[str, Attribute] = {
-            "rawConstantIndices": _ONE_INDEX,
-            "elem_type": type_,
-            "noWrapFlags": WRAPS,
-        }
-        if inside:
-            properties["inbounds"] = UnitAttr()
+        properties = {**_STEP, "elem_type": type_, **(_INSIDE if inside else {})}
         return self.once(llvm.GEPOp, (base, index), POINTER, properties, (id(type_), inside))
 
     def stack(self, type_: Attribute, alignment: int) -> SSAValue:

@@ -6,7 +6,7 @@ that do not change it. LLVM's passes that do so take longer than all others toge
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from typing_extensions import override
 from xdsl.dialects import llvm
@@ -25,17 +25,17 @@ class PlacedBuilder(ConstantBuilder):
     def __init__(self, argument_types: Sequence[Attribute]) -> None:
         super().__init__(argument_types)
         self.tree = BlockTree(self.entry)
-        self._computed: dict[tuple[object, ...], Operation] = {}
+        self._computed: dict[tuple[object, ...], SSAValue] = {}
         """By kind, facts and the identities of the operands, which is quicker than their hashes."""
-        self._movable: list[Operation] = []
+        self._movable: list[SSAValue] = []
 
     @override
     def finish(self) -> Region:
         """The body of the function, without what nobody uses."""
-        for op in reversed(self._movable):
-            if not op.results[0].uses:
-                op.detach()
-                op.erase()
+        for value in reversed(self._movable):
+            if value.first_use is None and isinstance(value.owner, Operation):
+                value.owner.detach()
+                value.owner.erase()
         return super().finish()
 
     def new_block(self, argument_types: Sequence[Attribute] = ()) -> Block:
@@ -69,27 +69,29 @@ class PlacedBuilder(ConstantBuilder):
         kind: type[Operation],
         operands: Sequence[SSAValue],
         result_type: Attribute,
-        properties: dict[str, Attribute] | None = None,
+        properties: Mapping[str, Attribute] = {},
         fact: object = None,
     ) -> SSAValue:
         """The result of an op that may be computed at any time, of which `fact` says all that operands do not."""
         key = (kind, fact, *map(id, operands))
         found = self._computed.get(key)
-        if found is None or not self._is_there(found):
-            found = new_op(kind, operands, (result_type,), properties or {}, self.location)
-            self._place(found, operands)
-            self._computed[key] = found
-        return found.results[0]
+        if found is None or not self.is_there(found):
+            op = new_op(kind, operands, (result_type,), properties, self.location)
+            self._place(op, operands, is_vector(result_type))
+            found = self._computed[key] = op.results[0]
+            self._movable.append(found)
+        return found
 
-    def _is_there(self, op: Operation) -> bool:
-        return op.parent is not None and self.tree.dominates(op.parent, self.block)
+    def is_there(self, value: SSAValue) -> bool:
+        """Whether a value is known at the block at hand."""
+        block = self.tree.block_of(value)
+        return block is not None and self.tree.dominates(block, self.block)
 
-    def _place(self, op: Operation, operands: Sequence[SSAValue]) -> None:
+    def _place(self, op: Operation, operands: Sequence[SSAValue], is_vector: bool) -> None:
         place = max(map(self.tree.place, operands), default=0)
-        home = self.tree.home(place, self.block, levels=1 if is_vector(op.results[0].type) else None)
+        home = self.tree.home(place, self.block, levels=1 if is_vector else None)
         last = home.last_op
         if home is self.block or last is None:
             home.add_op(op)
         else:
             home.insert_ops_before((op,), last)
-        self._movable.append(op)

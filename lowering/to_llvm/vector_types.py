@@ -13,12 +13,12 @@ from tir_dialect.ops.memory import vector_of
 
 def element_type(type_: Attribute) -> Attribute:
     """The type itself, or a vector's element type."""
-    return cast(VectorType[Attribute], type_).element_type if is_vector(type_) else type_
+    return cast("VectorType[Attribute]", type_).element_type if is_vector(type_) else type_
 
 
 def lane_count(type_: Attribute) -> int | None:
     """The number of elements of a vector type; None for other types."""
-    return cast(VectorType[Attribute], type_).shape.data[0].data if is_vector(type_) else None
+    return cast("VectorType[Attribute]", type_).shape.data[0].data if is_vector(type_) else None
 
 
 def lanes_of(type_: Attribute) -> int:
@@ -39,7 +39,7 @@ def integer_type(type_: Attribute) -> IntegerType:
     """The type itself; `TypeError` if it is no integer type."""
     if not isinstance(type_, IntegerType):
         raise TypeError(f"expected an integer type, got {type_}")
-    return cast(IntegerType, type_)
+    return cast("IntegerType", type_)
 
 
 @lru_cache(maxsize=256)
