@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from lowering.codegen.cache import cache_key
-from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.llvm_text import llvm_text, spent_text
 from tir_dialect.analysis.fingerprint import Fingerprint
 from tir_dialect.garbage import release
 from tir_dialect.ops.function import PrimFuncOp
@@ -111,7 +111,7 @@ def lower_kernel(group: Sequence[PrimFuncOp], symbol: str, target: Target, optio
 def _routine_text(routine: PrimFuncOp, lowering: LoweringOptions) -> str:
     from lowering.to_llvm.convert_tir_to_llvm import lower_routine
 
-    return llvm_text(lower_routine(routine, lowering))
+    return spent_text(lower_routine(routine, lowering))
 
 
 def _schedule(group: Sequence[PrimFuncOp], target: Target, options: KernelOptions) -> None:

@@ -16,7 +16,7 @@ from lowering.codegen.cache import CodeCache, cache_key, default_cache
 from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.kernel_lowering import DEFAULT_OPTIONS, KernelOptions, code_key
 from lowering.codegen.kernel_maker import Kernel, KernelMaker
-from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.llvm_text import spent_text
 from lowering.codegen.loader import LoadedCode, load_objects
 from lowering.codegen.routines import CodeMaker, SharedRoutines
 from lowering.codegen.version import compiler_version
@@ -92,7 +92,7 @@ class Kernels:
         key = cache_key([_salt(self.target), "packed", symbol, signature.key()])
         data = self.cache.get(key)
         if data is None:
-            data = compile_object(llvm_text(packed_entry(signature, symbol)), self.target, CompileOptions(1))
+            data = compile_object(spent_text(packed_entry(signature, symbol)), self.target, CompileOptions(1))
             self.cache.put(key, data)
         return data
 

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.instructions import EMITTERS
 from lowering.codegen.module_text import ModuleText
+from tir_dialect.garbage import release
 
 
 def llvm_text(module: ModuleOp) -> str:
@@ -20,3 +21,10 @@ def llvm_text(module: ModuleOp) -> str:
     Raises `CodegenError` for what LLVM has no text for, naming the op.
     """
     return ModuleText(module, EMITTERS).text()
+
+
+def spent_text(module: ModuleOp) -> str:
+    """The text of a module that nobody looks at afterwards, which is freed; errors as `llvm_text`."""
+    text = llvm_text(module)
+    release(module)
+    return text

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     IntegerAttr,
     IntegerType,
     LocationAttr,
+    SymbolRefAttr,
     UnitAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -133,7 +134,9 @@ class Emitter:
         """The address of a global or a function."""
         found = self._addresses.get(symbol)
         if found is None:
-            found = self._addresses[symbol] = self._prepend(llvm.AddressOfOp(symbol, PTR))
+            found = self._addresses[symbol] = self._prepend(
+                new_op(llvm.AddressOfOp, (), (PTR,), {"global_name": SymbolRefAttr(symbol)})
+            )
         return found
 
     def stack(self, type_: Attribute) -> StackArea:
@@ -212,7 +215,7 @@ class Emitter:
 
     def return_(self, value: SSAValue) -> None:
         """Ends the block."""
-        self.add(llvm.ReturnOp(value))
+        self.add(new_op(llvm.ReturnOp, (value,)))
 
 
 @cache

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.cached_compiler import compile_cached
 from lowering.codegen.compiler import CompileOptions
-from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.llvm_text import spent_text
 from lowering.native.convert_vm_to_llvm import lower_functions
 from lowering.native.kernel_wrappers import kernel_wrappers
 from lowering.native.kernels import known_kernels
@@ -34,7 +34,7 @@ def function_code(
     `symbols` has the names of kernels in their objects; the module may hold the prim_funcs, which tell the types of
     scalars. Raises `InvalidModule` as `convert-vm-to-llvm` does.
     """
-    text = llvm_text(ModuleOp(lower_functions(module, symbols)))
+    text = spent_text(ModuleOp(lower_functions(module, symbols)))
     return lambda: _with_runtime(text, target, FUNCTION_OPTIONS, cache)
 
 
@@ -48,7 +48,7 @@ def wrapper_code(
     functions = list(prim_funcs)
     wrappers = kernel_wrappers(functions)
     kernels = known_kernels(functions, symbols or {})
-    text = llvm_text(ModuleOp(lower_functions(wrappers, kernels=kernels)))
+    text = spent_text(ModuleOp(lower_functions(wrappers, kernels=kernels)))
     return lambda: _with_runtime(text, target, CompileOptions(opt_level=1), cache)
 
 

@@ -35,6 +35,7 @@ CONTRACT = FastMathAttr([FastMathFlag.ALLOW_CONTRACT])
 
 _PREDICATES = {flag.value: IntegerAttr(flag.to_int(), i64) for flag in llvm.ALL_ICMP_FLAGS}
 _NO_BUNDLES = i32_array()
+_UNIT = UnitAttr()
 _UNORDERED = IntegerAttr(0, i64)
 _SAME: dict[str, Attribute] = {"asm_string": StringAttr(""), "constraints": StringAttr("=r,0")}
 
@@ -96,7 +97,7 @@ class LLVMBuilder(IndexBuilder):
             "rawConstantIndices": i32_array(0, index),
             "elem_type": type_,
             "noWrapFlags": WRAPS,
-            "inbounds": UnitAttr(),
+            "inbounds": _UNIT,
         }
         return self.make(llvm.GEPOp, (struct,), POINTER, properties)
 
@@ -112,7 +113,7 @@ class LLVMBuilder(IndexBuilder):
         self.note_write(address)
         properties: dict[str, Attribute] = {"ordering": _UNORDERED, "alignment": _alignment(alignment)}
         if nontemporal:
-            properties["nontemporal"] = UnitAttr()
+            properties["nontemporal"] = _UNIT
         self.insert(new_op(llvm.StoreOp, (value, address), (), properties))
 
     # Calls.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import SymbolRefAttr, i32, i64
@@ -29,6 +29,7 @@ from lowering.to_llvm.scalars import memory_type
 from lowering.to_llvm.streams import fence_streams
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
+from tir_dialect.new_ops import new_op
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
 from tir_dialect.types import BufferType
@@ -149,7 +150,8 @@ class Emitter:
         while self.state.heap:
             self.call("relax_scratch_give", (self.state.heap.pop(),), (POINTER,))
         fence_streams(self)
-        self.b.insert(llvm.ReturnOp(self._success()))
+        success = self._success()
+        self.b.insert(new_op(llvm.ReturnOp, () if success is None else (success,)))
         with self.entry():
             self.b.branch(self.body)
 
@@ -175,8 +177,9 @@ class Emitter:
 
     def define(self, value: SSAValue, lowered: LaneValue) -> None:
         """Records what a tir value is."""
-        if isinstance(lowered, SSAValue) and lowered.name_hint is None:
-            lowered.name_hint = value.name_hint
+        hint = value.name_hint
+        if hint is not None and type(lowered) is not Ramp and cast("SSAValue", lowered).name_hint is None:
+            cast("SSAValue", lowered).name_hint = hint
         self.values[value] = lowered
 
     def scalar(self, value: SSAValue) -> SSAValue:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import IndexType, VectorType, i32, i64
+from xdsl.dialects.builtin import IndexType, i32, i64
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.builder import LLVMBuilder
 from lowering.to_llvm.vector_types import element_type, is_vector
+from tir_dialect.ops.memory import vector_of
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,11 @@ def compare_lanes(b: LLVMBuilder, predicate: str, step: int, number: SSAValue, l
     number = b.overloaded("llvm.smin", (number, b.integer(step * lanes)), i64)
     number = b.overloaded("llvm.smax", (number, b.integer(-1)), i64)
     narrow = b.splat(b.once(llvm.TruncOp, (number,), i32), lanes)
-    steps = b.elements([step * lane for lane in range(lanes)], VectorType(i32, [lanes]))
+    steps = b.elements([step * lane for lane in range(lanes)], vector_of(i32, lanes))
     return b.compare(predicate, steps, narrow)
 
 
 def index_rule(op: Operation) -> Callable[[LLVMBuilder, LaneValue, LaneValue, int], LaneValue] | None:
     """How index arithmetic keeps ramps; None for ops that do not."""
-    return _RULES.get(type(op)) if isinstance(element_type(op.results[0].type), IndexType) else None
+    rule = _RULES.get(type(op))
+    return rule if rule is not None and isinstance(element_type(op.results[0].type), IndexType) else None

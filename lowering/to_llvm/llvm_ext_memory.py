@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import ClassVar
 
 from xdsl.dialects.builtin import (
@@ -30,6 +31,8 @@ from xdsl.irdl import (
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
+from tir_dialect.new_ops import fill_op
+
 
 @irdl_op_definition
 class MaskedLoadOp(IRDLOperation):
@@ -50,11 +53,7 @@ class MaskedLoadOp(IRDLOperation):
     assembly_format = "$ptr `,` $mask `,` $passthru attr-dict `:` type($mask) `,` type($res)"
 
     def __init__(self, ptr: SSAValue, mask: SSAValue, passthru: SSAValue, alignment: int):
-        super().__init__(
-            operands=[ptr, mask, passthru],
-            properties={"alignment": IntegerAttr(alignment, i32)},
-            result_types=[passthru.type],
-        )
+        fill_op(self, (ptr, mask, passthru), (passthru.type,), {"alignment": _alignment(alignment)})
 
 
 @irdl_op_definition
@@ -74,7 +73,7 @@ class MaskedStoreOp(IRDLOperation):
     assembly_format = "$value `,` $ptr `,` $mask attr-dict `:` type($value) `,` type($mask)"
 
     def __init__(self, value: SSAValue, ptr: SSAValue, mask: SSAValue, alignment: int):
-        super().__init__(operands=[value, ptr, mask], properties={"alignment": IntegerAttr(alignment, i32)})
+        fill_op(self, (value, ptr, mask), (), {"alignment": _alignment(alignment)})
 
 
 @irdl_op_definition
@@ -160,3 +159,8 @@ class AtomicRMWOp(IRDLOperation):
         if self.operation.data not in ATOMIC_OPERATIONS:
             expected = ", ".join(ATOMIC_OPERATIONS)
             raise VerifyException(f"'{self.name}' op expected one of {expected}, got {self.operation.data}")  # C1
+
+
+@cache
+def _alignment(size: int) -> IntegerAttr:
+    return IntegerAttr(size, i32)

@@ -68,7 +68,9 @@ def nested_allocations(op: Operation, in_parallel: bool) -> Iterator[AllocBuffer
             for inner in block.ops:
                 if isinstance(inner, AllocBufferOp):
                     yield inner
-                elif in_parallel or not (isinstance(inner, ForOp) and inner.kind.data is LoopKind.PARALLEL):
+                elif inner.regions and (
+                    in_parallel or not (isinstance(inner, ForOp) and inner.kind.data is LoopKind.PARALLEL)
+                ):
                     yield from nested_allocations(inner, in_parallel)
 
 

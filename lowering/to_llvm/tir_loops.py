@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, VectorType, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from lowering.codegen.metadata import LOOP_HINTS
 from lowering.to_llvm.emitter import Emitter
 from lowering.to_llvm.index_builder import NO_SIGNED_WRAP
 from lowering.to_llvm.tir_allocation import allocate, nested_allocations, release
+from lowering.to_llvm.vector_types import is_vector
+from tir_dialect.analysis.structure import ops_in
 from tir_dialect.loop_hints import REPEATED_WORK, SCALAR_LOOP
-from tir_dialect.ops.calls import CallOp, ForeignCallOp
+from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import WhileOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.types import LoopKind
+
+_NOT_SCALAR = frozenset((WhileOp, CallOp, CallExternOp, CallPackedOp))
 
 UNROLL_LIMIT = 4096
 """Loops are unrolled up to so many ops."""
@@ -121,14 +126,13 @@ def _hints(e: Emitter, loop: ForOp) -> DictionaryAttr | None:
 def _is_scalar(loop: ForOp) -> bool:
     """Whether a loop writes, but holds neither vectors nor loops that stay nor calls."""
     writes = False
-    for op in loop.body.walk():
-        if isinstance(op, WhileOp | CallOp | ForeignCallOp):
+    for op in ops_in(loop.body):
+        kind = type(op)
+        if kind in _NOT_SCALAR or (kind is ForOp and cast("ForOp", op).kind.data is not LoopKind.UNROLLED):
             return False
-        if isinstance(op, ForOp) and op.kind.data is not LoopKind.UNROLLED:
+        if any(is_vector(value.type) for value in (*op.operands, *op.results)):
             return False
-        if any(isinstance(value.type, VectorType) for value in (*op.operands, *op.results)):
-            return False
-        writes = writes or isinstance(op, StoreOp)
+        writes = writes or kind is StoreOp
     return writes
 
 

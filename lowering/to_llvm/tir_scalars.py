@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects import arith, llvm
-from xdsl.dialects.builtin import DenseArrayBase, IntegerType, VectorType, i1, i32, i64
+from xdsl.dialects.builtin import IntegerType, i1, i64
 from xdsl.dialects.vector import BroadcastOp, CreateMaskOp, ShuffleOp
 from xdsl.ir import Operation, SSAValue
 
@@ -22,6 +22,7 @@ from lowering.to_llvm.register_ops import REGISTER_LOWERINGS
 from lowering.to_llvm.row_ops import ROW_LOWERINGS
 from lowering.to_llvm.vector_types import element_type, lane_count, lanes_of
 from tir_dialect.ops.lanes import FirstLaneOp
+from tir_dialect.ops.memory import i32_array, vector_of
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
 
 SCALAR_LOWERINGS = {
@@ -84,9 +85,9 @@ def lower_broadcast(e: Emitter, op: Operation) -> None:
 def lower_shuffle(e: Emitter, op: Operation) -> None:
     """Elements of two vectors in another order."""
     shuffle = cast(ShuffleOp, op)
-    mask = DenseArrayBase.from_list(i32, [int(lane) for lane in shuffle.mask.get_values()])
+    mask = i32_array(*shuffle.mask.get_values())
     operands = (e.scalar(shuffle.v1), e.scalar(shuffle.v2))
-    result = VectorType(element_type(operands[0].type), [len(mask)])
+    result = vector_of(element_type(operands[0].type), len(mask))
     e.define(shuffle.result, e.b.make(llvm.ShuffleVectorOp, operands, result, {"mask": mask}))
 
 

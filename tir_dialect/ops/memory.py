@@ -303,7 +303,8 @@ class AllocBufferOp(IRDLOperation):
     traits = traits_def(AllocatesResults())
 
     def __init__(self, type: BufferType, *, annotations: Mapping[str, Attribute] | None = None):
-        super().__init__(result_types=[type], properties={"annotations": annotations_attr(annotations)})
+        given = annotations_attr(annotations)
+        fill_op(self, (), (type,), {} if given is None else {"annotations": given})
 
     @property
     def buffer_type(self) -> BufferType:

@@ -23,7 +23,8 @@ _LEAST, _GREATEST = -40.0, 104.0
 
 def exponent_of_sigmoid(op: Operation) -> SSAValue | None:
     """The `u` of an op that computes `1 / (1 + e**u)` of f32; `None` for any other op."""
-    if not isinstance(op, arith.DivfOp) or element_type(op.result.type) != f32 or not _is_one(op.lhs):
+    # The class itself, which has no subclasses: this is asked for every op.
+    if type(op) is not arith.DivfOp or element_type(op.result.type) != f32 or not _is_one(op.lhs):
         return None
     power = power_in_sum(op.rhs)
     return None if power is None else power.operand

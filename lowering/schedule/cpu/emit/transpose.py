@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from xdsl.dialects import arith, vector
 from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
 from xdsl.ir import Attribute, SSAValue
-from xdsl.utils.hints import isa
 
 from lowering.schedule.cpu.emit.code import Code
+from tir_dialect.new_ops import new_op
+from tir_dialect.ops.memory import vector_of
 
 
 def transposed(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
@@ -57,17 +59,15 @@ def total_in_lanes(code: Code, value: SSAValue, lanes: int) -> SSAValue:
 def shuffle(code: Code, pair: tuple[SSAValue, SSAValue], order: Sequence[int]) -> SSAValue:
     """The elements of two vectors side by side that `order` numbers."""
     element = element_of(pair[0])
-    kind = VectorType(element, [len(order)])
-    mask = DenseArrayBase.from_list(i64, list(order))
-    return code.value(vector.ShuffleOp(*pair, mask, result_type=kind))
+    mask = {"mask": DenseArrayBase.from_list(i64, list(order))}
+    return code.value(new_op(vector.ShuffleOp, pair, (vector_of(element, len(order)),), mask))
 
 
 def element_of(value: SSAValue) -> Attribute:
     """The type of the elements of a vector."""
-    kind = value.type
-    if not isa(kind, VectorType):
-        raise TypeError(f"expected a vector, got {kind}")
-    return kind.element_type
+    if not isinstance(value.type, VectorType):
+        raise TypeError(f"expected a vector, got {value.type}")
+    return cast("VectorType[Attribute]", value.type).element_type
 
 
 def is_power_of_two(number: int) -> bool:
