@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -15,17 +13,13 @@ from unicorn import UcError
 from xdsl.context import Context
 
 from lowering.codegen.cache import CodeCache
-from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.kernels import compile_prim_funcs
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from relax_dialect.builder import BlockBuilder, Expr, op, tensor
-from tests.lowering.codegen.aarch64.emulator import Emulator
+from tests.lowering.codegen.aarch64.support import TARGET, emulator_of
 from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.target import Target
 from tir_dialect.types import BufferType
-
-TARGET = Target.parse("neoverse-n1")
 
 Shape = tuple[str | int, ...]
 
@@ -68,13 +62,6 @@ DTYPES: dict[str, Any] = {
 TOLERANCES = {np.dtype(np.float32): 1e-5, np.dtype(np.float16): 4e-3, np.dtype(ml_dtypes.bfloat16): 2e-2}
 
 
-@cache
-def support() -> bytes:
-    """What kernels call."""
-    text = Path(__file__).with_name("support.ll").read_text()
-    return compile_object(text, TARGET, CompileOptions(as_written=True))
-
-
 def kernels_of(name: str) -> list[PrimFuncOp]:
     """The kernels of one program."""
     body, dtype, shapes = PROGRAMS[name]
@@ -104,7 +91,7 @@ def test_kernels(name: str):
     """All sizes, of arrays that end before a page that is not mapped, and that begin behind one."""
     (func,) = kernels_of(name)
     compiled = compile_prim_funcs(func.parent_op(), TARGET, cache=CodeCache(None))
-    emulator = Emulator([*compiled.objects.values(), support()])
+    emulator = emulator_of(compiled)
     kernel = func.sym_name.data
     for sizes in SIZES:
         arguments = arguments_of(func, sizes)
@@ -122,7 +109,7 @@ def test_an_access_outside_is_seen(at_end: bool):
     """A row more than the array has is written."""
     (func,) = kernels_of("exp")
     compiled = compile_prim_funcs(func.parent_op(), TARGET, cache=CodeCache(None))
-    emulator = Emulator([*compiled.objects.values(), support()])
+    emulator = emulator_of(compiled)
     rows = np.ones((8, 128), np.float32)
     symbol = compiled.symbols[func.sym_name.data]
     assert emulator.call(symbol, rows.shape, [rows, rows], at_end=at_end)[0] == rows.tobytes()
