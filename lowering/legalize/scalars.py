@@ -112,11 +112,18 @@ def _sign(x: te.Expr) -> te.Expr:
 
 
 def _gelu(x: te.Expr) -> te.Expr:
-    return x / 2 * (1 + te.erf(x * SQRT_HALF))  # in this order the greatest numbers stay finite
+    return _with_share(x, te.erf(te.abs(x * SQRT_HALF)))
 
 
 def _gelu_tanh(x: te.Expr) -> te.Expr:
-    return x / 2 * (1 + te.tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)))
+    size = te.abs(x)
+    return _with_share(x, te.tanh(te.abs(SQRT_2_OVER_PI * (size + 0.044715 * size * size * size))))
+
+
+def _with_share(x: te.Expr, share: te.Expr) -> te.Expr:
+    """`x / 2 * (1 + f(x))`, given `f(|x|)` of an odd function, whose sign need not be computed."""
+    half = x / 2  # the greatest numbers stay finite
+    return half + te.abs(half) * share
 
 
 def _selu(x: te.Expr) -> te.Expr:

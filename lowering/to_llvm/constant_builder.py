@@ -8,7 +8,17 @@ from functools import lru_cache
 from typing import cast
 
 from xdsl.dialects import llvm
-from xdsl.dialects.builtin import UNKNOWN_LOC, AnyFloat, FloatAttr, IntegerAttr, IntegerType, LocationAttr, i1, i64
+from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,
+    AnyFloat,
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    LocationAttr,
+    i1,
+    i64,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from lowering.to_llvm.dense_constants import dense_floats, dense_integers
@@ -127,6 +137,14 @@ class ConstantBuilder:
                 known = self._floats[key] = type_, self.constant(dense_floats(values, element), type_)
             return known[1]
         return self.constant(dense_integers(cast("Sequence[int]", values), integer_type(element)), type_)
+
+    @staticmethod
+    def is_positive(value: SSAValue) -> bool:
+        """Whether a value is a float constant of which all elements are greater than 0."""
+        constant = value.owner.value if isinstance(value.owner, llvm.ConstantOp) else None
+        if isinstance(constant, DenseIntOrFPElementsAttr):
+            return all(isinstance(number, float) and number > 0 for number in constant.get_values())
+        return isinstance(constant, FloatAttr) and constant.value.data > 0
 
     def lane_numbers(self, lanes: int) -> SSAValue:
         """The vector 0, 1, ..., lanes - 1 of i64."""

@@ -92,7 +92,18 @@ class Floats:
 
     def with_sign(self, magnitude: SSAValue, sign: SSAValue) -> SSAValue:
         """A magnitude with the sign of another number."""
-        return self.b.overloaded("llvm.copysign", (magnitude, sign), self.type)
+        return self.b.overloaded("llvm.copysign", (magnitude, self._of_the_same_sign(sign)), self.type)
+
+    def _of_the_same_sign(self, x: SSAValue) -> SSAValue:
+        """What a product with a positive constant is made of, else `x`.
+
+        The product need not stay in its register then until the end, where the other is often needed anyway.
+        """
+        if isinstance(x.owner, llvm.FMulOp):
+            for factor, other in ((x.owner.lhs, x.owner.rhs), (x.owner.rhs, x.owner.lhs)):
+                if self.b.is_positive(other):
+                    return factor
+        return x
 
 
 def doubles(f: Floats) -> Floats:

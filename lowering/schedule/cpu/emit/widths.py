@@ -123,13 +123,8 @@ def _parts_of_a_result(kernel: Kernel, stages: Sequence[Stage], lanes: int) -> i
 
 
 def _fills_registers(op: Operation) -> bool:
-    """Whether four of a function would not fit the registers of AVX2.
-
-    Those with a root have two ways; the error function of what is computed needs the sign of that until the end, when
-    the element may be needed too.
-    """
-    is_computed = not isinstance(op.operands[0].owner, LoadOp)
-    return op.name in ("math.asin", "math.acos") or (op.name == "math.erf" and is_computed)
+    """Whether four of a function would not fit the registers of AVX2: those with a root have two ways."""
+    return op.name in ("math.asin", "math.acos")
 
 
 def masks_are_registers(kernel: Kernel) -> bool:
