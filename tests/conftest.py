@@ -24,6 +24,7 @@ settings.load_profile("default")
 
 
 def pytest_collection_finish() -> None:
+    gc.set_threshold(50_000, 20, 20)  # what a program of a test leaves behind is small
     _settle()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import PassPipeline
+from xdsl.passes import ModulePass, PassPipeline, PassPipelineCallbackType
 
 from lowering.parsing import make_context, parse_module
 from lowering.registry import pass_factories
@@ -84,17 +84,25 @@ def check_pass(
         assert_same(now, was, tolerance, f"after {pipeline}")
     text = str(module)
     assert str(parse_module(text)) == text, f"the text after {pipeline} is read as another module"
-    run_pipeline(module, pipeline)
+    _pipeline(pipeline).apply(make_context(), module)
     assert str(module) == text, f"{pipeline} is not idempotent"
     return module
 
 
 def run_pipeline(module: ModuleOp, pipeline: str) -> None:
     """Rewrites `module` by named passes, written as for `relax-opt -p`, and verifies it after each."""
+
+    def verify(before: ModulePass | None, result: ModuleOp, _: ModulePass | None) -> None:
+        if before is not None:
+            verify_module(result)
+
+    _pipeline(pipeline, verify).apply(make_context(), module)
+
+
+def _pipeline(text: str, callback: PassPipelineCallbackType | None = None) -> PassPipeline:
     from xdsl.transforms import get_all_passes
 
-    passes = get_all_passes() | pass_factories()
-    PassPipeline.parse_spec(passes, pipeline, lambda _, result, __: verify_module(result)).apply(make_context(), module)
+    return PassPipeline.parse_spec(get_all_passes() | pass_factories(), text, callback)
 
 
 Outcome = tuple[object, tuple[object, ...]]

@@ -22,10 +22,14 @@ def examples(count: int) -> settings:
     return settings(max_examples=count * factor, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
-def in_turn(names: Iterable[str], machines: Sequence[str]) -> list[object]:
-    """Pairs of a name and a machine for `parametrize`: those of machines whose turn it is not are slow."""
+def in_turn(names: Iterable[str], machines: Sequence[str], every: int | None = None) -> list[object]:
+    """Pairs of a name and a machine for `parametrize`: those of machines whose turn it is not are slow.
+
+    A quick run has one machine for each name, or each name with one in `every` of them.
+    """
+    period = every or len(machines)
     pairs = [
-        (name, machine, place == turn % len(machines))
+        (name, machine, (place - turn) % period == 0)
         for turn, name in enumerate(names)
         for place, machine in enumerate(machines)
     ]

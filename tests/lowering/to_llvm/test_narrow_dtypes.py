@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.narrow import INTEGERS, NARROW, SMALL_FLOATS, converted, every_value, f32_sample, same_bits
+from tests.support.sweeps import in_turn
 from tir_dialect import dtypes
 from tir_dialect.dtypes import numpy_dtype, parse_dtype
 
@@ -74,22 +75,21 @@ def test_f32_is_rounded_as_ml_dtypes_round(type_: str, loop: str, computed):
     assert same_bits(result, converted(x, type_), nans=True)
 
 
-@pytest.mark.parametrize("source", SMALL_FLOATS)
-def test_small_floats_become_each_other_and_halves(source: str, computed):
+@pytest.mark.parametrize(("source", "target"), in_turn(SMALL_FLOATS, [*SMALL_FLOATS, "f16", "bf16", "f64"], every=3))
+def test_small_floats_become_each_other_and_halves(source: str, target: str, computed):
     x = every_value(source)
-    for target in (*SMALL_FLOATS, "f16", "bf16", "f64"):
-        if target != source:
-            wide = target if target == "f64" else "f32"
-            body = f"%w = arith.extf %x0 : {source} to {wide}\n    "
-            body += f"%r = arith.{'addf %w, %w : f64' if wide == target else f'truncf %w : f32 to {target}'}"
-            result = computed(body, [source], target, [x], "vectorized")
-            wide_x = x.astype(numpy_dtype(parse_dtype(wide)))
-            assert same_bits(result, wide_x + wide_x if wide == target else converted(wide_x, target)), target
+    wide = target if target == "f64" else "f32"
+    body = f"%w = arith.extf %x0 : {source} to {wide}\n    "
+    body += f"%r = arith.{'addf %w, %w : f64' if wide == target else f'truncf %w : f32 to {target}'}"
+    result = computed(body, [source], target, [x], "vectorized")
+    wide_x = x.astype(numpy_dtype(parse_dtype(wide)))
+    assert same_bits(result, wide_x + wide_x if wide == target else converted(wide_x, target)), target
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-@pytest.mark.parametrize("type_", SMALL_FLOATS)
-@pytest.mark.parametrize("op", ["addf", "subf", "mulf", "divf", "maximumf", "minimumf"])
+@pytest.mark.parametrize(
+    ("op", "type_"), in_turn(["addf", "subf", "mulf", "divf", "maximumf", "minimumf"], SMALL_FLOATS, every=3)
+)
 def test_arithmetic_is_that_of_f32_rounded_after_each_op(op: str, type_: str, loop: str, computed):
     values = every_value(type_)
     x = np.random.default_rng(1).permutation(np.tile(values, -(-300 // values.size)))
@@ -101,19 +101,18 @@ def test_arithmetic_is_that_of_f32_rounded_after_each_op(op: str, type_: str, lo
             assert same_bits(result, compute(x, y))
 
 
-@pytest.mark.parametrize("type_", SMALL_FLOATS)
-@pytest.mark.parametrize(
-    "body",
-    [
-        "%r = arith.negf %x0 : {0}",
-        "%r = math.absf %x0 : {0}",
-        "%r = math.floor %x0 : {0}",
-        "%r = math.sqrt %x0 : {0}",
-        "%c = arith.constant 1.5 : {0}\n    %r = arith.mulf %x0, %c : {0}",
-        "%c = arith.cmpf ole, %x0, %x1 : {0}\n    %r = arith.select %c, %x0, %x1 : {0}",
-        "%r = math.fma %x0, %x1, %x1 : {0}",
-    ],
-)
+OTHER_OPS = [
+    "%r = arith.negf %x0 : {0}",
+    "%r = math.absf %x0 : {0}",
+    "%r = math.floor %x0 : {0}",
+    "%r = math.sqrt %x0 : {0}",
+    "%c = arith.constant 1.5 : {0}\n    %r = arith.mulf %x0, %c : {0}",
+    "%c = arith.cmpf ole, %x0, %x1 : {0}\n    %r = arith.select %c, %x0, %x1 : {0}",
+    "%r = math.fma %x0, %x1, %x1 : {0}",
+]
+
+
+@pytest.mark.parametrize(("body", "type_"), in_turn(OTHER_OPS, SMALL_FLOATS, every=3))
 def test_other_ops_of_small_floats(body: str, type_: str, computed):
     x = every_value(type_)
     computed(body.format(type_), [type_, type_], type_, [x, x[::-1].copy()], "vectorized")
@@ -129,8 +128,7 @@ def test_bits_of_small_floats(type_: str, computed):
         assert same_bits(result, x)
 
 
-@pytest.mark.parametrize("type_", SMALL_FLOATS)
-@pytest.mark.parametrize("integer", ["i2", "i4", "i8", "i32", "i64"])
+@pytest.mark.parametrize(("type_", "integer"), in_turn(SMALL_FLOATS, ["i2", "i4", "i8", "i32", "i64"]))
 def test_integers_and_small_floats(integer: str, type_: str, computed):
     numbers = np.arange(-300, 300, 7).astype(numpy_dtype(parse_dtype(integer)))
     computed(f"%r = arith.sitofp %x0 : {integer} to {type_}", [integer], type_, [numbers], "vectorized")
