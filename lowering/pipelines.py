@@ -259,6 +259,14 @@ class TIRToLLVMPass(PipelinePass):
     steps = ("check-accesses", *_KERNELS_TO_LLVM)
 
 
+_VM_TO_LLVM = (
+    # Kernels first: their definitions tell the machine's functions how to call them. They have been checked.
+    *_KERNELS_TO_LLVM,
+    "convert-vm-to-llvm",
+    "verify-stage{stage=llvm}",
+)
+
+
 class RelaxToLLVMPass(PipelinePass):
     """Lowers graphs to one LLVM module: tvm-ffi entries, VM functions, kernels.
 
@@ -273,10 +281,19 @@ class RelaxToLLVMPass(PipelinePass):
 
     name = "relax-to-llvm"
 
-    steps = (
-        "relax-to-vm",
-        # Kernels first: their definitions tell the machine's functions how to call them. They have been checked.
-        *_KERNELS_TO_LLVM,
-        "convert-vm-to-llvm",
-        "verify-stage{stage=llvm}",
-    )
+    steps = ("relax-to-vm", *_VM_TO_LLVM)
+
+
+class RelaxToLLVMPlainPass(PipelinePass):
+    """Like `relax-to-llvm` without optimisation of the graph: every operator is a kernel of its own.
+
+    ```mlir
+    relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> { ... }
+    // becomes
+    llvm.func @__tvm_ffi_main(%self: !llvm.ptr, %args: !llvm.ptr, %count: i32, %ret: !llvm.ptr) -> i32 { ... }
+    ```
+    """
+
+    name = "relax-to-llvm-plain"
+
+    steps = ("relax-to-vm-plain", *_VM_TO_LLVM)

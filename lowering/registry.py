@@ -90,6 +90,7 @@ PASSES: dict[str, str] = {
     "unroll": "lowering.tir.unroll:UnrollPass",
     "convert-tir-to-llvm": "lowering.to_llvm.convert_tir_to_llvm:ConvertTIRToLLVMPass",
     "optimize-graph": "lowering.pipelines:OptimizeGraphPass",
+    "relax-to-llvm-plain": "lowering.pipelines:RelaxToLLVMPlainPass",
     "relax-to-vm-plain": "lowering.pipelines:RelaxToVMPlainPass",
     "relax-to-vm": "lowering.pipelines:RelaxToVMPass",
     "tir-to-flat": "lowering.pipelines:TIRToFlatPass",

@@ -27,7 +27,7 @@ class ScheduleOptions:
     unpacked_rows: int = 0
     """Up to so many rows a product reads its operands in place; above, it packs them into panels."""
 
-    turn_registers: int = 0
+    map_vectors: int = 0
     """Vectors that an iteration of the innermost loop of a map computes."""
 
     task_percent: int = 100

@@ -42,7 +42,7 @@ def check_registers(target: Target) -> None:
             f'target setting "{key}" expects a tile for {there} vector registers, '
             f"got {rows} rows of {vectors} sums and one of {vectors} factors, which is {needed}"
         )
-    if options.turn_registers > target.vector_registers:
+    if options.map_vectors > target.vector_registers:
         raise ValueError(
-            f'target setting "turn_registers" expects at most {target.vector_registers}, got {options.turn_registers}'
+            f'target setting "map_vectors" expects at most {target.vector_registers}, got {options.map_vectors}'
         )

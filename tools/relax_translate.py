@@ -28,13 +28,16 @@ Emitter = Callable[[ModuleOp, BuildOptions], str | bytes]
 
 
 def _lowered(module: ModuleOp, options: BuildOptions) -> ModuleOp:
-    """The module after the whole pipeline: functions of the machine, kernels and entries in one llvm module."""
+    """The module after the pipeline that builds of this level run: functions of the machine, kernels and entries in one
+    llvm module.
+    """
     from lowering.parsing import make_context
-    from lowering.pipelines import RelaxToLLVMPass
+    from lowering.pipelines import RelaxToLLVMPass, RelaxToLLVMPlainPass
 
     verify_module(module)
     ctx = make_context()
-    for each in RelaxToLLVMPass.passes():
+    pipeline = RelaxToLLVMPass if options.opt_level else RelaxToLLVMPlainPass
+    for each in pipeline.passes():
         _for_target(each, options).apply(ctx, module)
     return module
 

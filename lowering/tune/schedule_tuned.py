@@ -27,7 +27,8 @@ class ScheduleTunedPass(ModulePass):
 
     Expects what `relax-to-vm` leaves, since kernels are found by what they compute then. The user's database is
     consulted: `$RELAX_TUNING_FILE`, nothing with `RELAX_TUNING=0`. A record for which the rules make other code today
-    is not used, with a warning.
+    is not used, with a warning. What was measured is a kernel: private functions, which kernels call, are scheduled as
+    always, as they were when it was measured.
     """
 
     name = "schedule-tuned"

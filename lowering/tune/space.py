@@ -22,7 +22,7 @@ UNPACKED_ROWS = (1, 64, 1 << 20)
 TASK_PERCENT = (25, 400)
 THREADS = frozenset(["cores", "task_percent"])
 """Moves that say how many threads there are."""
-TURN_REGISTERS = (1, 2, 4)
+MAP_VECTORS = (1, 2, 4)
 COLUMNS, ROWS = (1, 2, 4), (1, 4, 8)
 """Of the tiles of traces: vectors of a row, and rows."""
 PATIENCE = 100
@@ -99,7 +99,7 @@ class _Space:
 
 
 def _moves(target: Target) -> Iterator[Move]:
-    """The tile of sums, packing, threads, the turns of maps; caches that seem smaller or larger, and half the lanes."""
+    """The tile of sums, packing, threads, vectors of maps; caches that seem smaller or larger, and half the lanes."""
     for rows, vectors in product(TILE_ROWS, TILE_VECTORS):
         needed = rows * vectors + vectors
         if target.vector_registers // 2 <= needed < target.vector_registers:
@@ -109,7 +109,7 @@ def _moves(target: Target) -> Iterator[Move]:
     if target.cores > 1:
         yield {"cores": 1}
         yield from ({"task_percent": percent} for percent in TASK_PERCENT)
-    yield from ({"turn_registers": registers} for registers in TURN_REGISTERS)
+    yield from ({"map_vectors": vectors} for vectors in MAP_VECTORS)
     for name in ("l1_bytes", "l2_bytes"):
         yield from ({name: size} for size in (getattr(target, name) // 2, getattr(target, name) * 2))
     yield {"vector_registers": target.vector_registers * 3 // 4}

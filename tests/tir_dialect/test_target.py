@@ -45,7 +45,7 @@ def test_settings_override_fields():
             "for 32 vector registers, got 14 rows of 3 sums and one of 3 factors",
         ),
         ("aarch64 tile-rows=10", '"tile_rows" expects a tile for 30 vector registers, got 10 rows of 3 sums'),
-        ("x86-64 turn-registers=17", '"turn_registers" expects at most 16, got 17'),
+        ("x86-64 map-vectors=17", '"map_vectors" expects at most 16, got 17'),
         ("x86-64 tile-steps=65", '"tile_steps" expects an integer of at most 64, got 65'),
         ("x86-64 vector-bits=100", '"vector_bits" expects a power of two of at least 64, got 100'),
     ],

@@ -113,9 +113,26 @@ def test_constants_are_packed_for_the_target(tmp_path: Path, capsys: pytest.Capt
     path.write_text(PRODUCT)
     names: set[str] = set()
     for target in ("x86-64-v3", "x86-64-v4"):
-        assert main([str(path), "--emit", "llvmir", "-O", "0", "--target", target]) == 0
+        assert main([str(path), "--emit", "llvmir", "-O", "1", "--target", target]) == 0
         names.update(re.findall("const_[0-9a-f]+", capsys.readouterr().out))
     assert len(names) == 2
+
+
+def test_without_optimisation_each_operator_is_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "p.mlir"
+    path.write_text(
+        """
+        relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.tensor<[n], f32> {
+          %0 = relax.exp %x
+          %1 = relax.negative %0
+          relax.return %1
+        }
+        """
+    )
+    for level, fused in (("0", False), ("1", True)):
+        assert main([str(path), "--emit", "llvmir", "-O", level, "--target", "x86-64-v3"]) == 0
+        kernels = re.findall(r"define \w* ?i32 @(\w+)\(i64", capsys.readouterr().out)
+        assert any("exp_negative" in name for name in kernels) is fused, kernels
 
 
 def test_llvm_dialect_to_llvm_ir(program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -31,7 +31,7 @@ VERSION = 1
 class Schedule(Protocol):
     """What a trace needs of the schedule on which it is replayed."""
 
-    def call(self, name: str, *args: Value, **kwargs: Value) -> Value:
+    def call(self, name: str, /, *args: Value, **kwargs: Value) -> Value:
         """Calls a primitive."""
         ...
 

@@ -72,7 +72,7 @@ def test_mixtures_are_made_of_what_changes_something():
     facts = [dict(choice.facts) for choice in found if choice.trace is None]
     single = [each for each in facts if len(each) == 1 or each.keys() == {"tile_rows", "tile_vectors"}]
     assert {"cores", "tile_rows", "tile_steps", "unpacked_rows"} <= {*chain(*single)}
-    assert "turn_registers" not in {*chain(*facts)}, "it is no map"
+    assert "map_vectors" not in {*chain(*facts)}, "it is no map"
     mixed = [each for each in facts if each not in single]
     assert mixed
     assert all(each["cores"] == 1 for each in mixed)

@@ -94,7 +94,7 @@ def registers_of_a_turn(
     length = group.extent.constant_value
     may_be_short = has_rows and (length is None or length < LONG_ROW)
     several = 2 if may_be_short or any(map(_fills_registers, functions)) else 4
-    wanted = kernel.target.schedule.turn_registers or (several if functions and kernel.target.vector_bits < 512 else 1)
+    wanted = kernel.target.schedule.map_vectors or (several if functions and kernel.target.vector_bits < 512 else 1)
     if lanes == 1:
         return 1
     if not masks_are_cheap(kernel, stages):

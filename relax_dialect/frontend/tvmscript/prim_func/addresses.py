@@ -14,6 +14,7 @@ from relax_dialect.frontend.tvmscript.prim_func.buffers import (
     RENAMED,
     alloc,
     bind_buffer,
+    check_scope,
     element_dtype,
     is_none,
     read_buffer_type,
@@ -119,6 +120,7 @@ def declare_at(reader: TirExpressionReader, node: ast.Call, name: str, what: str
     strides = None if strides_node is None or is_none(strides_node) else _places(reader, strides_node)
     if all(isinstance(each, Dim) for each in (*shape, *(strides or ()))):
         declared = read_buffer_type(reader, node, what, implicit=False)
+        check_scope(reader, given, what, declared.type, "global")
         found = memory_at(reader, node, address, declared.type, name)
         return Buffer(found.value, found.tensor, declared.lanes)
     if lanes is not None:

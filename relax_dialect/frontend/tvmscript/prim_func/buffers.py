@@ -118,6 +118,13 @@ def _scope(reader: StaticReader, node: ast.expr | None) -> str:
     return found
 
 
+def check_scope(reader: StaticReader, given: Arguments, what: str, kind: BufferType, scope: str) -> None:
+    """Refuses a scope that is said of memory that has another one already."""
+    node = given.get("scope")
+    if node is not None and not is_none(node) and kind.scope != scope:
+        reader.fail(node, f'{what} expected the scope of its memory, "{scope}", got "{kind.scope}"; leave it out')
+
+
 def is_none(node: ast.expr) -> bool:
     """Whether an argument is written as `None`."""
     return isinstance(node, ast.Constant) and node.value is None

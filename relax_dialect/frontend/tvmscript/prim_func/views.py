@@ -16,6 +16,7 @@ from relax_dialect.frontend.tvmscript.prim_func.buffers import (
     alloc,
     allocate,
     bind_buffer,
+    check_scope,
     is_none,
     read_buffer_type,
     read_dims,
@@ -67,6 +68,7 @@ def declare(reader: TirExpressionReader, node: ast.Call, name: str, what: str) -
         node = ast.copy_location(ast.Call(node.func, node.args, others), node)
     declared = read_buffer_type(reader, node, what, implicit=False)
     kind = declared.type
+    check_scope(reader, given, what, kind, data.scope if data.buffer is None else data.buffer.type.scope)
     if data.buffer is None:
         shape = kind.shape if (kind.dtype, product(kind.shape)) == (data.dtype, data.extent) else [data.extent]
         data.buffer = alloc(reader, node, BufferType(shape, data.dtype, scope=data.scope), name)

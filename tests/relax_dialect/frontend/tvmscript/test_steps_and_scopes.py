@@ -76,6 +76,20 @@ ERRORS = {
 }
 
 
+def test_the_scope_of_declared_memory_is_its_own():
+    text = """@T.prim_func
+def k(A: T.Buffer((8,), "float32")):
+    p = T.allocate((4,), "float32", "local")
+    B = T.decl_buffer((4,), "float32", data=p, scope="local")
+    C = T.decl_buffer((2, 2), "float32", data=B.data, scope="local")
+    C[1, 1] = A[0]
+    A[1] = B[3]
+"""
+    assert 'scope = "local"' in str(parse(text))
+    with pytest.raises(TVMScriptError, match='expected the scope of its memory, "local", got "global"; leave it out'):
+        parse(text.replace('data=p, scope="local"', 'data=p, scope="global"'))
+
+
 @pytest.mark.parametrize("statement", ERRORS)
 def test_errors(statement: str):
     text = f'@T.prim_func\ndef k(A: T.Buffer((8,), "float32")):\n    {statement}\n'

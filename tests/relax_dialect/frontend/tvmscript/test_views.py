@@ -213,6 +213,8 @@ ERRORS = {
     'V = T.decl_buffer((9,), "int32", data=A.data)': "V needs 9 elements of i32, and A has 8 of i32",
     'V = T.decl_buffer((1,), "int64", data=T.address_of(A[1, 0]))': "from its first element only",
     'V = T.decl_buffer((2,), "int32", data=3)': "expected data to be the memory of T.allocate, or of a buffer",
+    'V = T.decl_buffer((8,), "int32", data=A.data, scope="local")': 'the scope of its memory, "global", got "local"',
+    'V = T.decl_buffer((1,), "int32", data=T.address_of(A[0, 0]), scope="local")': 'got "local"; leave it out',
     "T.evaluate(T.address_of(3))": "expected the address of a buffer or of one of its elements",
     "V = T.match_buffer(A[0:2, 0:3], (2, 4))": "expected a view of extent 3, got 4",
     "V = T.match_buffer(A[0:2, 0:3], (2, 3, 1))": "expected 2 dimensions, one for each range, got 3",
