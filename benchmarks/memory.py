@@ -18,6 +18,7 @@ import numpy as np
 import tvm_ffi
 
 from benchmarks.contestants import Contestant
+from benchmarks.roofline import bound_without_arithmetic
 from benchmarks.timing import measure_in_turns
 from lowering import build
 from lowering.parsing import parse_module
@@ -161,7 +162,8 @@ def run_case(case: Case, number: int, systems: Mapping[str, Contestant], rounds:
     timers = {name: systems[name].time for name, found in results.items() if found is not None}
     times = measure_in_turns(timers, rounds, min, SECONDS)
     cells = [case.name, f"{times['ours'] * 1e6:.1f} us", f"{moved / times['ours'] / 1e9:.1f}"]
-    cells.append(f"{100 * min(times[name] for name in COPIES if name in times) / times['ours']:.0f} %")
+    copied = min(times[name] for name in COPIES if name in times)
+    cells += [f"{100 * copied / times['ours']:.0f} %", bound_without_arithmetic(times["ours"], copied)]
     cells += [
         f"{times[peer] / times['ours']:.2f}x" if peer in times else "" for peer in ("NumPy", "PyTorch", "ONNX Runtime")
     ]
@@ -172,8 +174,10 @@ def run(module: str, title: str, cases: Sequence[Case], threads: int, rounds: in
     """The table of some cases, in a process whose environment tells the libraries to use as many threads."""
     systems = _systems(cases, threads)
     print(f"\n## {title}, f32, threads: {threads} (`python -m benchmarks {module}`)\n")
-    print("| | ours | GB/s | of a copy | NumPy | PyTorch | ONNX Runtime |")
-    print("|---|---|---|---|---|---|---|")
+    print("The bound is the call itself or memory if one takes four fifths of the time: a call that computes one")
+    print("number, a copy of as many bytes. Else it is compute: instructions, or waiting for their results.\n")
+    print("| | ours | GB/s | of a copy | bound | NumPy | PyTorch | ONNX Runtime |")
+    print("|---|---|---|---|---|---|---|---|")
     for number, case in enumerate(cases):
         print(run_case(case, number, systems, rounds), flush=True)
     for system in systems.values():

@@ -23,6 +23,8 @@ from vm_dialect.tensors import from_numpy
 ROUNDS, SECONDS = 15, 0.002
 LEAST, LARGEST, SHARED = 1 << 16, 1 << 27, 1 << 20
 """Bytes: copies of less are calls rather than copies, and of more as fast; from so many each, threads share memory."""
+ENOUGH = 0.8
+"""The share of a call's time that a limit has to explain where nothing is known of its arithmetic."""
 NOTHING = """
 relax.func @main[%n](%x: !relax.tensor<[n], f32>) -> !relax.object {
   %0 = relax.negative %x
@@ -39,6 +41,18 @@ def bound(seconds: float, operations: float, moved: int, threads: int) -> str:
     }
     name = max(least, key=lambda each: least[each])
     return f"{name} {100 * least[name] / seconds:.0f} %"
+
+
+def bound_without_arithmetic(seconds: float, copied: float) -> str:
+    """The same for a call of unknown arithmetic, given the seconds of a copy of as many bytes.
+
+    What neither the call nor memory explains is spent on instructions and on waiting for their results. The call comes
+    first, since copies of few bytes are calls as well.
+    """
+    for name, least in (("overhead", overhead()), ("memory", copied)):
+        if least >= ENOUGH * seconds:
+            return f"{name} {100 * least / seconds:.0f} %"
+    return "compute"
 
 
 def copy_speed(moved: int, threads: int) -> float:
