@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeAlias
 
 import ml_dtypes
@@ -91,6 +91,11 @@ class Programs:
         self._functions = functions
         self._runners: dict[str, Runners] = {}
         self._of_first_call: dict[str, Runners] = {}
+
+    @property
+    def names(self) -> Iterable[str]:
+        """The functions."""
+        return self._functions
 
     @property
     def text(self) -> str:

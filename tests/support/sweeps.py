@@ -22,15 +22,22 @@ def examples(count: int) -> settings:
     return settings(max_examples=count * factor, phases=(Phase.explicit, Phase.reuse, Phase.generate))
 
 
-def in_turn(names: Iterable[str], machines: Sequence[str], every: int | None = None) -> list[object]:
-    """Pairs of a name and a machine for `parametrize`: those of machines whose turn it is not are slow.
+def turns(names: Iterable[str], machines: Sequence[str], every: int | None = None) -> list[tuple[str, str, bool]]:
+    """Pairs of a name and a machine, and whether it is the machine's turn.
 
-    A quick run has one machine for each name, or each name with one in `every` of them.
+    Each name has one machine in turn, or one in `every` of them.
     """
     period = every or len(machines)
-    pairs = [
+    return [
         (name, machine, (place - turn) % period == 0)
         for turn, name in enumerate(names)
         for place, machine in enumerate(machines)
     ]
-    return [pytest.param(name, machine, marks=() if quick else pytest.mark.slow) for name, machine, quick in pairs]
+
+
+def in_turn(names: Iterable[str], machines: Sequence[str], every: int | None = None) -> list[object]:
+    """The pairs of `turns` for `parametrize`: those of machines whose turn it is not are slow."""
+    return [
+        pytest.param(name, machine, marks=() if quick else pytest.mark.slow)
+        for name, machine, quick in turns(names, machines, every)
+    ]
