@@ -66,21 +66,26 @@ def release(op: Operation) -> None:
                 while inner is not None:
                     after = inner.next_op
                     for result in inner.results:
-                        _release_value(result)
+                        if result.first_use is not None:
+                            _release_uses(result)
                     if inner.regions:
                         pending.append(inner)
                     else:
                         vars(inner).clear()
                     inner = after
                 for argument in block.args:
-                    _release_value(argument)
-                _release_value(block)
+                    _release_uses(argument)
+                _release_uses(block)
+                vars(block).clear()
                 block = following
             vars(region).clear()
         vars(outer).clear()
 
 
-def _release_value(value: SSAValue | Block) -> None:
-    for use in tuple(value.uses):
-        vars(use).clear()
-    vars(value).clear()
+def _release_uses(value: SSAValue | Block) -> None:
+    """Takes the list of uses apart, each of which knows the next one and the one before."""
+    use = value.first_use
+    while use is not None:
+        facts = vars(use)
+        use = facts["_next_use"]
+        facts.clear()

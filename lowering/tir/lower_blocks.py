@@ -14,7 +14,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from lowering.tir.lower_init_blocks import LowerInitBlocksPass
-from tir_dialect.analysis.structure import ops_in
+from tir_dialect.analysis.structure import blocks_in
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
@@ -47,7 +47,7 @@ class LowerBlocksPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Innermost blocks first, so that each op moves once for every block around it."""
         LowerInitBlocksPass().apply(ctx, op)
-        for block in reversed([inner for inner in ops_in(op.body) if isinstance(inner, BlockOp)]):
+        for block in reversed(blocks_in(op.body)):
             lower_block(block)
 
 

@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from lowering.locations import inherit_location
 from tir_dialect.analysis.init import InitPlacement, init_placement
-from tir_dialect.analysis.structure import ops_in
+from tir_dialect.analysis.structure import blocks_in
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 
@@ -44,7 +44,7 @@ class LowerInitBlocksPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Outermost blocks first."""
-        for block in [inner for inner in ops_in(op.body) if isinstance(inner, BlockOp)]:
+        for block in blocks_in(op.body):
             init = block.init
             placement = init_placement(block) if init is not None else None
             if init is not None and placement is not None:

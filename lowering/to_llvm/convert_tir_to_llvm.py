@@ -89,7 +89,7 @@ def lower_prim_funcs(
         op.callee.root_reference.data
         for function in inside.values()
         for op in ops_in(function.body)
-        if isinstance(op, CallOp)
+        if type(op) is CallOp
     }
     for name, function in inside.items():
         if name in called:

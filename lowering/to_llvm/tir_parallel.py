@@ -79,14 +79,15 @@ def lower_parallel(e: Emitter, loop: ForOp) -> None:
 
 
 def _captured(loop: ForOp) -> Captured:
-    inside: set[SSAValue] = {loop.induction_var}
-    used: dict[SSAValue, None] = {}
+    # By identities, which are quicker than the hashes of values, and each value twice and more.
+    inside = {id(loop.induction_var)}
+    used: dict[int, SSAValue] = {}
     for op in ops_in(loop.body):
-        inside.update(op.results)
+        inside.update(map(id, op.results))
         for region in op.regions:
-            inside.update(argument for block in region.blocks for argument in block.args)
-        used.update((operand, None) for operand in op.operands)
-    outside = [value for value in used if value not in inside]
+            inside.update(id(argument) for block in region.blocks for argument in block.args)
+        used.update((id(operand), operand) for operand in op.operands)
+    outside = [value for key, value in used.items() if key not in inside]
     owners = [value.owner for value in outside]
     recomputed = [owner for owner in owners if isinstance(owner, DimOp | arith.ConstantOp)]
     kept = [value for value in outside if not isinstance(value.owner, DimOp | arith.ConstantOp)]

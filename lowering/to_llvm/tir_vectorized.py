@@ -17,7 +17,7 @@ from lowering.to_llvm.tir_loops import emit_loop, lower_serial, trip_count
 from lowering.to_llvm.tir_scalars import SCALAR_LOWERINGS
 from lowering.to_llvm.vector_types import is_vector
 from tir_dialect.analysis.dims import DimEvaluator
-from tir_dialect.analysis.structure import root_buffer
+from tir_dialect.analysis.structure import is_inside, ops_in, root_buffer
 from tir_dialect.dims import Dim, SymbolAtom, symbol
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp, YieldOp
@@ -59,7 +59,7 @@ def _lower_lanes(e: Emitter, loop: ForOp, first: int, turns: int, most: int) -> 
 
 
 def _most_lanes(e: Emitter, loop: ForOp) -> int:
-    accessed = [byte_size(op.buffer_type.dtype) for op in loop.body.walk() if isinstance(op, LoadOp | StoreOp)]
+    accessed = [byte_size(op.buffer_type.dtype) for op in _accesses(loop)]
     lanes = max(1, e.context.options.vector_bits // (8 * max(accessed, default=4)))
     return REGISTERS_PER_VALUE * lanes
 
@@ -67,23 +67,23 @@ def _most_lanes(e: Emitter, loop: ForOp) -> int:
 def runs_in_lock_step(loop: ForOp, may_alias: bool) -> bool:
     """Whether the iterations of a loop may run together, one operation at a time."""
     varying: set[SSAValue] = {loop.induction_var}
-    for op in loop.body.walk():
+    for op in ops_in(loop.body):
         if not _is_supported(op):
             return False
-        if isinstance(op, ForOp) and any(operand in varying for operand in op.operands):
+        if type(op) is ForOp and any(operand in varying for operand in op.operands):
             return False
         if any(operand in varying for operand in op.operands):
             varying.update(op.results)
-            if isinstance(op, YieldOp):
+            if type(op) is YieldOp:
                 varying.update(_results_around(op))
-        if isinstance(op, IfOp) and op.condition in varying:
-            varying.update(op.outputs)
     return _writes_are_apart(loop, may_alias)
 
 
 def _is_supported(op: Operation) -> bool:
     if any(is_vector(result.type) for result in op.results):
         return False
+    if type(op) in SCALAR_LOWERINGS:
+        return type(op) not in NOT_VECTORIZED
     match op:
         case LoadOp() | StoreOp():
             return op.lanes is None
@@ -92,10 +92,10 @@ def _is_supported(op: Operation) -> bool:
         case DimOp() | IfOp() | YieldOp() | AssertOp():
             return True
         case _:
-            return type(op) in SCALAR_LOWERINGS and type(op) not in NOT_VECTORIZED
+            return False
 
 
-def _results_around(op: YieldOp) -> list[SSAValue]:
+def _results_around(op: Operation) -> list[SSAValue]:
     parent = op.parent_op()
     return [] if parent is None else list(parent.results)
 
@@ -103,26 +103,23 @@ def _results_around(op: YieldOp) -> list[SSAValue]:
 def _writes_are_apart(loop: ForOp, may_alias: bool) -> bool:
     """Whether no lane touches what another one writes."""
     accesses: dict[SSAValue | None, list[LoadOp | StoreOp]] = {}
-    for op in loop.body.walk():
-        if isinstance(op, LoadOp | StoreOp):
-            accesses.setdefault(_root(op.buffer, may_alias), []).append(op)
-    written = [group for group in accesses.values() if any(isinstance(op, StoreOp) for op in group)]
+    for op in _accesses(loop):
+        accesses.setdefault(_root(op.buffer, may_alias), []).append(op)
+    written = [group for group in accesses.values() if any(type(op) is StoreOp for op in group)]
     lane = symbol("relax$lane")
-    changing = {value for op in loop.body.walk() for value in _defined_by(op)}
     numbers: dict[SSAValue, int] = {}
 
     def leaf(value: SSAValue) -> Dim | None:
         if value is loop.induction_var:
             return lane
-        return None if value in changing else symbol(f"relax$v{numbers.setdefault(value, len(numbers))}")
+        return None if is_inside(value, loop) else symbol(f"relax$v{numbers.setdefault(value, len(numbers))}")
 
     evaluator = DimEvaluator(leaf)
     return all(_has_own_axis(group, evaluator, lane) for group in written)
 
 
-def _defined_by(op: Operation) -> list[SSAValue]:
-    arguments = [argument for region in op.regions for block in region.blocks for argument in block.args]
-    return [*op.results, *arguments]
+def _accesses(loop: ForOp) -> list[LoadOp | StoreOp]:
+    return [op for op in ops_in(loop.body) if type(op) is LoadOp or type(op) is StoreOp]
 
 
 def _root(buffer: SSAValue, may_alias: bool) -> SSAValue | None:
@@ -134,8 +131,8 @@ def _root(buffer: SSAValue, may_alias: bool) -> SSAValue | None:
 def _has_own_axis(accesses: list[LoadOp | StoreOp], evaluator: DimEvaluator, lane: Dim) -> bool:
     if any(op.buffer is not accesses[0].buffer for op in accesses):
         return False
-    for axis in range(accesses[0].buffer_type.rank):
-        dims = {evaluator.dim_of(op.indices[axis]) for op in accesses}
+    for places in zip(*[op.indices for op in accesses], strict=True):
+        dims = {evaluator.dim_of(place) for place in {id(place): place for place in places}.values()}
         if len(dims) == 1 and _grows_with(dims.pop(), lane):
             return True
     return False

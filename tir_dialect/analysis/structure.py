@@ -29,6 +29,12 @@ def _from_last(*regions: Region) -> list[Operation]:
     return [op for region in regions for block in region.blocks for op in block.ops][::-1]
 
 
+def blocks_in(region: Region) -> list[BlockOp]:
+    """All blocks in a region, those around others before them."""
+    # The class itself, which has no subclasses: `isinstance` goes through the abstract base for everything else.
+    return [op for op in ops_in(region) if type(op) is BlockOp]
+
+
 def ancestors(op: Operation) -> Iterator[Operation]:
     """The ops around `op`, innermost first."""
     parent = op.parent_op()

@@ -55,7 +55,8 @@ class IndexCode:
     def value(self, op: Operation, name: str | None = None) -> SSAValue:
         """Inserts an op and gives its result."""
         result = self.emit(op).results[0]
-        result.name_hint = name
+        if name is not None:
+            result.name_hint = name
         return result
 
     @contextmanager
