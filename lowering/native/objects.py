@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 
 from lowering.codegen.cache import CodeCache
 from lowering.codegen.cached_compiler import compile_cached
@@ -17,9 +19,10 @@ from lowering.native.kernels import known_kernels
 from lowering.native.runtime_objects import runtime_for
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.target import Target
+from vm_dialect.ops.structure import FuncOp
 
-FUNCTION_OPTIONS = CompileOptions(opt_level=1)
-"""Functions of the virtual machine are calls and checks: loops are in the kernels."""
+_RECURSION = re.compile(r"\bmusttail\b|@vmrt_stack_enter\b")
+"""What functions have that may be inside themselves."""
 
 Making: TypeAlias = Callable[[], list[bytes]]
 """What lets LLVM make objects, on any thread; raises `CodegenError` if LLVM rejects the code."""
@@ -35,7 +38,8 @@ def function_code(
     scalars. Raises `InvalidModule` as `convert-vm-to-llvm` does.
     """
     text = spent_text(ModuleOp(lower_functions(module, symbols)))
-    return lambda: _with_runtime(text, target, FUNCTION_OPTIONS, cache)
+    options = function_options(module, text)
+    return lambda: _with_runtime(text, target, options, cache)
 
 
 def wrapper_code(
@@ -49,7 +53,29 @@ def wrapper_code(
     wrappers = kernel_wrappers(functions)
     kernels = known_kernels(functions, symbols or {})
     text = spent_text(ModuleOp(lower_functions(wrappers, kernels=kernels)))
-    return lambda: _with_runtime(text, target, CompileOptions(opt_level=1), cache)
+    options = function_options(wrappers, text)
+    return lambda: _with_runtime(text, target, options, cache)
+
+
+def function_options(module: ModuleOp, text: str) -> CompileOptions:
+    """How the functions of a vm module are compiled, of which there is LLVM text.
+
+    Most are calls and checks that run once each time, since loops are in the kernels: LLVM writes them down as they
+    are, in an eighth of the time, and a call takes as long. What a function repeats, by a loop or inside itself, is
+    optimised.
+    """
+    repeats = _RECURSION.search(text) is not None or any(_may_loop(op) for op in module.ops if isinstance(op, FuncOp))
+    return CompileOptions(opt_level=1 if repeats else 0)
+
+
+def _may_loop(function: FuncOp) -> bool:
+    """Whether a branch goes to a block that does not stand behind it."""
+    seen: set[Block] = set()
+    for block in function.body.blocks:
+        seen.add(block)
+        if block.last_op is not None and not seen.isdisjoint(block.last_op.successors):
+            return True
+    return False
 
 
 def _with_runtime(text: str, target: Target, options: CompileOptions, cache: CodeCache | None) -> list[bytes]:

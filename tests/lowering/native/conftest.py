@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import tvm_ffi
 
-from lowering.codegen.compiler import CompileOptions, compile_object
+from lowering.codegen.compiler import compile_object
+from lowering.codegen.llvm_text import llvm_text
 from lowering.codegen.loader import LoadedCode, load_objects
 from lowering.native.convert_vm_to_llvm import ConvertVmToLLVMPass
 from lowering.native.loading import load_functions
+from lowering.native.objects import function_options
 from lowering.native.runtime_objects import runtime_object
 from lowering.native.runtime_text import PARTS
 from lowering.parsing import make_context, parse_module
@@ -79,13 +81,14 @@ def _support() -> list[bytes]:
 
 
 def compile_text(text: str, kernels: Sequence[str] = ()) -> LoadedCode:
-    """The code of a module of the vm dialect; optimised little, for speed."""
+    """The code of a module of the vm dialect, optimised as programs are."""
     context = make_context()
     module = parse_module(text, ctx=context)
     verify_module(module)
+    functions = module.clone()
     ConvertVmToLLVMPass().apply(context, module)
     verify_module(module)
-    options = CompileOptions(opt_level=1)
+    options = function_options(functions, llvm_text(module))
     objects = [compile_object(source, Target.host(), options) for source in (module, *kernels)]
     return load_objects([*objects, *_support()])
 

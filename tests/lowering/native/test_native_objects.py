@@ -10,17 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm_ffi
-from xdsl.dialects.builtin import Float64Type, IntegerType
+from xdsl.dialects.builtin import Float64Type, IntegerType, ModuleOp
 from xdsl.dialects.llvm import LLVMPointerType, LLVMVoidType
 
 from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.elf import ObjectSymbols, object_symbols
 from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.llvm_text import llvm_text
 from lowering.codegen.loader import load_objects
 from lowering.native.abi import RUNTIME
 from lowering.native.compatibility import runs_on
+from lowering.native.convert_vm_to_llvm import lower_functions
 from lowering.native.loading import load_executable, load_functions
-from lowering.native.objects import function_code, wrapper_code
+from lowering.native.objects import function_code, function_options, wrapper_code
 from lowering.native.runtime_text import ALWAYS, PARTS, TEXTS, format_string, parts_for, runtime_text
 from lowering.parsing import parse_module
 from tir_dialect.ops.function import PrimFuncOp
@@ -51,6 +53,57 @@ tir.prim_func @fill(%Y: !tir.buffer<[1], f32>, %a: i32, %b: f32, %c: i1, %d: bf1
 tir.prim_func private @hidden(%Y: !tir.buffer<[1], f32>) {
 }
 """
+
+
+STRAIGHT = """
+vm.func @f(%x : !vm.object) -> i64 {
+  %n = vm.check_int %x
+  %two = vm.const 2
+  %less = vm.int lt %n, %two
+  vm.if %less, ^small, ^large
+^small:
+  vm.ret %two
+^large:
+  vm.ret %n
+}
+"""
+
+LOOP = """
+vm.func @f(%x : !vm.object) -> i64 {
+  %n = vm.check_int %x
+  vm.goto ^head(%n)
+^head(%i : i64):
+  %two = vm.const 2
+  %j = vm.int floordiv %i, %two
+  %more = vm.int lt %two, %j
+  vm.if %more, ^again, ^done
+^again:
+  vm.goto ^head(%j)
+^done:
+  vm.ret %j
+}
+"""
+
+RECURSION = """
+vm.func private @f(%n : i64) -> i64 {
+  %two = vm.const 2
+  %less = vm.int lt %n, %two
+  vm.if %less, ^small, ^large
+^small:
+  vm.ret %n
+^large:
+  %m = vm.int sub %n, %two
+  %r = vm.call @f(%m) : i64
+  vm.ret %r
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "level"), [(STRAIGHT, 0), (LOOP, 1), (RECURSION, 1)])
+def test_functions_that_repeat_something_are_optimised(text, level):
+    module = parse_module(text)
+    lowered = llvm_text(ModuleOp(lower_functions(module)))
+    assert function_options(module, lowered) == CompileOptions(level)
 
 
 @pytest.fixture(scope="module")
