@@ -75,13 +75,13 @@ class BlockTree:
 
     def place(self, value: SSAValue) -> int:
         """How late a value is there: the number of its block. Constants are in the entry block."""
-        block = self.block_of(value)
+        block = value.op.parent if type(value) is OpResult else cast("BlockArgument", value).block
         return 0 if block is None else self._numbers[id(block)]
 
     @staticmethod
     def block_of(value: SSAValue) -> Block | None:
         """The block that a value is known from; None for what is not placed yet."""
-        return value.op.parent if isinstance(value, OpResult) else cast("BlockArgument", value).block
+        return value.op.parent if type(value) is OpResult else cast("BlockArgument", value).block
 
     def home(self, place: int, block: Block, levels: int | None = None) -> Block:
         """Where to compute, for `block`, what is known from a place on: in front of loops that do not change it, or of

@@ -24,8 +24,10 @@ from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import Dim, Prover
 from tir_dialect.dtypes import is_dtype, scalar_type
+from tir_dialect.new_ops import as_value, fill_op
 from tir_dialect.ops.effects import UnknownEffects
 from tir_dialect.ops.function import PrimFuncOp
+from tir_dialect.ops.memory import i32_array
 from tir_dialect.ops.syntax import parse_defined_operands
 from tir_dialect.types import BufferType
 
@@ -183,8 +185,13 @@ class CallOp(IRDLOperation):
         unchecked: bool = False,
     ):
         symbol = SymbolRefAttr(callee) if isinstance(callee, str) else callee
-        properties = {"callee": symbol, "unchecked": UnitAttr() if unchecked else None}
-        super().__init__(operands=[sizes, arguments], properties=properties)
+        properties: dict[str, Attribute] = {
+            "callee": symbol,
+            "operandSegmentSizes": i32_array(len(sizes), len(arguments)),
+        }
+        if unchecked:
+            properties["unchecked"] = UnitAttr()
+        fill_op(self, tuple(map(as_value, (*sizes, *arguments))), properties=properties)
 
     @classmethod
     def parse(cls, parser: Parser) -> CallOp:

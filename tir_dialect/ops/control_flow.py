@@ -130,7 +130,7 @@ class YieldOp(IRDLOperation):
     traits = traits_def(Pure(), IsTerminator(), HasParent(IfOp))
 
     def __init__(self, *values: SSAValue | Operation):
-        super().__init__(operands=[values])
+        fill_op(self, tuple(map(as_value, values)))
 
     @classmethod
     def parse(cls, parser: Parser) -> YieldOp:

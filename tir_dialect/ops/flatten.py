@@ -9,6 +9,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from tir_dialect.dims import product
+from tir_dialect.new_ops import fill_op
 from tir_dialect.ops.accesses import parse_buffer
 from tir_dialect.ops.buffer_views import BufferViewOp
 from tir_dialect.types import BufferType
@@ -37,7 +38,7 @@ class FlattenOp(BufferViewOp):
 
     def __init__(self, buffer: SSAValue | Operation):
         buffer = SSAValue.get(buffer, type=BufferType)
-        super().__init__(operands=[buffer], result_types=[flat_type(buffer.type)])
+        fill_op(self, (buffer,), (flat_type(buffer.type),))
 
     @classmethod
     def parse(cls, parser: Parser) -> FlattenOp:
