@@ -11,17 +11,17 @@ ROUNDED = ("f16", "bf16", "f64", "i1")
 NAMED = {f"{source}_{target}" for source, target in (*LOSSES, *(("f32", target) for target in ROUNDED))}
 
 
-def _conversions(often: bool) -> Programs:
-    return Programs(
-        {
-            f"{source}_{target}": (f"%x: !relax.tensor<[n], {source}>", f"relax.astype %x dtype = {target}")
-            for source, target, quick in turns(DTYPES, [*DTYPES], every=2)
-            if (quick or f"{source}_{target}" in NAMED) is often
-        }
-    )
+def _conversions(often: bool) -> dict[str, tuple[str, str]]:
+    """The programs that a quick run calls, or the others: a module is compiled as a whole."""
+    return {
+        f"{source}_{target}": (f"%x: !relax.tensor<[n], {source}>", f"relax.astype %x dtype = {target}")
+        for source, target, quick in turns(DTYPES, [*DTYPES], every=2)
+        if (quick or f"{source}_{target}" in NAMED) is often
+    }
 
 
-PROGRAMS, SELDOM = _conversions(often=True), _conversions(often=False)
+PROGRAMS = Programs(_conversions(often=True))
+SELDOM = Programs(_conversions(often=False))
 
 
 @pytest.mark.parametrize(("source", "target"), in_turn(DTYPES, [*DTYPES], every=2))
