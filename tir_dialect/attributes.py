@@ -1,4 +1,4 @@
-"""Dimensions in IR text: the attribute `#tir.dim<...>` and what type parsers and printers need."""
+"""Dimensions in IR text: the attribute `#tir.dim<...>`, and parsing and printing of dimensions in types."""
 
 from __future__ import annotations
 

@@ -18,15 +18,15 @@ from tir_dialect.ops.convert import ConvertOp
 from tir_dialect.ops.dot import DotOp
 from tir_dialect.ops.flatten import FlattenOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.lanes import CompareOp, FirstLaneOp, SelectOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.misalignment import MisalignmentOp
-from tir_dialect.ops.of_rows import GreaterOp, ScaledExpOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
+from tir_dialect.ops.relaxed_float import GreaterOp, ScaledExpOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+from tir_dialect.ops.vectors import CompareOp, FirstLaneOp, SelectOp
 from tir_dialect.ops.view import ViewOp
 from tir_dialect.symbols import SymbolAttr
 from tir_dialect.types import BufferType, IteratorKindAttr, LoopKindAttr

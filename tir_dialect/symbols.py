@@ -21,7 +21,7 @@ Interval: TypeAlias = tuple[int, int | None]
 class SymbolAttr(ParametrizedAttribute):
     """`#tir.symbol<n in [1, 2048]>`: a symbol that a prim_func binds, with its inclusive bounds.
 
-    Without bounds the value is any integer >= 0; `[1, _]` has no upper bound.
+    Without bounds the value is any integer >= 0; in `[1, _]` there is no upper bound.
     """
 
     name = "tir.symbol"

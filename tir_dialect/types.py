@@ -27,9 +27,9 @@ _HOST_SCOPES = {"": "global", "global": "global", "local": "local", "shared": "g
 
 
 def host_scope(scope: str) -> str | None:
-    """What stands on a processor for a kind of memory that TVM names, such as `shared.dyn`; `None` for no such kind.
+    """The scope used on a CPU for a memory scope of TVM such as `shared.dyn`; `None` for an unknown scope.
 
-    Memory that threads of a GPU share or have is memory like any other, where there are no such threads.
+    The memory spaces of a GPU are ordinary memory here.
     """
     return _HOST_SCOPES.get(scope.partition(".")[0])
 
@@ -38,15 +38,15 @@ class LoopKind(StrEnum):
     """How the iterations of a `tir.for` run."""
 
     SERIAL = "serial"
-    """One after the other."""
+    """In order."""
     PARALLEL = "parallel"
-    """On the threads of the machine, in any order."""
+    """On several threads, in any order."""
     VECTORIZED = "vectorized"
-    """As lanes of vector instructions."""
+    """As the lanes of vector instructions."""
     UNROLLED = "unrolled"
-    """One after the other, as straight-line code."""
+    """In order, unrolled to straight-line code."""
     THREAD_BINDING = "thread_binding"
-    """On the hardware thread that the tag names."""
+    """On the hardware threads that the tag names."""
 
 
 @irdl_attr_definition
@@ -57,20 +57,20 @@ class LoopKindAttr(EnumAttribute[LoopKind], SpacedOpaqueSyntaxAttribute):
 
 
 class IteratorKind(StrEnum):
-    """What instances of a block that differ in an iterator may assume about each other."""
+    """How the instances of a block that differ in one iterator are related."""
 
     SPATIAL = "spatial"
-    """They are independent: each writes its own elements."""
+    """Independent: each instance writes its own elements."""
     REDUCE = "reduce"
-    """They update the same elements by an associative and commutative operation."""
+    """A reduction: instances update the same elements by an associative and commutative operation."""
     SCAN = "scan"
-    """They have to run in order."""
+    """A recurrence: instances have to run in order."""
     OPAQUE = "opaque"
-    """Nothing is known."""
+    """Unknown."""
 
     @property
     def is_reduced(self) -> bool:
-        """Whether instances that differ in the iterator go on with one result, which the first of them begins."""
+        """Whether instances that differ in the iterator update the same result, which the first of them initialises."""
         return self in (IteratorKind.REDUCE, IteratorKind.SCAN)
 
 
@@ -82,7 +82,7 @@ class IteratorKindAttr(EnumAttribute[IteratorKind], SpacedOpaqueSyntaxAttribute)
 
 
 def row_major_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
-    """The strides, in elements, of a buffer without gaps whose last dimension is contiguous."""
+    """The strides, in elements, of a compact row-major buffer."""
     strides: list[Dim] = []
     step = constant(1)
     for dim in reversed(shape):
@@ -95,11 +95,10 @@ def row_major_strides(shape: Sequence[Dim]) -> tuple[Dim, ...]:
 class BufferType(ParametrizedAttribute, TypeAttribute):
     """`!tir.buffer<[n, 4], f32, strides = [8, 1], offset = 2, scope = "local", align = 64>`: typed memory.
 
-    Element `[i, j]` is at `offset + i * stride0 + j * stride1` elements after the base address. Strides are row-major,
-    the offset is 0, the scope `global` and the alignment of the base address, in bytes, that of the element, unless
-    something else is written. Strides that say no more than the default are dropped, so that equal layouts are equal
-    types. Memory that a function allocates is aligned as its type says; a parameter may be any memory that is aligned
-    to its element.
+    Element `[i, j]` is at `offset + i * stride0 + j * stride1` elements after the base address. By default strides are
+    row-major, the offset is 0, the scope is `global`, and the alignment of the base address (in bytes) is the size of
+    an element. Default strides are dropped from the type, so that equal layouts are equal types. Memory that a function
+    allocates has the alignment of its type; a parameter only has to be aligned to its element size.
 
     C1: the element type is one of `tir_dialect.dtypes`.
     C2: there are as many strides as dimensions.
@@ -158,34 +157,34 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
 
     @property
     def strides(self) -> tuple[Dim, ...]:
-        """The strides in elements, also when they are the default."""
+        """The strides in elements, explicit or default."""
         if isinstance(self.strides_attr, NoneAttr):
             return row_major_strides(self.shape)
         return tuple(stride.data for stride in self.strides_attr)
 
     @property
     def has_default_strides(self) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
+        """Whether the elements are in row-major order without gaps."""
         return isinstance(self.strides_attr, NoneAttr)
 
     @property
     def is_compact(self) -> bool:
-        """Whether it has default strides and starts at the base address: its elements are a block of memory."""
+        """Whether it has default strides and the offset 0, so that its elements are one block of memory."""
         return self.has_default_strides and not self.offset.terms
 
     @property
     def span(self) -> Dim:
-        """How many elements of memory there are from the first one to the last one, those between them included."""
+        """The number of elements from the first to the last one in memory, gaps included."""
         return total((1, *((dim - 1) * stride for dim, stride in zip(self.shape, self.strides, strict=True))))
 
     @property
     def offset(self) -> Dim:
-        """The place of the first element after the base address, in elements."""
+        """The offset of the first element from the base address, in elements."""
         return self.offset_attr.data
 
     @property
     def scope(self) -> str:
-        """The kind of memory: one of `SCOPES`, or a name that means something to others."""
+        """The memory scope: one of `SCOPES`, or a name that other tools know."""
         return self.scope_attr.data
 
     @property
@@ -209,7 +208,9 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
         scope: str | None = None,
         align: int | None = None,
     ) -> BufferType:
-        """The type with some parts replaced; a new shape or dtype has default strides, offset and alignment."""
+        """The type with some parts replaced; a new shape or dtype resets strides, offset and alignment to the
+        defaults.
+        """
         same_layout = shape is None and dtype is None
         return BufferType(
             self.shape if shape is None else shape,

@@ -1,4 +1,4 @@
-"""Constant tensors that are kept outside of the text: `#tir.weight<"conv1.weight">`."""
+"""Constant tensors whose elements are not part of the text: `#tir.weight<"conv1.weight">`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Weight:
-    """A tensor by name, and its elements if they are in this process: an array that nobody changes any more.
+    """A tensor by name and, if this process has them, its elements: an array that must not be modified.
 
-    Two weights are equal if they have one name and one array; what was read from text has no array.
+    Two weights are equal if they have the same name and the same array; a weight parsed from text has no array.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Weight:
 
     @classmethod
     def of_content(cls, array: Array) -> Weight:
-        """A weight whose name says its content: the same elements have the same name in every run."""
+        """A content-addressed weight: its name is a digest of the elements."""
         import hashlib
 
         import numpy as np
@@ -53,8 +53,8 @@ class Weight:
 class WeightAttr(Data[Weight]):
     """A constant tensor by name: `#tir.weight<"conv1.weight">`.
 
-    The text has the name only. The elements travel with the attribute in memory, so that they are neither copied nor
-    lost by passes, and go when the last op that names them goes; for a module from text they are given to `build`.
+    Only the name is printed. In memory the attribute references the elements, so that passes neither copy nor lose
+    them, and they are freed with the last op that uses them. For a module parsed from text they are passed to `build`.
     """
 
     name = "tir.weight"
@@ -69,7 +69,7 @@ class WeightAttr(Data[Weight]):
 
     @property
     def array(self) -> NDArray[Any] | None:
-        """The elements, if they are in this process."""
+        """The elements, if this process has them."""
         return self.data.array
 
     @classmethod

@@ -10,9 +10,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from lowering.locations import inherit_location
 from tir_dialect.analysis.open_places import OpenPlace
 from tir_dialect.dims import Dim, maximum
-from tir_dialect.ops.lanes import CompareOp, FirstLaneOp, SelectOp
 from tir_dialect.ops.memory import lanes_of, vector_of
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+from tir_dialect.ops.vectors import CompareOp, FirstLaneOp, SelectOp
 
 _ULT = 6
 """`arith.cmpi`'s number for "less than, both without sign"."""

@@ -33,7 +33,7 @@ from lowering.to_llvm.scalars import (
 )
 from lowering.to_llvm.vector_types import element_type, like
 from tir_dialect.ops.convert import ConvertOp
-from tir_dialect.ops.lanes import CompareOp, SelectOp
+from tir_dialect.ops.vectors import CompareOp, SelectOp
 
 Lower = Callable[[LLVMBuilder, Operation, Sequence[SSAValue]], SSAValue]
 Combine = Callable[[LLVMBuilder, SSAValue, SSAValue], SSAValue]

@@ -10,7 +10,7 @@ from lowering.to_llvm.arith_ops import Lower
 from lowering.to_llvm.builder import LLVMBuilder
 from lowering.to_llvm.math.expansion import scaled_exp
 from lowering.to_llvm.math.floats import Floats
-from tir_dialect.ops.of_rows import GreaterOp, ScaledExpOp
+from tir_dialect.ops.relaxed_float import GreaterOp, ScaledExpOp
 
 
 def _greater(b: LLVMBuilder, op: Operation, operands: Sequence[SSAValue]) -> SSAValue:

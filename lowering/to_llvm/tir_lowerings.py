@@ -34,7 +34,6 @@ from tir_dialect.ops.boxed_calls import CallBoxedOp
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp, YieldOp
 from tir_dialect.ops.flatten import FlattenOp
-from tir_dialect.ops.lanes import FirstLaneOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.misalignment import MisalignmentOp
@@ -42,6 +41,7 @@ from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.raw_memory import AddressOfOp, MemoryAtOp, TextAddressOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+from tir_dialect.ops.vectors import FirstLaneOp
 from tir_dialect.ops.view import ViewOp
 
 LOWERINGS: Lowerings = {

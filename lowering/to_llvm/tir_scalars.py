@@ -21,9 +21,9 @@ from lowering.to_llvm.math_ops import MATH_LOWERINGS
 from lowering.to_llvm.register_ops import REGISTER_LOWERINGS
 from lowering.to_llvm.row_ops import ROW_LOWERINGS
 from lowering.to_llvm.vector_types import element_type, lane_count, lanes_of
-from tir_dialect.ops.lanes import FirstLaneOp
 from tir_dialect.ops.memory import i32_array, vector_of
 from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+from tir_dialect.ops.vectors import FirstLaneOp
 
 SCALAR_LOWERINGS = {
     **ARITH_LOWERINGS,

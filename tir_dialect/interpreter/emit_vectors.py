@@ -14,9 +14,9 @@ from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.expressions import EXPRESSIONS
 from tir_dialect.interpreter.widths import holds_integers, numpy_type
 from tir_dialect.ops.dot import DotOp
-from tir_dialect.ops.lanes import FirstLaneOp
 from tir_dialect.ops.memory import lanes_of
 from tir_dialect.ops.scalars import RampOp
+from tir_dialect.ops.vectors import FirstLaneOp
 
 
 def _lanes(op: Operation, type: Attribute) -> int:

@@ -12,8 +12,8 @@ from xdsl.ir import Operation
 from tir_dialect.interpreter import numerics
 from tir_dialect.interpreter.widths import bits_of, numpy_type
 from tir_dialect.ops.convert import ConvertOp
-from tir_dialect.ops.lanes import CompareOp, SelectOp
-from tir_dialect.ops.of_rows import GreaterOp
+from tir_dialect.ops.relaxed_float import GreaterOp
+from tir_dialect.ops.vectors import CompareOp, SelectOp
 
 Expression: TypeAlias = Callable[[Operation, Sequence[str]], str]
 """From an op and the names of its operands to the text of its value."""

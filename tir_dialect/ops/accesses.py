@@ -14,7 +14,7 @@ from tir_dialect.types import BufferType
 
 
 def parse_buffer(parser: Parser) -> SSAValue[BufferType]:
-    """Parses a buffer that is defined already."""
+    """Parses a reference to a buffer that is already defined."""
     start = parser.pos
     value = parse_defined_operand(parser)
     if not isinstance(value.type, BufferType):
@@ -23,7 +23,7 @@ def parse_buffer(parser: Parser) -> SSAValue[BufferType]:
 
 
 def parse_buffer_type(parser: Parser) -> tuple[BufferType, dict[str, Attribute]]:
-    """Parses the end of an op that gives a buffer: attributes if there are any, and `: !tir.buffer<[n], f32>`."""
+    """Parses the end of an op whose result is a buffer: optional attributes and `: !tir.buffer<[n], f32>`."""
     attributes = parser.parse_optional_attr_dict()
     parser.parse_punctuation(":")
     start = parser.pos
@@ -57,14 +57,14 @@ def print_access(printer: Printer, buffer: SSAValue, indices: Sequence[SSAValue]
 def parse_numbered_access(
     parser: Parser, word: str
 ) -> tuple[SSAValue[BufferType], list[SSAValue], int, dict[str, Attribute]]:
-    """`%A[%i, %j] word 2 {..}`: an element, a number that says more, and attributes."""
+    """Parses `%A[%i, %j] word 2 {..}`: an element, a keyword with a number, and attributes."""
     buffer, indices = parse_access(parser)
     parser.parse_keyword(word)
     return buffer, indices, parser.parse_integer(), parser.parse_optional_attr_dict()
 
 
 def print_numbered_access(printer: Printer, op: Operation, word: str, number: int) -> None:
-    """What `parse_numbered_access` reads, of an op whose operands are a buffer and indices."""
+    """Prints what `parse_numbered_access` parses, for an op whose operands are a buffer and indices."""
     printer.print_string(" ")
     print_access(printer, op.operands[0], op.operands[1:])
     printer.print_string(f" {word} {number}")

@@ -46,7 +46,7 @@ def note_attr(value: object) -> Attribute:
 
 
 def note_of(attribute: Attribute) -> Note:
-    """What an attribute says that `note_attr` made; TypeError for another one."""
+    """The `Note` of an attribute made by `note_attr`; TypeError for any other attribute."""
     match attribute:
         case IntegerAttr():
             is_truth = isinstance(attribute.type, IntegerType) and attribute.type.width.data == 1

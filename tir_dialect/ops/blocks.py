@@ -44,7 +44,7 @@ class BlockIterator(NamedTuple):
 
 @irdl_op_definition
 class BlockOp(IRDLOperation):
-    """A computation on iterators, independent of the loops that drive it.
+    """A computation in terms of its own iterators, independent of the loops that drive it.
 
     ```mlir
     tir.block "matmul" (%vi = spatial %i in %m, %vj = spatial %j in %k, %vr = reduce %r in %n) where %inside {
@@ -53,17 +53,18 @@ class BlockOp(IRDLOperation):
     }
     ```
 
-    Each iterator runs over `0 <= v < extent` and has, in an instance of the block, the value of its binding. An
-    instance runs only if the condition after `where` holds. `tir.init` may come first, and `tir.reads`, `tir.writes`
-    may declare regions that cannot be inferred.
+    Each iterator has the domain `0 <= v < extent`; in an instance of the block it has the value of its binding. An
+    instance is executed only if the predicate after `where` holds. `tir.init` may come first, and `tir.reads` and
+    `tir.writes` may declare regions that cannot be inferred.
 
     C1: there are as many bindings, extents and region arguments, all of type `index`, as iterator kinds.
     C2: `tir.init` is the first op, and there is a reduce or scan iterator.
-    C3: the body uses variables of surrounding loops, and values that depend on them, only through iterators.
-    C4: each spatial iterator whose extent is not 1 occurs in the indices of every store of the block to a buffer that
-        is not the block's own; a reduce iterator occurs in none.
-    C5: where there are `tir.reads`, it reads nothing else, where there are `tir.writes`, it writes nothing else, as far
-        as that can be shown; what it writes, and what tells places, it may read without saying so.
+    C3: the body refers to variables of surrounding loops, and to values that depend on them, only through iterators.
+    C4: each spatial iterator whose extent is not 1 occurs in the indices of every store of the block to a buffer
+        allocated outside it; a reduce iterator occurs in none.
+    C5: a block with `tir.reads` provably reads nothing outside these regions, and one with `tir.writes` writes nothing
+        outside those. Buffers that the block writes, and buffers that indices are loaded from, need not be declared as
+        read.
     """
 
     name = "tir.block"
@@ -201,8 +202,8 @@ class InitOp(IRDLOperation):
     }
     ```
 
-    Where there is no such instance because the domain of a reduction is empty, the init still runs for all values of
-    the other iterators, so that an empty sum is 0 (`tir_dialect.analysis.init` says where).
+    If the domain of a reduction is empty, there is no such instance; the init still runs for all values of the other
+    iterators, so that an empty sum is 0 (`tir_dialect.analysis.init` says where).
 
     C1: it stands directly in a `tir.block`.
     """

@@ -1,4 +1,4 @@
-"""Calls of packed functions whose arguments lie in memory already."""
+"""Calls of packed functions with boxed arguments."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tir_dialect.ops.syntax import parse_defined_operand
 
 @irdl_op_definition
 class CallBoxedOp(IRDLOperation):
-    """Calls a function of the tvm-ffi registry with boxed values.
+    """Calls a function of the tvm-ffi registry with an array of boxed values.
 
     ```mlir
     tir.call_boxed "my_sort"(%values, 2)
     ```
 
-    At the address `%values` lie so many values, each a `TVMFFIAny` of 16 bytes, and behind them room for one more, the
-    result. If that is an object, the program owns it. The function gets a tensor object for the address of a
-    `DLTensor`, and must not keep it. An error of the function is one of the program.
+    `%values` is the address of an array of that many `TVMFFIAny` (16 bytes each), followed by space for one more: the
+    result. If the result is an object, the program owns it. For the address of a `DLTensor` the function receives a
+    tensor object, which it must not retain. An error of the function is propagated.
 
     C1: the number of values is not negative.
     """

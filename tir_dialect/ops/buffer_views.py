@@ -1,4 +1,4 @@
-"""What ops that see the memory of a buffer in another way have in common."""
+"""The base class of ops that make a view of a buffer."""
 
 from __future__ import annotations
 

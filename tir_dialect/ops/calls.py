@@ -1,4 +1,4 @@
-"""Calls: of other prim_funcs, of C functions and of packed functions."""
+"""Calls of prim_funcs, C functions and packed functions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _parse_arguments(parser: Parser) -> list[SSAValue]:
 
 
 class ForeignCallOp(IRDLOperation, ABC):
-    """A call of a function that is not in the module, by name."""
+    """A call of a function outside the module, by name."""
 
     function = prop_def(StringAttr)
     pure = opt_prop_def(UnitAttr)
@@ -101,15 +101,15 @@ class ForeignCallOp(IRDLOperation, ABC):
 
 @irdl_op_definition
 class CallExternOp(ForeignCallOp):
-    """Calls a C function, found when the code is linked.
+    """Calls a C function, which is resolved when the code is linked.
 
     ```mlir
     %r = tir.call_extern pure "erff"(%x) : f32
     tir.call_extern "my_kernel"(%A, %n)
     ```
 
-    A buffer is passed as the address of its first element, an `index` as a 64-bit integer. With `pure` the call has no
-    effect but its result.
+    A buffer is passed as the address of its first element, an `index` as a 64-bit integer. A `pure` call has no side
+    effects.
 
     C1: an argument is a buffer or a scalar.
     C2: the result is a scalar.
@@ -122,14 +122,14 @@ class CallExternOp(ForeignCallOp):
 
 @irdl_op_definition
 class CallPackedOp(ForeignCallOp):
-    """Calls a function of the tvm-ffi registry, found when the executable is loaded.
+    """Calls a function of the tvm-ffi registry, which is looked up when the executable is loaded.
 
     ```mlir
     tir.call_packed "my_sort"(%A, %k)
     ```
 
-    A buffer is passed as a tensor (shape, strides and all), an integer as a 64-bit integer, a float as a double. With
-    `pure` the call has no effect but its result.
+    A buffer is passed as a tensor with shape and strides, an integer as a 64-bit integer, a float as a double. A `pure`
+    call has no side effects.
 
     C1: an argument is a buffer or a scalar.
     C2: the result is a scalar.
@@ -150,7 +150,7 @@ class _VerifiesCallee(SymbolUserOpInterface):
 
 @irdl_op_definition
 class CallOp(IRDLOperation):
-    """Calls another prim_func of the module; the brackets give the values of its symbols.
+    """Calls another prim_func of the module, with the values of its symbols in brackets.
 
     ```mlir
     tir.call @matmul[%m, %n, %k](%A, %B, %C)
@@ -159,10 +159,10 @@ class CallOp(IRDLOperation):
     C1: the callee is a `tir.prim_func`.
     C2: there is one `index` per symbol, and one argument per parameter.
     C3: the arguments have the types of the parameters, with the symbols replaced by what is passed for them.
-    C4: an `unchecked` call is one of a routine, a function that a schedule has made (`relax.routine.` and its kind).
+    C4: the callee of an `unchecked` call is a routine, a function made by a schedule (`relax.routine.` and its kind).
 
-    What cannot be shown of C3 is checked in each call, and an error of the callee is one of the caller. In an
-    `unchecked` call nothing is: the caller knows that the sizes fit, and that the callee cannot fail.
+    What cannot be proved of C3 is checked at each call, and an error of the callee is propagated to the caller. An
+    `unchecked` call omits both: its caller guarantees that the sizes fit and that the callee cannot fail.
     """
 
     name = "tir.call"

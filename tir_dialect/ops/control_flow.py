@@ -1,4 +1,4 @@
-"""Branches, and loops that end when a condition fails."""
+"""Structured control flow: conditionals and while loops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ I1 = IntegerType(1)
 
 @irdl_op_definition
 class IfOp(IRDLOperation):
-    """Runs one of two regions; with results, each region yields their values.
+    """Runs one of two regions, and returns what that region yields.
 
     ```mlir
     tir.if %inside { ... }
@@ -47,9 +47,9 @@ class IfOp(IRDLOperation):
     }
     ```
 
-    The region that is not taken does not run: this is the way to guard an access. An absent `else` is an empty region.
+    Only the chosen region is executed, so a `tir.if` can guard an access. An absent `else` is an empty region.
 
-    C1: with results, both regions end in `tir.yield` of values of their types; without, neither has one.
+    C1: both regions end in a `tir.yield` of values of the result types; without results, neither has a `tir.yield`.
     """
 
     name = "tir.if"
@@ -74,7 +74,7 @@ class IfOp(IRDLOperation):
 
     @property
     def has_else(self) -> bool:
-        """Whether the second region does anything."""
+        """Whether the second region has any ops."""
         return self.else_body.block.first_op is not None
 
     @classmethod
@@ -146,7 +146,7 @@ class YieldOp(IRDLOperation):
 
 @irdl_op_definition
 class WhileOp(IRDLOperation):
-    """Runs its second region as long as the first one yields true.
+    """Repeats the second region while the condition computed by the first one is true.
 
     ```mlir
     tir.while {

@@ -1,4 +1,4 @@
-"""Conversion lane by lane, which `arith` has for scalars only."""
+"""Conversion of vectors (xDSL's `arith` has it for scalars)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _BITS = 64
 
 @irdl_op_definition
 class ConvertOp(IRDLOperation):
-    """Converts every lane of a vector as the op of `arith` that the kind names converts a scalar.
+    """Converts each lane of a vector, as the `arith` op of that name converts a scalar.
 
     ```mlir
     %f = tir.convert sitofp %v : vector<8xi32> to vector<8xf32>

@@ -1,4 +1,4 @@
-"""Sums of products of numbers that share a word, as machines add them up in one instruction."""
+"""Dot products of packed words, as the VNNI, BF16 and similar instructions compute them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ PARTS: Mapping[Attribute, int] = {i8: 4, ui8: 4, bf16: 2}
 
 @irdl_op_definition
 class DotOp(IRDLOperation):
-    """Adds, lane by lane, the products of the numbers in two words to a sum.
+    """Multiplies the numbers packed into the 32-bit words of two vectors and adds the products, lane by lane, to a sum.
 
     ```mlir
     %s = tir.dot ui8 %a, i8 %b, %sum : vector<16xi32>
     %t = tir.dot bf16 %a, bf16 %b, %sum : vector<16xf32>
     ```
 
-    A word has 32 bits: four bytes, or two numbers of `bf16`. Sums of bytes wrap around and never saturate. Sums of
-    `bf16` are rounded to `f32`, in any order; subnormal numbers may count as 0.
+    A word holds four `i8`/`ui8` or two `bf16` numbers. Integer sums wrap around; they never saturate. `bf16` products
+    are accumulated in `f32` in unspecified order, and subnormal numbers may be flushed to 0.
 
     C1: the dtypes are each one of `i8` and `ui8`, or both `bf16`.
     C2: the sum is a vector with one fixed dimension, of `i32` for bytes and of `f32` for `bf16`.

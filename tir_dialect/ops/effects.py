@@ -11,7 +11,7 @@ from xdsl.traits import EffectInstance, MemoryEffect, MemoryEffectKind, Resource
 
 @dataclass(frozen=True)
 class Errors(Resource):
-    """The fact that a program goes on: an assertion may change it."""
+    """The resource that assertions write: whether execution continues."""
 
     def name(self) -> str:
         """As effects print it."""
@@ -20,7 +20,7 @@ class Errors(Resource):
 
 @dataclass(frozen=True)
 class Declarations(Resource):
-    """What a block says about itself, which has to stay although nothing runs."""
+    """The resource that the declarations of a block write: they generate no code, but have to be kept."""
 
     def name(self) -> str:
         """As effects print it."""
@@ -33,7 +33,7 @@ _DECLARES = frozenset((EffectInstance(MemoryEffectKind.WRITE, resource=Declarati
 
 
 class MayRaise(MemoryEffect):
-    """An assertion: it touches no memory, but it must run, in order."""
+    """The trait of an assertion: it accesses no memory, but must be executed, in order."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
@@ -42,7 +42,7 @@ class MayRaise(MemoryEffect):
 
 
 class Declares(MemoryEffect):
-    """A declaration: it touches no memory, but it must stay."""
+    """The trait of a declaration: it accesses no memory, but must be kept."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
@@ -51,7 +51,7 @@ class Declares(MemoryEffect):
 
 
 class UnknownEffects(MemoryEffect):
-    """A call of code that is not known: it may read, write, allocate and free anything."""
+    """The trait of a call of unknown code: it may read, write, allocate and free any memory."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
@@ -60,7 +60,7 @@ class UnknownEffects(MemoryEffect):
 
 
 class AllocatesResults(MemoryEffect):
-    """The results are memory that nobody else has."""
+    """The trait of an op whose results are newly allocated memory."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:
@@ -70,7 +70,7 @@ class AllocatesResults(MemoryEffect):
 
 @dataclass(frozen=True)
 class Caches(Resource):
-    """What is near: it changes how long things take, and nothing else."""
+    """The resource that prefetches write: the state of the caches."""
 
     def name(self) -> str:
         """As effects print it."""
@@ -81,7 +81,7 @@ _FILLS_CACHES = frozenset((EffectInstance(MemoryEffectKind.WRITE, resource=Cache
 
 
 class FillsCaches(MemoryEffect):
-    """A hint: it touches no memory that anybody sees, but it must stay where it is."""
+    """The trait of a prefetch: it accesses no visible memory, but must stay where it is."""
 
     @classmethod
     def get_effects(cls, op: Operation) -> AbstractSet[EffectInstance]:

@@ -1,4 +1,4 @@
-"""Buffers without gaps, seen as one row of elements."""
+"""One-dimensional views of compact buffers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tir_dialect.types import BufferType
 
 
 def flat_type(buffer: BufferType) -> BufferType:
-    """The type of all elements of a buffer as one dimension."""
+    """The type of a buffer flattened to one dimension."""
     return BufferType([product(buffer.shape)], buffer.dtype, scope=buffer.scope, align=buffer.align)
 
 
 @irdl_op_definition
 class FlattenOp(BufferViewOp):
-    """A view of a buffer with one dimension: its elements in row-major order, which is how they lie in memory.
+    """A one-dimensional view of a compact buffer: its elements in row-major order.
 
     ```mlir
     %F = tir.flatten %A    // of !tir.buffer<[m, n], f32> is !tir.buffer<[m * n], f32>
@@ -30,7 +30,7 @@ class FlattenOp(BufferViewOp):
 
     Element `[i * n + j]` of the view is element `[i, j]` of the buffer.
 
-    C1: the buffer has default strides and the offset 0.
+    C1: the buffer is compact: it has default strides and the offset 0.
     C2: the view has one dimension, as long as the buffer has elements, and the buffer's dtype, scope and alignment.
     """
 

@@ -1,4 +1,4 @@
-"""Functions of the loop level."""
+"""Functions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _PrimFuncCallable(CallableOpInterface):
 
 @irdl_op_definition
 class PrimFuncOp(IRDLOperation):
-    """A function over buffers: it reads and writes its parameters and returns nothing.
+    """A function over buffers in destination-passing style: it writes its results to parameters and returns nothing.
 
     ```mlir
     tir.prim_func @exp[%n in [1, 2048]](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
@@ -47,18 +47,18 @@ class PrimFuncOp(IRDLOperation):
     }
     ```
 
-    The region arguments are the symbols (`index`), then the parameters: buffers, or scalars. A symbol whose value has
-    another name is written `%x as n`. Memory of different parameters does not overlap unless `may_alias` is set.
-    A function that is not `private` is an entry point of the compiled module.
+    The region arguments are the symbols (`index`), then the parameters: buffers or scalars. A symbol whose value has
+    another name is written `%x as n`. The memory of different parameters does not overlap unless `may_alias` is set. A
+    function that is not `private` is an entry point of the compiled module.
 
     C1: the region arguments start with one `index` per symbol.
     C2: the symbols are distinct.
     C3: a parameter is a buffer, or a scalar of a type that can be loaded from a buffer.
-    C4: types and `tir.dim` use no symbol that the function does not bind.
+    C4: types and `tir.dim` refer only to symbols that the function binds.
     C5: the visibility is `public` or `private`.
-    C6: no access or region of a view leaves its buffer, and no binding of a block iterator its domain, as far as that
-        can be shown.
-    C7: no two iterations of a parallel loop store to the same element, as far as that can be shown.
+    C6: no access or viewed region is provably out of bounds of its buffer, and no binding of a block iterator out of
+        its domain. (What can be neither proved nor refuted is checked at run time, see `check-accesses`.)
+    C7: no two iterations of a parallel loop provably store to the same element.
     """
 
     name = "tir.prim_func"
@@ -80,7 +80,7 @@ class PrimFuncOp(IRDLOperation):
         may_alias: bool = False,
         visibility: str | None = None,
     ):
-        """With parameters as (name, type), the entry block is made, empty; else they are those of the region."""
+        """`params` is either a list of (name, type), for which an empty entry block is made, or the body."""
         attrs = [SymbolAttr(symbol) if isinstance(symbol, str) else symbol for symbol in symbols]
         super().__init__(
             properties={

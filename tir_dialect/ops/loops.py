@@ -1,4 +1,4 @@
-"""Loops over ranges."""
+"""For loops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Bound(NamedTuple):
 
 @irdl_op_definition
 class ForOp(IRDLOperation):
-    """Runs its body for `lower <= i < upper`.
+    """Runs its body for each `i` in the half-open range `lower <= i < upper`.
 
     ```mlir
     tir.for (%i, %j) in (%m, %lo to %hi) { ... }
@@ -48,8 +48,8 @@ class ForOp(IRDLOperation):
     tir.for thread_binding "threadIdx.x" (%i) in (%n) { ... }
     ```
 
-    Each op has one induction variable and, without `lower`, starts at 0; the text of several variables stands for a
-    perfect nest of loops of one kind, outermost first.
+    Each op has one induction variable, which starts at 0 if there is no `lower`. Several variables in the text stand
+    for a perfect nest of loops of the same kind, outermost first.
 
     C1: the region argument is an `index`, the induction variable.
     C2: a `thread_binding` loop has a tag; no other loop has one.
@@ -91,7 +91,7 @@ class ForOp(IRDLOperation):
 
     @property
     def induction_var(self) -> BlockArgument:
-        """The value that counts."""
+        """The induction variable."""
         return self.body.block.args[0]
 
     @classmethod

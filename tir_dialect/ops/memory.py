@@ -49,13 +49,13 @@ class _AccessEffect(MemoryEffect):
 
 @lru_cache(maxsize=1024)
 def vector_of(element: Attribute, lanes: int) -> VectorType[Attribute]:
-    """The type of a vector; the same object again for the same one, since most accesses ask for it."""
+    """The type of a vector; cached, since it is needed for most accesses."""
     return VectorType(element, [lanes])
 
 
 @lru_cache(maxsize=1024)
 def i32_array(*sizes: int) -> DenseArrayBase:
-    """A list of numbers, such as how many operands each part of an op has; remembered as `vector_of`."""
+    """An array of i32, such as operand segment sizes; cached like `vector_of`."""
     return DenseArrayBase.from_list(i32, sizes)
 
 
@@ -63,14 +63,14 @@ def lanes_of(type: Attribute) -> int | None:
     """The number of lanes of a vector with one fixed dimension; `None` for a scalar or another vector."""
     if not isinstance(type, VectorType):
         return None
-    # `isinstance`, not `isa`, and no call of the type's own methods: it is asked for every access.
+    # `isinstance`, not `isa`, and no method calls: this runs for every access.
     vector = cast("VectorType[Attribute]", type)
     dims = vector.shape.data
     return dims[0].data if len(dims) == 1 and not vector.get_num_scalable_dims() else None
 
 
 def access_type(buffer: BufferType, indices: Sequence[SSAValue], lanes: int | None = None) -> Attribute:
-    """The type of what an access moves: an element, or as many as the vector has lanes."""
+    """The type of the value that an access loads or stores: an element, or a vector of `lanes` elements."""
     for index in indices:
         lanes = lanes_of(index.type) or lanes
     return buffer.element_type if lanes is None else vector_of(buffer.element_type, lanes)
@@ -104,8 +104,8 @@ OpT = TypeVar("OpT", bound=IRDLOperation)
 
 
 def _reads_directly(*names: str) -> Callable[[type[OpT]], type[OpT]]:
-    """The operands before the variadic ones are where they are, whatever the sizes of the segments, which take ten
-    times as long to read. Passes ask for nothing more often.
+    """The positions of the operands before the variadic ones do not depend on the segment sizes, which take ten times
+    as long to read; passes read no operands more often than these.
     """
 
     def accessing(cls: type[OpT]) -> type[OpT]:
@@ -119,7 +119,7 @@ def _reads_directly(*names: str) -> Callable[[type[OpT]], type[OpT]]:
 @_reads_directly("buffer")
 @irdl_op_definition
 class LoadOp(IRDLOperation):
-    """Reads an element, or several as a vector.
+    """Loads an element, or several as a vector.
 
     ```mlir
     %a = tir.load %A[%i, %j]
@@ -127,8 +127,8 @@ class LoadOp(IRDLOperation):
     %g = tir.load %A[%i, %indices]
     ```
 
-    A vector is read from consecutive indices of the last dimension, or, if some index is itself a vector, lane by
-    lane from the indices of that lane. A lane that the mask switches off is not read and is 0.
+    A vector is loaded from consecutive indices of the last dimension, or, if an index is itself a vector, gathered from
+    the indices of each lane. A lane that is masked off is not read; its value is 0.
 
     C1: there is one index per dimension.
     C2: the result is of the buffer's element type, or a vector of it.
@@ -156,7 +156,9 @@ class LoadOp(IRDLOperation):
         lanes: int | None = None,
         mask: SSAValue | Operation | None = None,
     ):
-        """`lanes` asks for a vector from consecutive indices; with vector indices the result follows from them."""
+        """`lanes` is the length of a vector loaded from consecutive indices; with vector indices it follows from
+        them.
+        """
         memory = as_value(buffer)
         places = [as_value(index) for index in indices]
         fill_op(
@@ -211,14 +213,15 @@ class LoadOp(IRDLOperation):
 @_reads_directly("value", "buffer")
 @irdl_op_definition
 class StoreOp(IRDLOperation):
-    """Writes an element, or several from a vector.
+    """Stores an element, or several from a vector.
 
     ```mlir
     tir.store %a, %A[%i, %j]
     tir.store %v, %A[%i, %j] mask %m
     ```
 
-    Vectors, vector indices and masks mean the same as for `tir.load`; lanes with equal indices write in order.
+    Vectors, vector indices and masks have the same meaning as for `tir.load`; lanes with equal indices are stored in
+    order.
 
     C1: there is one index per dimension.
     C2: the value is of the buffer's element type, or a vector of it.
@@ -288,7 +291,7 @@ class StoreOp(IRDLOperation):
 
 @irdl_op_definition
 class AllocBufferOp(IRDLOperation):
-    """Memory that lives as long as the region that it is in runs, with no defined content.
+    """Allocates uninitialised memory, which lives until the end of the enclosing region.
 
     ```mlir
     %T = tir.alloc_buffer annotations {"layout" = "tile"} : !tir.buffer<[n, 16], f32, scope = "local">

@@ -1,4 +1,4 @@
-"""Where memory lies among the multiples of a vector's size, which is only known when a function runs."""
+"""Alignment of addresses, queried at run time."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tir_dialect.types import BufferType, buffer_type
 
 @irdl_op_definition
 class MisalignmentOp(IRDLOperation):
-    """How many elements lie between an element and the last address before it that a whole vector may start at.
+    """The distance of an element, in elements, from the preceding vector-aligned address.
 
     ```mlir
     %e = tir.misalignment %A[%i] of 16
     ```
 
-    That is its address, in elements, modulo the number: a vector of 16 elements at `%i - %e` lies in as few cache lines
-    as it can. The indices may lead out of the buffer. No result may depend on it, only how it is computed.
+    That is the address in units of elements, modulo the given number: a vector of 16 elements at `%i - %e` is aligned.
+    The indices may be out of bounds. It may steer how results are computed, but the results must not depend on it.
 
     C1: there is one index per dimension.
     C2: the number is a power of two.

@@ -1,4 +1,4 @@
-"""Asking for memory before it is read."""
+"""Prefetch hints."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ LEVELS = (1, 2, 3)
 
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
-    """Asks for the cache line of an element, which is read or written soon.
+    """Requests the cache line of an element that will soon be read or written.
 
     ```mlir
     tir.prefetch %A[%i, %j] level 2
     ```
 
-    A hint: it changes no value and raises no error, so that the indices may lead out of the buffer, as they do at the
-    end of a loop that asks for what the next step reads. The line goes to the cache of the level and to those below it.
+    This is a hint: it changes no value and raises no error. The indices may be out of bounds, as at the end of a loop
+    that prefetches for its next iteration. Level 1 loads the line into all caches, level 3 only into the last one.
 
     C1: there is one index per dimension.
     C2: the level is 1, 2 or 3.

@@ -1,4 +1,4 @@
-"""Memory by its address, which is an `i64`: what TVM's calling conventions hand over as pointers."""
+"""Raw memory at addresses (`i64`): what TVM's calling conventions pass as pointers."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class MemoryAtOp(IRDLOperation):
     %A = tir.memory_at %address : !tir.buffer<[n, 4], f32>
     ```
 
-    Nothing is read: the address may be null, or the memory smaller than the type says, as long as no access shows it.
-    The interpreter raises an error for an access behind a null address; native code has no such check.
+    Nothing is read by the op itself: the address may be null, or the memory smaller than the type says, as long as
+    there is no such access. The interpreter raises an error for an access through a null address; native code has no
+    such check.
 
     C1: the buffer starts at the address: its offset is 0.
-    C2: the function says `may_alias`, since two addresses may be of the same memory.
+    C2: the function is `may_alias`, since two addresses may refer to the same memory.
     """
 
     name = "tir.memory_at"
@@ -86,7 +87,7 @@ class MemoryAtOp(IRDLOperation):
 class AddressOfOp(IRDLOperation):
     """The address of an element: `%p = tir.address_of %A[%i, %j]`, an `i64`.
 
-    Through it the memory may be read and written elsewhere, as long as the buffer lives.
+    The memory may be read and written through it elsewhere during the lifetime of the buffer.
 
     C1: there is one index per dimension.
     """
@@ -121,7 +122,7 @@ class AddressOfOp(IRDLOperation):
 
 @irdl_op_definition
 class TextAddressOp(IRDLOperation):
-    """The address of a constant text that ends in a zero byte: `%p = tir.text "echo"`, an `i64`."""
+    """The address of a constant, null-terminated string: `%p = tir.text "echo"`, an `i64`."""
 
     name = "tir.text"
 

@@ -1,4 +1,4 @@
-"""Ops on rectangular regions of buffers: views, and what a block declares to read and write."""
+"""Buffer regions: views, and the regions that a block declares to read and write."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _ranges(axes: Sequence[RegionAxis]) -> DenseArrayBase:
 
 @irdl_op_definition
 class MatchBufferOp(RegionOp, BufferViewOp):
-    """A view of a region: a buffer with the same memory, in which a dimension with a point is dropped.
+    """A view of a buffer region. Dimensions in which the region is a single point are dropped.
 
     ```mlir
     %T = tir.match_buffer %A[%b, %i0 to %i1, %j0 to %j1] : !tir.buffer<[16, 16], f32, strides = [m, 1]>
@@ -100,7 +100,7 @@ class MatchBufferOp(RegionOp, BufferViewOp):
     C1: there is one point or range per dimension of the buffer.
     C2: the view has one dimension per range, and the buffer's dtype and scope.
     C3: its strides are those of the buffer in these dimensions, its offset is 0.
-    C4: its extents are the lengths of the ranges, as far as these can be shown to be others.
+    C4: no extent of the view is provably different from the length of its range.
     """
 
     name = "tir.match_buffer"
@@ -146,7 +146,7 @@ def _list(dims: Sequence[Dim]) -> str:
 
 
 class DeclarationOp(RegionOp, ABC):
-    """What `tir.reads` and `tir.writes` have in common."""
+    """Base class of `tir.reads` and `tir.writes`."""
 
     def __init__(self, buffer: SSAValue | Operation, axes: Sequence[RegionAxis]):
         super().__init__(operands=_operands(buffer, axes), properties={"is_range": _ranges(axes)})

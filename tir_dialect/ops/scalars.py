@@ -1,4 +1,4 @@
-"""Scalars and vectors of indices that `arith` cannot make, and assertions."""
+"""Dimensions and index ramps as values, and assertions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ERROR_KINDS = (DEFAULT_ERROR, "TypeError", "RuntimeError", "IndexError", "KeyErr
 
 @irdl_op_definition
 class DimOp(HasFolderInterface, IRDLOperation):
-    """The value of a dimension over the symbols of the function: `%e = tir.dim 4 * n + 1`."""
+    """The value of a symbolic dimension: `%e = tir.dim 4 * n + 1`."""
 
     name = "tir.dim"
 
@@ -73,7 +73,8 @@ class DimOp(HasFolderInterface, IRDLOperation):
 
 @irdl_op_definition
 class RampOp(IRDLOperation):
-    """The indices `base`, `base + step`, `base + 2 * step`, ...: `%v = tir.ramp %base by %step : vector<8xindex>`.
+    """A vector of the indices `base`, `base + step`, `base + 2 * step`, ...: `%v = tir.ramp %base by %step :
+    vector<8xindex>`.
 
     C1: the result is a vector of `index` with one fixed dimension.
     """
@@ -130,7 +131,7 @@ class RampOp(IRDLOperation):
 class AssertOp(IRDLOperation):
     """Raises an error with the message unless the condition holds: `tir.assert %ok, "n is even"`.
 
-    It is a `ValueError`, or one of `ERROR_KINDS`: `tir.assert %ok, "n is a number" raises "TypeError"`.
+    The error is a `ValueError`, or another one of `ERROR_KINDS`: `tir.assert %ok, "n is a number" raises "TypeError"`.
 
     C1: the kind is one of `ERROR_KINDS`.
     """

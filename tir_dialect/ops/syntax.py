@@ -1,4 +1,4 @@
-"""Small pieces of custom syntax that the op files share."""
+"""Parsing and printing of operands, shared by the op files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from xdsl.printer import Printer
 
 
 def parse_optional_defined_operand(parser: Parser) -> SSAValue | None:
-    """Parses `%x` or `%x#1` if present; the value has to be defined already, so its type need not be written."""
+    """Parses `%x` or `%x#1` if present; the value must be defined already, so its type need not be written."""
     unresolved = parser.parse_optional_unresolved_operand()
     if unresolved is None:
         return None
@@ -39,7 +39,7 @@ def parse_defined_operands(parser: Parser) -> list[SSAValue]:
 
 
 def parse_operands(parser: Parser, count: int) -> tuple[list[SSAValue], dict[str, Attribute]]:
-    """So many operands, attributes, and the type of the last operand."""
+    """Parses `count` operands, attributes, and the type of the last operand."""
     operands = [parse_defined_operand(parser)]
     for _ in range(count - 1):
         parser.parse_punctuation(",")
@@ -54,7 +54,7 @@ def parse_operands(parser: Parser, count: int) -> tuple[list[SSAValue], dict[str
 
 
 def print_operands(printer: Printer, op: Operation, type: Attribute) -> None:
-    """Writes operands, attributes and one type, after the name of an op."""
+    """Prints operands, attributes and one type, after the name of an op."""
     printer.print_string(" ")
     printer.print_list(op.operands, printer.print_ssa_value)
     printer.print_op_attributes(op.attributes)

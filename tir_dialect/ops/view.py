@@ -1,4 +1,4 @@
-"""The memory of a buffer, seen with another shape or dtype."""
+"""Views of a buffer's memory with another shape or dtype."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ from tir_dialect.types import BufferType
 
 @irdl_op_definition
 class ViewOp(BufferViewOp):
-    """A buffer over memory that another buffer has: the bytes are read and written as elements of the view's dtype.
+    """Reinterprets the memory of a buffer: its bytes are accessed as elements of the view's dtype and shape.
 
     ```mlir
     %V = tir.view %A : !tir.buffer<[n, 4], i8>
     %W = tir.view %A at %i : !tir.buffer<[16], f32>
     ```
 
-    The first element of the view lies as many elements of the view behind the first one of the buffer as `at` says.
-    With strides of its own, a view leaves elements out.
+    The view starts at the base address of the buffer, or `at` so many elements (of the view's dtype) after it. A view
+    with strides of its own skips elements.
 
     C1: the buffer has default strides, and both the offset 0.
     C2: both have one scope.
-    C3: the view is not larger than the buffer, as far as that can be shown; where it starts behind the first element,
-        C6 of `tir.prim_func` says so.
+    C3: the view is not provably larger than the buffer. (For a view with `at`, that is part of C6 of `tir.prim_func`.)
     """
 
     name = "tir.view"
@@ -46,7 +45,7 @@ class ViewOp(BufferViewOp):
 
     @property
     def room(self) -> Dim:
-        """How many elements of the view the memory of the buffer has room for."""
+        """How many elements of the view's dtype the memory of the buffer can hold."""
         return floordiv(_bytes(self.buffer_type), byte_size(self.view_type.dtype))
 
     @classmethod

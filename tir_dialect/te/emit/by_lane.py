@@ -10,8 +10,8 @@ from xdsl.ir import Operation, SSAValue
 
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.convert import KIND_OF, ConvertOp
-from tir_dialect.ops.lanes import CompareOp, SelectOp
 from tir_dialect.ops.memory import lanes_of
+from tir_dialect.ops.vectors import CompareOp, SelectOp
 
 
 def by_lane(op: Operation, operands: Sequence[SSAValue], lanes: int) -> Operation:

@@ -16,7 +16,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.structure.arithmetic import evaluated
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.ops.of_rows import GreaterOp
+from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.types import IteratorKind
 
 

@@ -16,7 +16,7 @@ from lowering.schedule.schedule_cpu import schedule
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.schedule.memory.support import kernel
-from tir_dialect.ops.of_rows import GreaterOp
+from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.target import Target
 from vm_dialect import VirtualMachine
 

@@ -26,8 +26,8 @@ from lowering.schedule.cpu.memory.reductions.arg_reduction import Order, element
 from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators, folded
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.control_flow import IfOp, YieldOp
-from tir_dialect.ops.lanes import CompareOp, FirstLaneOp
 from tir_dialect.ops.memory import StoreOp
+from tir_dialect.ops.vectors import CompareOp, FirstLaneOp
 from tir_dialect.types import IteratorKind, LoopKind
 
 VECTORS_AT_ONCE = 4

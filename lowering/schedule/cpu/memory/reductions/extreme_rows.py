@@ -25,7 +25,7 @@ from lowering.schedule.cpu.memory.sweep.extremes import folds_as_integers
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.memory import StoreOp
-from tir_dialect.ops.of_rows import GreaterOp
+from tir_dialect.ops.relaxed_float import GreaterOp
 from tir_dialect.types import BufferType, IteratorKind, LoopKind
 
 VECTORS_AT_ONCE = 4

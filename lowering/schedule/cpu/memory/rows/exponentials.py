@@ -23,7 +23,7 @@ from lowering.schedule.cpu.structure.stages import Access, Stage
 from lowering.schedule.cpu.structure.twins import are_twins
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.ops.of_rows import SCALE, GreaterOp, ScaledExpOp
+from tir_dialect.ops.relaxed_float import SCALE, GreaterOp, ScaledExpOp
 from tir_dialect.target import Target
 
 _KEEP_NAN = (

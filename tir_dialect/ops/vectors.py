@@ -1,4 +1,4 @@
-"""Comparison and choice lane by lane, which `arith` has for scalars only, and places of what a comparison finds."""
+"""Comparison and selection of vectors (xDSL's `arith` has them for scalars), and search in masks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ I1 = IntegerType(1)
 
 @irdl_op_definition
 class CompareOp(IRDLOperation):
-    """Compares the lanes of two vectors: a mask of those for which the predicate holds.
+    """Compares two vectors lane by lane. The result is a mask of the lanes for which the predicate holds.
 
     ```mlir
     %m = tir.compare olt %a, %b : vector<8xf32>
@@ -57,7 +57,7 @@ class CompareOp(IRDLOperation):
 
     @property
     def number(self) -> int:
-        """The number that the predicate has in `arith`."""
+        """The number of the predicate in `arith`."""
         return self._predicates().index(self.predicate.data)
 
     def _predicates(self) -> list[str]:
@@ -99,7 +99,7 @@ def _has_numbers(value: SSAValue) -> bool:
 
 @irdl_op_definition
 class SelectOp(IRDLOperation):
-    """Takes each lane from one of two vectors: where the mask is on, from the first.
+    """Selects each lane from the first vector where the mask is set, and from the second one elsewhere.
 
     ```mlir
     %r = tir.select %mask, %a, %b : vector<8xf32>
@@ -145,7 +145,7 @@ class SelectOp(IRDLOperation):
 
 @irdl_op_definition
 class FirstLaneOp(IRDLOperation):
-    """The number of the first lane whose bit of a mask is on; of a mask without any, the number of lanes.
+    """The index of the first set lane of a mask, or the number of lanes if none is set.
 
     ```mlir
     %i = tir.first_lane %mask : vector<16xi1>

@@ -1,7 +1,7 @@
-"""Arithmetic on floats of which a kernel knows more than an op of `arith` or `math` can: fewer instructions.
+"""Floating-point ops with relaxed semantics, which take fewer instructions than those of `arith` and `math`.
 
-A softmax subtracts the greatest number of a row from all of them. It is no number already if one of them is none, and
-its quotients do not change if powers and their sum have a common factor.
+They serve softmax and other row-wise reductions: a NaN in a row makes the whole row NaN in any case, and a common
+factor of the exponentials and their sum cancels in the quotient.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SCALE = 2.0**64
 
 @irdl_op_definition
 class GreaterOp(IRDLOperation):
-    """The first number where it is greater than the second, else the second: one instruction of x86.
+    """The first operand if it is greater than the second one, else the second: x86's `maxps`.
 
     ```mlir
     %top = tir.greater %x, %old : f32
     ```
 
-    A first operand that is NaN is left out, a second one stays. Of two zeros the second is taken, whatever their signs.
+    If either operand is NaN, or both are zeros of any sign, the result is the second operand.
 
     C1: operands and result are floats, or vectors of floats with one fixed dimension, of one type.
     """
@@ -65,13 +65,13 @@ class GreaterOp(IRDLOperation):
 
 @irdl_op_definition
 class ScaledExpOp(IRDLOperation):
-    """`e**x * 2**64`, for x that are not greater than 0: a normal number, for which no x needs a factor of its own.
+    """`e**x * 2**64` for `x <= 0`: a normal number, so that no lane needs the special case for subnormal results.
 
     ```mlir
     %y = tir.scaled_exp %x : f32
     ```
 
-    An x below -104, whose power is 0 in `f32`, counts as -104. What a positive one gives is not defined.
+    An `x` below -104, for which `e**x` is 0 in `f32`, counts as -104. For positive `x` the result is undefined.
 
     C1: operand and result are `f32`, or vectors of it with one fixed dimension, of one type.
     """

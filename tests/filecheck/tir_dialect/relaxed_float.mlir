@@ -1,8 +1,8 @@
 // RUN: RELAX_ROUNDTRIP
 // RUN: RELAX_GENERIC_ROUNDTRIP
 
-// CHECK-LABEL: tir.prim_func @of_rows
-tir.prim_func @of_rows(%A: !tir.buffer<[8], f32>, %a: f32) {
+// CHECK-LABEL: tir.prim_func @relaxed_float
+tir.prim_func @relaxed_float(%A: !tir.buffer<[8], f32>, %a: f32) {
   %c0 = arith.constant 0 : index
   %v = tir.load %A[%c0] : vector<8xf32>
   // CHECK: %g = tir.greater %a, %a : f32
