@@ -18,8 +18,11 @@ MAIN = "main"
 class Functions:
     """The functions by name, and the one that is worked on."""
 
-    def __init__(self, root: PrimFuncOp | ModuleOp):
-        self.root = root
+    def __init__(self, root: object):
+        """TypeError for anything but a prim_func or a module."""
+        if not isinstance(root, PrimFuncOp | ModuleOp):
+            raise TypeError(f"schedule: expected a tir.prim_func or a module, got {type(root).__name__}")
+        self.root: PrimFuncOp | ModuleOp = root
         found = [root] if isinstance(root, PrimFuncOp) else [op for op in root.ops if isinstance(op, PrimFuncOp)]
         for func in found:
             hoist_sizes(func)

@@ -47,7 +47,7 @@ ELSEWHERE = {
     "set_axis_separator": "memory has one dimension",
     "unsafe_hide_buffer_access": "use annotate_buffer_access, which checks what can be checked",
 }
-"""Primitives of TVM's that there are not, and what to do instead."""
+"""Primitives of TVM that do not exist here, and their replacements."""
 
 
 class Schedule(ScheduleState):
@@ -164,10 +164,14 @@ class Schedule(ScheduleState):
     blockize = blockizing.blockize
     tensorize = tensorizing.tensorize
 
+    def __repr__(self) -> str:
+        names = ", ".join(f"@{name}" for name in self.functions.named)
+        return f"Schedule({names})"
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            """Says what stands for a primitive of TVM's that there is not."""
+            """The error for a primitive of TVM that does not exist here names its replacement."""
             if name in ELSEWHERE:
                 raise AttributeError(f'there is no primitive "{name}": {ELSEWHERE[name]}')
-            raise AttributeError(f'a schedule has no attribute "{name}"')
+            raise AttributeError(f'a schedule has no attribute "{name}"', name=name, obj=self)

@@ -1,4 +1,4 @@
-"""Tensor expressions: kernels as formulas, which become readable `tir.prim_func`s.
+"""Tensor expressions: kernels written as formulas and compiled to readable `tir.prim_func`s.
 
 ::
 

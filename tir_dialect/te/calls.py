@@ -1,4 +1,4 @@
-"""Calls of functions of C and of the registry, as values or as statements of an extern."""
+"""Calls of C functions and packed functions, as expressions or as statements of an extern."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def call_extern(dtype: DTypeLike, symbol: str, *args: Expr) -> Expr: ...
 @overload
 def call_extern(dtype: DTypeLike, symbol: str, *args: Argument) -> Expr | Call: ...
 def call_extern(dtype: DTypeLike, symbol: str, *args: Argument) -> Expr | Call:
-    """The result of the C function `symbol` of scalars, which must be pure: it may be called any number of times.
+    """A call of the C function `symbol`. With scalar arguments it is an expression; the function must be pure, since it
+    may be called any number of times.
 
-    With a tensor among the arguments, which is passed as the address of its data, the statement that calls it.
+    With a tensor among the arguments, which is passed as the address of its data, it is a statement for `te.extern`.
     """
     known = arguments(args)
     scalars = [arg for arg in known if isinstance(arg, Expr)]
@@ -33,10 +34,10 @@ def call_extern(dtype: DTypeLike, symbol: str, *args: Argument) -> Expr | Call:
 
 
 def call_packed(symbol: str, *args: Argument) -> Call:
-    """The statement that calls a function of the run time's registry; a tensor is passed as a tensor."""
+    """A statement for `te.extern` that calls a function of the tvm-ffi registry; tensors are passed as tensors."""
     return Call(symbol, arguments(args), packed=True)
 
 
 def arguments(args: Sequence[Argument]) -> tuple[Tensor | Expr, ...]:
-    """Arguments of a call; sizes and integers are of dtype `index`, which is passed with 64 bits."""
+    """The arguments of a call as expressions; sizes and Python integers are passed as 64-bit integers (`index`)."""
     return tuple(arg if isinstance(arg, Tensor | Expr) else as_index("te: an argument of a call", arg) for arg in args)

@@ -1,6 +1,6 @@
-"""Turning operands into expressions of one dtype: Python numbers adopt, everything else must agree.
+"""Conversion of operands to expressions of one dtype: Python numbers adopt the dtype of the other operands.
 
-There is no implicit promotion between dtypes: mixing two is an error that names both, and `te.cast` is the way out.
+There is no implicit promotion: mixing two dtypes is an error that names both; use `te.cast`.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def integer_range(dtype: DType) -> tuple[int, int]:
 
 
 def adopt(value: Scalar | Dim, dtype: DType) -> Expr:
-    """A Python number, or a dimension, as a constant of `dtype`.
+    """A Python number or a dimension as a constant of `dtype`.
 
-    Raises TypeError if the kind of number has no place in `dtype`, and ValueError if the number does not fit.
+    Raises TypeError for a number of another kind than `dtype`, and ValueError for one out of its range.
     """
     if isinstance(value, Dim):
         return _adopt_dim(value, dtype)
@@ -94,14 +94,14 @@ def _leaf(value: object) -> Expr | Scalar | Dim:
         raise IndexError(f'te: tensor "{value.tensor.name}" has rank {rank}, got {given} indices')
     if isinstance(value, Expr | Dim):
         return value
-    # NumPy's float64 is a float, too, but has a dtype of its own
+    # NumPy's float64 is a subclass of float, but has a dtype
     if isinstance(value, int | float) and not hasattr(value, "dtype"):
         return value
     return _numpy_scalar(value)
 
 
 def _numpy_scalar(value: Any) -> Expr:
-    # NumPy's scalars carry a dtype and keep it; anything else is not an operand.
+    # NumPy scalars keep their dtype; anything else is no operand.
     if not hasattr(value, "dtype") or getattr(value, "shape", None) != ():
         raise TypeError(f"te: expected an expression, a dimension or a number, got {type(value).__name__}")
     return adopt(value.item(), dtypes.from_numpy(value.dtype))
@@ -110,7 +110,7 @@ def _numpy_scalar(value: Any) -> Expr:
 def unify(what: str, operands: Sequence[Operand]) -> tuple[Expr, ...]:
     """The operands of `what` as expressions of one dtype.
 
-    Raises TypeError naming both dtypes if two differ, and if no operand has a dtype that numbers could adopt.
+    Raises TypeError if two dtypes differ, naming both, and if all operands are Python numbers.
     """
     leaves = [_leaf(operand) for operand in operands]
     dtype: DType | None = None

@@ -1,4 +1,4 @@
-"""`te.compute`: a tensor given by an expression for each of its elements."""
+"""`te.compute`: a tensor defined by an expression for its elements."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Attr: TypeAlias = "Note | Tensor | Sequence[Tensor]"
 
 @dataclass(frozen=True, eq=False)
 class Nest(Operation):
-    """For all values of `axes`: either one expression per output, or all results of one reduction in order."""
+    """A loop nest over `axes` that computes one expression per output, or all results of one reduction in order."""
 
     axes: tuple[IterVar, ...]
     bodies: tuple[Expr, ...]
     annotations: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
-    """Of the block, for schedules and lowerings to read."""
+    """Annotations of the block."""
 
     @property
     def reduction(self) -> Reduce | None:
-        """The reduction that the bodies are the results of, None for plain expressions."""
+        """The reduction whose results the bodies are; None for elementwise expressions."""
         return self.bodies[0] if isinstance(self.bodies[0], Reduce) else None
 
     @property
@@ -59,16 +59,16 @@ class Nest(Operation):
 
     @property
     def places(self) -> tuple[Expr, ...]:
-        """The indices of the elements of the outputs that an instance computes."""
+        """The indices of the output element that an iteration computes."""
         return self.axes
 
 
 @dataclass(frozen=True, eq=False)
 class Compute(Nest):
-    """A nest that makes its outputs, which have an element for all values of the axes."""
+    """A nest that defines its outputs, with one element for each iteration."""
 
     tag: str = ""
-    """What the computation is called by those who look for it; `tag_scope` gives it."""
+    """A label by which passes find the computation, set by `tag_scope`."""
 
     def __post_init__(self) -> None:
         shape = tuple(axis.length for axis in self.axes if axis.length is not None)
@@ -91,41 +91,49 @@ class Compute(Nest):
 @overload
 def compute(
     shape: ShapeLike,
-    f: Callable[..., tuple[Operand, ...]],
+    fcompute: Callable[..., tuple[Operand, ...]],
     name: str = ...,
-    attrs: Mapping[str, Attr] | None = ...,
     tag: str = ...,
+    attrs: Mapping[str, Attr] | None = ...,
 ) -> tuple[Tensor, ...]: ...
 @overload
 def compute(
-    shape: ShapeLike, f: Callable[..., Operand], name: str = ..., attrs: Mapping[str, Attr] | None = ..., tag: str = ...
+    shape: ShapeLike,
+    fcompute: Callable[..., Operand],
+    name: str = ...,
+    tag: str = ...,
+    attrs: Mapping[str, Attr] | None = ...,
 ) -> Tensor: ...
 def compute(
     shape: ShapeLike,
-    f: Callable[..., Any],
+    fcompute: Callable[..., Any],
     name: str = "compute",
-    attrs: Mapping[str, Attr] | None = None,
     tag: str = "",
+    attrs: Mapping[str, Attr] | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The tensor with element `f(i, j, ...)` at `[i, j, ...]`; a tuple of tensors if `f` gives a tuple.
+    """The tensor with element `fcompute(i, j, ...)` at `[i, j, ...]`; a tuple of tensors if `fcompute` returns a tuple.
 
-    The names of the parameters of `f` become those of the loops. A reduction may stand anywhere in the expression but
-    in a branch of `if_then_else`: one inside a larger expression becomes a tensor of its own, over those axes that it
-    depends on. A value that is just a number of Python has TVM's dtype, `i32`, `f32` or `i1`; one that is an index has
-    `i64`.
-    `attrs` become annotations of the block, as by `Schedule.annotate`, where tensors are named; `tag` is that of
-    `tag_scope`.
+    `shape` is a sequence of extents: integers, dimensions (`te.var("n") * 2`) or their text (`"2 * n"`). The parameters
+    of `fcompute` are iteration variables of dtype `index`; their names become those of the loops. The dtype is that of
+    the expression; a plain Python number has TVM's dtype, `i32`, `f32` or `i1`, and an index has `i64`.
 
-    Raises TypeError if `f` does not take one variable per dimension, its value has no dtype that a tensor can hold, or
-    an attribute is no note, and ValueError if the expression uses an iteration variable that is not its own.
+    A reduction may occur anywhere in the expression except in a branch of `if_then_else`: one inside a larger
+    expression becomes a tensor of its own, over the axes that it depends on.
+
+    `attrs` become annotations of the block, as by `Schedule.annotate`; tensors in them are replaced by their names.
+    `tag` is that of `tag_scope`.
+
+    Raises TypeError if `fcompute` does not take one variable per dimension, if its result has no dtype that a tensor
+    can hold, or for an attribute that no annotation can hold; and ValueError if the expression uses an iteration
+    variable of another computation. Follows `tvm.te.compute`.
     """
     extents = to_shape(name, shape)
     tag = current_tag(tag)
     axes = tuple(
         IterVar(axis, constant(0), extent, "spatial")
-        for axis, extent in zip(_axis_names(f, len(extents), name), extents, strict=True)
+        for axis, extent in zip(_axis_names(fcompute, len(extents), name), extents, strict=True)
     )
-    result: Operand | tuple[Operand, ...] | list[Operand] = f(*axes)
+    result: Operand | tuple[Operand, ...] | list[Operand] = fcompute(*axes)
     results = result if isinstance(result, tuple | list) else (result,)
     bodies = tuple(_body(name, body) for body in results)
     _check_variables(name, bodies, axes)
@@ -159,7 +167,7 @@ def _named(value: object) -> object:
 def _define(
     name: str, axes: tuple[IterVar, ...], bodies: tuple[Expr, ...], annotations: Mapping[str, Attribute], tag: str = ""
 ) -> tuple[Tensor, ...]:
-    """The tensors of `bodies`, with reductions inside larger expressions computed before."""
+    """The tensors that `bodies` define; reductions inside larger expressions become tensors of their own."""
     first = bodies[0]
     if isinstance(first, Reduce) and all(_same_reduction(first, body) for body in bodies):
         operands = _lift(name, first.operands)

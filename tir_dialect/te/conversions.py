@@ -1,4 +1,4 @@
-"""Constants and conversions between dtypes, which are always written out, and calls of external scalar functions."""
+"""Constants, scalar parameters and explicit conversions between dtypes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DTypeLike: TypeAlias = "str | ElementType | IndexType"
 
 
 def to_dtype(dtype: DTypeLike) -> DType:
-    """The dtype named; ValueError for one that buffers do not have."""
+    """The dtype with a name; ValueError for one that buffers cannot have."""
     if isinstance(dtype, IndexType) or dtype == "index":
         return INDEX
     return dtypes.parse_dtype(dtype) if isinstance(dtype, str) else dtypes.lookup(dtype).type
@@ -32,8 +32,8 @@ def const(value: Scalar, dtype: DTypeLike) -> Expr:
 def cast(operand: Operand, dtype: DTypeLike) -> Expr:
     """`operand` converted to `dtype`.
 
-    Floats to integers drop the fraction (values outside the range have no defined result), integers to narrower ones
-    drop bits, and anything to `i1` asks whether it differs from zero.
+    Conversions of floats to integers truncate (values out of range are undefined), of integers to narrower ones drop
+    the upper bits, and of anything to `i1` compare with zero.
     """
     to = to_dtype(dtype)
     a = as_expr("cast", operand)

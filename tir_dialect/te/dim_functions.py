@@ -1,4 +1,4 @@
-"""Functions of scalars that dimensions have too: what an index expression is as a dimension."""
+"""Index arithmetic on dimensions: folds functions of scalars to a dimension where dimensions have them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DIVISIONS = ("floordiv", "floormod")
 
 
 def dim_of(function: str, operands: Sequence[Dim]) -> Dim | None:
-    """`function(*operands)`, named as in `nodes.Apply`; `None` if dimensions have none, or for a division by 0."""
+    """`function(*operands)`, named as in `nodes.Apply`; `None` if dimensions lack it, or for a division by 0."""
     compute = _FUNCTIONS.get(function)
     if compute is None or len(operands) != 2:
         return None

@@ -1,8 +1,8 @@
 """Scalar expressions: small immutable trees, shared by construction.
 
-Two expressions built from the same parts are one object, so a common subexpression is computed once and `is` decides
-equality. Operators build trees; `==` does too, hence it answers with an expression and not with a truth value.
-A dtype is an element type of a buffer (signedness kept) or `index`.
+Expressions are hash-consed: two with the same parts are one object, so a common subexpression is computed once and
+equality is `is`. All operators build expressions, `==` included. A dtype is an element type of a buffer (signedness
+kept) or `index`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tir_dialect.dtypes import ElementType
 DType: TypeAlias = "ElementType | IndexType"
 Scalar: TypeAlias = "int | float | bool"
 Operand: TypeAlias = "Expr | Dim | Scalar"
-"""What an operator accepts. A Python number takes the dtype of the other side; a dimension is an `index`."""
+"""What an operator accepts. A Python number takes the dtype of the other operand; a dimension is an `index`."""
 
 INDEX = IndexType()
 
@@ -35,6 +35,11 @@ class Expr:
         self.dtype = dtype
         self.operands = operands
 
+    def __repr__(self) -> str:
+        from tir_dialect.te.text import text
+
+        return text(self)
+
     def __hash__(self) -> int:
         return id(self)
 
@@ -48,7 +53,7 @@ class Expr:
         raise TypeError("a te expression is a scalar and cannot be iterated over")
 
     def __getitem__(self, indices: Operand | tuple[Operand, ...]) -> Expr:
-        """An element, of a tensor that already has some of its indices."""
+        """An element of a partially indexed tensor, `A[i][j]`."""
         raise TypeError("a te expression is a scalar and has no elements")
 
     def astype(self, dtype: str) -> Expr:

@@ -1,4 +1,4 @@
-"""`te.extern`: tensors computed by statements, for what no expression per element describes (scan, sort, scatter)."""
+"""`te.extern`: tensors computed by statements, for what no expression per element can describe (sort, scatter)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Extern(Operation):
 class ExternBuilder:
     """Records the statements of an extern body in program order.
 
-    An expression is evaluated where it is used: a load sees the stores made before that statement. `let` keeps a value.
-    Loops, branches and blocks are context managers, and what they bind lives inside them.
+    An expression is evaluated where it is used: a load sees all stores before that statement. `let` binds a value.
+    Loops, branches and blocks are context managers; the variables that they bind are valid inside.
     """
 
     def __init__(self, name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]):
@@ -59,7 +59,7 @@ class ExternBuilder:
         self._add(Store(tensor, target.operands, stored), *target.operands, stored)
 
     def let(self, value: Operand, name: str = "v") -> Expr:
-        """The value that `value` has here, evaluated once."""
+        """Binds the current value of an expression: it is evaluated here, once."""
         expr = as_expr("let", value)
         var = Var(name, expr.dtype)
         self._add(Let(var, expr), expr)
@@ -67,7 +67,7 @@ class ExternBuilder:
         return var
 
     def alloc(self, shape: ShapeLike, dtype: DTypeLike, name: str = "tmp", scope: str = "local") -> Tensor:
-        """Uninitialised memory of the enclosing region; a shape of `()` is a mutable scalar."""
+        """An uninitialised buffer for the enclosing region; one of shape `()` is a mutable scalar."""
         tensor = Tensor(name, to_shape(name, shape), to_element_type(name, dtype))
         self._add(Alloc(tensor, scope))
         self._readable.add(tensor)
@@ -85,7 +85,7 @@ class ExternBuilder:
 
     @contextmanager
     def while_(self, condition: Operand) -> Generator[None]:
-        """A loop as long as `condition` holds; it is evaluated anew before each round."""
+        """A loop that runs while `condition` holds; the condition is evaluated before each iteration."""
         holds = as_condition("while_", condition)
         with self._region() as body:
             yield
@@ -93,7 +93,7 @@ class ExternBuilder:
 
     @contextmanager
     def if_(self, condition: Operand) -> Generator[None]:
-        """What to do where `condition` holds; `else_` may follow."""
+        """The statements executed if `condition` holds; `else_` may follow."""
         holds = as_condition("if_", condition)
         with self._region() as body:
             yield
@@ -101,7 +101,7 @@ class ExternBuilder:
 
     @contextmanager
     def else_(self) -> Generator[None]:
-        """What to do where the condition of the `if_` just before does not hold."""
+        """The statements executed if the condition of the preceding `if_` does not hold."""
         branch = self._body[-1] if self._body else None
         if not isinstance(branch, If) or branch.otherwise:
             raise ValueError(f'te: extern "{self._name}" has an else_ that does not follow an if_')
@@ -121,15 +121,15 @@ class ExternBuilder:
         self._add(Block(name, iterators, tuple(body)))
 
     def call_extern(self, symbol: str, *args: Argument) -> None:
-        """Calls a C function for its effect; a tensor is passed as the pointer to its data."""
+        """Calls a C function for its side effects; a tensor is passed as the address of its data."""
         self.call(Call(symbol, arguments(args), packed=False))
 
     def call_packed(self, symbol: str, *args: Argument) -> None:
-        """Calls a function of the run time's registry for its effect; a tensor is passed as a tensor."""
+        """Calls a packed function of the tvm-ffi registry for its side effects; a tensor is passed as a tensor."""
         self.call(Call(symbol, arguments(args), packed=True))
 
     def call(self, statement: Call) -> None:
-        """A call that `te.call_extern` or `te.call_packed` made."""
+        """Appends a call made by `te.call_extern` or `te.call_packed`."""
         for arg in statement.args:
             if isinstance(arg, Tensor):
                 self._check_known(arg)
@@ -171,7 +171,7 @@ Calls: TypeAlias = "Callable[[tuple[Tensor, ...], tuple[Tensor, ...]], Call | Se
 def extern(
     outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike],
     inputs: Sequence[Tensor],
-    body: Statements,
+    fcompute: Statements,
     name: str = ...,
     dtype: DTypeLike | None = ...,
 ) -> tuple[Tensor, ...]: ...
@@ -179,23 +179,25 @@ def extern(
 def extern(
     outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike],
     inputs: Sequence[Tensor],
-    body: Calls,
+    fcompute: Calls,
     name: str = ...,
     dtype: DTypeLike | None = ...,
 ) -> Tensor | tuple[Tensor, ...]: ...
 def extern(
     outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike],
     inputs: Sequence[Tensor],
-    body: Statements | Calls,
+    fcompute: Statements | Calls,
     name: str = "extern",
     dtype: DTypeLike | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """Tensors of the given shapes and dtypes, filled by `body(builder, inputs, outputs)`.
+    """Tensors of the given shapes and dtypes, filled by the statements of `fcompute(builder, inputs, outputs)`.
 
-    With a `dtype` for all, `outputs` is a list of shapes, or the shape of one tensor as a tuple.
+    `outputs` is a list of pairs of shape and dtype, or with `dtype` a list of shapes, or one shape as a tuple. The
+    result is a tuple of tensors.
 
-    A `body(inputs, outputs)` gives the calls that fill them, as in TVM: `te.call_packed("sort", ins[0], outs[0])`. Then
-    the dtype is that of the inputs if none is given, and the result is one tensor if there is one.
+    With two parameters, `fcompute(inputs, outputs)` returns the calls that fill the outputs, as in TVM:
+    `te.call_packed("sort", ins[0], outs[0])`. The default dtype is then that of the inputs, and for one output the
+    result is the tensor itself.
 
     ::
 
@@ -206,11 +208,11 @@ def extern(
 
         (Y,) = te.extern([((n,), "f32")], [X], cumulative, name="cumsum")
 
-    Raises ValueError where the body uses a tensor or a variable that is not available at that place, and TypeError for
-    outputs without dtypes.
+    Raises ValueError if a statement uses a tensor or variable that is not available there, and TypeError for outputs
+    without dtypes.
     """
     source = Extern(name, tuple(inputs))
-    gives_calls = len(signature(body).parameters) == 2
+    gives_calls = len(signature(fcompute).parameters) == 2
     if gives_calls and dtype is None and not _are_pairs(outputs):
         dtype = _common_dtype(name, inputs)
     kinds = _kinds(name, outputs, dtype)
@@ -222,11 +224,11 @@ def extern(
     object.__setattr__(source, "outputs", made)
     builder = ExternBuilder(name, source.inputs, made)
     if gives_calls:
-        calls = cast("Calls", body)(source.inputs, made)
+        calls = cast("Calls", fcompute)(source.inputs, made)
         for call in (calls,) if isinstance(calls, Call) else calls:
             builder.call(call)
     else:
-        cast("Statements", body)(builder, source.inputs, made)
+        cast("Statements", fcompute)(builder, source.inputs, made)
     object.__setattr__(source, "body", builder.finish())
     return made[0] if gives_calls and len(made) == 1 else made
 
@@ -239,7 +241,7 @@ def _common_dtype(name: str, inputs: Sequence[Tensor]) -> DTypeLike:
 
 
 def _are_pairs(outputs: Sequence[object]) -> bool:
-    """Whether there is a dtype beside each shape."""
+    """Whether all outputs are pairs of shape and dtype."""
     pairs = [cast("tuple[object, ...]", each) for each in outputs if isinstance(each, tuple)]
     return len(pairs) == len(outputs) and all(len(pair) == 2 and isinstance(pair[0], tuple | list) for pair in pairs)
 

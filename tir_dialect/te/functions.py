@@ -1,7 +1,7 @@
 """Mathematical functions of scalars.
 
-The functions of floats take `f16`, `bf16`, `f32` and `f64`; an integer operand is refused, since the result would need
-another dtype.
+Functions of floats take `f16`, `bf16`, `f32` and `f64` and return the dtype of the operand; an integer operand is a
+TypeError.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def exp2(x: Operand) -> Expr:
 
 
 def expm1(x: Operand) -> Expr:
-    """`exp(x) - 1`, exact near 0."""
+    """`exp(x) - 1`, accurate near 0."""
     return _float("expm1", x)
 
 
@@ -59,7 +59,7 @@ def log10(x: Operand) -> Expr:
 
 
 def log1p(x: Operand) -> Expr:
-    """`log(1 + x)`, exact near 0."""
+    """`log(1 + x)`, accurate near 0."""
     return _float("log1p", x)
 
 
@@ -162,7 +162,7 @@ def pow(base: Operand, exponent: Operand) -> Expr:
 
 
 def logaddexp(x: Operand, y: Operand) -> Expr:
-    """`log(exp(x) + exp(y))` without overflow in between."""
+    """`log(exp(x) + exp(y))` without intermediate overflow."""
     a, b = unify("logaddexp", (x, y))
     more = log1p(exp(negative(absolute(subtract(a, b)))))
     # equal infinities have no difference
@@ -185,12 +185,12 @@ def fmod(lhs: Operand, rhs: Operand) -> Expr:
 
 
 def fmin(lhs: Operand, rhs: Operand) -> Expr:
-    """The smaller number; a NaN is ignored if the other operand is none, as `np.fmin`."""
+    """The smaller operand; a NaN only if both are NaN, as `np.fmin`."""
     return _float("fmin", lhs, rhs)
 
 
 def fmax(lhs: Operand, rhs: Operand) -> Expr:
-    """The larger number; a NaN is ignored if the other operand is none, as `np.fmax`."""
+    """The larger operand; a NaN only if both are NaN, as `np.fmax`."""
     return _float("fmax", lhs, rhs)
 
 

@@ -1,4 +1,4 @@
-"""What a function over tensors consists of: its computations in order, and what they use."""
+"""The computation graph behind tensors: its computations in topological order, and their inputs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def inputs_of(source: Source) -> tuple[Tensor, ...]:
 
 
 def nests_of(source: Source) -> tuple[Nest, ...]:
-    """The nests that a computation consists of, if it is none of statements."""
+    """The loop nests of a computation; none for an extern or an inlined function."""
     match source:
         case Compute():
             return (source,)
@@ -40,7 +40,7 @@ def nests_of(source: Source) -> tuple[Nest, ...]:
 
 
 def sources_of(tensors: Iterable[Tensor]) -> list[Source]:
-    """The computations that the tensors need, each after those that it uses."""
+    """The computations that the tensors depend on, each after its inputs."""
     done: dict[Source, None] = {}
     stack = [(tensor.source, False) for tensor in reversed(list(tensors))]
     while stack:
@@ -61,7 +61,7 @@ def scalars_of(source: Source) -> list[Param]:
 
 
 def symbols_of(args: Sequence[Tensor | Expr], sources: Iterable[Source]) -> list[str]:
-    """The symbols of the parameters' shapes, then all others, in order of first use; within an extent by name."""
+    """The symbols of the parameters' shapes, then all others, in order of first use; those of one extent by name."""
     dims = [dim for arg in args if isinstance(arg, Tensor) for dim in arg.shape]
     for source in sources:
         dims.extend(_dims(source))

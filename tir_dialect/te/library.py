@@ -1,4 +1,4 @@
-"""Functions of C's mathematical library that have no op of their own."""
+"""Functions of the C math library for which the math dialect has no op."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tir_dialect.te.operators import refuse
 
 
 def hypot(x: Operand, y: Operand) -> Expr:
-    """`sqrt(x * x + y * y)` without overflow in between; an infinity gives infinity even beside a NaN."""
+    """`sqrt(x * x + y * y)` without intermediate overflow; infinite if either operand is, whatever the other one."""
     exprs = unify("hypot", (x, y))
     return _call("hypot", exprs[0], exprs[1])
 

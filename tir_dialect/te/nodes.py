@@ -1,4 +1,4 @@
-"""The kinds of expression. Make them with the functions below, which return the one object for equal parts."""
+"""The kinds of expressions, and the functions that make them: equal parts give the same object."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IterKind: TypeAlias = 'Literal["spatial", "reduce", "scan", "opaque"]'
 
 
 class Var(Expr):
-    """A named value that is not computed: this class itself stands for a value that an extern body binds."""
+    """A named leaf; this class itself is a value bound by a statement of an extern."""
 
     __slots__ = ("name",)
 
@@ -35,7 +35,7 @@ class Param(Var):
 class IterVar(Var):
     """An iteration variable: the `index` values `lo <= v < lo + extent`.
 
-    The bounds of a variable to reduce over may depend on other variables, and on elements.
+    The bounds of a reduction variable may depend on other variables and on tensor elements.
     """
 
     __slots__ = ("extent", "kind", "lo")
@@ -48,7 +48,7 @@ class IterVar(Var):
 
     @property
     def length(self) -> Dim | None:
-        """The extent as a dimension; `None` if it depends on other variables or on elements."""
+        """The extent as a dimension; `None` if it depends on other variables or on tensor elements."""
         return self.extent.dim if isinstance(self.extent, Size) else None
 
 
@@ -83,7 +83,7 @@ class Load(Expr):
 
 
 class Slice(Expr):
-    """A tensor with indices for its first dimensions, such as `A[0]` in `A[0][i]`: no value until it has all."""
+    """A partially indexed tensor, such as `A[0]` in `A[0][i]`; it has no value."""
 
     __slots__ = ("indices", "tensor")
 
@@ -97,7 +97,7 @@ class Slice(Expr):
 
 
 class Apply(Expr):
-    """A scalar function of its operands, by the names that `emit_scalar` knows."""
+    """A scalar function of the operands, by its name in `te.emit`."""
 
     __slots__ = ("function",)
 
@@ -129,10 +129,10 @@ class Conditional(Expr):
 
 
 class Reduce(Expr):
-    """Result number `which` of reducing the sources with `reducer` over `axes`.
+    """Result number `which` of the reduction of the sources with `reducer` over `axes`.
 
-    The operands are the sources, what to start with if that is `given`, then the first value and the extent of each
-    axis: an expression in which something is replaced has other bounds, too, with the same variables.
+    The operands are the sources, the initial values if they are `given`, then the lower bound and the extent of each
+    axis, so that a substitution in the expression reaches the bounds, too, and the variables stay the same.
     """
 
     __slots__ = ("axes", "given", "reducer", "which")
@@ -148,13 +148,13 @@ class Reduce(Expr):
 
     @property
     def sources(self) -> tuple[Expr, ...]:
-        """What is reduced."""
+        """The expressions that are reduced."""
         values = len(self.operands) - 2 * len(self.axes)
         return self.operands[: values // 2 if self.given else values]
 
     @property
     def starts(self) -> tuple[Expr, ...]:
-        """The values to start with, those that are given or those that change nothing."""
+        """The initial values: those given, or the identities of the reducer."""
         count = len(self.sources)
         if self.given:
             return self.operands[count : 2 * count]
@@ -162,7 +162,7 @@ class Reduce(Expr):
 
     @property
     def domains(self) -> tuple[tuple[Expr, Expr], ...]:
-        """The first value and the extent of each axis."""
+        """The lower bound and the extent of each axis."""
         bounds = self.operands[len(self.operands) - 2 * len(self.axes) :]
         return tuple(zip(bounds[::2], bounds[1::2], strict=True))
 

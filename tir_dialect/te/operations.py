@@ -1,4 +1,4 @@
-"""What makes a tensor, `tensor.op`, by the names that TVM has for its parts."""
+"""The operation that defines a tensor, `tensor.op`, with the attributes of TVM's `te.Operation`."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """A computation, or the place of an argument."""
+    """A computation or a placeholder."""
 
     name: str
     outputs: tuple[Tensor, ...] = field(init=False)
-    """The tensors that it makes."""
+    """The tensors that it defines."""
 
     @property
     def num_outputs(self) -> int:
-        """How many tensors it makes."""
+        """The number of its outputs."""
         return len(self.outputs)
 
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:
-        """The tensors that it uses and does not make, in order of first use."""
+        """Its inputs, in order of first use."""
         from tir_dialect.te.graph import inputs_of
 
         return inputs_of(cast("Source", self))
 
     @property
     def attrs(self) -> Mapping[str, Note]:
-        """What was said about it when it was made."""
+        """The `attrs` that it was created with."""
         return {}
 
     def output(self, index: int) -> Tensor:
-        """One of its tensors."""
+        """The output with this index."""
         return self.outputs[index]
 
     def output_dtype(self, index: int) -> ElementType:
-        """The dtype of one of its tensors."""
+        """The dtype of the output with this index."""
         return self.outputs[index].dtype
 
     def output_shape(self, index: int) -> tuple[Dim, ...]:
-        """The shape of one of its tensors."""
+        """The shape of the output with this index."""
         return self.outputs[index].shape
 
 
 @dataclass(frozen=True)
 class Placeholder(Operation):
-    """The place of an argument: it makes one tensor, of nothing."""
+    """The operation of a placeholder: no inputs, one output."""
 
     tensor: Tensor
 

@@ -1,4 +1,4 @@
-"""Arithmetic, comparison and choice: what Python's operators on expressions mean.
+"""Arithmetic, comparison and selection: the meaning of Python's operators on expressions.
 
 Integer `//` and `%` round towards minus infinity, as in Python and NumPy; `truncdiv` and `truncmod` round towards zero,
 as in C. Arithmetic on dimensions alone stays a dimension. Nothing is promoted: see `coerce`.
@@ -86,7 +86,7 @@ def multiply(lhs: Operand, rhs: Operand) -> Expr:
 
 
 def divide(lhs: Operand, rhs: Operand) -> Expr:
-    """`lhs / rhs` of floats; integers are refused, because the quotient would have another dtype."""
+    """`lhs / rhs` of floats; TypeError for integers, whose quotient would need another dtype."""
     a, b = unify("divide", (lhs, rhs))
     if not is_float(a.dtype):
         raise refuse("divide", "floats (use // for integers)", a)
@@ -138,12 +138,12 @@ def truncmod(lhs: Operand, rhs: Operand) -> Expr:
 
 
 def minimum(lhs: Operand, rhs: Operand) -> Expr:
-    """The smaller one; NaN if either is NaN, as `np.minimum`."""
+    """The smaller operand; NaN if either is NaN, as `np.minimum`."""
     return _extremum("minimum", lhs, rhs)
 
 
 def maximum(lhs: Operand, rhs: Operand) -> Expr:
-    """The larger one; NaN if either is NaN, as `np.maximum`."""
+    """The larger operand; NaN if either is NaN, as `np.maximum`."""
     return _extremum("maximum", lhs, rhs)
 
 
@@ -190,22 +190,22 @@ def _bitwise(name: str, lhs: Operand, rhs: Operand) -> Expr:
 
 
 def bitwise_and(lhs: Operand, rhs: Operand) -> Expr:
-    """`lhs & rhs`; of conditions, both."""
+    """`lhs & rhs`; the conjunction of conditions."""
     return _bitwise("bitwise_and", lhs, rhs)
 
 
 def bitwise_or(lhs: Operand, rhs: Operand) -> Expr:
-    """`lhs | rhs`; of conditions, at least one."""
+    """`lhs | rhs`; the disjunction of conditions."""
     return _bitwise("bitwise_or", lhs, rhs)
 
 
 def bitwise_xor(lhs: Operand, rhs: Operand) -> Expr:
-    """`lhs ^ rhs`; of conditions, exactly one."""
+    """`lhs ^ rhs`; the exclusive or of conditions."""
     return _bitwise("bitwise_xor", lhs, rhs)
 
 
 def bitwise_not(operand: Operand) -> Expr:
-    """`~operand`; of a condition, its negation."""
+    """`~operand`; the negation of a condition."""
     a = as_expr("bitwise_not", operand)
     if is_bool(a.dtype):
         return bitwise_xor(a, True)
@@ -247,12 +247,12 @@ def logical_not(condition: Operand) -> Expr:
 
 
 def select(condition: Operand, then: Operand, otherwise: Operand) -> Expr:
-    """`then` where `condition` holds, else `otherwise`; both are evaluated, so loads on both sides must be in range."""
+    """`then` if `condition` holds, else `otherwise`; both are evaluated, so the loads of both must be in bounds."""
     a, b = unify("select", (then, otherwise))
     return nodes.apply("select", a.dtype, as_condition("select", condition), a, b)
 
 
 def if_then_else(condition: Operand, then: Operand, otherwise: Operand) -> Expr:
-    """`then` where `condition` holds, else `otherwise`; only that side is evaluated: the way to guard a load."""
+    """`then` if `condition` holds, else `otherwise`; only the chosen one is evaluated, so that it can guard a load."""
     a, b = unify("if_then_else", (then, otherwise))
     return nodes.conditional(as_condition("if_then_else", condition), a, b)

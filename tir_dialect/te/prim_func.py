@@ -1,4 +1,4 @@
-"""`te.create_prim_func`: a readable `tir.prim_func` from tensors."""
+"""`te.create_prim_func`: a `tir.prim_func` from tensors."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ def create_prim_func(
     bounds: Mapping[str, tuple[int, int | None]] | None = None,
     visibility: str | None = None,
 ) -> PrimFuncOp:
-    """The function that computes the tensors among `args` that are no placeholders from those that are.
+    """The function that computes the outputs among `args` from the placeholders among them.
 
     The parameters are `args`, in order: a buffer per tensor, a scalar per `te.scalar`. Tensors that are needed but not
     listed are allocated inside. Every symbol that a shape or an expression uses becomes a symbol of the function, those
-    of the parameters' shapes first, with `bounds` as inclusive limits. Symbols that no parameter's shape determines
-    (as in `2 * floordiv(m, 2)`) have to be given at the call.
+    of the parameters' shapes first, with `bounds` as inclusive limits. Symbols that no parameter's shape determines (as
+    in `2 * floordiv(m, 2)`) have to be passed by the caller.
 
     Each compute becomes a nest of loops around one block named after it, each extern a block.
 
-    Raises ValueError if a placeholder or scalar that is used is not listed, or something is listed twice.
+    Raises ValueError if a placeholder or scalar that is used is not among `args`, or a tensor occurs twice.
     """
     _check_args(name, args)
     sources = sources_of([arg for arg in args if isinstance(arg, Tensor)])
@@ -95,7 +95,7 @@ def _check_listed(name: str, args: Sequence[Tensor | Expr], sources: Sequence[So
 
 
 class _FunctionEmitter:
-    """Fills a function: allocations first, then extents, then one nest per computation."""
+    """Emits the body of a function: allocations first, then extents, then one loop nest per computation."""
 
     def __init__(self, func: PrimFuncOp):
         self._names = Names(symbols=dict(zip(func.symbol_names, func.symbol_args, strict=True)))
@@ -107,7 +107,7 @@ class _FunctionEmitter:
         self._taken: dict[str, int] = {}
 
     def bind(self, args: Sequence[Tensor | Expr]) -> None:
-        """Says which parameter is which."""
+        """Binds tensors, scalars and symbols to the parameters of the function."""
         for arg, value in zip(args, self._func.params, strict=True):
             if isinstance(arg, Tensor):
                 self._names.buffers[arg] = value
@@ -129,7 +129,7 @@ class _FunctionEmitter:
             self._nests.append(emit_extern(self._unique(source.name), source, self._names, self._extent))
 
     def finish(self) -> None:
-        """Puts everything into the function."""
+        """Moves all ops into the function."""
         self._func.body.block.add_ops([*self._allocations, *self._header, *self._nests])
 
     def _allocate(self, tensor: Tensor) -> SSAValue:

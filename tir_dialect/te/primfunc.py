@@ -1,4 +1,4 @@
-"""`te.extern_primfunc`: tensors computed by a PrimFunc that is there already."""
+"""`te.extern_primfunc`: tensors computed by an existing PrimFunc."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tir_dialect.types import BufferType
 
 @dataclass(frozen=True, eq=False)
 class Inlined(Operation):
-    """The body of a function, with tensors for its parameters and dimensions for its symbols."""
+    """An inlined function body, with tensors in place of its parameters and dimensions in place of its symbols."""
 
     func: PrimFuncOp
     symbols: Mapping[str, Dim]
@@ -69,7 +69,7 @@ def _the_function(given: PrimFuncOp | ModuleOp) -> PrimFuncOp:
 
 
 def _symbols(func: PrimFuncOp, params: Sequence[SSAValue[BufferType]], inputs: Sequence[Tensor]) -> dict[str, Dim]:
-    """What the symbols of a function are, by the shapes of the inputs."""
+    """The values of the function's symbols, solved from the shapes of the inputs."""
     found: dict[str, Dim] = {}
     for param, tensor in zip(params, inputs, strict=True):
         for dim, extent in zip(param.type.shape, tensor.shape, strict=False):

@@ -1,4 +1,4 @@
-"""Reductions: a commutative, associative combination with an identity, over reduction axes."""
+"""Reductions: a commutative and associative operation with an identity, over reduction axes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Init: TypeAlias = "Operand | Sequence[Operand]"
 
 @dataclass(frozen=True, eq=False)
 class Reducer:
-    """How to combine values, and the value that changes nothing.
+    """A commutative, associative operation and its identity.
 
     With one value, `combine(accumulator, value)` gives an expression and `identity(dtype)` an expression or a number.
     With several values at once (an arg-reduction), `combine` takes two tuples and gives one, and `identity` takes all
@@ -72,10 +72,10 @@ class Reducer:
         where: Operand | None = None,
         init: Init | None = None,
     ) -> Expr | tuple[Expr, ...]:
-        """Reduce `value`, or several values together, over the axes; only where the condition `where` holds.
+        """The reduction of a value, or of several values together, over the axes, restricted to where `where` holds.
 
-        It starts with `init`, of which there are as many as values, in place of the identity.
-        With another value in the place of the axes, the two are combined.
+        `init` replaces the identity as the initial value, one for each value. With a second value in place of the axes,
+        the two values are combined.
         """
         if not isinstance(axis, IterVar | Sequence):
             operands = unify(self.name, (cast("Operand", value), axis))
@@ -103,7 +103,7 @@ class Reducer:
         return axes
 
     def _starts(self, init: Init, sources: tuple[Expr, ...], axes: tuple[IterVar, ...]) -> tuple[Expr, ...]:
-        """The values to start with; TypeError for dtypes that are not the sources', ValueError if they use the axes."""
+        """The initial values; TypeError for dtypes other than the sources', ValueError if they depend on the axes."""
         given = tuple(init) if isinstance(init, tuple | list) else (cast("Operand", init),)
         if len(given) != len(sources):
             raise TypeError(f"te.{self.name}: init has {len(given)} values for {len(sources)} that are reduced")
@@ -124,8 +124,8 @@ class Reducer:
                     )
 
 
-def comm_reducer(combine: Callable[[Any, Any], Any], identity: Callable[..., Any], name: str = "reduce") -> Reducer:
-    """A reducer of your own; see `Reducer` for the two functions. `name` appears in messages and in generated names.
+def comm_reducer(fcombine: Callable[[Any, Any], Any], fidentity: Callable[..., Any], name: str = "reduce") -> Reducer:
+    """A user-defined reducer; see `Reducer` for the two functions. `name` appears in messages and in generated names.
 
     An arg-maximum::
 
@@ -133,17 +133,17 @@ def comm_reducer(combine: Callable[[Any, Any], Any], identity: Callable[..., Any
             lambda a, b: (te.select(a[0] >= b[0], a[0], b[0]), te.select(a[0] >= b[0], a[1], b[1])),
             lambda value, index: (te.min_value(value), 0), name="argmax")
     """
-    return Reducer(name, combine, identity)
+    return Reducer(name, fcombine, fidentity)
 
 
-def reduce_axis(domain: ExtentLike | tuple[ExtentLike, ExtentLike], name: str = "r") -> IterVar:
-    """A variable to reduce over: `0 <= v < extent` for an extent, `lo <= v < hi` for a pair.
+def reduce_axis(dom: ExtentLike | tuple[ExtentLike, ExtentLike], name: str = "r") -> IterVar:
+    """A reduction variable with the domain `0 <= v < extent` for an extent, or `lo <= v < hi` for a pair.
 
-    The bounds may depend on the variables of the compute that the axis is for, on axes that come before it in the
-    reduction, and on elements: `te.reduce_axis((0, i + 1))`, `te.reduce_axis((start[i], start[i + 1]))`. Where `hi` is
-    below `lo` there is nothing to reduce.
+    The bounds may depend on the variables of the enclosing compute, on axes that come before it in the reduction, and
+    on tensor elements: `te.reduce_axis((0, i + 1))`, `te.reduce_axis((start[i], start[i + 1]))`. A domain with
+    `hi < lo` is empty. ValueError for a constant negative extent.
     """
-    bounds = domain if isinstance(domain, tuple) else (constant(0), domain)
+    bounds = dom if isinstance(dom, tuple) else (constant(0), dom)
     if not any(is_varying(bound) for bound in bounds):
         lo, hi = (to_dimension(name, bound) for bound in bounds)
         return IterVar(name, lo, to_extent(name, hi - lo), "reduce")

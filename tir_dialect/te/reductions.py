@@ -1,4 +1,4 @@
-"""The reductions that have a name: sum, product, extremes and truth."""
+"""Predefined reductions: sum, product, maximum, minimum, any and all."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def sum(
     accumulate: DTypeLike | None = None,
     init: Operand | None = None,
 ) -> Expr:
-    """The sum over `axis`, accumulated in and returned as `accumulate`, from `init` on, or 0.
+    """The sum over `axis`, accumulated in and returned as dtype `accumulate`, starting from `init` or 0.
 
-    For floats of 16 bits and less the dtype of the accumulator must be chosen: `"f32"`, or the value's own.
+    For floats of at most 16 bits the dtype of the accumulator is mandatory: `"f32"`, or the value's own.
     """
     return _SUM(_accumulated("sum", value, accumulate), axis, where, init)
 
@@ -62,7 +62,7 @@ def prod(
     accumulate: DTypeLike | None = None,
     init: Operand | None = None,
 ) -> Expr:
-    """The product over `axis`, accumulated like a `sum`, from `init` on, or 1."""
+    """The product over `axis`, accumulated like a `sum`, starting from `init` or 1."""
     return _PROD(_accumulated("prod", value, accumulate), axis, where, init)
 
 
@@ -80,17 +80,17 @@ def _accumulated(what: str, value: Operand, accumulate: DTypeLike | None) -> Exp
 
 
 def max(value: Operand, axis: Axes, where: Operand | None = None, init: Operand | None = None) -> Expr:
-    """The maximum over `axis`, NaN if there is one, from `init` on, or `min_value`."""
+    """The maximum over `axis`, starting from `init` or `min_value`; NaN if any value is NaN."""
     return _MAX(value, axis, where, init)
 
 
 def min(value: Operand, axis: Axes, where: Operand | None = None, init: Operand | None = None) -> Expr:
-    """The minimum over `axis`, NaN if there is one, from `init` on, or `max_value`."""
+    """The minimum over `axis`, starting from `init` or `max_value`; NaN if any value is NaN."""
     return _MIN(value, axis, where, init)
 
 
 def any(*values: Operand | Axes, axis: Axes | None = None, where: Operand | None = None) -> Expr:
-    """Whether some value over an axis holds, `te.any(x[i, r] > 0, r)`, or some of several conditions.
+    """Whether any value over an axis is true, `te.any(x[i, r] > 0, r)`, or any of several conditions.
 
     False over an empty axis.
     """
@@ -98,7 +98,7 @@ def any(*values: Operand | Axes, axis: Axes | None = None, where: Operand | None
 
 
 def all(*values: Operand | Axes, axis: Axes | None = None, where: Operand | None = None) -> Expr:
-    """Whether all values over an axis hold, `te.all(x[i, r] > 0, r)`, or all of several conditions.
+    """Whether all values over an axis are true, `te.all(x[i, r] > 0, r)`, or all of several conditions.
 
     True over an empty axis.
     """

@@ -1,4 +1,4 @@
-"""`te.scan`: tensors whose slices follow from those before, step by step."""
+"""`te.scan`: recurrences along the first dimension of tensors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,18 @@ Tensors: TypeAlias = "Tensor | Sequence[Tensor]"
 
 
 def scan(
-    init: Tensors, update: Tensors, state: Tensors, inputs: Sequence[Tensor] | None = None, name: str = "scan"
+    init: Tensors,
+    update: Tensors,
+    state_placeholder: Tensors,
+    inputs: Sequence[Tensor] | None = None,
+    name: str = "scan",
 ) -> Tensor | tuple[Tensor, ...]:
-    """The tensors that start with `init` and go on with `update`, along their first dimension.
+    """A recurrence along the first dimension: the first slices are `init`, each further one is computed by `update`.
 
-    A state is a placeholder of the shape of the result, which stands for it in the update: `s[t - 1, i]` is what the
-    step before has given. Several states go together. What an update computes from them by computes of its own, which
-    have the steps as first dimension, is computed in each step. What it reads is found, so `inputs` need not be said.
+    The state is a placeholder of the result's shape that stands for the result in the update: `s[t - 1, i]` is the
+    slice of the step before. Several states are computed together. Intermediate computes between states and updates,
+    whose first dimension must be the steps too, run in each step. `inputs` is accepted for compatibility with TVM; the
+    inputs are found by themselves.
 
     ::
 
@@ -35,12 +40,12 @@ def scan(
         update = te.compute((m, n), lambda t, i: s[t - 1, i] + X[t, i])
         C = te.scan(init, update, s, name="C")
 
-    Raises ValueError where shapes and dtypes do not fit together, and where an update reads what is not yet computed;
-    TypeError where a name stands in the place of `inputs`.
+    Raises ValueError for shapes or dtypes that do not match, and for an update that reads a slice that is not computed
+    yet; TypeError for a string as `inputs`. Follows `tvm.te.scan`.
     """
     if isinstance(inputs, str):
-        raise TypeError(f'te: scan expected tensors as inputs, got "{inputs}"; its name comes behind them')
-    parts = [(each,) if isinstance(each, Tensor) else tuple(each) for each in (init, update, state)]
+        raise TypeError(f'te: scan expected tensors as inputs, got "{inputs}"; pass the name as name=')
+    parts = [(each,) if isinstance(each, Tensor) else tuple(each) for each in (init, update, state_placeholder)]
     lengths = [len(each) for each in parts]
     if len(set(lengths)) != 1 or not lengths[0]:
         raise ValueError(f'te: scan "{name}" expected as many inits, updates and states, got {lengths}')
@@ -62,7 +67,7 @@ def _check_shapes(name: str, init: Tensor, update: Tensor, state: Tensor) -> Non
 
 
 class _Builder:
-    """Makes a scan of checked parts."""
+    """Builds a scan from checked parts."""
 
     def __init__(self, name: str, inits: Sequence[Tensor], updates: Sequence[Tensor], states: Sequence[Tensor]):
         self._name = name
@@ -80,7 +85,7 @@ class _Builder:
         self._renamed: dict[Tensor, Tensor] = {}
 
     def build(self) -> Scan:
-        """The scan, whose outputs take the place of states and updates."""
+        """The scan, whose outputs replace the states and the updates."""
         scan = self._scan
         names = [self._name] if len(self._updates) == 1 else [f"{self._name}_v{i}" for i in range(len(self._updates))]
         outputs = tuple(
@@ -100,7 +105,7 @@ class _Builder:
         return scan
 
     def _dependents(self) -> list[Compute]:
-        """The computes that each step runs, in order: those that use a state, and the updates."""
+        """The computes that run in each step, in order: those that depend on a state, and the updates."""
         varying, updates = set(self._states), set(self._updates)
         found: list[Compute] = []
         for source in sources_of(self._updates):
@@ -130,7 +135,7 @@ class _Builder:
         """The nest of one slice."""
         time, *others = compute.axes
         self._check_order(compute, time)
-        # an init runs where all iterators of kind scan are at their start
+        # an init runs where all scan iterators are 0
         kind = "scan" if compute.reduction is None else "opaque"
         count = IterVar(time.name, constant(0), self._scan.length, kind)
         bodies = _with_tensors(substitute(compute.bodies, {time: count + self._first}), self._renamed)

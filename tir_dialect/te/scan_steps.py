@@ -1,4 +1,4 @@
-"""What a scan consists of: nests that start it, and nests that run in each of its rounds."""
+"""The parts of a scan: the nests that compute the first slices, and the nests of each step."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tir_dialect.te.tensor import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Step(Nest):
-    """A nest that computes slices of tensors: those from `first` on, which its first axis counts from 0."""
+    """A nest that computes slices of tensors, from index `first` on; its first axis starts at 0."""
 
     first: Dim = field(default_factory=lambda: constant(0))
 
     @property
     def places(self) -> tuple[Expr, ...]:
-        """The indices of the elements of the outputs that an instance computes."""
+        """The indices of the output element that an iteration computes."""
         count, *others = self.axes
         return (count + self.first if self.first.terms else count, *others)
 
 
 @dataclass(frozen=True, eq=False)
 class Scan(Operation):
-    """Tensors of which the first slices come from `starts`, and one more from each round of all `steps`."""
+    """Tensors whose first slices are computed by `starts`, and each further one by an execution of all `steps`."""
 
     length: Dim
-    """How many rounds there are."""
+    """The number of steps."""
     locals: tuple[Tensor, ...] = field(init=False)
-    """What steps compute for steps behind them."""
+    """Intermediate tensors, computed by one step nest for another."""
     starts: tuple[Step, ...] = field(init=False)
     steps: tuple[Step, ...] = field(init=False)

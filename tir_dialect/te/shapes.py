@@ -1,4 +1,4 @@
-"""Extents and shapes, as callers write them."""
+"""Extents and shapes as users write them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tir_dialect.te.coerce import as_index, is_integer
 from tir_dialect.te.expr import Expr
 
 SIZE_DTYPES = ("index", "int32", "int64", "i32", "i64")
-"""What callers call the type of sizes."""
+"""The dtypes that users may give to sizes."""
 
 ExtentLike: TypeAlias = "DimLike | Expr"
 """An integer, a dimension, its text (`"2 * n"`), or index arithmetic on those."""
 
 ShapeLike: TypeAlias = "Sequence[ExtentLike] | ExtentLike"
-"""Extents; one alone is a vector's."""
+"""A sequence of extents, or a single extent for rank 1."""
 
 
 def var(name: str, dtype: str = "index") -> Dim:
-    """A shape symbol: an integer that is known when the kernel runs. Equal names are the same symbol.
+    """A symbolic size: a non-negative integer that is known when the kernel runs. Equal names are the same symbol.
 
-    Sizes have 64 bits, whatever integer the dtype names; ValueError for a float, which only `te.scalar` takes.
+    Sizes have 64 bits, whichever integer dtype is given; ValueError for a float dtype, for which there is `te.scalar`.
     """
     if dtype not in SIZE_DTYPES:
         raise ValueError(f'te: the size "{name}" expected one of {", ".join(SIZE_DTYPES)}, got {dtype}; use te.scalar')
@@ -64,7 +64,7 @@ def to_extent(what: str, extent: ExtentLike) -> Dim:
 
 
 def to_shape(what: str, shape: ShapeLike) -> tuple[Dim, ...]:
-    """A shape from one extent or several."""
+    """A shape from one extent or several; TypeError or ValueError as `to_extent`."""
     if isinstance(shape, Sequence) and not isinstance(shape, str):
         return tuple(to_extent(what, extent) for extent in shape)
     return (to_extent(what, shape),)

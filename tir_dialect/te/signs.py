@@ -1,4 +1,4 @@
-"""Which index expressions cannot be negative, so that division needs no rounding towards minus infinity."""
+"""Sign analysis of index expressions: division of non-negative operands can be unsigned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tir_dialect.te.tree import post_order
 
 
 class Signs:
-    """Answers for expressions over the given iterators, each of which counts from 0 to its extent."""
+    """Sign analysis of expressions over the given iterators, each of which runs from 0 to its extent."""
 
     def __init__(self, variables: Iterable[IterVar] = ()):
         self._symbols = {variable: symbol(f"_{number}.{variable.name}") for number, variable in enumerate(variables)}

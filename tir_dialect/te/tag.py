@@ -1,4 +1,4 @@
-"""Tags: names that computations get by where they are made, for those who look for them in a graph."""
+"""Tags: labels of computations, by which passes find them in a graph."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _current: ContextVar[str] = ContextVar("te.tag", default="")
 
 @contextmanager
 def tag_scope(tag: str) -> Generator[None]:
-    """Gives computes that are made inside the tag, as `tensor.op.tag`; also a decorator of a function that makes them.
+    """Tags the computes created inside (`tensor.op.tag`); a context manager, or a decorator of a function.
 
-    Raises ValueError inside of another scope.
+    Raises ValueError inside another scope.
     """
     token = _current.set(current_tag(tag))
     try:
@@ -23,7 +23,7 @@ def tag_scope(tag: str) -> Generator[None]:
 
 
 def current_tag(own: str) -> str:
-    """The tag of a computation that is given one of its own, or none; ValueError for two."""
+    """The tag of a new computation: its own, or that of the scope; ValueError if there are both."""
     around = _current.get()
     if own and around:
         raise ValueError(f'te: the tag "{own}" is inside of the scope of tag "{around}", expected one of them')

@@ -1,4 +1,4 @@
-"""Tensors: what a placeholder, a compute or an extern produces, and what expressions load from."""
+"""Tensors: the results of placeholders, computes and externs, which expressions load from."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class Tensor:
 
     @property
     def op(self) -> Compute | Extern | Inlined | Scan | Placeholder:
-        """What makes it, as TVM calls it: its source, or that it is a placeholder."""
+        """The operation that defines it."""
         return Placeholder(self.name, self) if self.source is None else self.source
 
     @property
     def value_index(self) -> int:
-        """Which of the outputs of its computation it is, as TVM calls it."""
+        """The index of the tensor among the outputs of its operation."""
         return self.output
 
     @property

@@ -128,6 +128,16 @@ def test_the_order_of_iterators_changes_nothing():
     scheduled(matmul(), transform)
 
 
-def test_what_stands_for_a_primitive_that_there_is_not():
+def test_a_primitive_that_does_not_exist():
+    schedule = Schedule(matmul())
     with pytest.raises(AttributeError, match=r'no primitive "set_axis_separator": memory has one dimension'):
-        _ = Schedule(matmul()).set_axis_separator
+        _ = schedule.set_axis_separator
+    with pytest.raises(AttributeError, match='has no attribute "splitt"') as raised:
+        _ = schedule.splitt
+    assert (raised.value.name, raised.value.obj) == ("splitt", schedule)  # from which Python suggests "split"
+
+
+def test_a_schedule_names_its_functions():
+    assert repr(Schedule(matmul())) == "Schedule(@matmul)"
+    with pytest.raises(TypeError, match=r"schedule: expected a tir\.prim_func or a module, got int"):
+        Schedule(3)

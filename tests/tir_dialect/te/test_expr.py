@@ -145,3 +145,27 @@ def test_extents():
         te.placeholder((te.cast(b, "index"),), name="X")
     with pytest.raises(TypeError, match="cannot have elements of dtype index"):
         te.placeholder((n,), "index", "X")
+
+
+def test_an_expression_prints_as_it_is_written():
+    i, r = te.reduce_axis(n, "i"), te.reduce_axis((1, 4), "r")
+    for expr, text in (
+        ((a + 1) * 2 - a / -a, "(A[0] + 1.0) * 2.0 - A[0] / negative(A[0])"),
+        (a - (a - 1), "A[0] - (A[0] - 1.0)"),
+        ((b & 3) | (b << 1), "B[0] & 3 | B[0] << 1"),
+        ((a < 1) == m, "(A[0] < 1.0) == M[0]"),
+        (A[i * 2 + 1], "A[i * 2 + 1]"),
+        (te.if_then_else(i < n, te.exp(a), b.astype("f32")), "if_then_else(i < n, exp(A[0]), cast(B[0], f32))"),
+        (te.sum(A[r], r, init=a), "sum(A[r], axis=[r], init=[A[0]])"),
+        (te.call_extern("f32", "hypotf", a, a), "call_extern(f32, hypotf, A[0], A[0])"),
+        (te.placeholder((), "f32", "S")[()], "S[()]"),
+    ):
+        assert repr(expr) == str(expr) == text
+
+
+def test_the_text_of_a_large_expression_is_short():
+    x = a
+    for _ in range(60):
+        x = x * x + x
+    assert len(repr(x)) < 2000
+    assert "..." in repr(x)

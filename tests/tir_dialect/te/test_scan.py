@@ -84,7 +84,7 @@ def update(body):
 
 
 def test_names_are_no_inputs():
-    with pytest.raises(TypeError, match='expected tensors as inputs, got "C"; its name comes behind them'):
+    with pytest.raises(TypeError, match='expected tensors as inputs, got "C"; pass the name as name='):
         te.scan(FIRST, update(lambda t, i: STATE[t - 1, i]), STATE, "C")
 
 
