@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.finish import Finish
+from lowering.schedule.cpu.products.one_row.vector import VectorProduct, can_read_columns
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.tile import store_tile
 from lowering.schedule.cpu.words.code import WORD_BYTES
@@ -26,6 +27,8 @@ PRODUCTS_PER_TASK = 1 << 21
 """So few take some five microseconds; to wake a thread for less does not pay."""
 TASKS_PER_THREAD = 4
 STRIPS_PER_THREAD = 16
+FEW_ROWS = 2
+"""So many rows of `bf16` are multiplied one by one before the columns would be packed."""
 LOW = 1
 """The least height of a tile."""
 
@@ -39,8 +42,28 @@ class WordProduct:
 
     def emit(self) -> None:
         """The code, batch axes included."""
-        with self.product.batches() as coords:
-            _Emitter(self.product, self.words).emit(coords)
+        product, code = self.product, self.product.code
+        with product.batches() as coords:
+            if not self._may_have_few_rows:
+                _Emitter(product, self.words).emit(coords)
+                return
+            with code.when(code.compare("sle", code.dim(product.m, "m"), FEW_ROWS)) as branch:
+                self._emit_rows(coords)
+            with code.otherwise(branch):
+                _Emitter(product, self.words).emit(coords)
+
+    @property
+    def _may_have_few_rows(self) -> bool:
+        """Whether columns may be read once for each row: packing them as words takes longer."""
+        rows = self.product.m.constant_value
+        return self.words.is_float and can_read_columns(self.product) and (rows is None or rows <= FEW_ROWS)
+
+    def _emit_rows(self, coords: Coords) -> None:
+        """The rows one by one, in `f32`."""
+        product = self.product
+        code, way = product.code, VectorProduct(product)
+        with code.loop(code.dim(product.m), "row") as row:
+            way.emit_row(coords, row)
 
 
 class _Emitter:

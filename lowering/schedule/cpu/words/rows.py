@@ -8,17 +8,17 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.explicit import Explicit, Lanes
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.structure.contraction import is_chain
-from lowering.schedule.cpu.words.code import LINE_BYTES, WORD_BYTES, flipped, lanes_of_line, view
+from lowering.schedule.cpu.words.code import LINE_BYTES, WORD_BYTES, flipped, lanes_of_line, number, view
 from lowering.schedule.cpu.words.words import Words
-from tir_dialect.dims import Dim, ceildiv, constant, mod
+from tir_dialect.dims import Dim, ceildiv, constant, maximum, mod
 
 
 class WordRows:
     """Some rows `[row, pitch]` of words.
 
     Rows are an odd number of lines apart, so that the first-level cache keeps those of a tile. Runs of numbers that lie
-    side by side are copied by vectors: a whole row, or, of a window, what it has of a line. What follows the last
-    number of a row is anything, since the columns have zeros there.
+    side by side are copied by vectors: a whole row, or, of a window, what it has of a line. The columns have zeros past
+    the end of the reduction, so the bytes that a row has there may be anything; floats are zeros too.
     """
 
     def __init__(self, product: Product, words: Words, count: Dim):
@@ -45,6 +45,9 @@ class WordRows:
     def pack(self, coords: Coords, row: SSAValue, target: SSAValue) -> None:
         """Copies row `row` of the product to row `target` of the memory."""
         code, product, what = self.code, self.product, self.words.what
+        if self.words.is_float:
+            last = maximum(self.words.depth - 1, constant(0))
+            code.store(number(code, 0, i32), self.buffer, [target, code.dim(last)])
         length = product.size(self.run)
         start = code.mul(target, code.dim(self.pitch * self.words.parts))
         here = {**coords, what.row: row}

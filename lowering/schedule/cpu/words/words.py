@@ -4,7 +4,7 @@ Four bytes, or two `bf16`, that follow each other along the reduction make a wor
 the numbers of two words and adds the products to an accumulator (`tir.dot`). Of bytes it wants one unsigned and one
 signed factor. Where both have the same signedness the rows change theirs: `a` becomes `a + 128` or `a - 128`, and the
 accumulators are initialised with the correction, for each column 128 times the sum of its elements. All of this is
-exact, since sums wrap around.
+exact, since sums wrap around. Sums of `bf16` are accumulated in `f32`; subnormal factors and sums count as zero.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from tir_dialect.dims import product as product_of
 from tir_dialect.ops.dot import PARTS, ui8
 from tir_dialect.target import Target
 
+FLOAT_EXTENSIONS = ("avx512bf16",)
 BYTE_EXTENSIONS = {16: ("avx512vnni",), 8: ("avx512vnni", "avxvnni"), 4: ("avx512vnni", "avxvnni", "i8mm")}
-"""By the words of a register, the extensions of which one is needed."""
+"""By the words of a register, the extensions of which one is needed for bytes; and those for `bf16`."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +50,22 @@ class Words:
     @property
     def storage(self) -> AnyFloat | IntegerType:
         """The type of a number in a vector, which has no sign."""
-        return bf16 if self.dtypes[0] == bf16 else i8
+        return bf16 if self.is_float else i8
 
     @property
     def total(self) -> AnyFloat | IntegerType:
         """The type of the sums."""
-        return f32 if self.dtypes[0] == bf16 else i32
+        return f32 if self.is_float else i32
+
+    @property
+    def is_float(self) -> bool:
+        """Whether the numbers are floats, of which an infinity or NaN times zero is no zero."""
+        return self.dtypes[0] == bf16
 
     @property
     def is_flipped(self) -> bool:
         """Whether rows get the other sign."""
-        return self.dtypes[0] == self.dtypes[1] != bf16
+        return self.dtypes[0] == self.dtypes[1] and not self.is_float
 
     @property
     def factors(self) -> tuple[Attribute, Attribute]:
@@ -95,7 +101,8 @@ def find_words(what: Contraction, target: Target) -> Words | None:
 
 def has_dots(target: Target, dtype: Attribute) -> bool:
     """Whether a machine adds up products of a dtype at once."""
-    return dtype != bf16 and bool(target.extensions.intersection(BYTE_EXTENSIONS.get(target.lanes(32), ())))
+    needed = FLOAT_EXTENSIONS if dtype == bf16 else BYTE_EXTENSIONS.get(target.lanes(32), ())
+    return bool(target.extensions.intersection(needed))
 
 
 def _narrow(factor: Factor) -> tuple[Factor, Attribute] | None:

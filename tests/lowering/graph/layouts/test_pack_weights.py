@@ -98,6 +98,21 @@ def test_panels_are_read_where_they_are(machine: str) -> None:
     assert any(isinstance(op, PrefetchOp) for op in variant.walk())
 
 
+@pytest.mark.parametrize("subscripts", ["mk,kn->mn", "mk,nk->mn"])
+def test_panels_of_words_of_bf16(subscripts: str) -> None:
+    """Two numbers to a word where the machine multiplies them; the reduction ends within a word."""
+    func, target = kernel(subscripts, 9, 77, "bf16"), Target.parse("znver4")
+    (layout,) = panel_parameters(func, target).values()
+    assert layout.parts == 2
+    variant = with_panels(func, "variant", {1: layout})
+    schedule(variant, target)
+    for m in (1, 5, 20):
+        x, y, expected = arrays(subscripts, m, 9, 77, "bf16")
+        result = np.full(expected.shape, np.nan, ml_dtypes.bfloat16)
+        run_prim_func(variant, [x, pack(y, layout), result])
+        close(result, expected, "bf16")
+
+
 # Native code, between pages that must not be touched.
 
 

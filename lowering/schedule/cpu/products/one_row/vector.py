@@ -34,9 +34,15 @@ and blocks of any matrix where a vector is no whole cache line."""
 
 def can_be_vector(product: Product) -> bool:
     """Whether there may be one row, and columns lie side by side in memory."""
-    what, rows = product.what, product.m.constant_value
+    return product.m.constant_value in (None, 1) and can_read_columns(product) and can_stream(product)
+
+
+def can_read_columns(product: Product) -> bool:
+    """Whether columns lie side by side in memory, in rows that are worth reading in place."""
+    what = product.what
     fits = what.longest is None or what.longest >= LINES
-    return rows in (None, 1) and fits and not what.outer and can_stream(product)
+    beside = product.is_contiguous(what.columns, what.column) and what.columns.panels is None
+    return fits and beside and not what.outer
 
 
 class VectorProduct:
@@ -60,8 +66,12 @@ class VectorProduct:
 
     def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes."""
+        self.emit_row(coords, self.code.index(0))
+
+    def emit_row(self, coords: Coords, row: SSAValue) -> None:
+        """One row of a product at one place of the batch axes."""
         code, product, what = self.code, self.product, self.product.what
-        here = {**coords, what.row: code.index(0)}
+        here = {**coords, what.row: row}
         units = maximum(ceildiv(product.k, constant(LINES)), constant(1))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
         width = self.lanes * (ceildiv(product.n, constant(self.lanes)) + SIDE)
@@ -84,9 +94,8 @@ class VectorProduct:
         vectors = self._vectors(head)
         extent = Extent(*lines, code.dim(product.n), head, vectors, self._block(vectors))
         kind = VectorSums(what.element, self.lanes, product.has_cheap_masks)
-        zero = code.index(0)
-        row = operand(product, what.rows, {**coords, what.row: zero}, what.row)
-        columns = operand(product, what.columns, {**coords, what.column: zero}, what.column)
+        row = operand(product, what.rows, coords, what.row)
+        columns = operand(product, what.columns, {**coords, what.column: code.index(0)}, what.column)
         if what.is_integer or not isinstance(row, Matrix) or not isinstance(columns, Matrix):
             kind.emit(code, extent, self._values(coords), sums)
             return
