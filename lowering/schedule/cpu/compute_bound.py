@@ -19,7 +19,7 @@ from lowering.schedule.cpu.memory.inlining import inline_operands
 from lowering.schedule.cpu.products.dot.dot import DotProduct, can_dot, dots_may_pay
 from lowering.schedule.cpu.products.dot.few_columns import FewColumnsProduct, can_have_few_columns
 from lowering.schedule.cpu.products.dot.long_dot import LongDotProduct, can_long_dot
-from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_last
+from lowering.schedule.cpu.products.last_columns import leaves_last, most_columns
 from lowering.schedule.cpu.products.line import LineProduct, is_line_product
 from lowering.schedule.cpu.products.one_row.vector import VectorProduct, can_be_vector
 from lowering.schedule.cpu.products.packed.packed import PackedProduct
@@ -208,7 +208,8 @@ def _emit_best(product: Product, ways: Sequence[SmallWay], coords: Coords) -> No
     way, *others = ways
     if isinstance(way, FewColumnsProduct) and leaves_last(product):
         way.emit_last(coords)
-        with product.code.when(product.code.compare("sgt", product.code.dim(product.n, "n"), MOST_COLUMNS)):
+        n, most = product.code.dim(product.n, "n"), product.code.dim(most_columns(product))
+        with product.code.when(product.code.compare("sgt", n, most)):
             _emit_best(product, others, coords)
         return
     is_best = way.is_best

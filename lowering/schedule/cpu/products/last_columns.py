@@ -6,12 +6,12 @@ A panel takes at least as long as one vector of columns, even for a single colum
 from __future__ import annotations
 
 from lowering.schedule.cpu.products.product import Product
-from tir_dialect.dims import Dim, ceildiv, constant, floordiv
+from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 
-MOST_COLUMNS = 8
-"""With more columns in all it pays to use an element of the matrix for several at once."""
-LAST_COLUMNS = 4
-"""With more behind the last whole panel a panel for them takes less time: one vector has columns for all."""
+MOST_COLUMNS = 4
+"""With more columns, in all or behind the last whole panel, a vector of them takes less time."""
+STEPS_PER_COLUMN = 16
+"""So much longer are sums for each of them: the lanes of a sum are added up at its end."""
 FEW_ROWS = 16
 """With so few rows known, columns are what takes time, which a panel reads once."""
 
@@ -32,17 +32,32 @@ def leaves_last(product: Product) -> bool:
     if not product.is_contiguous(what.columns, what.column) or (rows is not None and rows <= FEW_ROWS):
         return False
     known = product.n.constant_value
-    return known is None or (known > MOST_COLUMNS and 0 < known % product.tiles.width <= LAST_COLUMNS)
+    return known is None or (known > MOST_COLUMNS and 0 < known % product.tiles.width <= MOST_COLUMNS)
 
 
-def most_last(product: Product) -> int:
+def most_columns(product: Product) -> Dim:
+    """How many columns are very few, at least one."""
+    longer = floordiv(product.k, constant(STEPS_PER_COLUMN))
+    return minimum(constant(MOST_COLUMNS), maximum(longer, constant(1)))
+
+
+def are_very_few(product: Product) -> bool | None:
+    """Whether there are no more in all; `None` if that depends on the call."""
+    columns, most = product.n.constant_value, most_columns(product).constant_value
+    if columns is None or (1 < columns <= MOST_COLUMNS and most is None):
+        return None
+    return columns <= (most or MOST_COLUMNS)
+
+
+def most_last(product: Product) -> Dim:
     """How many columns behind whole panels are very few, less than a panel has."""
-    return min(LAST_COLUMNS, product.tiles.width - 1)
+    return minimum(constant(product.tiles.width - 1), most_columns(product))
 
 
 def panels(product: Product) -> Dim:
-    """How many panels there are, where there are more than `MOST_COLUMNS` columns."""
+    """How many panels there are, where columns are not very few in all."""
     width = product.tiles.width
     if leaves_last(product):
-        return floordiv(product.n + (width - 1 - most_last(product)), constant(width))
+        spare = constant(width - 1) - most_last(product)
+        return maximum(floordiv(product.n + spare, constant(width)), minimum(product.n, constant(1)))
     return ceildiv(product.n, constant(width)) * product.rounds

@@ -16,7 +16,7 @@
 // CHECK:         tir.if
 // CHECK:           tir.misalignment %A_1[{{.*}}] of 8
 // CHECK:           tir.for parallel (%task_{{[0-9]+}})
-// CHECK:             %copies = tir.alloc_buffer : !tir.buffer<[64 * floordiv(k + 7, 8) + 64], f32, align = 64>
+// CHECK:             %copies = tir.alloc_buffer : !tir.buffer<[32 * floordiv(k + 7, 8) + 32], f32, align = 64>
 // CHECK:             %partial_sums = tir.alloc_buffer : !tir.buffer<[8, 8], f32, align = 64>
 // CHECK:               tir.call unchecked @relax.routine.lines.f32.4x16{{.*}}](%copies, %A_1, %partial_sums)
 // CHECK:             %sums_{{[0-9]+}} = tir.alloc_buffer : !tir.buffer<[4, 8], f32, scope = "local", align = 64>

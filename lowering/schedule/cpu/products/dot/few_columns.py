@@ -15,7 +15,14 @@ from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, total_in_lanes
 from lowering.schedule.cpu.products.dot.long_lines import Copies, LongLines, are_long
 from lowering.schedule.cpu.products.dot.sums import Line, line_sums
-from lowering.schedule.cpu.products.last_columns import MOST_COLUMNS, leaves_last, lies_in_rows, most_last
+from lowering.schedule.cpu.products.last_columns import (
+    MOST_COLUMNS,
+    are_very_few,
+    leaves_last,
+    lies_in_rows,
+    most_columns,
+    most_last,
+)
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.whole_sums import WholeSums
@@ -24,9 +31,11 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, minimum
 
 def can_have_few_columns(product: Product) -> bool:
     """Whether there may be very few columns, in all or behind whole panels, and rows lie along the sums."""
-    columns = product.n.constant_value
-    few = columns is None or columns <= MOST_COLUMNS or leaves_last(product)
-    return few and lies_in_rows(product) and is_power_of_two(product.tiles.lanes)
+    return (
+        (are_very_few(product) is not False or leaves_last(product))
+        and lies_in_rows(product)
+        and is_power_of_two(product.tiles.lanes)
+    )
 
 
 class FewColumnsProduct(WholeSums):
@@ -35,9 +44,9 @@ class FewColumnsProduct(WholeSums):
     @property
     def is_best(self) -> SSAValue | None:
         """Whether there are so few columns in all; `None` if that is known."""
-        n = self.product.n
-        known = n.constant_value is not None
-        return None if known else self.code.compare("sle", self.code.dim(n, "n"), MOST_COLUMNS)
+        if are_very_few(self.product) is not None:
+            return None
+        return self.code.compare("sle", *map(self.code.dim, (self.product.n, most_columns(self.product))))
 
     def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes."""
@@ -48,8 +57,9 @@ class FewColumnsProduct(WholeSums):
         code, product = self.code, self.product
         n = code.dim(product.n, "n")
         rest = code.remainder(n, product.tiles.width)
-        before = code.select(code.compare("sle", rest, most_last(product)), code.sub(n, rest), n)
-        first = code.select(code.compare("sle", n, MOST_COLUMNS), code.index(0), before)
+        before = code.select(code.compare("sle", rest, code.dim(most_last(product))), code.sub(n, rest), n)
+        few = code.compare("sle", n, code.dim(most_columns(product)))
+        first = code.select(few, code.index(0), before)
         with code.when(code.compare("slt", first, n)):
             self._columns(coords, first)
 

@@ -13,7 +13,9 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.products.micro_kernel import MicroKernel, TileOperands
 from lowering.schedule.cpu.products.operands import Matrix
+from lowering.schedule.cpu.products.streamed.narrow import in_narrow_tiles
 from tir_dialect.dims import symbol
+from tir_dialect.ops.memory import lanes_of
 from tir_dialect.types import BufferType
 
 Bounds = tuple[SSAValue, SSAValue]
@@ -35,6 +37,8 @@ class StreamedRoutine:
     """The rows of groups that share a vector of columns once it is loaded."""
     row_step: int | None
     """How far apart the elements of a row are; `None` if that is a size."""
+    has_narrow_panels: bool
+    """Whether the last panel may have fewer columns."""
 
     @property
     def name(self) -> str:
@@ -79,19 +83,32 @@ class _Body:
                 self._block(first, steps, left, (top, code.minimum(code.add(top, size["height"]), size["m"])))
 
     def _block(self, first: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
+        """Some rows of a panel, in tiles that have its columns."""
+
+        def emit(kind: MicroKernel, first_column: SSAValue) -> None:
+            self._groups(kind, first, steps, code.add(left, first_column), rows)
+
+        code, kind = self.code, self.routine.kind
+        if self.routine.has_narrow_panels:
+            in_narrow_tiles(code, kind, code.sub(self.size["n"], left), emit)
+        else:
+            emit(kind, code.index(0))
+
+    def _groups(self, kind: MicroKernel, first: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
         code, (top, end) = self.code, rows
         for height in self.routine.heights:
             groups = code.divide(code.sub(end, top), height)
             with code.loop(groups, "group") as group:
-                self._group(height, first, steps, left, code.add(top, code.mul(group, height)))
+                self._group(replace(kind, height=height), first, steps, left, code.add(top, code.mul(group, height)))
             top = code.add(top, code.mul(groups, height))
 
-    def _group(self, height: int, first: SSAValue, steps: Bounds, left: SSAValue, top: SSAValue) -> None:
-        """Some rows of a panel: their sums, and from there to the output."""
-        code, size, kind = self.code, self.size, replace(self.routine.kind, height=height, unroll=1)
+    def _group(self, kind: MicroKernel, first: SSAValue, steps: Bounds, left: SSAValue, top: SSAValue) -> None:
+        """The rows of a tile: their sums, and from there to the output."""
+        code, size, height, width = self.code, self.size, kind.height, kind.vectors * kind.lanes
+        kind = replace(kind, unroll=1)
         if height == 1:
             kind = replace(kind, prefetches=())
-        tile = code.alloc([height, self.routine.width], kind.dtype, "tile", scope="local")
+        tile = code.alloc([height, width], kind.dtype, "tile", scope="local")
         row = code.add(size["row"], code.mul(top, size["row_each"]))
         step = size["row_step"] if self.routine.row_step is None else self.routine.row_step
         rows = Matrix(self.buffer["rows"], row, size["row_each"], step, kind.lanes)
@@ -100,7 +117,7 @@ class _Body:
         kind.emit(code, TileOperands(rows, columns, *steps, tile, count))
         with code.loop(code.index(height), "i") as i:
             line = code.add(size["out"], code.mul(code.add(top, i), size["out_each"]))
-            for v in range(0, self.routine.width, kind.lanes):
+            for v in range(0, width, kind.lanes):
                 sums = code.load(tile, [i, code.index(v)], kind.lanes)
                 self._store(sums, first, code.add(line, code.add(left, v)), code.sub(count, v))
 
@@ -109,20 +126,18 @@ class _Body:
 
         The first turn reads nothing where it can be avoided: it would wait for memory.
         """
-        code, lanes, output = self.code, self.routine.kind.lanes, self.buffer["output"]
+        code, lanes = self.code, lanes_of(sums.type) or 1
         if self.routine.kind.masks == "always":
-            self._store_lanes(sums, first, place, count)
+            self._store_lanes(sums, first, place, code.leading(count, lanes))
             return
         with code.when(code.compare("sge", count, lanes)) as branch:
-            with code.when(first) as begins:
-                code.store(sums, output, [place])
-            with code.otherwise(begins):
-                code.store(code.add_floats(sums, code.load(output, [place], lanes)), output, [place])
+            self._store_lanes(sums, first, place, None)
         with code.otherwise(branch):
-            self._store_lanes(sums, first, place, count)
+            self._store_lanes(sums, first, place, code.leading(count, lanes))
 
-    def _store_lanes(self, sums: SSAValue, first: SSAValue, place: SSAValue, count: SSAValue) -> None:
-        code, lanes = self.code, self.routine.kind.lanes
-        there = code.leading(code.select(first, code.index(0), count), lanes)
-        old = code.load(self.buffer["output"], [place], lanes, there)
-        code.store(code.add_floats(sums, old), self.buffer["output"], [place], code.leading(count, lanes))
+    def _store_lanes(self, sums: SSAValue, first: SSAValue, place: SSAValue, there: SSAValue | None) -> None:
+        code, lanes, output = self.code, lanes_of(sums.type) or 1, self.buffer["output"]
+        with code.when(first) as begins:
+            code.store(sums, output, [place], there)
+        with code.otherwise(begins):
+            code.store(code.add_floats(sums, code.load(output, [place], lanes, there)), output, [place], there)

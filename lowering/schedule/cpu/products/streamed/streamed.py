@@ -16,11 +16,11 @@ from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.cache_lines import line_ends, line_starts
 from lowering.schedule.cpu.products.finish import Finish
-from lowering.schedule.cpu.products.last_columns import leaves_last, most_last
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
-from lowering.schedule.cpu.products.micro_kernel import Prefetch, TileOperands, masks_of, micro_kernel
+from lowering.schedule.cpu.products.micro_kernel import MicroKernel, Prefetch, TileOperands, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Computed, Matrix, operand
 from lowering.schedule.cpu.products.product import Coords, Product
+from lowering.schedule.cpu.products.streamed.narrow import has_narrow_panels, in_narrow_tiles
 from lowering.schedule.cpu.products.streamed.routine import StreamedRoutine
 from lowering.schedule.cpu.products.streamed.row_groups import block_rows, groups
 from lowering.schedule.cpu.products.streamed.tall import emit_tall, is_tall, is_tall_here
@@ -32,8 +32,6 @@ MAX_ROWS, MAX_COLUMNS = 16, 64
 """With more rows the packed columns are used often enough, with more columns the packed rows are."""
 MAX_LOW_ROWS, MAX_PANELS = 4, 2
 """The same where a row of a panel is one line of the cache, far from the next, so that it pays sooner to pack it."""
-ROWS_TO_PACK = 64
-"""With more rows it pays to pack them for a panel that is narrower."""
 DEPTH = 32
 """Least steps along the sums in a turn: as many lines of memory are read side by side."""
 STEPS_PER_ROW, MOST_STEPS = 8, 96
@@ -105,17 +103,8 @@ class StreamedProduct:
             return None
         best = code.compare("sle", code.dim(product.m, "m"), max_rows(product))
         if product.n.constant_value is None:
-            best = code.either(best, self._are_few(code.dim(product.n, "n")))
+            best = code.either(best, code.compare("sle", code.dim(product.n, "n"), max_columns(product)))
         return best if is_tall(product) is False else code.either(best, is_tall_here(product))
-
-    def _are_few(self, n: SSAValue) -> SSAValue:
-        """Whether there are few columns, but for those of which one vector would be the last panel: packed, it is."""
-        code, tiles = self.code, self.tiles
-        last = code.remainder(code.add(n, tiles.width - 1), tiles.width)  # the number of the last one in its panel
-        first = most_last(self.product) if leaves_last(self.product) else 0
-        fills = code.either(code.compare("slt", last, first), code.compare("sge", last, tiles.lanes))
-        pays_not = code.either(fills, code.compare("sle", code.dim(self.product.m, "m"), ROWS_TO_PACK))
-        return code.select(code.compare("sle", n, max_columns(self.product)), pays_not, code.compare("slt", n, 0))
 
     def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes."""
@@ -169,10 +158,17 @@ class StreamedProduct:
         step = rows.step if isinstance(rows.step, int) else None
         places += [rows.step] * (step is None)
         values = [code.index(each) if isinstance(each, int) else each for each in places]
-        kind = replace(
-            micro_kernel(product, 1), unroll=self.tiles.steps, masks=masks_of(product), prefetches=self._prefetches
+        routine = StreamedRoutine(self._kind, tuple(self._heights()), step, has_narrow_panels(product))
+        return routine, values, [rows.buffer, columns.buffer, sums]
+
+    @property
+    def _kind(self) -> MicroKernel:
+        """The tile of one row."""
+        product, ends = self.product, line_ends(self.product)
+        prefetches = tuple(Prefetch(0, self.tiles.width + end, 1) for end in ends)  # a step of the next columns
+        return replace(
+            micro_kernel(product, 1), unroll=self.tiles.steps, masks=masks_of(product), prefetches=prefetches
         )
-        return StreamedRoutine(kind, tuple(self._heights()), step), values, [rows.buffer, columns.buffer, sums]
 
     def _units(self, coords: Coords, units: tuple[SSAValue, SSAValue], panels: Dim, rows: Dim) -> None:
         """In turns along the sums, the units of a task: each a panel for a block of so many rows."""
@@ -186,7 +182,28 @@ class StreamedProduct:
                 here, left = product.panel_place(coords, panel)
                 top = code.mul(block, code.dim(rows))
                 bottom = code.minimum(code.add(top, code.dim(rows)), code.dim(product.m))
-                self._groups(finish, here, left, (start, end), (top, bottom))
+                self._panel(finish, here, left, (start, end), (top, bottom))
+
+    def _panel(
+        self,
+        finish: Finish,
+        coords: Coords,
+        left: SSAValue,
+        bounds: tuple[SSAValue, SSAValue],
+        rows: tuple[SSAValue, SSAValue],
+    ) -> None:
+        """The rows of a block, in tiles that have the columns of a panel."""
+        code, product = self.code, self.product
+
+        def emit(kind: MicroKernel, first: SSAValue) -> None:
+            tiles = replace(product.tiles, vectors=kind.vectors, lanes=kind.lanes)
+            narrow = Finish(replace(product, tiles=tiles), finish.first, finish.last)
+            self._groups(kind, narrow, coords, code.add(left, first), bounds, rows)
+
+        if has_narrow_panels(product):
+            in_narrow_tiles(code, self._kind, code.sub(code.dim(product.n), left), emit)
+        else:
+            emit(self._kind, code.index(0))
 
     def _finish(self, turn: SSAValue) -> Finish:
         code = self.code
@@ -197,6 +214,7 @@ class StreamedProduct:
 
     def _groups(
         self,
+        kind: MicroKernel,
         finish: Finish,
         coords: Coords,
         left: SSAValue,
@@ -208,7 +226,7 @@ class StreamedProduct:
         top, end = rows
         for height in self._heights():
             after = code.add(top, code.mul(code.divide(code.sub(end, top), height), height))
-            self._group(finish, coords, left, bounds, height, top, after)
+            self._group(replace(kind, height=height), finish, coords, left, bounds, top, after)
             top = after
 
     def _heights(self) -> Sequence[int]:
@@ -224,28 +242,22 @@ class StreamedProduct:
 
     def _group(
         self,
+        kind: MicroKernel,
         finish: Finish,
         coords: Coords,
         left: SSAValue,
         bounds: tuple[SSAValue, SSAValue],
-        height: int,
         first: SSAValue,
         end: SSAValue,
     ) -> None:
-        code, product, what = self.code, self.product, self.product.what
-        tile = code.alloc([height, self.tiles.width], what.element, "tile")
+        code, product, what, height = self.code, finish.product, self.product.what, kind.height
+        tile = code.alloc([height, product.tiles.width], what.element, "tile")
         columns = Computed(product, what.columns, {**coords, what.column: left}, what.column)
-        kind = replace(micro_kernel(product, height), unroll=self.tiles.steps, masks=masks_of(product))
-        if height > 1:  # one row does little but read, which is as fast without
-            kind = replace(kind, prefetches=self._prefetches)
+        if height == 1:  # one row does little but read, which is as fast without
+            kind = replace(kind, prefetches=())
         count = code.sub(code.dim(product.n), left)
         with code.loop(code.divide(code.sub(end, first), height), "group") as group:
             top = code.add(first, code.mul(group, height))
             rows = Computed(product, what.rows, {**coords, what.row: top}, what.row)
             kind.emit(code, TileOperands(rows, columns, *bounds, tile, count))
             store_rows(product, finish, tile, coords, (top, code.index(height)), left)
-
-    @property
-    def _prefetches(self) -> tuple[Prefetch, ...]:
-        """A step of the next columns."""
-        return tuple(Prefetch(0, self.tiles.width + end, 1) for end in line_ends(self.product))
