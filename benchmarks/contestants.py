@@ -70,8 +70,8 @@ def _serve(prepare: Prepare, pipe: Connection) -> None:
 
 
 def as_array(result: Any) -> np.ndarray:
-    """A result of any of the systems."""
-    first = cast("list[Any]", result)[0] if isinstance(result, list) else result
+    """A result of any of the systems; of several the first one."""
+    first = cast("list[Any]", result)[0] if isinstance(result, list | tvm_ffi.Array) else result
     if isinstance(first, tvm_ffi.Tensor):
         return to_numpy(first)
     if str(getattr(first, "dtype", "")) == "torch.bfloat16":  # which NumPy does not take

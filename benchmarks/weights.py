@@ -5,22 +5,41 @@ Peers: ONNX Runtime, which rearranges constants too when it loads a model, and, 
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from functools import lru_cache, partial
 
 import numpy as np
 from onnx import ModelProto, helper, numpy_helper
 
-from benchmarks.systems import SYSTEMS
-from benchmarks.timing import in_processes, time_in_turns
+from benchmarks.contestants import Call, Contestant
+from benchmarks.timing import in_processes, measure_in_turns
+from lowering import build
+from relax_dialect.frontend.onnx import import_model
+from vm_dialect import VirtualMachine
+from vm_dialect.tensors import from_numpy
 
 ROUNDS, SECONDS = 15, 0.01
 BYTES = 40 << 20
 """Of all weights together: more than the second-level cache."""
 LAYERS = ((1024, 1024), (768, 768), (768, 3072), (3072, 768))
 ROWS = (1, 4, 16, 32, 57, 128, 384)
+CASES = tuple((m, k, n) for k, n in LAYERS for m in ROWS)
+
+Layer = Callable[[np.ndarray], Call]
+"""From some rows to a call that multiplies them with each of the weights."""
+
+
+def _weights(k: int, n: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.random((k, n), np.float32) for _ in range(_count(k, n))]
+
+
+def _count(k: int, n: int) -> int:
+    return max(1, BYTES // (4 * k * n))
+
+
+def _rows(m: int, k: int) -> np.ndarray:
+    return np.random.default_rng(1).random((m, k), np.float32)
 
 
 def model(weights: Sequence[np.ndarray]) -> ModelProto:
@@ -38,62 +57,75 @@ def model(weights: Sequence[np.ndarray]) -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def _torch(weights: Sequence[np.ndarray], threads: int) -> Callable[[np.ndarray], Callable[[], Any]] | None:
+def _ours(k: int, n: int) -> Layer:
+    function = VirtualMachine(build(import_model(model(_weights(k, n)))))["main"]
+    return lambda x: partial(function, from_numpy(x))
+
+
+def _onnxruntime(k: int, n: int, threads: int) -> Layer:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    content = model(_weights(k, n)).SerializeToString()
+    session = onnxruntime.InferenceSession(content, options, ["CPUExecutionProvider"])
+    return lambda x: partial(session.run, None, {"x": x})
+
+
+def _torch(k: int, n: int, threads: int) -> Layer | None:
     try:
         import torch
     except ImportError:
         return None
     torch.set_num_threads(threads)
-    tensors = [torch.from_numpy(weight) for weight in weights]
+    tensors = [torch.from_numpy(weight) for weight in _weights(k, n)]
 
-    def run(x: np.ndarray) -> Callable[[], Any]:
+    def layer(x: np.ndarray) -> Call:
         given = torch.from_numpy(x)
         return lambda: [torch.mm(given, tensor) for tensor in tensors]
 
-    return run
+    return layer
 
 
-def _line(name: str, calls: Mapping[str, Callable[[], Any]], work: float, moved: int) -> str:
-    times = time_in_turns(dict(calls), ROUNDS, min, SECONDS)
-    ours = times["ours"]
-    cells = [name, f"{ours * 1e6:.0f} us", f"{work / ours / 1e9:.0f}", f"{moved / ours / 1e9:.1f}"]
+def _system(make: Callable[[int, int], Layer | None]) -> Contestant:
+    """A system, by the number of a case; it keeps the weights of the last one."""
+    layers = lru_cache(maxsize=1)(make)
+
+    def prepare(number: int) -> Call | None:
+        m, k, n = CASES[number]
+        layer = layers(k, n)
+        return None if layer is None else layer(_rows(m, k))
+
+    return Contestant(prepare)
+
+
+def _line(number: int, systems: Mapping[str, Contestant]) -> str:
+    m, k, n = CASES[number]
+    found = {name: system.prepare(number) for name, system in systems.items()}
+    results = {name: result for name, result in found.items() if result is not None}
+    for name, result in results.items():
+        np.testing.assert_allclose(result, results["ours"], rtol=1e-3, err_msg=name)
+    times = measure_in_turns({name: systems[name].time for name in results}, ROUNDS, min, SECONDS)
+    ours, count = times["ours"], _count(k, n)
+    work, moved = 2.0 * m * k * n * count, 4 * k * n * count
+    cells = [f"{count} of {m} x {k} x {n}", f"{ours * 1e6:.0f} us"]
+    cells += [f"{work / ours / 1e9:.0f}", f"{moved / ours / 1e9:.1f}"]
     cells += [f"{times[peer] / ours:.2f}x" if peer in times else "" for peer in ("PyTorch", "ONNX Runtime")]
     return f"| {' | '.join(cells)} |"
 
 
 def table(threads: int) -> None:
     """The table for a number of threads."""
-    with tempfile.TemporaryDirectory() as folder:
-        _table(threads, folder)
-
-
-def _table(threads: int, folder: str) -> None:
     print(f"\n## Products with constant weights, all of a shape together, threads: {threads}\n")
     print("| | ours | GFLOP/s | GB/s of weights | PyTorch | ONNX Runtime |")
     print("|---|---|---|---|---|---|")
-    rng = np.random.default_rng(0)
-    for k, n in LAYERS:
-        weights = [rng.random((k, n), np.float32) for _ in range(max(1, BYTES // (4 * k * n)))]
-        torch = _torch(weights, threads)
-        file = Path(folder, f"{k}x{n}.onnx")
-        file.write_bytes(model(weights).SerializeToString())
-        runs = {"ours": SYSTEMS["ours"](str(file), threads)}
-        runs["ONNX Runtime"] = SYSTEMS["onnxruntime"](str(file), threads)
-        for m in ROWS:
-            x = rng.random((m, k), np.float32)
-            calls: dict[str, Callable[[], Any]] = {name: run({"x": x}) for name, run in runs.items()}
-            if torch is not None:
-                calls["PyTorch"] = torch(x)
-            _compare(calls)
-            work, moved = 2.0 * m * k * n * len(weights), 4 * k * n * len(weights)
-            print(_line(f"{len(weights)} of {m} x {k} x {n}", calls, work, moved), flush=True)
-
-
-def _compare(calls: Mapping[str, Callable[[], Any]]) -> None:
-    results = {name: [np.asarray(np.from_dlpack(each)) for each in call()] for name, call in calls.items()}
-    for name, arrays in results.items():
-        for array, expected in zip(arrays, results["ours"], strict=True):
-            np.testing.assert_allclose(array, expected, rtol=1e-3, err_msg=name)
+    by_torch, by_onnxruntime = partial(_torch, threads=threads), partial(_onnxruntime, threads=threads)
+    makers = {"ours": _ours, "PyTorch": by_torch, "ONNX Runtime": by_onnxruntime}
+    systems: dict[str, Contestant] = {name: _system(make) for name, make in makers.items()}
+    for number in range(len(CASES)):
+        print(_line(number, systems), flush=True)
+    for system in systems.values():
+        system.close()
 
 
 def main() -> None:
