@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.tir import parse_prim_func
-from tests.tir_dialect.schedule.support import SIZES, elementwise, m, matmul, n, row_sum, run, scheduled
+from tests.tir_dialect.schedule.support import SIZES, check_same, elementwise, m, matmul, n, row_sum, run, scheduled
 from tests.tir_dialect.schedule.test_loops import refuses
 from tir_dialect import te
 from tir_dialect.ops.blocks import BlockOp
@@ -179,35 +179,119 @@ def test_the_first_of_equal_values_needs_the_order():
     refuses(sch, 'the result of block "B" depends on the order', "rfactor", inner)
 
 
-def test_loops_over_part_of_the_result_are_refused():
-    sch = Schedule(
-        parse_prim_func("""
-        tir.prim_func @part(%A: !tir.buffer<[8, 8], i32>, %B: !tir.buffer<[8], i32>) {
-          %c4 = arith.constant 4 : index
-          %c8 = arith.constant 8 : index
-          tir.for (%i, %r) in (%c4, %c8) {
-            tir.block "B" (%vi = spatial %i in %c8, %vr = reduce %r in %c8) {
-              tir.init {
-                %zero = arith.constant 0 : i32
-                tir.store %zero, %B[%vi]
-              }
-              %b = tir.load %B[%vi]
-              %a = tir.load %A[%vi, %vr]
-              %s = arith.addi %b, %a : i32
-              tir.store %s, %B[%vi]
-            }
+def test_loops_over_part_of_the_result():
+    part = parse_prim_func("""
+    tir.prim_func @part(%A: !tir.buffer<[8, 8], i32>, %B: !tir.buffer<[8], i32>) {
+      %c4 = arith.constant 4 : index
+      %c8 = arith.constant 8 : index
+      tir.for (%i, %r) in (%c4, %c8) {
+        tir.block "B" (%vi = spatial %i in %c8, %vr = reduce %r in %c8) {
+          tir.init {
+            %zero = arith.constant 0 : i32
+            tir.store %zero, %B[%vi]
           }
-        }""")
-    )
-    refuses(sch, 'do not reach all values of the spatial iterators of block "B"', "rfactor", sch.get_loops("B")[1])
+          %b = tir.load %B[%vi]
+          %a = tir.load %A[%vi, %vr]
+          %s = arith.addi %b, %a : i32
+          tir.store %s, %B[%vi]
+    }
+      }
+    }""")
+    before, sch = part.clone(), Schedule(part)
+    sch.rfactor(sch.get_loops("B")[1])
+    check_same(before, part, [{}])  # rows that the loops do not reach stay as they are
 
 
 def test_sizes_have_a_remainder():
     assert any(sizes["m"] % 4 for sizes in SIZES)
 
 
-def test_rfactor_of_rows_in_pairs_is_refused_where_the_last_pair_may_be_half_a_pair():
-    """The second step runs over all pairs, and would write a row that is not there."""
-    sch = Schedule(row_sum())
-    sch.transform_block_layout("B", "(i, j) -> (floordiv(i, 2), mod(i, 2), j)")
-    refuses(sch, "do not reach all values of the spatial iterators", "rfactor", sch.get_loops("B")[2], 0)
+def test_rfactor_of_rows_in_pairs_where_the_last_pair_may_be_half_a_pair():
+    def transform(sch):
+        sch.transform_block_layout("B", "(i, j) -> (floordiv(i, 2), mod(i, 2), j)")
+        sch.rfactor(sch.get_loops("B")[2], 0)
+
+    scheduled(row_sum(), transform)
+
+
+def names(loops):
+    return [loop.name for loop in loops]
+
+
+@pytest.mark.parametrize("factored_first", [False, True])
+def test_partial_results_are_combined_in_the_loops_of_the_reduction(factored_first):
+    def transform(sch):
+        i, r = sch.get_loops("B")
+        i0, i1 = sch.split(i, [None, 4])
+        r0, r1 = sch.split(r, [None, 2])
+        sch.reorder(*((r1, i0) if factored_first else (i0, r0, r1)), i1)
+        sch.rfactor(r1)
+
+    sch = scheduled(row_sum(), transform)
+    assert names(sch.get_loops("B")) == (["r1", "i0", "i1"] if factored_first else ["i0", "r1", "i1"])
+
+
+def row_scale():
+    """Rows divided by what a later block takes of their sum, and the sum of that."""
+    r, q = te.reduce_axis(m, "r"), te.reduce_axis(m, "q")
+    b = te.compute((n,), lambda i: te.sum(A[i, r], r), name="B")
+    c = te.compute((n, m), lambda i, j: A[i, j] * b[i], name="C")
+    d = te.compute((n,), lambda i: te.max(c[i, q], q), name="D")
+    return te.create_prim_func([A, d])
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_result_that_is_used_in_the_loops_is_combined_there(axis):
+    def transform(sch):
+        row = sch.get_loops("D")[0]
+        sch.compute_at("C", row)
+        sch.compute_at("B", row)
+        partial = factored(sch, 1, axis=axis)
+        assert sch.get_loops(partial)[0] is sch.get_loops("B")[0] is row
+        sch.parallel(row)
+
+    sch = scheduled(row_scale(), transform)
+    assert blocks(sch) == ["B_rf_init", "B_rf", "B", "C", "D"]
+
+
+def test_a_result_of_several_rows_that_is_used_in_the_loops():
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("D")[0], [None, 3])
+        sch.compute_at("C", outer)
+        sch.compute_at("B", outer)
+        factored(sch, 0)
+
+    scheduled(row_scale(), transform)
+
+
+def test_rfactor_refuses_a_result_that_is_used_before_it_is_complete():
+    sch = Schedule(
+        parse_prim_func("""
+        tir.prim_func @seen(%A: !tir.buffer<[8], i32>, %B: !tir.buffer<[], i32>, %C: !tir.buffer<[8], i32>) {
+          %c8 = arith.constant 8 : index
+          %c2 = arith.constant 2 : index
+          %c4 = arith.constant 4 : index
+          tir.for (%r) in (%c2) {
+            tir.for (%s) in (%c4) {
+              %first = arith.muli %r, %c4 : index
+              %at = arith.addi %first, %s : index
+              tir.block "B" (%vr = reduce %at in %c8) {
+                tir.init {
+                  %zero = arith.constant 0 : i32
+                  tir.store %zero, %B[]
+                }
+                %b = tir.load %B[]
+                %a = tir.load %A[%vr]
+                %t = arith.addi %b, %a : i32
+                tir.store %t, %B[]
+              }
+            }
+            tir.block "C" (%vi = spatial %r in %c8) {
+              %b = tir.load %B[]
+              tir.store %b, %C[%vi]
+            }
+          }
+        }""")
+    )
+    message = 'block "C" uses the result of block "B" in loop "r", which is reduced over'
+    refuses(sch, message, "rfactor", sch.get_loops("B")[1])

@@ -48,7 +48,7 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     drives = check_pure_loops(self, block.op)
     _check_loops(self, block.op, loop.op, drives)
     _check_result(self, block.op, loop.op)
-    _check_elements(self, block.op, driven_apart(loops, drives))
+    check_elements(self, block.op, driven_apart(loops, drives))
     check_no_branch(self, block.op)
     conditions = _spatial_conditions(self, block.op, drives)
     made = hoist_init(self, block.op, loop.op, conditions)
@@ -120,7 +120,7 @@ def _results(block: BlockOp) -> list[SSAValue]:
     return [buffer for buffer in written_buffers(block) if not is_defined_inside(buffer, block)]
 
 
-def _check_elements(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> None:
+def check_elements(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> None:
     """Refuses loops of which several iterations update an element: it would be started once only."""
     stores = [access for access in accesses_in(self.space, block) if access.is_store]
     for loop in loops:
@@ -186,6 +186,21 @@ def nest_init(
 ) -> BlockOp:
     """Moves the init of a block into a block at `point`, in copies of the loops that drive its spatial iterators."""
     made = _init_block(self, block, block.init or InitOp(), suffix)
+    spatial = [(it.kind, it.binding, it.extent) for it in block.iterators if not it.kind.is_reduced]
+    nest_copies(self, space, made, spatial, copied, point, conditions)
+    return made
+
+
+def nest_copies(
+    self: ScheduleState,
+    space: IndexSpace,
+    block: BlockOp,
+    iterators: Sequence[tuple[IteratorKind, SSAValue, SSAValue]],
+    copied: Sequence[ForOp],
+    point: InsertPoint,
+    conditions: Sequence[Less],
+) -> None:
+    """Puts a block at `point`, in copies of loops; iterators and conditions are in terms of the loops copied."""
     symbols: dict[str, Dim] = {}
     place = point
     for old in copied:
@@ -193,17 +208,15 @@ def nest_init(
         Rewriter.insert_op(loop, place)
         symbols[space.variable(old.induction_var).dim.as_symbol or ""] = space.variable(loop.induction_var).dim
         place = InsertPoint.at_end(loop.body.block)
-    Rewriter.insert_op(made, place)
-    emitter = Materializer(self.func, space, InsertPoint.before(made))
-    spatial = [it for it in block.iterators if not it.kind.is_reduced]
-    bindings = [space.dim_of(it.binding) for it in spatial]
-    iterators = [
-        (it.kind, it.binding if dim is None else emitter.emit(dim.substitute(symbols)), it.extent)
-        for it, dim in zip(spatial, bindings, strict=True)
+    Rewriter.insert_op(block, place)
+    emitter = Materializer(self.func, space, InsertPoint.before(block))
+    bindings = [space.dim_of(binding) for _, binding, _ in iterators]
+    local = [
+        (kind, binding if dim is None else emitter.emit(dim.substitute(symbols)), extent)
+        for (kind, binding, extent), dim in zip(iterators, bindings, strict=True)
     ]
-    local = [Less(c.lhs.substitute(symbols), c.rhs.substitute(symbols)) for c in conditions]
-    rebuild_block(made, iterators, emit_conditions(emitter, list(local)))
-    return made
+    holds = [Less(c.lhs.substitute(symbols), c.rhs.substitute(symbols)) for c in conditions]
+    rebuild_block(block, local, emit_conditions(emitter, list(holds)))
 
 
 def _copy_loop(emitter: Materializer, space: IndexSpace, old: ForOp, symbols: Mapping[str, Dim]) -> ForOp:

@@ -8,26 +8,31 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block as IRBlock
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.index_space import IndexSpace
-from tir_dialect.analysis.regions import AxisRange
-from tir_dialect.analysis.structure import enclosing_loops
+from tir_dialect.analysis.structure import ancestors, enclosing_loops
 from tir_dialect.dims import Dim, constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
+from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.schedule.clones import Cloner, check_cloneable
 from tir_dialect.schedule.combiner import Combination, combination
-from tir_dialect.schedule.edits import nest_of, rebuild_block, unique_block_name
+from tir_dialect.schedule.edits import nest_of, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.materialize import Materializer
 from tir_dialect.schedule.monoid import check_monoid
-from tir_dialect.schedule.moves import iterator_extent, reaches_all, shape_of
-from tir_dialect.schedule.nests import insert_nest
+from tir_dialect.schedule.moves import reaches_all, shape_of
 from tir_dialect.schedule.normalize import Less, conditions_of
-from tir_dialect.schedule.primitives.reductions import check_pure_loops, hoist_init
+from tir_dialect.schedule.primitives.reductions import (
+    check_elements,
+    check_pure_loops,
+    driven_apart,
+    hoist_init,
+    nest_copies,
+)
 from tir_dialect.schedule.program_order import describe, touches
 from tir_dialect.schedule.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
@@ -65,17 +70,26 @@ def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
     `factor_axis` is the position of the new dimension of the partial results. Returns the block of the partial
     reduction, which replaces the old one; the old block now combines partial results.
 
-    Refuses loops that are not driving reduce iterators alone of one block with init, extents that depend on loops, and
-    blocks whose combination of values cannot be taken apart.
+    It combines them in copies of the loops that drive spatial iterators and of the factored one, in their order, right
+    behind the loops of the partial reduction: inside of the loops that hold others which use the result.
+
+    Refuses loops that are not driving reduce iterators alone of one block with init, extents that depend on loops,
+    results that are used inside of a loop that is reduced over, and blocks whose combination of values cannot be taken
+    apart.
     """
     plan = _plan(self, loop, factor_axis)
-    nest = nest_of(plan.block)
+    nest, part = nest_of(plan.block), _part(self, plan)
     starts = bool(plan.rest) and _starts_everywhere(self, plan)
     kept = _conditions_without(self, plan.block, (plan.loop, *plan.rest))
     anchor = next(op for op in enclosing_loops(plan.block) if op in (plan.rest or (plan.loop,)))
     partial = _allocate(plan, InsertPoint.before(nest))
+    copied = _final_loops(self, plan, part)
+    spatial = [(SPATIAL, plan.block.bindings[number], plan.block.extents[number]) for number in plan.spatial]
     made = _partial_block(self, plan, partial)
-    _final_block(self, plan, partial, InsertPoint.after(nest))
+    _combine_partial(plan, partial)
+    plan.block.detach()
+    iterators = [*spatial, (REDUCE, plan.loop.induction_var, plan.loop.upper)]
+    nest_copies(self, self.space, plan.block, iterators, copied, InsertPoint.after(part), kept)
     if not starts:
         sides = self.carry([side for condition in kept for side in (condition.lhs, condition.rhs)])
         hoist_init(self, made, anchor, [Less(lhs, rhs) for lhs, rhs in zip(sides[::2], sides[1::2], strict=True)])
@@ -114,8 +128,6 @@ def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
         for index in store.indices:
             check_cloneable(self, block, index)
     check_no_branch(self, block)
-    _check_result(self, block, parts)
-    _check_coverage(self, block)
     outermost = next(op for op in enclosing_loops(block) if op in (loop.op, *rest))
     check_monoid(self, name, init, parts, commutes=loop.op is not outermost)
     return _Plan(block, init, loop.op, self.extent(loop.op), axis % (rank + 1), rest, parts)
@@ -133,20 +145,39 @@ def _block_in(self: ScheduleState, loop: ForOp) -> BlockOp:
     return found[0]
 
 
-def _check_result(self: ScheduleState, block: BlockOp, parts: Combination) -> None:
-    results = {store.buffer for store in parts.stores}
-    for op in nest_of(block).walk():
-        if touches(op, results, writes_only=False) and not is_inside(op, block):
-            raise self.error(f'{describe(op)} uses the result of block "{block.block_name.data}" in its loops')
+def _part(self: ScheduleState, plan: _Plan) -> Operation:
+    """The outermost loop around the reduction, or itself, that holds nobody else who uses the result."""
+    results = {store.buffer for store in plan.parts.stores}
+    found: Operation = plan.block
+    for parent in ancestors(plan.block):
+        if isinstance(parent, BlockOp | PrimFuncOp | InitOp):
+            break
+        for op in parent.walk():
+            if touches(op, results, writes_only=False) and not is_inside(op, plan.block):
+                _check_finished(self, plan, found, op)
+                return found
+        found = parent
+    return found
 
 
-def _check_coverage(self: ScheduleState, block: BlockOp) -> None:
-    """Refuses loops that leave out values of the spatial iterators: the second step runs over all of them."""
-    numbers = [number for number, it in enumerate(block.iterators) if it.kind is SPATIAL]
-    if not reaches_all(self, block, numbers):
-        raise self.error(
-            f'the loops do not reach all values of the spatial iterators of block "{block.block_name.data}"'
-        )
+def _check_finished(self: ScheduleState, plan: _Plan, part: Operation, user: Operation) -> None:
+    """Refuses a user of the result that sees what is not complete."""
+    for loop in (plan.loop, *plan.rest):
+        if not is_inside(loop, part):
+            name = loop.induction_var.name_hint
+            raise self.error(
+                f'{describe(user)} uses the result of block "{plan.block.block_name.data}" in loop "{name}", '
+                "which is reduced over"
+            )
+
+
+def _final_loops(self: ScheduleState, plan: _Plan, part: Operation) -> list[ForOp]:
+    """The loops in which partial results are combined; refuses those that combine them for an element twice."""
+    loops = [op for op in enclosing_loops(plan.block) if is_inside(op, part)]
+    spatial = driven_apart(loops, check_pure_loops(self, plan.block))
+    if not reaches_all(self, plan.block, plan.spatial):
+        check_elements(self, plan.block, spatial)
+    return [op for op in loops if op in spatial or op is plan.loop]
 
 
 def _starts_everywhere(self: ScheduleState, plan: _Plan) -> bool:
@@ -250,15 +281,9 @@ class _Redirect:
         return found
 
 
-def _domain(self: ScheduleState, plan: _Plan) -> list[AxisRange]:
-    extents = [iterator_extent(self, plan.block, number) for number in plan.spatial]
-    return [AxisRange(constant(0), extent) for extent in (*extents, plan.extent)]
-
-
-def _final_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, SSAValue], point: InsertPoint) -> None:
-    """Makes the old block add up the partial results, in loops of its own."""
+def _combine_partial(plan: _Plan, partial: Mapping[SSAValue, SSAValue]) -> None:
+    """Makes the body of the old block add up the partial results; its iterators are left to the caller."""
     block, old = plan.block, plan.block.body.block
-    domain = _domain(self, plan)
     new = IRBlock(arg_types=[IndexType()] * (len(plan.spatial) + 1))
     mapping: dict[SSAValue, SSAValue] = {old.args[n]: new.args[p] for p, n in enumerate(plan.spatial)}
     for value, number in zip(new.args, plan.spatial, strict=False):
@@ -279,12 +304,6 @@ def _final_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, SS
     known |= {again: known[value] for again, value in plan.parts.repeated.items() if value in known}
     for op in (*plan.parts.combine, *plan.parts.stores):
         new.add_op(op.clone(cloner.mapping))
-    extents = [(SPATIAL, block.extents[number]) for number in plan.spatial]
-    iterators = [(kind, extent, extent) for kind, extent in (*extents, (REDUCE, plan.loop.upper))]
     block.body.detach_block(old)
     old.erase()
     block.body.add_block(new)
-    rebuild_block(block, iterators, None)
-    block.detach()
-    hints = [(value.name_hint or "v").removeprefix("v") for value in new.args]
-    insert_nest(self, block, domain, hints, point, block.location)
