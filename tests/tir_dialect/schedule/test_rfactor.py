@@ -127,7 +127,7 @@ def test_partial_results_that_no_instance_reaches():
 
 def test_rfactor_refusals():
     sch = Schedule(elementwise())
-    refuses(sch, 'block "B" has no init', "rfactor", sch.get_loops(sch.get_block("B"))[0])
+    refuses(sch, 'loop "i" does not drive reduce iterators of block "B"', "rfactor", sch.get_loops("B")[0])
     sch = Schedule(row_sum())
     i, r = sch.get_loops(sch.get_block("B"))
     refuses(sch, 'loop "i" does not drive reduce iterators of block "B"', "rfactor", i)
@@ -295,3 +295,55 @@ def test_rfactor_refuses_a_result_that_is_used_before_it_is_complete():
     )
     message = 'block "C" uses the result of block "B" in loop "r", which is reduced over'
     refuses(sch, message, "rfactor", sch.get_loops("B")[1])
+
+
+@pytest.mark.parametrize("reduce", [te.sum, te.prod, te.max, te.min])
+@pytest.mark.parametrize("dtype", ["i32", "ui8", "f32"])
+def test_partial_results_of_a_block_without_init_start_with_the_neutral_value(reduce, dtype):
+    x, r = te.placeholder((n, m), dtype, "X"), te.reduce_axis(m, "r")
+    b = te.compute((n,), lambda i: reduce(x[i, r], r), name="B")
+
+    def transform(sch):
+        row, _ = sch.get_loops("B")
+        sch.decompose_reduction("B", row)
+        inner = sch.split(sch.get_loops("B_update")[1], [None, 4])[1]
+        sch.rfactor(inner)
+
+    scheduled(te.create_prim_func([x, b]), transform)
+
+
+def test_rfactor_of_partial_results():
+    def transform(sch):
+        _, r1, r2 = sch.split(sch.get_loops("B")[1], [None, 2, 4])
+        lanes = sch.rfactor(r2, 1)
+        assert next(loop for loop in sch.get_loops(lanes) if loop is r1)
+        sch.rfactor(r1, 0)
+
+    sch = scheduled(row_sum(), transform)
+    assert blocks(sch) == ["B_rf_init", "B_rf_rf_init", "B_rf_rf", "B_rf", "B"]
+
+
+def test_rfactor_refuses_updates_that_are_repeated():
+    sch = Schedule(
+        parse_prim_func("""
+        tir.prim_func @twice(%A: !tir.buffer<[8], i32>, %B: !tir.buffer<[], i32>) {
+          %c2 = arith.constant 2 : index
+          %c8 = arith.constant 8 : index
+          tir.for (%t, %r) in (%c2, %c8) {
+            tir.block "B" (%vr = reduce %r in %c8) {
+              %b = tir.load %B[]
+              %a = tir.load %A[%vr]
+              %s = arith.addi %b, %a : i32
+              tir.store %s, %B[]
+            }
+          }
+        }""")
+    )
+    refuses(sch, 'loop "t" repeats the updates of block "B"', "rfactor", sch.get_loops("B")[1])
+
+
+def test_rfactor_refuses_a_block_without_init_whose_neutral_value_is_not_known():
+    sch = Schedule(arg_maximum())
+    sch.decompose_reduction("B", sch.get_loops("B")[0])
+    message = 'block "B_update" has no init, and no neutral value of its combination is known'
+    refuses(sch, message, "rfactor", sch.get_loops("B_update")[1])

@@ -22,7 +22,7 @@ from tir_dialect.schedule.elementwise import (
 )
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.materialize import header_value
-from tir_dialect.schedule.monoid import check_monoid
+from tir_dialect.schedule.monoid import check_monoid, check_neutral
 from tir_dialect.schedule.moves import iterator_extent, reaches_all, shape_of
 from tir_dialect.schedule.program_order import describe
 from tir_dialect.schedule.sharing import earlier_user, hoist_allocation
@@ -93,7 +93,8 @@ def _plan(self: ScheduleState, block: BlockOp, consumer: BlockOp) -> _Plan:
         raise self.error(f'expected block "{consumer.block_name.data}" to store {kinds[1]}, got {kinds[0]}')
     _check_domain(self, consumer, allocation.buffer, positions)
     check_moved_up(self, epilogue, block, allocation.buffer)
-    check_monoid(self, name, block.init, parts, commutes=True)
+    check_neutral(self, name, block.init, parts)
+    check_monoid(self, name, parts, commutes=True)
     return _Plan(block, block.init, parts, epilogue, loads, addend, allocation, positions, target)
 
 

@@ -23,8 +23,9 @@ from tir_dialect.schedule.combiner import Combination, combination
 from tir_dialect.schedule.edits import nest_of, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.monoid import check_monoid
+from tir_dialect.schedule.monoid import check_monoid, check_neutral
 from tir_dialect.schedule.moves import reaches_all, shape_of
+from tir_dialect.schedule.neutral import init_with, neutral_value
 from tir_dialect.schedule.normalize import Less, conditions_of
 from tir_dialect.schedule.primitives.reductions import (
     check_elements,
@@ -46,12 +47,13 @@ class _Plan:
     """A reduction and the loop whose iterations get partial results of their own."""
 
     block: BlockOp
-    init: InitOp
     loop: ForOp
     extent: Dim
     axis: int
     rest: tuple[ForOp, ...]
     parts: Combination
+    start: float
+    """The neutral value that a block without init has."""
 
     @property
     def spatial(self) -> list[int]:
@@ -73,17 +75,19 @@ def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
     It combines them in copies of the loops that drive spatial iterators and of the factored one, in their order, right
     behind the loops of the partial reduction: inside of the loops that hold others which use the result.
 
-    Refuses loops that are not driving reduce iterators alone of one block with init, extents that depend on loops,
-    results that are used inside of a loop that is reduced over, and blocks whose combination of values cannot be taken
-    apart.
+    Partial results of a block without init, which goes on with what it finds, start with the neutral value of its
+    combination.
+
+    Refuses loops that are not driving reduce iterators alone of one block, extents that depend on loops, results that
+    are used inside of a loop that is reduced over, and blocks whose combination of values cannot be taken apart.
     """
     plan = _plan(self, loop, factor_axis)
     nest, part = nest_of(plan.block), _part(self, plan)
+    copied = _final_loops(self, plan, part)
     starts = bool(plan.rest) and _starts_everywhere(self, plan)
     kept = _conditions_without(self, plan.block, (plan.loop, *plan.rest))
     anchor = next(op for op in enclosing_loops(plan.block) if op in (plan.rest or (plan.loop,)))
     partial = _allocate(plan, InsertPoint.before(nest))
-    copied = _final_loops(self, plan, part)
     spatial = [(SPATIAL, plan.block.bindings[number], plan.block.extents[number]) for number in plan.spatial]
     made = _partial_block(self, plan, partial)
     _combine_partial(plan, partial)
@@ -109,10 +113,7 @@ def _conditions_without(self: ScheduleState, block: BlockOp, loops: Sequence[For
 
 def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
     block = _block_in(self, loop.op)
-    init = block.init
     name = block.block_name.data
-    if init is None:
-        raise self.error(f'block "{name}" has no init')
     drives = check_pure_loops(self, block)
     if drives.get(loop.op.induction_var) != {REDUCE} and not _is_idle(self, loop.op, drives):
         raise self.error(f'loop "{loop.name}" does not drive reduce iterators of block "{name}"')
@@ -128,9 +129,12 @@ def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
         for index in store.indices:
             check_cloneable(self, block, index)
     check_no_branch(self, block)
+    if block.init is not None:
+        check_neutral(self, name, block.init, parts)
     outermost = next(op for op in enclosing_loops(block) if op in (loop.op, *rest))
-    check_monoid(self, name, init, parts, commutes=loop.op is not outermost)
-    return _Plan(block, init, loop.op, self.extent(loop.op), axis % (rank + 1), rest, parts)
+    check_monoid(self, name, parts, commutes=loop.op is not outermost)
+    start = 0 if block.init is not None else neutral_value(self, block, parts)
+    return _Plan(block, loop.op, self.extent(loop.op), axis % (rank + 1), rest, parts, start)
 
 
 def _is_idle(self: ScheduleState, loop: ForOp, drives: Mapping[SSAValue, AbstractSet[IteratorKind]]) -> bool:
@@ -175,7 +179,9 @@ def _final_loops(self: ScheduleState, plan: _Plan, part: Operation) -> list[ForO
     """The loops in which partial results are combined; refuses those that combine them for an element twice."""
     loops = [op for op in enclosing_loops(plan.block) if is_inside(op, part)]
     spatial = driven_apart(loops, check_pure_loops(self, plan.block))
-    if not reaches_all(self, plan.block, plan.spatial):
+    if plan.block.init is None:
+        _check_once(self, plan, [op for op in loops if op not in (*spatial, *plan.rest, plan.loop)])
+    if plan.block.init is None or not reaches_all(self, plan.block, plan.spatial):
         check_elements(self, plan.block, spatial)
     return [op for op in loops if op in spatial or op is plan.loop]
 
@@ -225,7 +231,10 @@ def _partial_block(self: ScheduleState, plan: _Plan, partial: Mapping[SSAValue, 
     insert = _Redirect(partial, plan.axis, factor_value)
     init = InitOp()
     Rewriter.insert_op(init, InsertPoint.at_start(made.body.block))
-    insert.clone_into(plan.init.body.block, init.body.block, mapping)
+    old = block.init or init_with(plan.parts.stores[0], plan.start)
+    insert.clone_into(old.body.block, init.body.block, mapping)
+    if block.init is None:
+        old.erase()
     insert.clone_into(block.body.block, made.body.block, mapping, skip_init=True)
     return made
 
@@ -281,6 +290,15 @@ class _Redirect:
         return found
 
 
+def _check_once(self: ScheduleState, plan: _Plan, others: Sequence[ForOp]) -> None:
+    """Refuses loops that repeat all updates, of which the partial results would have the last round only."""
+    for loop in others:
+        if self.space.less_equal(self.extent(loop), 1) is not True:
+            raise self.error(
+                f'loop "{loop.induction_var.name_hint}" repeats the updates of block "{plan.block.block_name.data}"'
+            )
+
+
 def _combine_partial(plan: _Plan, partial: Mapping[SSAValue, SSAValue]) -> None:
     """Makes the body of the old block add up the partial results; its iterators are left to the caller."""
     block, old = plan.block, plan.block.body.block
@@ -289,7 +307,8 @@ def _combine_partial(plan: _Plan, partial: Mapping[SSAValue, SSAValue]) -> None:
     for value, number in zip(new.args, plan.spatial, strict=False):
         value.name_hint = old.args[number].name_hint
     new.args[-1].name_hint = f"v{plan.loop.induction_var.name_hint}"
-    new.add_op(plan.init.clone(mapping))
+    if block.init is not None:
+        new.add_op(block.init.clone(mapping))
     cloner = Cloner(new, mapping)
     for load, source, store in zip(plan.parts.accumulators, plan.parts.sources, plan.parts.stores, strict=True):
         cloner.values([*load.indices])
