@@ -126,6 +126,11 @@ def not_aligned(subject: str, alignment: int) -> str:
     return f"{subject}: expected memory aligned to {alignment} bytes, got remainder {{}}: pass an aligned copy"
 
 
+def overlapping(subject: str, place: str) -> str:
+    """For an argument whose memory is part of that of another, one of which is written."""
+    return f"{subject}: overlaps {place}: pass a copy"
+
+
 def wrong_value(subject: str, expected: str, *, origin: str | None = None) -> str:
     """`ValueError`: a dimension or number that differs from one known before.
 

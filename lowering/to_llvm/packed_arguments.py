@@ -186,7 +186,7 @@ def check_layout(b: LLVMBuilder, errors: PackedErrors, tensor: TensorArgument, d
 
 
 def byte_range(b: LLVMBuilder, tensor: TensorArgument, base: SSAValue, dims: DimValues) -> tuple[SSAValue, SSAValue]:
-    """The addresses of the first byte and after the last one, as i64; both the base address if there are no elements.
+    """The addresses of the first byte and after the last one, as i64; both 0 if there are no elements.
 
     A negative stride moves the first byte, any other one the last.
     """
@@ -203,4 +203,4 @@ def byte_range(b: LLVMBuilder, tensor: TensorArgument, base: SSAValue, dims: Dim
         low = b.add(low, b.select(backwards, steps, zero))
         high = b.add(high, b.select(backwards, zero, steps))
     first, last = (b.add(base, b.mul(end, size)) for end in (low, high))
-    return b.select(is_empty, base, first), b.select(is_empty, base, last)
+    return b.select(is_empty, zero, first), b.select(is_empty, zero, last)

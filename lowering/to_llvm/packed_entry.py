@@ -258,5 +258,5 @@ class _PackedEntry:
                     (first, last), (other_first, other_last) = ranges[index], ranges[other]
                     tests = b.compare("ule", last, other_first), b.compare("ule", other_last, first)
                     apart = b.make(llvm.OrOp, tests, i1)
-                    message = f"{self._subject(index)}: overlaps {self.places[other]}: pass a copy"
+                    message = messages.overlapping(self._subject(index), self.places[other])
                     self.errors.require(apart, "ValueError", message)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute
 
-from tir_dialect.analysis.structure import root_buffer
+from tir_dialect.analysis.written import written_buffers
 from tir_dialect.dims import Bounds, Dim
-from tir_dialect.ops.calls import CallOp, ForeignCallOp
 from tir_dialect.ops.function import PrimFuncOp
-from tir_dialect.ops.memory import StoreOp
-from tir_dialect.ops.raw_memory import AddressOfOp
 from tir_dialect.symbols import Interval
 from tir_dialect.types import BufferType
 
@@ -64,7 +61,7 @@ class KernelSignature:
 
 def kernel_signature(function: PrimFuncOp) -> KernelSignature:
     """The signature of a prim_func; linear in its size."""
-    written = _written(function)
+    written = written_buffers(function)
     return KernelSignature(
         function.sym_name.data,
         tuple((symbol.symbol.data, symbol.interval) for symbol in function.symbols),
@@ -74,14 +71,3 @@ def kernel_signature(function: PrimFuncOp) -> KernelSignature:
         ),
         function.may_alias is not None,
     )
-
-
-def _written(function: PrimFuncOp) -> set[SSAValue]:
-    """Buffers that are stored to, or passed to a call, which may store to them, or of which an address is taken."""
-    written: set[SSAValue] = set()
-    for op in function.body.walk():
-        if isinstance(op, StoreOp | AddressOfOp):
-            written.add(root_buffer(op.buffer))
-        elif isinstance(op, CallOp | ForeignCallOp):
-            written.update(root_buffer(argument) for argument in op.arguments if isinstance(argument.type, BufferType))
-    return written

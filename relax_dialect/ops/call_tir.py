@@ -20,7 +20,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from relax_dialect.ops.aliasing import origin, who_else_sees
-from relax_dialect.ops.prim_func import verify_prim_func_call
+from relax_dialect.ops.prim_func import find_prim_func, verify_prim_func_call
 from relax_dialect.ops.syntax import (
     parse_arguments,
     parse_optional_arguments,
@@ -189,6 +189,7 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
     C4: `inplace` has one number per result, each -1 or the index of a tensor argument, none twice.
     C5: a result has the type of the argument that it is written into.
     C6: no result is written into a constant.
+    C7: no argument that a result is written into is another argument too, unless the callee says `may_alias`.
     """
 
     name = "relax.call_tir_inplace"
@@ -268,6 +269,7 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
     def verify_(self) -> None:
         self.verify_results()  # C1, C2
         self._verify_targets()
+        self._verify_apart()
         fresh = [info for target, info in zip(self.targets, self.res.types, strict=True) if target < 0]
         verify_prim_func_call(self, self.callee, self.arguments.types, fresh, self.tir_dims)  # C3
 
@@ -290,3 +292,16 @@ class CallTIRInplaceOp(DestinationPassing, MayBeImpure):
                 raise VerifyException(
                     f"'relax.call_tir_inplace' op writes result #{result.index} into a constant, argument #{target}"
                 )  # C6
+
+    def _verify_apart(self) -> None:
+        func = find_prim_func(self, self.callee)
+        if func is not None and func.may_alias is not None:
+            return
+        memory = [origin(argument) if isinstance(argument.type, TensorType) else None for argument in self.arguments]
+        for target in self.targets:
+            for index, other in enumerate(memory):
+                if target >= 0 and index != target and other is memory[target]:
+                    raise VerifyException(
+                        f"'relax.call_tir_inplace' op writes its argument #{target}, which argument #{index} is part "
+                        "of too: pass a copy, or let the PrimFunc say 'may_alias'"
+                    )  # C7

@@ -15,6 +15,7 @@ from tir_dialect.dims import DimLike, MatchError, match
 from tir_dialect.interpreter.emitter import Emitter
 from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.foreign import Extern, boxed_function, foreign_function
+from tir_dialect.interpreter.overlaps import check_apart, pairs_apart
 from tir_dialect.interpreter.rules import rule_of
 from tir_dialect.interpreter.widths import buffer_view, scalar_value
 from tir_dialect.ops.boxed_calls import CallBoxedOp
@@ -51,7 +52,8 @@ def run_prim_func(
     registry. `parallel_order` reorders the iterations of parallel loops.
 
     Arithmetic is the machine's: integers wrap, and give 0 if divided by 0, each floating-point op rounds to its type.
-    Raises `TypeError` and `ValueError` for arguments that do not fit, `OutOfRangeError` for an access outside a buffer,
+    Raises `TypeError` and `ValueError` for arguments that do not fit, `ValueError` for memory that is written and part
+    of another argument unless the function says `may_alias`, `OutOfRangeError` for an access outside a buffer,
     `ValueError` for a failed assertion, `ZeroDivisionError` for an index that is divided by 0, and `UnsupportedOpError`
     for ops without semantics.
     """
@@ -63,9 +65,11 @@ def compile_prim_func(
 ) -> Run:
     """`run_prim_func` for several runs of one function, which must not change in between."""
     main = _Program(externs or {}, parallel_order).function(func)
+    pairs = pairs_apart(func)
 
     def run(args: Sequence[Argument], symbols: Mapping[str, int] | None = None) -> None:
         values = bind_symbols(func, args, symbols or {})
+        check_apart(func, pairs, args)
         inner = [_inside(arg, param.type) for arg, param in zip(args, func.params, strict=True)]
         with np.errstate(all="ignore"):
             main(*(values[name] for name in func.symbol_names), *inner)
@@ -105,10 +109,11 @@ class _Program:
         func = SymbolTable.lookup_symbol(op, op.callee)
         if not isinstance(func, PrimFuncOp):
             raise UnsupportedOpError(f"'tir.call' of {op.callee}, which is not a 'tir.prim_func' of the module")
-        count = len(func.symbols)
+        count, pairs = len(func.symbols), () if op.unchecked is not None else pairs_apart(func)
 
         def call(*values: Any) -> None:
             bind_symbols(func, values[count:], dict(zip(func.symbol_names, values[:count], strict=True)), inner=True)
+            check_apart(func, pairs, values[count:], inner=True)
             self.function(func)(*values)
 
         return call

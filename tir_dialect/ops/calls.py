@@ -161,8 +161,9 @@ class CallOp(IRDLOperation):
     C3: the arguments have the types of the parameters, with the symbols replaced by what is passed for them.
     C4: the callee of an `unchecked` call is a routine, a function made by a schedule (`relax.routine.` and its kind).
 
-    What cannot be proved of C3 is checked at each call, and an error of the callee is propagated to the caller. An
-    `unchecked` call omits both: its caller guarantees that the sizes fit and that the callee cannot fail.
+    What cannot be proved of C3 is checked at each call, and that memory which the callee writes is part of no other
+    argument, unless it says `may_alias`. An error of the callee is propagated to the caller. An `unchecked` call omits
+    these checks: its caller guarantees that they would pass and that the callee cannot fail.
     """
 
     name = "tir.call"

@@ -134,6 +134,17 @@ relax.func @call_tir_inplace_c6() -> !relax.object impure {
 
 // -----
 
+// CHECK: 'relax.call_tir_inplace' op writes its argument #1, which argument #0 is part of too: pass a copy, or let the PrimFunc say 'may_alias'
+tir.prim_func private @add_to[%n](%x: !tir.buffer<[n], f32>, %y: !tir.buffer<[n], f32>) {
+}
+relax.func @call_tir_inplace_c7(%x: !relax.tensor<[2, 2], f32>) -> !relax.object impure {
+  %y = relax.flatten %x
+  %0 = relax.call_tir_inplace @add_to(%y, %y) inplace [1] : !relax.tensor<[4], f32>
+  relax.return %0
+}
+
+// -----
+
 // A tensor is row-major.
 // CHECK: 'relax.call_tir' op calls @strided, whose parameter #0 expected a plain layout, got !tir.buffer<[n, 4], f32, strides = [8, 1]>
 tir.prim_func private @strided[%n](%x: !tir.buffer<[n, 4], f32, strides = [8, 1]>, %y: !tir.buffer<[n, 4], f32>) {

@@ -75,6 +75,41 @@ def test_calls_of_prim_funcs(kind: str, tir, same_as_interpreter):
         f(ffi(x), ffi(np.zeros_like(x)))
 
 
+SHIFTING = """
+tir.prim_func private @shift[%k](%X: !tir.buffer<[k], i32>, %Y: !tir.buffer<[k], i32>) ALIAS {
+  tir.for (%i) in (%k) {
+    %x = tir.load %X[%i]
+    tir.store %x, %Y[%i]
+  }
+}
+tir.prim_func @f[%n, %k](%A: !tir.buffer<[n], i32>, %from: i64, %to: i64) {
+  %p = arith.index_cast %from : i64 to index
+  %q = arith.index_cast %to : i64 to index
+  %pe = arith.addi %p, %k : index
+  %qe = arith.addi %q, %k : index
+  %P = tir.match_buffer %A[%p to %pe] : !tir.buffer<[k], i32>
+  %Q = tir.match_buffer %A[%q to %qe] : !tir.buffer<[k], i32>
+  tir.call @shift[%k](%P, %Q)
+}"""
+
+
+def test_arguments_of_a_call_that_overlap(tir):
+    f = compile_prim_funcs(tir(SHIFTING.replace("ALIAS", "")), cache=NO_CACHE).packed("f")
+    for size, first, second in ((4, 0, 4), (4, 4, 0), (0, 3, 3), (2, 6, 1)):
+        memory = np.arange(8, dtype=np.int32)
+        f(8, size, ffi(memory), first, second)
+        np.testing.assert_array_equal(memory[second : second + size], np.arange(first, first + size))
+    for size, first, second in ((4, 0, 0), (4, 1, 0), (4, 0, 3), (1, 7, 7)):
+        memory = np.arange(8, dtype=np.int32)
+        with pytest.raises(ValueError, match=r"shift: argument #1 \(Y\): overlaps argument #0 \(X\): pass a copy"):
+            f(8, size, ffi(memory), first, second)
+        np.testing.assert_array_equal(memory, np.arange(8))
+    f = compile_prim_funcs(tir(SHIFTING.replace("ALIAS", "may_alias")), cache=NO_CACHE).packed("f")
+    memory = np.arange(8, dtype=np.int32)
+    f(8, 5, ffi(memory), 0, 1)
+    assert memory.tolist() == [0, 0, 0, 0, 0, 0, 6, 7]
+
+
 def test_a_wrong_size_does_not_reach_the_callee(tir):
     text = (
         CALLING.replace("KIND", "")

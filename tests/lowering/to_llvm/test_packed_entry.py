@@ -106,6 +106,23 @@ def test_neighbours_do_not_overlap(scale: tvm_ffi.Function):
     np.testing.assert_array_equal(memory, [1] * 12 + [2] * 12)
 
 
+def test_tensors_without_elements_overlap_with_nothing(tir):
+    text = """
+tir.prim_func @first[%m, %n](%x: !tir.buffer<[m], f32>, %y: !tir.buffer<[n], f32>) {
+  %one = arith.constant 1.0 : f32
+  tir.for (%i) in (%n) {
+    tir.store %one, %y[%i]
+  }
+}"""
+    first = compile_prim_funcs(tir(text), cache=NO_CACHE).packed("first")
+    memory = np.zeros(8, "f4")
+    first(tvm_ffi.from_dlpack(memory[3:3]), tvm_ffi.from_dlpack(memory))
+    assert memory.all()
+    first(tvm_ffi.from_dlpack(memory), tvm_ffi.from_dlpack(memory[3:3]))
+    with pytest.raises(ValueError, match=r"argument #1 \(y\): overlaps argument #0 \(x\)"):
+        first(tvm_ffi.from_dlpack(memory[3:4]), tvm_ffi.from_dlpack(memory))
+
+
 STRIDED = """
 tir.prim_func @strided[%s](%x: !tir.buffer<[2, 4], f32, strides = [s, -1], offset = 3>, %y: !tir.buffer<[2, 4], f32>) {
   %two = tir.dim 2

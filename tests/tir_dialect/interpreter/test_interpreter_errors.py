@@ -130,6 +130,41 @@ def test_symbols_may_be_given():
     run_text(SIGNATURE, ONE, TWO, 3, symbols={"m": 1, "n": 1})
 
 
+SHIFT = """
+tir.prim_func @shift[%n](%X: !tir.buffer<[n], f32>, %Y: !tir.buffer<[n], f32>) {
+  tir.for (%i) in (%n) {
+    %x = tir.load %X[%i]
+    tir.store %x, %Y[%i]
+  }
+}
+"""
+"""As `tests/lowering/to_llvm/test_packed_entry.py` has it for native code."""
+
+
+def test_memory_that_is_written_and_read_elsewhere():
+    memory = np.arange(8, dtype=np.float32)
+    before = memory.copy()
+    for first, second in ((memory, memory), (memory[:5], memory[1:6]), (memory[4:], memory[1:5])):
+        with pytest.raises(ValueError, match=r"shift: argument #1 \(Y\): overlaps argument #0 \(X\): pass a copy"):
+            run_text(SHIFT, first, second)
+        np.testing.assert_array_equal(memory, before)
+    run_text(SHIFT, memory[:4], memory[4:])
+    np.testing.assert_array_equal(memory[4:], before[:4])
+    run_text(SHIFT.replace(", f32>) {", ", f32>) may_alias {"), memory[:5], memory[1:6])
+    run_text(SHIFT.replace("store %x, %Y", "store %x, %X"), memory[:0], memory[3:3])
+
+
+def test_a_call_whose_arguments_overlap():
+    text = """
+    tir.prim_func @main[%n](%A: !tir.buffer<[n], f32>) {
+      tir.call @shift[%n](%A, %A)
+    }
+    """
+    run_text(text + SHIFT, np.zeros(0, np.float32))
+    with pytest.raises(ValueError, match=r"shift: argument #1 \(Y\): overlaps argument #0 \(X\): pass a copy"):
+        run_text(text + SHIFT, np.zeros(4, np.float32))
+
+
 def test_other_ops_are_refused():
     text = """
     tir.prim_func @f(%X: !tir.buffer<[1], f32>) {
