@@ -98,6 +98,14 @@ def test_panels_are_read_where_they_are(machine: str) -> None:
     assert any(isinstance(op, PrefetchOp) for op in variant.walk())
 
 
+@pytest.mark.parametrize(("n", "is_narrow"), [(77, True), (80, True), (81, False), (96, False)])
+def test_tiles_of_the_last_panel_have_one_vector_if_that_has_its_columns(n: int, is_narrow: bool) -> None:
+    func, target = kernel("mk,kn->mn", 9, n, "f32"), Target.parse("x86-64-v4 cores=2")
+    variant = with_panels(func, "variant", panel_parameters(func, target))
+    schedule(variant, target)
+    assert (', 16], f32, scope = "local"' in str(variant)) is is_narrow
+
+
 @pytest.mark.parametrize("subscripts", ["mk,kn->mn", "mk,nk->mn"])
 def test_panels_of_words_of_bf16(subscripts: str) -> None:
     """Two numbers to a word where the machine multiplies them; the reduction ends within a word."""

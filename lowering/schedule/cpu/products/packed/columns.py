@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.products.cache_lines import line_ends, line_starts
-from lowering.schedule.cpu.products.last_columns import leaves_last
 from lowering.schedule.cpu.products.micro_kernel import Prefetch, TileOperands, masks_of, micro_kernel
 from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
 from lowering.schedule.cpu.products.packed.column_panels import ColumnPanel, has_lines
+from lowering.schedule.cpu.products.packed.narrow_panels import in_one_vector
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import Results, as_results
 from tir_dialect.dims import Dim, ceildiv, constant
@@ -100,23 +100,10 @@ class PackedPanel:
 
     def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue | Results, strip: SSAValue) -> None:
         """Sums of `height` rows into the buffer `tile`: of one vector each if there are no more columns."""
-        code, product = self.code, self.product
-        if height < self.tiles.rows or isinstance(tile, Results) or not self._may_be_narrow:
-            self._tile(product, length, height, rows, tile)
+        if height < self.tiles.rows or isinstance(tile, Results):
+            self._tile(self.product, length, height, rows, tile)
             return
-        left = code.sub(code.dim(product.n), self.left)
-        with code.when(code.compare("sle", left, self.tiles.lanes)) as branch:
-            self._tile(replace(product, tiles=replace(self.tiles, vectors=1)), length, height, rows, tile)
-        with code.otherwise(branch):
-            self._tile(product, length, height, rows, tile)
-
-    @property
-    def _may_be_narrow(self) -> bool:
-        """Whether one vector may hold the columns of the last panel."""
-        known = self.product.n.constant_value
-        if known is not None and leaves_last(self.product):
-            return False
-        return known is None or 0 < known % self.tiles.width <= self.tiles.lanes
+        in_one_vector(self.product, self.left, lambda product: self._tile(product, length, height, rows, tile))
 
     def _tile(self, product: Product, length: SSAValue, height: int, rows: Operand, tile: SSAValue | Results) -> None:
         """Sums with as many vectors as the product's tiles have."""

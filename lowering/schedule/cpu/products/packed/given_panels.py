@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.products.cache_lines import line_starts
 from lowering.schedule.cpu.products.micro_kernel import Prefetch, TileOperands, micro_kernel
 from lowering.schedule.cpu.products.operands import Matrix, Operand, operand
+from lowering.schedule.cpu.products.packed.narrow_panels import in_one_vector
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.results import Results, as_results, can_store_tiles
 from lowering.schedule.cpu.products.tile import parts_of
@@ -29,6 +30,7 @@ class GivenPanel:
         """The columns from `left` on, from `start` along the sums."""
         self.product = product
         self.code = product.code
+        self.left = left
         what = product.what
         (load,) = what.columns.loads
         self.buffer = product.kernel.flat[load.buffer]
@@ -39,23 +41,37 @@ class GivenPanel:
         self.next = self.code.add(self.code.add(first, product.panel_jump(left)), self.code.dim(product.k * self.pitch))
 
     def tile(self, length: SSAValue, height: int, rows: Operand, tile: SSAValue | Results, strip: SSAValue) -> None:
-        """Sums of `height` rows into the buffer `tile`."""
-        tiles, code = self.product.tiles, self.code
-        prefetches = tuple(Prefetch(NEAR, line, 1) for line in line_starts(self.product))
+        """Sums of `height` rows into the buffer `tile`, of one vector each if there are no more columns."""
+        if height < self.product.tiles.rows or isinstance(tile, Results):
+            self._tile(self.product, length, height, rows, tile, strip)
+            return
+        in_one_vector(self.product, self.left, lambda product: self._tile(product, length, height, rows, tile, strip))
+
+    def _tile(
+        self,
+        product: Product,
+        length: SSAValue,
+        height: int,
+        rows: Operand,
+        tile: SSAValue | Results,
+        strip: SSAValue,
+    ) -> None:
+        """Sums with as many vectors as the product's tiles have."""
+        tiles, code, is_whole = product.tiles, self.code, product is self.product
+        prefetches = tuple(Prefetch(NEAR, line, 1) for line in line_starts(product))
         place, ahead = self._ahead(length, height, strip)
-        parts = parts_of(height, tiles.vectors, self.product.kernel.target.vector_registers)
+        ahead = ahead if is_whole else ()  # there is no next panel behind a narrow one
+        parts = parts_of(height, tiles.vectors, product.kernel.target.vector_registers)
         unroll = tiles.steps if parts == len(prefetches) == 1 else 1
-        kind = replace(
-            micro_kernel(self.product, height), parts=parts, prefetches=prefetches, ahead=ahead, unroll=unroll
-        )
+        kind = replace(micro_kernel(product, height), parts=parts, prefetches=prefetches, ahead=ahead, unroll=unroll)
         later = Matrix(self.buffer, place, 1, self.pitch, tiles.lanes) if ahead else None
-        if isinstance(tile, SSAValue) and height == tiles.rows and can_store_tiles(self.product):
-            tile = as_results(self.product, tile)
+        if isinstance(tile, SSAValue) and height == tiles.rows and is_whole and can_store_tiles(product):
+            tile = as_results(product, tile)
         where = TileOperands(rows, self.columns, code.index(0), length, tile, ahead=later)
         if height == 1:  # little code, which waits for memory: it is faster with what is known of places here
             kind.emit(code, where)
         else:
-            kind.call(self.product.kernel, where)
+            kind.call(product.kernel, where)
 
     def _ahead(self, length: SSAValue, height: int, strip: SSAValue) -> tuple[SSAValue, tuple[tuple[int, int], ...]]:
         """What the next panel has that is asked for meanwhile: as `MicroKernel.ahead`, from a place on."""
