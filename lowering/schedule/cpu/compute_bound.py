@@ -24,7 +24,8 @@ from lowering.schedule.cpu.products.line import LineProduct, is_line_product
 from lowering.schedule.cpu.products.one_row.vector import VectorProduct, can_be_vector
 from lowering.schedule.cpu.products.packed.packed import PackedProduct
 from lowering.schedule.cpu.products.product import Coords, Product
-from lowering.schedule.cpu.products.streamed.few_rows import FewRowsProduct, can_have_few_rows, replaces_streams
+from lowering.schedule.cpu.products.streamed.few_rows import FewRowsProduct
+from lowering.schedule.cpu.products.streamed.few_rows_choice import can_have_few_rows, replaces_streams
 from lowering.schedule.cpu.products.streamed.streamed import StreamedProduct, can_stream, partial_sums
 from lowering.schedule.cpu.products.tiled import with_tiles
 from lowering.schedule.cpu.products.tiling import tiling

@@ -98,13 +98,15 @@ def compiled(text: str):
 
 
 @cache
-def guarded(text: str) -> tuple[PrimFuncOp, Kernels]:
+def guarded(text: str, target: Target | None = None) -> tuple[PrimFuncOp, Kernels]:
     func = kernel(text)
-    return func, compile_prim_funcs(ModuleOp([func.clone()]), cache=NO_CACHE)
+    return func, compile_prim_funcs(ModuleOp([func.clone()]), target, cache=NO_CACHE)
 
 
-def run_guarded(text: str, arrays: Sequence[np.ndarray], symbols: dict[str, int]) -> np.ndarray:
-    func, kernels = guarded(text)
+def run_guarded(
+    text: str, arrays: Sequence[np.ndarray], symbols: dict[str, int], target: Target | None = None
+) -> np.ndarray:
+    func, kernels = guarded(text, target)
     results: list[np.ndarray] = []
     for at_end in (True, False):
         pages = [Guarded(array, at_end) for array in arrays]
@@ -115,11 +117,13 @@ def run_guarded(text: str, arrays: Sequence[np.ndarray], symbols: dict[str, int]
     return results[-1]
 
 
-def check_guarded(case: Sum, sizes: dict[str, int]) -> None:
+def check_guarded(case: Sum, sizes: dict[str, int], target: Target | None = None) -> None:
+    """Between guard pages, on the host or as on another machine that has its instructions."""
     arrays = case.arrays(sizes)
     result = np.full(case.expected(arrays).shape, 7, arrays[0].dtype)
-    func, _ = guarded(case.text)
-    case.check(run_guarded(case.text, [*arrays, result], {name: sizes[name] for name in func.symbol_names}), arrays)
+    func, _ = guarded(case.text, target)
+    symbols = {name: sizes[name] for name in func.symbol_names}
+    case.check(run_guarded(case.text, [*arrays, result], symbols, target), arrays)
 
 
 def compile_to_text(func: PrimFuncOp, target: Target) -> str:

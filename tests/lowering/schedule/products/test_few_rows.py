@@ -1,4 +1,4 @@
-"""Products of two to sixteen rows on machines with short vectors: columns are long lines, or lie along the sums."""
+"""Products of two to sixteen rows: columns are long lines, or lie along the sums."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import KIB, Target
 
 PRODUCT = Sum("mk,kn->mn")
-TARGET = Target.parse("x86-64-v3 cores=1")
+TARGET, WIDE = Target.parse("x86-64-v3 cores=1"), Target.parse("x86-64-v4 cores=1")
 
 
 def routines(text: str, target: Target = TARGET) -> dict[str, PrimFuncOp]:
@@ -36,6 +37,14 @@ def routines(text: str, target: Target = TARGET) -> dict[str, PrimFuncOp]:
 def test_any_number_of_rows_and_columns(n: int) -> None:
     for m, k in ((2, 0), (2, 5), (3, 1), (4, 8), (5, 7), (7, 3), (9, 70), (16, 6), (17, 6)):
         check_guarded(PRODUCT, {"m": m, "n": n, "k": k})
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_wide_vectors_from_memory_and_nearby(dtype: str) -> None:
+    """With a last-level cache that holds some of the matrices only; each host has such vectors, if as several."""
+    target = replace(Target.host(), vector_bits=512, vector_registers=32, l3_bytes=32 * KIB)
+    for m, k, n in ((2, 5, 72), (3, 6, 1031), (4, 19, 160), (5, 7, 300), (7, 70, 577), (8, 18, 513), (16, 12, 1200)):
+        check_guarded(Sum("mk,kn->mn", dtype), {"m": m, "n": n, "k": k}, target)
 
 
 @pytest.mark.parametrize(
@@ -80,13 +89,16 @@ def test_what_is_not_there_is_not_multiplied() -> None:
     np.testing.assert_array_equal(np.from_dlpack(result), expected)
 
 
-@pytest.mark.parametrize(("m", "n"), [(2, 200), (5, 131), (16, 64)])
-def test_blocks_of_several_tasks(m: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("m", "n", "machine"),
+    [(2, 200, "x86-64-v3"), (5, 131, "x86-64-v3"), (16, 64, "x86-64-v3"), (2, 200, "x86-64-v4"), (9, 340, "x86-64-v4")],
+)
+def test_blocks_of_several_tasks(m: int, n: int, machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine whose second level holds few sums; the interpreter runs the tasks."""
     monkeypatch.setattr(few_rows, "PRODUCTS_PER_TASK", 1 << 8)
     for text in (PRODUCT.text, known(m, 6, n)):
         func = kernel(text)
-        schedule(func, replace(Target.parse("x86-64-v3 cores=3"), l2_bytes=4 * KIB))
+        schedule(func, replace(Target.parse(f"{machine} cores=3"), l2_bytes=4 * KIB))
         arrays = PRODUCT.arrays({"m": m, "k": 6, "n": n})
         result = np.full((m, n), np.nan, np.float32)
         run_prim_func(func, [*arrays, result])
@@ -99,7 +111,13 @@ def test_blocks_of_several_tasks(m: int, n: int, monkeypatch: pytest.MonkeyPatch
         (2, 64, "x86-64-v3", True),
         (16, 4096, "x86-64-v3", True),
         (8, 4096, "neoverse-n1", True),
-        (8, 4096, "x86-64-v4", False),  # a row of a tile is two lines of the cache
+        (7, 4096, "x86-64-v4 l3-bytes=33554432", True),
+        (8, 4096, "x86-64-v4 l3-bytes=33554432", False),  # fills the tallest tile, from nearby
+        (8, 4096, "x86-64-v4 l3-bytes=8388608", True),
+        (2, 72, "x86-64-v4", True),
+        (2, 71, "x86-64-v4", False),
+        (12, 1727, "x86-64-v4 cores=4", False),  # too short in each thread
+        (12, 1728, "x86-64-v4 cores=4", True),
         (8, 4096, "x86-64-v3 unpacked-rows=4", False),
         (1, 4096, "x86-64-v3", False),
         (17, 4096, "x86-64-v3", False),
@@ -117,9 +135,19 @@ def test_a_line_is_used_by_all_rows_of_a_group() -> None:
     assert [sum(isinstance(op, FmaOp) for op in loop.walk()) for loop in loops] == [16, 12, 8, 1, 0]
 
 
+def test_wide_vectors_use_more_lines_and_ask_for_the_next_ones() -> None:
+    """Six lines for six to two rows at once, with a loop that asks for the next ones and without."""
+    (routine,) = routines(PRODUCT.text, WIDE).values()
+    loops = [op for op in routine.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "v"]
+    counts = [sum(isinstance(op, kind) for op in loop.walk()) for loop in loops for kind in (FmaOp, PrefetchOp)]
+    of_groups = [count for height in (6, 5, 4, 3, 2) for count in (6 * height, 1, 6 * height, 0)]
+    assert counts == [*of_groups, 1, 0, 0, 0]
+
+
 def test_kernels_of_all_sizes_share_a_routine() -> None:
-    texts = PRODUCT.text, known(3, 768, 3072), known(8, 40, 1024)
-    assert len({frozenset(routines(text)) for text in texts}) == 1
+    texts = PRODUCT.text, known(3, 768, 3072), known(7, 40, 1024)
+    for target in (TARGET, WIDE):
+        assert len({frozenset(routines(text, target)) for text in texts}) == 1
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

@@ -1,64 +1,40 @@
-"""Products of a few rows, on machines whose register tile is only one cache line wide.
+"""Products of a few rows, along long lines.
 
-Such tiles would read one cache line of each row of the second operand, a pattern that prefetchers do not follow. Here
-that operand is read along long rows, some side by side, each of which all rows of the first operand use at once; the
-accumulators go through the caches.
+A register tile reads one or two cache lines of each row of the second operand, a pattern that prefetchers do not
+follow. Here that operand is read along long rows, some side by side, each of which all rows of the first operand use at
+once; the accumulators go through the caches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.products.alignment import head_of
-from lowering.schedule.cpu.products.cache_lines import line_starts
-from lowering.schedule.cpu.products.operands import Matrix, lies_evenly, operand
-from lowering.schedule.cpu.products.product import Coords, Product
+from lowering.schedule.cpu.products.operands import Matrix, operand
+from lowering.schedule.cpu.products.product import Coords
 from lowering.schedule.cpu.products.results import can_store_tiles, results
-from lowering.schedule.cpu.products.streamed.few_rows_routine import Columns, FewRowsRoutine, blocks, place_of_sums
-from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK, max_rows
-from lowering.schedule.cpu.products.streamed.tall import is_tall
+from lowering.schedule.cpu.products.streamed.few_rows_choice import MOST_ROWS, from_memory, grid, has_few_rows
+from lowering.schedule.cpu.products.streamed.few_rows_routine import (
+    Columns,
+    FewRowsRoutine,
+    Grid,
+    blocks,
+    place_of_sums,
+)
+from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.whole_sums import WholeSums
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
 from tir_dialect.dtypes import byte_size
 
-LEAST_ROWS, MOST_ROWS = 2, 16
-"""One row has a way of its own; with more rows packed columns are used often enough."""
-LEAST_COLUMNS = 64
-"""Shorter lines do not pay."""
-UNIT = 8
-"""Vectors of columns that are not shared out: some cache lines."""
+UNIT_BYTES = 256
+"""Of columns that are not shared out: some cache lines."""
 SUMS_PART = 4
 """The sums of a block take at most such a part of the second-level cache. In the first level they would be nearer, but
 lines shorter: prefetchers begin with each line anew."""
-
-
-def most_rows(product: Product) -> int:
-    """The most rows that are few."""
-    return min(product.kernel.target.schedule.unpacked_rows or MOST_ROWS, MOST_ROWS)
-
-
-def can_have_few_rows(product: Product) -> bool:
-    """Whether there may be few rows and enough columns, both in memory, and rows of tiles are short."""
-    what, rows, columns = product.what, product.m.constant_value, product.n.constant_value
-    if len(line_starts(product)) > 1 or what.longest is not None or what.outer or what.columns.panels is not None:
-        return False
-    fits = rows is None or LEAST_ROWS <= rows <= most_rows(product)
-    if not fits or (columns is not None and columns < LEAST_COLUMNS):
-        return False
-    if not product.is_contiguous(what.columns, what.column):
-        return False
-    return lies_evenly(product, what.rows, what.row) and lies_evenly(product, what.columns, what.column)
-
-
-def replaces_streams(product: Product) -> bool:
-    """Whether whatever else is streamed, but one row, has few rows here: then there are columns enough in each call."""
-    enough = product.n.constant_value is not None and max_rows(product) <= most_rows(product)
-    return enough and can_have_few_rows(product) and is_tall(product) is False
 
 
 class FewRowsProduct(WholeSums):
@@ -67,13 +43,7 @@ class FewRowsProduct(WholeSums):
     @property
     def is_best(self) -> SSAValue | None:
         """Whether there are few rows and enough columns; `None` if that is known."""
-        code, product, tests = self.code, self.product, list[SSAValue]()
-        if product.m.constant_value is None:
-            rows, most = code.dim(product.m, "m"), most_rows(product)
-            tests += [code.compare("sge", rows, LEAST_ROWS), code.compare("sle", rows, most)]
-        if product.n.constant_value is None:
-            tests.append(code.compare("sge", code.dim(product.n, "n"), LEAST_COLUMNS))
-        return reduce(code.both, tests) if tests else None
+        return has_few_rows(self.product)
 
     def emit(self, coords: Coords) -> None:
         """The product at one place of the batch axes: tasks have vectors of columns."""
@@ -81,11 +51,12 @@ class FewRowsProduct(WholeSums):
         start = {**coords, product.what.column: code.index(0), product.what.reduced: code.index(0)}
         shift = code.remainder(code.sub(code.index(lanes), head_of(product, product.what.columns, start)), lanes)
         vectors = code.divide(code.add(code.add(code.dim(product.n, "n"), shift), lanes - 1), lanes)
-        units = ceildiv(product.n + (lanes - 1), constant(UNIT * lanes))
+        unit = self._unit
+        units = ceildiv(product.n + (lanes - 1), constant(unit * lanes))
         tasks = minimum(units, product.threads(PRODUCTS_PER_TASK))
         with shared_units(code, units, tasks, whole=True) as (lower, upper):
             sums = code.alloc([(self._most * self._rows + 1) * lanes], product.what.element, "sums")
-            begin, end = code.mul(lower, UNIT), code.minimum(code.mul(upper, UNIT), vectors)
+            begin, end = code.mul(lower, unit), code.minimum(code.mul(upper, unit), vectors)
             extent, most = (begin, code.sub(end, begin)), code.dim(self._most)
             if can_store_tiles(product):
                 out = results(product, {**start, product.what.row: code.index(0)}, code.index(0))
@@ -104,9 +75,17 @@ class FewRowsProduct(WholeSums):
     @property
     def _most(self) -> Dim:
         """Most vectors of columns in a block."""
-        size = self.lanes * byte_size(self.product.what.element)
-        room = self.product.kernel.target.l2_bytes // SUMS_PART // size
-        return maximum(floordiv(constant(room), self._rows), constant(UNIT))
+        room = self.product.kernel.target.l2_bytes // SUMS_PART // self._vector_bytes
+        return maximum(floordiv(constant(room), self._rows), constant(self._unit))
+
+    @property
+    def _unit(self) -> int:
+        """Vectors that are not shared out."""
+        return max(1, UNIT_BYTES // self._vector_bytes)
+
+    @property
+    def _vector_bytes(self) -> int:
+        return self.lanes * byte_size(self.product.what.element)
 
     def _call(
         self,
@@ -126,8 +105,16 @@ class FewRowsProduct(WholeSums):
         values = [code.index(each) if isinstance(each, int) else each for each in places]
         buffers = [rows.buffer, columns.buffer, sums, *output]
         rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
-        sizes = [*map(code.dim, (product.m, product.k, product.n)), *extent, *values, *more, *rooms]
-        product.kernel.routines.call(code, FewRowsRoutine(what.element, self.lanes, bool(output)), sizes, buffers)
+        kind = grid(product)
+        asked = [self._asked(kind)] * kind.asks
+        sizes = [*map(code.dim, (product.m, product.k, product.n)), *extent, *values, *asked, *more, *rooms]
+        routine = FewRowsRoutine(what.element, self.lanes, kind, bool(output))
+        product.kernel.routines.call(code, routine, sizes, buffers)
+
+    def _asked(self, kind: Grid) -> SSAValue:
+        """Lines of the next turn that are asked for: all where they come from memory."""
+        code, (room, size) = self.code, map(self.code.dim, from_memory(self.product))
+        return code.select(code.compare("sle", room, size), code.index(kind.lines), code.index(0))
 
     def _store(self, coords: Coords, sums: SSAValue, block: tuple[SSAValue, SSAValue], shift: SSAValue) -> None:
         """What follows the sums of a block."""

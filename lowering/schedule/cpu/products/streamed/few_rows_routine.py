@@ -20,13 +20,24 @@ from lowering.schedule.cpu.emit.code import Code
 from tir_dialect.dims import symbol
 from tir_dialect.types import BufferType
 
-LINES = 4
-"""Lines of columns that are read side by side."""
-HEIGHTS = (4, 3, 2)
-"""Rows of a group, which share those lines. With 16 registers some of their elements come from memory, as vectors."""
-
 _SIZES = ("m", "k", "n", "first", "vectors", "shift", "row", "row_each", "row_step", "column", "column_step")
 _BUFFERS = ("rows", "columns", "sums")
+
+_Range = tuple[SSAValue, SSAValue]
+"""Where some numbers begin, and how many these are or what is behind them."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What is multiplied at once."""
+
+    lines: int
+    """Lines of columns that are read side by side."""
+    heights: tuple[int, ...]
+    """Rows of a group, which share those lines, in falling order down to two. Where registers do not hold all their
+    elements, some come from memory, as vectors."""
+    asks: bool = False
+    """Whether lines of the next turn may be asked for."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,7 @@ class FewRowsRoutine:
 
     dtype: AnyFloat
     lanes: int
+    grid: Grid
     stores: bool
     """Whether they go on to the output, block by block; else there is one block."""
 
@@ -42,11 +54,11 @@ class FewRowsRoutine:
     def name(self) -> str:
         """A group, to be read by people, and a digest of everything."""
         digest = hashlib.sha256(repr(self).encode()).hexdigest()[:12]
-        return f"rows.{self.dtype}.{HEIGHTS[0]}x{LINES * self.lanes}.{digest}"
+        return f"rows.{self.dtype}.{self.grid.heights[0]}x{self.grid.lines * self.lanes}.{digest}"
 
     def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
         """The sizes and buffers in the order of a call."""
-        sizes = [*_SIZES, *("most", "out", "out_each") * self.stores]
+        sizes = [*_SIZES, *["asked"] * self.grid.asks, *("most", "out", "out_each") * self.stores]
         names = [*_BUFFERS, *["output"] * self.stores]
         buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in names]
         return [*sizes, *(f"{name}_room" for name in names)], buffers
@@ -58,7 +70,7 @@ class FewRowsRoutine:
             dict(zip(names, sizes, strict=True)),
             dict(zip((name for name, _ in kinds), buffers, strict=True)),
         )
-        body = _Body(code, self.dtype, Columns(code, self.lanes, size["n"], size["shift"]), size, buffer)
+        body = _Body(code, self.dtype, self.grid, Columns(code, self.lanes, size["n"], size["shift"]), size, buffer)
         extent = size["first"], size["vectors"]
         if not self.stores:
             body.sums(extent)
@@ -111,9 +123,22 @@ def place_of_sums(code: Code, m: SSAValue, vector: SSAValue, row: SSAValue, lane
 
 
 @dataclass(frozen=True)
+class _Groups:
+    """Groups of one height."""
+
+    height: int
+    count: SSAValue
+    top: SSAValue
+    """The first row."""
+    before: SSAValue
+    """How many groups there are before them."""
+
+
+@dataclass(frozen=True)
 class _Body:
     code: Code
     dtype: AnyFloat
+    grid: Grid
     columns: Columns
     size: dict[str, SSAValue]
     buffer: dict[str, SSAValue]
@@ -124,43 +149,84 @@ class _Body:
 
     def sums(self, extent: tuple[SSAValue, SSAValue]) -> None:
         """All lines: some at a time, then what is left one by one."""
-        code, size, (_, vectors) = self.code, self.size, extent
+        code, size, each, (_, vectors) = self.code, self.size, self.grid.lines, extent
         with code.loop(code.mul(vectors, size["m"]), "sum", vectorize=False) as number:
             code.store(code.zeros(self.dtype, self.lanes), self.buffer["sums"], [code.mul(number, self.lanes)])
-        turns = code.divide(size["k"], LINES)
+        turns = code.divide(size["k"], each)
+        groups, number = self._groups()
         with code.loop(turns, "turn") as turn:
-            self._turn(extent, code.mul(turn, LINES))
-        with code.loop(size["k"], "line", lower=code.mul(turns, LINES)) as line, code.loop(size["m"], "i") as i:
+            lines = [code.add(code.mul(turn, each), line) for line in range(each)]
+            for some in groups:
+                with code.loop(some.count, "group") as group:
+                    top = code.add(some.top, code.mul(group, some.height))
+                    self._rows(extent, top, some.height, lines, self._soon(number, code.add(some.before, group)))
+        with code.loop(size["k"], "line", lower=code.mul(turns, each)) as line, code.loop(size["m"], "i") as i:
             self._rows(extent, i, 1, [line])
 
-    def _turn(self, extent: tuple[SSAValue, SSAValue], r: SSAValue) -> None:
-        """Some lines from `r` on, for all rows: in the tallest groups but where that would leave a single row."""
-        code, top, left = self.code, self.code.index(0), self.size["m"]
-        lines = [code.add(r, line) for line in range(LINES)]
-        for height in HEIGHTS:
+    def _groups(self) -> tuple[list[_Groups], SSAValue]:
+        """The tallest groups but where that would leave a single row, and how many there are in all."""
+        code, found, top, before, left = self.code, list[_Groups](), *(self.code.index(0),) * 2, self.size["m"]
+        for height in self.grid.heights:
             single = code.compare("eq", code.remainder(left, height), 1)
-            groups = code.divide(code.sub(left, code.select(single, code.index(height), code.index(0))), height)
-            with code.loop(groups, "group") as group:
-                self._rows(extent, code.add(top, code.mul(group, height)), height, lines)
-            taken = code.mul(groups, height)
-            top, left = code.add(top, taken), code.sub(left, taken)
+            count = code.divide(code.sub(left, code.select(single, code.index(height), code.index(0))), height)
+            found.append(_Groups(height, count, top, before))
+            taken = code.mul(count, height)
+            top, before, left = code.add(top, taken), code.add(before, count), code.sub(left, taken)
+        return found, code.maximum(before, 1)
 
-    def _rows(self, extent: tuple[SSAValue, SSAValue], top: SSAValue, height: int, lines: Sequence[SSAValue]) -> None:
-        """Some lines for some rows, vector by vector: all sums are read before one is written."""
-        code, size, sums, (first, vectors) = self.code, self.size, self.buffer["sums"], extent
+    def _soon(self, number: SSAValue, group: SSAValue) -> _Range | None:
+        """The lines of the next turn that a group asks for: each has a part of them, so that all take as long."""
+        if not self.grid.asks:
+            return None
+        code, asked = self.code, self.size["asked"]
+        lower, upper = (code.divide(code.mul(asked, each), number) for each in (group, code.add(group, 1)))
+        return lower, upper
+
+    def _rows(
+        self, extent: _Range, top: SSAValue, height: int, lines: Sequence[SSAValue], soon: _Range | None = None
+    ) -> None:
+        """Some lines for some rows. Where nothing is asked for the loop has no place for it, which takes time too."""
+        code, size = self.code, self.size
         starts = [code.add(size["row"], code.mul(code.add(top, i), size["row_each"])) for i in range(height)]
         places = [[code.add(start, code.mul(line, size["row_step"])) for start in starts] for line in lines]
         factors = [[code.splat(code.load(self.buffer["rows"], [at]), self.lanes) for at in line] for line in places]
         columns = [code.add(size["column"], code.mul(line, size["column_step"])) for line in lines]
+        if soon is None:
+            self._vectors(extent, top, factors, columns)
+            return
+        with code.when(code.compare("ne", size["asked"], 0)) as branch:
+            self._vectors(extent, top, factors, columns, soon)
+        with code.otherwise(branch):
+            self._vectors(extent, top, factors, columns)
+
+    def _vectors(
+        self,
+        extent: _Range,
+        top: SSAValue,
+        factors: Sequence[Sequence[SSAValue]],
+        columns: Sequence[SSAValue],
+        soon: _Range | None = None,
+    ) -> None:
+        """Vector by vector: all sums are read before one is written."""
+        code, size, sums, (first, vectors) = self.code, self.size, self.buffer["sums"], extent
         with code.loop(vectors, "v", vectorize=False) as v:
             j, place = self.columns.read(code.add(first, v)), place_of_sums(code, size["m"], v, top, self.lanes)
-            at = [code.add(place, i * self.lanes) for i in range(height)]
+            if soon is not None:
+                self._ask(code.add(columns[0], j), soon)
+            at = [code.add(place, i * self.lanes) for i in range(len(factors[0]))]
             totals = [code.load(sums, [each], self.lanes) for each in at]
             for own, column in zip(factors, columns, strict=True):
                 vector = code.load(self.buffer["columns"], [code.add(column, j)], self.lanes)
                 totals = [code.fma(factor, vector, total) for factor, total in zip(own, totals, strict=True)]
             for each, total in zip(at, totals, strict=True):
                 code.store(total, sums, [each])
+
+    def _ask(self, place: SSAValue, soon: _Range) -> None:
+        """Asks for what some lines of the next turn have below a place in the first line of this one."""
+        code, lower, upper = self.code, *soon
+        with code.loop(upper, "soon", lower=lower, vectorize=False) as line:
+            away = code.mul(code.add(line, self.grid.lines), self.size["column_step"])
+            code.prefetch(self.buffer["columns"], [code.add(place, away)], 2)
 
     def store(self, extent: tuple[SSAValue, SSAValue]) -> None:
         """The sums of a block, to the output."""
