@@ -142,6 +142,33 @@ class Kernel:
             low = code.mul(task, code.dim(height))
             yield low, code.minimum(code.dim(extent), code.add(low, code.dim(height)))
 
+    @contextmanager
+    def shared_by_parts(
+        self, outer: Dim | None, inner: Dim, work: Dim, step: int
+    ) -> Generator[tuple[tuple[SSAValue, SSAValue] | None, tuple[SSAValue, SSAValue] | None]]:
+        """The parts of two ranges, of loops inside each other, that a thread has: of the inner one, from a multiple of
+        `step`, all but where there are fewer values of the outer one, if there is one, than threads.
+        """
+        code, tasks = self.code, self.tasks(work)
+        enough = outer is None or (outer.constant_value or 0) >= self.target.cores
+        if outer is None or tasks.constant_value == 1 or enough:
+            with self.shared(inner if outer is None else outer, work, step if outer is None else 1) as part:
+                yield (None, part) if outer is None else (part, None)
+            return
+        parts = ceildiv(tasks, maximum(outer, constant(1)))
+        height, width = (
+            maximum(ceildiv(outer, tasks), constant(1)),
+            step * maximum(ceildiv(inner, step * parts), constant(1)),
+        )
+        across = ceildiv(inner, width)
+        with code.loop(code.dim(ceildiv(outer, height) * across), "task", kind=LoopKind.PARALLEL) as task:
+            first = code.mul(code.divide(task, code.dim(across)), code.dim(height))
+            low = code.mul(code.remainder(task, code.dim(across)), code.dim(width))
+            yield (
+                (first, code.minimum(code.dim(outer), code.add(first, code.dim(height)))),
+                (low, code.minimum(code.dim(inner), code.add(low, code.dim(width)))),
+            )
+
 
 _HEAVY = frozenset(
     ("math.exp", "math.exp2", "math.log", "math.log2", "math.log10", "math.tanh", "math.erf", "math.powf")

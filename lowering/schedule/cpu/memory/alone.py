@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.memory.maps.broadcasting import emit_broadcasts, find_broadcasts
-from lowering.schedule.cpu.memory.maps.interleaving import emit_interleaving, find_interleaving
+from lowering.schedule.cpu.memory.maps.interleaving import (
+    Interleaving,
+    emit_interleaving,
+    find_interleavings,
+    when_lines_have_code,
+)
 from lowering.schedule.cpu.memory.maps.padding_code import emit_padding
 from lowering.schedule.cpu.memory.maps.transposition import emit_transposition, find_transposition
 from lowering.schedule.cpu.memory.reduction import Reduction, find_reduction
@@ -60,26 +65,8 @@ def reduction_of(stage: Stage) -> Reduction | None:
 
 def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> None:
     """The code of a map, or of a reduction that is taken apart in this way."""
-    transposition = find_transposition(kernel, stage) if reduction is None else None
-    padding = find_padding(stage) if reduction is None else None
-    interleaving = find_interleaving(kernel, stage) if reduction is None else None
-    broadcasts = find_broadcasts(kernel, stage) if reduction is None else None
-    if broadcasts is not None:
-        emit_broadcasts(kernel, broadcasts)
-    elif padding is not None:
-        emit_padding(kernel, padding)
-    elif interleaving is not None:
-        emit_interleaving(kernel, interleaving)
-    elif transposition is not None:
-        emit_transposition(kernel, transposition)
-    elif reduction is None:
-        sweep = Sweep(kernel, [stage], range(len(stage.axes)))
-        outermost, lanes = sweep.outermost, sweep.width if sweep.outermost is sweep.lane else 1
-        if outermost is None:
-            sweep.emit({})
-            return
-        with kernel.shared(outermost.extent, work_of(stage), lanes) as part:
-            sweep.emit({}, part)
+    if reduction is None:
+        _emit_map(kernel, stage)
     elif not stage.of_kind(IteratorKind.SPATIAL):
         emit_shared_reduction(kernel, stage, reduction)
     else:
@@ -88,3 +75,42 @@ def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> Non
         with kernel.shared(columns.outermost.extent, columns.work, lanes) as part:
             columns.prepare()
             columns.emit({}, part)
+
+
+def _emit_map(kernel: Kernel, stage: Stage) -> None:
+    """The code of a map."""
+    padding, interleavings = find_padding(stage), find_interleavings(kernel, stage)
+    broadcasts = find_broadcasts(kernel, stage)
+    if broadcasts is not None:
+        emit_broadcasts(kernel, broadcasts)
+    elif padding is not None:
+        emit_padding(kernel, padding)
+    else:
+        _emit_one_of(kernel, stage, interleavings)
+
+
+def _emit_one_of(kernel: Kernel, stage: Stage, interleavings: Sequence[Interleaving]) -> None:
+    """The code of the interleaving that a call is, or that for any map."""
+    if not interleavings:
+        _emit_transposition_or_sweep(kernel, stage)
+    elif interleavings[0].is_known:
+        emit_interleaving(kernel, interleavings[0])
+    else:
+        with when_lines_have_code(kernel, interleavings[0]) as have_code:
+            emit_interleaving(kernel, interleavings[0])
+        with kernel.code.otherwise(have_code):
+            _emit_one_of(kernel, stage, interleavings[1:])
+
+
+def _emit_transposition_or_sweep(kernel: Kernel, stage: Stage) -> None:
+    transposition = find_transposition(kernel, stage)
+    if transposition is not None:
+        emit_transposition(kernel, transposition)
+        return
+    sweep = Sweep(kernel, [stage], range(len(stage.axes)))
+    outermost, lanes = sweep.outermost, sweep.width if sweep.outermost is sweep.lane else 1
+    if outermost is None:
+        sweep.emit({})
+        return
+    with kernel.shared(outermost.extent, work_of(stage), lanes) as part:
+        sweep.emit({}, part)

@@ -1,62 +1,101 @@
-"""Copies that interleave a few lines, element by element: vectors of the lines are shuffled in registers.
+"""Copies between a few lines and memory in which their elements take turns: vectors are shuffled in registers.
 
-Results of transposed convolutions and pixel shuffles are such copies: every n-th element stored comes from the same
-line.
+Results of transposed convolutions, pixel shuffles and changes from `NCHW` to `NHWC` interleave lines: every n-th
+element stored comes from the same line. Pictures whose channels lie side by side are split into lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.groups import Group, group_axes
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
-from lowering.schedule.cpu.emit.transpose import shuffle
+from lowering.schedule.cpu.emit.turns_of_lines import interleaved, split
+from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
 
-MOST_LINES, MOST_LANES = 4, 16
+MOST_LINES, MOST_LANES = 8, 16
+MOST_SPLIT = 6
+"""Where masks are cheap, tiles of more lines are transposed faster than split."""
+LEAST_LANES = 4
+FEW_LINES, LONG = (2, 3, 4), 256
+"""There is code for so many lines where only the call knows how many there are, if they may be so long: as there may be
+a few channels, but hardly a few pixels.
+"""
 
 
 @dataclass(frozen=True)
 class Interleaving:
-    """A copy to `base + count * along + line`, `line` below `count`, of what is contiguous along `along`."""
+    """A copy between `count * along + line` on one side, and what is contiguous along `along` on the other."""
 
     stage: Stage
     others: tuple[Group, ...]
     along: Group
     line: Group
-    count: int
+    counts: Sequence[int]
+    """How many lines there may be; code is only run for one of them."""
     lanes: int
     load: LoadOp
+    splits: bool
+    """Whether lines are stored; else they are loaded."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this is the code for all calls."""
+        return self.line.extent.constant_value is not None
 
 
-def find_interleaving(kernel: Kernel, stage: Stage) -> Interleaving | None:
-    """The interleaving that a map is; `None` if it computes anything, or has other steps."""
+def find_interleavings(kernel: Kernel, stage: Stage) -> list[Interleaving]:
+    """The interleavings that a map is, one if that is known; none if it computes anything, or has other steps."""
     value = stage.stores[0].value.owner
     if len(stage.stores) != 1 or not isinstance(value, LoadOp):
-        return None
+        return []
     store, load = kernel.place(stage, stage.stores[0]), kernel.place(stage, value)
     if store.computed:
-        return None
+        return []
     groups = group_axes(kernel, [stage], range(len(stage.axes)))
-    line = next((group for group in groups if store.strides[group.last].constant_value == 1), None)
-    count = None if line is None else line.extent.constant_value
-    if line is None or count is None or not 1 < count <= MOST_LINES:
-        return None
-    steps = (count, 1)
-    found = (each for each in groups if _steps(store, load, each) == steps)
-    along = next(found, None)
     lanes = min(kernel.target.lanes(8 * byte_size(value.buffer_type.dtype)), MOST_LANES)
-    if along is None or lanes < MOST_LINES or not _is_uniform(kernel, stage, value, (along.last, line.last)):
+    found: list[Interleaving] = []
+    for mixed, lines, splits in ((load, store, True), (store, load, False)):
+        pair = _along_and_line(groups, mixed, lines)
+        counts = () if pair is None else _counts(kernel, *pair, lanes, splits)
+        if pair is not None and counts and _is_uniform(kernel, stage, value, [each.last for each in pair]):
+            others = tuple(group for group in groups if group not in pair)
+            found.append(Interleaving(stage, others, *pair, counts, lanes, value, splits))
+    return [each for each in found if each.is_known][:1] or found
+
+
+def _along_and_line(groups: Sequence[Group], mixed: Place, lines: Place) -> tuple[Group, Group] | None:
+    """The group along lines, and the one from line to line, whose elements lie side by side in `mixed`."""
+    line = next((group for group in groups if mixed.strides[group.last].constant_value == 1), None)
+    if line is None:
         return None
-    others = tuple(group for group in groups if group not in (line, along))
-    return Interleaving(stage, others, along, line, count, lanes, value)
+    for group in groups:
+        if lines.strides[group.last].constant_value == 1 and mixed.strides[group.last] is line.extent:
+            return group, line
+    return None
+
+
+def _counts(kernel: Kernel, along: Group, line: Group, lanes: int, splits: bool) -> Sequence[int]:
+    """For how many lines there is code."""
+    length, known = along.extent.constant_value, line.extent.constant_value
+    if lanes < LEAST_LANES or (length is not None and length < lanes):
+        return []
+    if known is None:
+        is_worthwhile = length is None or length >= LONG
+        return FEW_LINES if is_worthwhile and line.extent.as_symbol else []
+    most = MOST_SPLIT if splits and masks_are_registers(kernel) else MOST_LINES
+    return [known] if 1 < known <= min(most, lanes) else []
 
 
 def _is_uniform(kernel: Kernel, stage: Stage, load: LoadOp, axes: Sequence[int]) -> bool:
@@ -65,15 +104,20 @@ def _is_uniform(kernel: Kernel, stage: Stage, load: LoadOp, axes: Sequence[int])
     return stage.pinned.isdisjoint(axes) and not any(place.strides[axis].terms for place in others for axis in axes)
 
 
-def _steps(store: Place, load: Place, group: Group) -> tuple[int | None, int | None]:
-    return store.strides[group.last].constant_value, load.strides[group.last].constant_value
+@contextmanager
+def when_lines_have_code(kernel: Kernel, what: Interleaving) -> Generator[IfOp]:
+    """What happens if a call has as many lines as there is code for, a vector or longer; gives the branch."""
+    code, least, most = kernel.code, what.counts[0], what.counts[-1]
+    few = code.compare("ule", code.sub(code.dim(what.line.extent), least), most - least)
+    with code.when(code.value(arith.AndIOp(few, _has_vectors(kernel, what)))) as branch:
+        yield branch
 
 
 def emit_interleaving(kernel: Kernel, what: Interleaving) -> None:
-    """The loops over vectors, and over what is left at the end of each line."""
-    first = what.others[0] if what.others else what.along
-    with kernel.shared(first.extent, work_of(what.stage), 1 if what.others else what.lanes) as part:
-        _loops(kernel, what, list(what.others), {}, part)
+    """The loops over vectors; lines shorter than one are copied element by element."""
+    first = what.others[0].extent if what.others else None
+    with kernel.shared_by_parts(first, what.along.extent, work_of(what.stage), what.lanes) as (outer, inner):
+        _loops(kernel, what, list(what.others), {}, outer, inner)
 
 
 def _loops(
@@ -81,46 +125,66 @@ def _loops(
     what: Interleaving,
     groups: Sequence[Group],
     at: Mapping[int, SSAValue],
-    part: tuple[SSAValue, SSAValue] | None,
+    outer: tuple[SSAValue, SSAValue] | None,
+    inner: tuple[SSAValue, SSAValue] | None,
 ) -> None:
+    """All vectors; parts of the outermost loop, and of the lines, if not all."""
     code = kernel.code
     if groups:
-        low, high = (None, code.dim(groups[0].extent)) if part is None else part
+        low, high = (None, code.dim(groups[0].extent)) if outer is None else outer
         with code.loop(high, "o", lower=low) as index:
-            _loops(kernel, what, groups[1:], {**at, groups[0].last: index}, None)
+            _loops(kernel, what, groups[1:], {**at, groups[0].last: index}, None, inner)
         return
-    low, high = (code.index(0), code.dim(what.along.extent)) if part is None else part
-    turns = code.divide(code.sub(high, low), what.lanes)
+    low, high = (code.index(0), code.dim(what.along.extent)) if inner is None else inner
+    if not what.is_known:
+        for count in what.counts:
+            with code.when(code.compare("eq", code.dim(what.line.extent), count)):
+                _line(kernel, what, at, low, high, count)
+        return
+    with code.when(_has_vectors(kernel, what)) as is_long:
+        _line(kernel, what, at, low, high, what.counts[0])
+    with (
+        code.otherwise(is_long),
+        code.loop(high, "e", lower=low, vectorize=False) as index,
+        code.loop(code.dim(what.line.extent), "l", vectorize=False) as line,
+    ):
+        Body(kernel, what.stage, {**at, what.along.last: index, what.line.last: line}).run(what.stage.body)
+
+
+def _has_vectors(kernel: Kernel, what: Interleaving) -> SSAValue:
+    """Whether lines have a vector or more."""
+    return kernel.code.compare("sge", kernel.code.dim(what.along.extent), what.lanes)
+
+
+def _line(
+    kernel: Kernel, what: Interleaving, at: Mapping[int, SSAValue], low: SSAValue, high: SSAValue, count: int
+) -> None:
+    """A part of the lines, which have a vector or more: the last vectors begin early enough to be whole, if a thread's
+    part is shorter with elements of the part before, which both threads copy.
+    """
+    code, lanes = kernel.code, what.lanes
+    turns = code.divide(code.add(code.sub(high, low), lanes - 1), lanes)
     with code.loop(turns, "v", vectorize=False) as turn:
-        _vectors(kernel, what, {**at, what.along.last: code.add(low, code.mul(turn, what.lanes))})
-    done = code.add(low, code.mul(turns, what.lanes))
-    with code.loop(high, "e", lower=done, vectorize=False) as index:
-        for number in range(what.count):
-            here = {**at, what.along.last: index, what.line.last: code.index(number)}
-            Body(kernel, what.stage, here).run(what.stage.body)
+        start = code.minimum(code.add(low, code.mul(turn, lanes)), code.sub(high, lanes))
+        _vectors(kernel, what, {**at, what.along.last: start}, count)
 
 
-def _vectors(kernel: Kernel, what: Interleaving, at: Mapping[int, SSAValue]) -> None:
-    """As many vectors of results as there are lines."""
+def _vectors(kernel: Kernel, what: Interleaving, at: Mapping[int, SSAValue], count: int) -> None:
+    """A vector of each line."""
     code, (store,), lanes = kernel.code, what.stage.stores, what.lanes
-    lines: list[SSAValue] = []
-    for number in range(what.count):
-        here = {**at, what.line.last: code.index(number)}
-        body = Body(kernel, what.stage, here)
+    bodies = [Body(kernel, what.stage, {**at, what.line.last: code.index(number)}) for number in range(count)]
+    places: list[SSAValue] = []
+    for number in range(count):
+        body = bodies[0 if what.splits else number]
         body.run([op for op in what.stage.body if op is not what.load and not isinstance(op, StoreOp)])
-        lines.append(code.load(kernel.memory(what.load), [body.index(what.load)], lanes))
-    first = Body(kernel, what.stage, {**at, what.line.last: code.index(0)}).index(store)
-    for number in range(what.count):
-        code.store(_mixed(kernel, what, lines, number), kernel.memory(store), [code.add(first, number * lanes)])
-
-
-def _mixed(kernel: Kernel, what: Interleaving, lines: Sequence[SSAValue], number: int) -> SSAValue:
-    """Vector `number` of the results: of each line its elements, in turns."""
-    lanes = what.lanes
-    places = [divmod(number * lanes + lane, what.count) for lane in range(lanes)]
-    first = [place if line == 0 else lanes + place if line == 1 else 0 for place, line in places]
-    value = shuffle(kernel.code, (lines[0], lines[1]), first)
-    for more in range(2, what.count):
-        order = [lanes + place if line == more else lane for lane, (place, line) in enumerate(places)]
-        value = shuffle(kernel.code, (value, lines[more]), order)
-    return value
+        place = body.index(what.load)
+        places.append(code.add(place, number * lanes) if what.splits else place)
+    loaded = [code.load(kernel.memory(what.load), [place], lanes) for place in places]
+    if what.splits:
+        results = [line[0] for line in split(code, loaded, count)]
+    else:
+        results = interleaved(code, [[vector] for vector in loaded])
+    for number, result in enumerate(results):
+        body = bodies[number if what.splits else 0]
+        place = body.index(store) if what.splits else code.add(body.index(store), number * lanes)
+        code.store(result, kernel.memory(store), [place])

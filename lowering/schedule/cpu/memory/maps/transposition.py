@@ -86,9 +86,9 @@ def _contiguous(places: Iterable[Place], group: Group) -> bool:
 
 def emit_transposition(kernel: Kernel, what: Transposition) -> None:
     """The loops over tiles, and over what is left at the edges."""
-    first = what.others[0] if what.others else what.loaded
-    with kernel.shared(first.extent, work_of(what.stage), 1 if what.others else what.lanes) as part:
-        _loops(kernel, what, list(what.others), {}, part)
+    first = what.others[0].extent if what.others else None
+    with kernel.shared_by_parts(first, what.loaded.extent, work_of(what.stage), what.lanes) as (outer, inner):
+        _loops(kernel, what, list(what.others), {}, outer, inner)
 
 
 def _loops(
@@ -96,14 +96,15 @@ def _loops(
     what: Transposition,
     groups: Sequence[Group],
     at: Mapping[int, SSAValue],
-    part: tuple[SSAValue, SSAValue] | None,
+    outer: tuple[SSAValue, SSAValue] | None,
+    inner: tuple[SSAValue, SSAValue] | None,
 ) -> None:
     if not groups:
-        _Tiles(kernel, what, at, part).emit()
+        _Tiles(kernel, what, at, inner).emit()
         return
-    low, high = (None, kernel.code.dim(groups[0].extent)) if part is None else part
+    low, high = (None, kernel.code.dim(groups[0].extent)) if outer is None else outer
     with kernel.code.loop(high, "o", lower=low) as index:
-        _loops(kernel, what, groups[1:], {**at, groups[0].last: index}, None)
+        _loops(kernel, what, groups[1:], {**at, groups[0].last: index}, None, inner)
 
 
 class _Tiles:
