@@ -18,6 +18,7 @@ from lowering.schedule.cpu.memory.reductions.column_reduction import ColumnReduc
 from lowering.schedule.cpu.memory.rows.one_pass_moments import join_moments
 from lowering.schedule.cpu.memory.rows.overlaps import Overlap, find_overlap
 from lowering.schedule.cpu.memory.rows.row_blocks import RowBlocks, find_row_blocks
+from lowering.schedule.cpu.memory.rows.row_pairs import ROWS, RowPairs, go_by_pairs, twins_of
 from lowering.schedule.cpu.memory.sweep.sweep import Sweep
 from lowering.schedule.cpu.structure.stages import Program, Stage, rewritten
 from tir_dialect.dims import maximum
@@ -65,11 +66,30 @@ class Rows:
     def _rows_alone(self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None) -> None:
         """One row after the other."""
         row = self._with_joined_moments(row)
+        self.overlap = find_overlap(self.kernel, row, self.reductions)
+        by_pairs = self.overlap is not None and go_by_pairs(self.kernel, row, groups[-1], self.reductions)
+        if isinstance(by_pairs, SSAValue):
+            with self.kernel.code.when(by_pairs) as branch:
+                self._row_loops(row, groups, {}, part, self._pairs(row, groups[-1]))
+            with self.kernel.code.otherwise(branch):
+                self._rows_in_order(row, groups, part)
+        elif by_pairs:
+            self._row_loops(row, groups, {}, part, self._pairs(row, groups[-1]))
+        else:
+            self._rows_in_order(row, groups, part)
+
+    def _rows_in_order(self, row: Row, groups: Sequence[Group], part: tuple[SSAValue, SSAValue] | None) -> None:
         self._allocate_rows(row, 1)
         self._prepare_columns(row)
-        self.overlap = find_overlap(self.kernel, row, self.reductions)
         self.ahead = {} if self.overlap else prefetched_accesses(self.kernel, row.sweeps, row.depth)
         self._row_loops(row, groups, {}, part, None)
+
+    def _pairs(self, row: Row, along: Group) -> RowPairs:
+        self._allocate_rows(row, ROWS)
+        twins = twins_of(row)
+        twin_reductions = {twins[stage]: each for stage, each in self.reductions.items() if stage in twins}
+        self.reductions = {**self.reductions, **twin_reductions}
+        return RowPairs(self.kernel, row, along, twins, self._row_part)
 
     def _place_rows(self, row: Row) -> None:
         self.kernel.unread = row.unread
@@ -109,7 +129,7 @@ class Rows:
         groups: Sequence[Group],
         at: Mapping[int, SSAValue],
         part: tuple[SSAValue, SSAValue] | None,
-        blocks: RowBlocks | None,
+        blocks: RowBlocks | RowPairs | None,
     ) -> None:
         if not groups:
             for items in row.sweeps:

@@ -51,6 +51,8 @@ class Accumulators:
     """How many parts each result has."""
     at: Mapping[int, SSAValue]
     """The values of the axes around."""
+    elsewhere: Mapping[Stage, Mapping[int, SSAValue]] = field(default_factory=dict[Stage, Mapping[int, SSAValue]])
+    """Those that stages have which are at another row."""
     buffers: dict[int, list[SSAValue]] = field(default_factory=dict[int, list[SSAValue]], init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +66,7 @@ class Accumulators:
     def start(self) -> None:
         """Makes the accumulators, each with the first value."""
         for position, reduction in self.reductions.items():
-            body = Body(self.kernel, self.stages[position], self.at)
+            body = self._body(position)
             body.run([op for op in body.stage.init if not isinstance(op, StoreOp)])
             self.buffers[position] = []
             for load, first in zip(reduction.accumulators, reduction.first, strict=True):
@@ -72,6 +74,10 @@ class Accumulators:
                 with self.code.loop(self.code.index(self.width), "lane", kind=LoopKind.VECTORIZED) as lane:
                     self.code.store(body.value(first), buffer, [lane])
                 self.buffers[position].append(buffer)
+
+    def _body(self, position: int) -> Body:
+        stage = self.stages[position]
+        return Body(self.kernel, stage, {**self.at, **self.elsewhere.get(stage, {})})
 
     def take(self, wide: Accumulators, are_first: bool) -> None:
         """Combines the parts with those of others, which are more; if these `are_first`, there is nothing in it yet."""
@@ -116,7 +122,6 @@ class Accumulators:
     def write(self, results: Mapping[int, Sequence[SSAValue]]) -> None:
         """Puts results where they belong."""
         for position, values in results.items():
-            stage, reduction = self.stages[position], self.reductions[position]
-            body = Body(self.kernel, stage, self.at)
+            reduction, body = self.reductions[position], self._body(position)
             body.values |= {store.value: value for store, value in zip(reduction.stores, values, strict=True)}
             body.run(reduction.stores)

@@ -21,8 +21,12 @@ from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators
 from lowering.schedule.cpu.memory.sweep.middles import Middle, find_middle
 from lowering.schedule.cpu.memory.sweep.reciprocals import with_reciprocals
 from lowering.schedule.cpu.memory.sweep.shared_vectors import SharedVectors, find_shared_vectors
-from lowering.schedule.cpu.memory.sweep.vector_loop import IterationShape, Row, Step
+from lowering.schedule.cpu.memory.sweep.step import Step
+from lowering.schedule.cpu.memory.sweep.vector_loop import IterationShape, Row
 from lowering.schedule.cpu.structure.stages import Stage
+
+REGISTERS_OF_SEVERAL_ROWS = 4
+"""Of each row of maps in a turn: the next turn's loads wait where addresses are like those of its last stores."""
 
 
 @dataclass
@@ -58,21 +62,22 @@ class Sweep:
         self.lanes = self.shared.lanes if self.shared is not None else lanes if lanes > 1 else 1
         self.registers = 1
         if self.lane is not None and not self.reductions and self.shared is None and self.middle is None:
-            self.registers = registers_of_a_turn(
-                self.kernel, self.stages, self.lane, self.lanes, has_rows=len(self.groups) > 1 or min(self.axes) > 0
-            )
+            has_rows = len(self.groups) > 1 or min(self.axes) > 0
+            usual = registers_of_a_turn(self.kernel, self.stages, self.lane, self.lanes, has_rows)
+            self.registers = REGISTERS_OF_SEVERAL_ROWS if self.elsewhere else usual
             self.lanes *= self.registers
         self.unroll = self._unroll() if self.lanes > 1 else 1
 
     def _unroll(self) -> int:
         """How many vectors of sums there are, to hide the latency of additions: beside the last pass over another row,
-        whose values and factors need registers too, sums take a quarter of them.
+        whose values and factors need registers too, sums take a quarter of them; those of several rows half.
         """
         light = not any(is_heavy(op) for stage in self.stages for op in stage.needed)
         if not self.unrolls or not self.reductions or not (light or self.elsewhere):
             return 1
         sums = sum(len(reduction.stores) for reduction in self.reductions.values())
-        fits = 4 * sums <= self.kernel.target.vector_registers // 4
+        part = 2 if len(self.reductions) == len(self.stages) else 4
+        fits = 4 * sums <= self.kernel.target.vector_registers // part
         return 4 if fits or not self.elsewhere else 2
 
     def _shared(self) -> SharedVectors | None:
@@ -101,7 +106,7 @@ class Sweep:
 
     def accumulators(self, at: Mapping[int, SSAValue]) -> Accumulators:
         """Room for the results of all reductions, for given values of the axes around."""
-        return Accumulators(self.kernel, self.stages, self.reductions, self.lanes, at)
+        return Accumulators(self.kernel, self.stages, self.reductions, self.lanes, at, self.elsewhere)
 
     def _loops(
         self,

@@ -7,7 +7,7 @@ own, to hide the latency of additions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -15,15 +15,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.body import Body
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.emit.prefetching import PrefetchedRow
 from lowering.schedule.cpu.emit.vectors import vector_iteration
-from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.sweep.accumulators import Accumulators
+from lowering.schedule.cpu.memory.sweep.several_rows import emit_rows
 from lowering.schedule.cpu.memory.sweep.shared_vectors import SharedVectors
-from lowering.schedule.cpu.structure.places import Place
-from tir_dialect.ops.memory import StoreOp
+from lowering.schedule.cpu.memory.sweep.step import Step
 
 LONG = 64
 """More ops for an element take so long that a mask costs nothing beside them, but twice as long to compile if they are
@@ -48,31 +46,6 @@ class IterationShape:
 
     masks: bool
     """Whether a masked vector costs little."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """All stages at one position of a row; later ones use what earlier ones have just computed."""
-
-    bodies: Sequence[Body]
-    reductions: Mapping[int, Reduction]
-    """By the number of the stage."""
-
-    def __call__(self, index: SSAValue | None, sums: Sequence[SSAValue]) -> list[SSAValue]:
-        """Emits the place, or what has no place along the row; from old sums to new ones."""
-        forwarded: dict[tuple[SSAValue, Place], SSAValue] = {}
-        old, new = iter(sums), list[SSAValue]()
-        for position, body in enumerate(self.bodies):
-            here = body if index is None else body.at_index(index)
-            here.forwarded = forwarded
-            reduction = self.reductions.get(position)
-            if reduction is None:
-                here.run(body.stage.body)
-                continue
-            here.values |= {load.result: next(old) for load in reduction.accumulators}
-            here.run([op for op in body.stage.body if not isinstance(op, StoreOp)])
-            new += [here.value(store.value) for store in reduction.stores]
-        return new
 
 
 @dataclass(frozen=True)
@@ -189,7 +162,10 @@ class Row:
     def _turn(self, start: SSAValue, step: int, left: SSAValue | None, sums: Sequence[SSAValue]) -> None:
         """The elements from `start` on: all of a turn, or the first `left`."""
         if self.shared is None:
-            vector_iteration(self.kernel, start, step, left, sums, self.step)
+            if self.step.rows > 1 and not sums:
+                emit_rows(self.kernel, self.step, start, step, left)
+            else:
+                vector_iteration(self.kernel, start, step, left, sums, self.step)
         else:
             self.shared.emit(self.step.bodies[0], start, left)
 
