@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tvm_ffi import from_dlpack
@@ -21,7 +23,8 @@ from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind
 from tir_dialect.ops.misalignment import MisalignmentOp
-from tir_dialect.target import Target
+from tir_dialect.ops.prefetch import PrefetchOp
+from tir_dialect.target import KIB, Target
 
 MATRICES = ("mk,kn->mn", "mk,nk->mn")
 
@@ -30,6 +33,14 @@ MATRICES = ("mk,kn->mn", "mk,nk->mn")
 def test_one_row_and_any_number_of_columns(n: int) -> None:
     for k in (0, 1, 6, 7, 20):
         check_guarded(Sum("mk,kn->mn"), {"m": 1, "n": n, "k": k})
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_one_row_and_a_matrix_from_memory(dtype: str) -> None:
+    """As on a machine with wide vectors whose last-level cache holds next to nothing."""
+    target = replace(Target.host(), vector_bits=512, vector_registers=32, l3_bytes=4 * KIB)
+    for k, n in ((6, 100), (7, 64), (15, 130), (22, 1031)):
+        check_guarded(Sum("mk,kn->mn", dtype), {"m": 1, "n": n, "k": k}, target)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
@@ -127,6 +138,17 @@ def test_long_lines_leave_addresses_of_other_loops_alone() -> None:
     groups = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "group"]
     assert groups
     assert PLAIN_ADDRESSES not in str(func)
+
+
+@pytest.mark.parametrize(("machine", "asked"), [("x86-64-v4", [28, 0]), ("x86-64-v3", [0])])
+def test_lines_from_memory_are_asked_for(machine: str, asked: list[int]) -> None:
+    """Seven lines of four vectors that are whole cache lines, in a loop beside that for a matrix in the cache."""
+    func = kernel(SUMS["row vector"].text)
+    with outside_modules() as routines:
+        schedule(func, Target.parse(machine))
+    (sums,) = [routine for name, routine in routines.items() if name.startswith(f"{ROUTINE}vector.")]
+    groups = [op for op in sums.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "group"]
+    assert [sum(isinstance(op, PrefetchOp) for op in group.walk()) for group in groups] == asked
 
 
 @pytest.mark.parametrize(("machine", "vectors"), [("x86-64-v4", {64, 256}), ("x86-64-v3", {512})])

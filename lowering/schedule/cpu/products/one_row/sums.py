@@ -48,6 +48,8 @@ class Values:
     """A vector of sums and one of the products of some lines."""
     zeros: Callable[[], SSAValue]
     """A vector of sums without products."""
+    ask: Callable[[SSAValue, SSAValue], None] | None = None
+    """Asks for the matrix's at a line, which need not exist, and a column."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class Extent:
     vectors: SSAValue
     block: SSAValue
     """Vectors of sums that are made before the next ones; whole groups."""
+    asked: SSAValue | None = None
+    """Not 0 where the lines of the next turn are asked for."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ class VectorSums:
     lanes: int
     masks: bool
     """Whether masks cost next to nothing."""
+    asks: bool = False
+    """Whether lines may be asked for."""
 
     def emit(self, code: Code, extent: Extent, values: Values, sums: SSAValue) -> None:
         """The code at this place, for operands that are computed."""
@@ -87,17 +93,19 @@ class VectorSums:
     def signature(self) -> tuple[Sequence[str], Sequence[tuple[str, BufferType]]]:
         """The sizes and buffers in the order of a call."""
         buffers = [(name, BufferType([symbol(f"{name}_room")], self.dtype)) for name in _BUFFERS]
-        return [*_SIZES, *_PLACES, *(f"{name}_room" for name in _BUFFERS)], buffers
+        return [*_SIZES, *["asked"] * self.asks, *_PLACES, *(f"{name}_room" for name in _BUFFERS)], buffers
 
     def arguments(self, extent: Extent, row: Matrix, columns: Matrix) -> list[SSAValue | int]:
         """The sizes of a call, without those of the buffers."""
         sizes = [extent.lower, extent.upper, extent.n, extent.head, extent.vectors, extent.block]
-        return [*sizes, row.first, row.step, columns.first, columns.step]
+        asked = [extent.asked] if extent.asked is not None else []
+        return [*sizes, *asked, row.first, row.step, columns.first, columns.step]
 
     def write(self, code: Code, sizes: Sequence[SSAValue], buffers: Sequence[SSAValue]) -> None:
         """The code of the function."""
         rows, columns, sums = buffers
-        row, row_step, column, column_step = sizes[len(_SIZES) : len(_SIZES) + len(_PLACES)]
+        own = len(_SIZES) + self.asks
+        row, row_step, column, column_step = sizes[own : own + len(_PLACES)]
 
         def element(line: SSAValue) -> SSAValue:
             return code.load(rows, [code.add(row, code.mul(line, row_step))])
@@ -107,8 +115,11 @@ class VectorSums:
             mask = None if on is None else code.leading(on, self.lanes)
             return code.load(columns, [code.add(begin, place)], self.lanes, mask)
 
-        values = Values(element, vector, code.add_floats, lambda: code.zeros(self.dtype, self.lanes))
-        self.emit(code, Extent(*sizes[: len(_SIZES)]), values, sums)
+        def ask(line: SSAValue, place: SSAValue) -> None:
+            code.prefetch(columns, [code.add(code.add(column, code.mul(line, column_step)), place)], 2)
+
+        values = Values(element, vector, code.add_floats, lambda: code.zeros(self.dtype, self.lanes), ask)
+        self.emit(code, Extent(*sizes[:own]), values, sums)
 
 
 @dataclass(frozen=True)
@@ -151,10 +162,27 @@ class _Body:
             return
         whole = code.minimum(end, code.add(code.divide(code.sub(n, head), self.kind.lanes), 1))
         groups = code.divide(code.maximum(code.sub(whole, begin), 0), SIDE)
+        asked = self.extent.asked
+        if asked is None:
+            self._groups(add, begin, groups)
+        else:
+            with code.when(code.compare("ne", asked, 0)) as branch:
+                self._groups(add, begin, groups, [code.add(line, LINES) for line in lines])
+            with code.otherwise(branch):
+                self._groups(add, begin, groups)
+        self._rest(add, code.add(begin, code.mul(groups, SIDE)), end)
+
+    def _groups(self, add: _Add, begin: SSAValue, groups: SSAValue, soon: Sequence[SSAValue] = ()) -> None:
+        """So many groups of vectors; of some lines the same vectors are asked for."""
+        code = self.code
         with code.loop(groups, "group", vectorize=False) as group:
             first = code.add(begin, code.mul(group, SIDE))
-            add([column_of(code, self.kind.lanes, head, code.add(first, v)) for v in range(SIDE)], None)
-        self._rest(add, code.add(begin, code.mul(groups, SIDE)), end)
+            places = [column_of(code, self.kind.lanes, self.extent.head, code.add(first, v)) for v in range(SIDE)]
+            if self.values.ask is not None:
+                for line in soon:
+                    for column, _ in places:
+                        self.values.ask(line, column)
+            add(places, None)
 
     def _rest(self, add: _Add, begin: SSAValue, end: SSAValue) -> None:
         """The vectors behind whole groups, fewer than one: where masks cost little, as one that reaches into padding.

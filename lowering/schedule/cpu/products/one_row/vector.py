@@ -8,6 +8,7 @@ rows, not a part of each, of which prefetchers would read more than it needs.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from xdsl.dialects.builtin import i32
@@ -92,12 +93,15 @@ class VectorProduct:
         """The sums over some lines: by a routine where the row and the matrix lie in memory."""
         code, product, what = self.code, self.product, self.product.what
         vectors = self._vectors(head)
-        extent = Extent(*lines, code.dim(product.n), head, vectors, self._block(vectors))
-        kind = VectorSums(what.element, self.lanes, product.has_cheap_masks)
+        asks = self._is_wide
+        asked = code.select(self._is_near, code.index(0), code.index(1)) if asks else None
+        extent = Extent(*lines, code.dim(product.n), head, vectors, self._block(vectors), asked)
+        kind = VectorSums(what.element, self.lanes, product.has_cheap_masks, asks)
         row = operand(product, what.rows, coords, what.row)
         columns = operand(product, what.columns, {**coords, what.column: code.index(0)}, what.column)
         if what.is_integer or not isinstance(row, Matrix) or not isinstance(columns, Matrix):
-            kind.emit(code, extent, self._values(coords), sums)
+            kind = replace(kind, asks=False)
+            kind.emit(code, replace(extent, asked=None), self._values(coords), sums)
             return
         buffers = [row.buffer, columns.buffer, sums]
         rooms = [code.dim(buffer_type(buffer).shape[0]) for buffer in buffers]
@@ -130,16 +134,25 @@ class VectorProduct:
     def _block(self, vectors: SSAValue) -> SSAValue:
         """Vectors of a block, whole groups: blocks are about as large as they should be, and equally large."""
         code, product = self.code, self.product
-        size = byte_size(product.what.element)
-        page = BLOCK_BYTES // size // self.lanes
+        page = BLOCK_BYTES // byte_size(product.what.element) // self.lanes
         best = code.index(LARGE_BLOCKS * page)
-        if self.lanes * size >= LINE_BYTES:
-            room = product.kernel.target.l3_bytes // 2 // size
-            is_near = code.compare("sle", code.dim(product.k * product.n), room)
-            best = code.select(is_near, code.index(page), best)
+        if self._is_wide:
+            best = code.select(self._is_near, code.index(page), best)
         blocks = code.maximum(code.divide(code.add(vectors, code.divide(best, 2)), best), 1)
         all_groups = code.mul(blocks, SIDE)
         return code.mul(code.divide(code.add(vectors, code.sub(all_groups, 1)), all_groups), SIDE)
+
+    @property
+    def _is_wide(self) -> bool:
+        """Whether a vector is a whole line of the cache."""
+        return self.lanes * byte_size(self.product.what.element) >= LINE_BYTES
+
+    @property
+    def _is_near(self) -> SSAValue:
+        """Whether the matrix need not come from memory."""
+        code, product = self.code, self.product
+        room = product.kernel.target.l3_bytes // 2 // byte_size(product.what.element)
+        return code.compare("sle", code.dim(product.k * product.n), room)
 
     def _add_part(self, total: SSAValue, part: SSAValue, head: SSAValue) -> None:
         """Adds the sums of a task to those of the first."""
