@@ -16,7 +16,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
-from tir_dialect.boxes import ANY_BYTES, CONVENTION, VALUE_BYTES, Convention, Kind, OldKind
+from tir_dialect.calling_conventions import ANY_BYTES, CONVENTION, VALUE_BYTES, Convention, Kind, OldKind
 from tir_dialect.interpreter.boxed import Payload, unboxed
 from tir_dialect.interpreter.packing import Packed
 from tir_dialect.ops.function import PrimFuncOp

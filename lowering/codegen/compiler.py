@@ -14,7 +14,7 @@ from lowering.codegen.binding import FunctionPasses, ModuleRef, TargetMachine, T
 from lowering.codegen.errors import CodegenError
 from lowering.codegen.unknown_names import refusing_unknown_names
 from lowering.debug import Debug, debug_level, show
-from tir_dialect.loop_hints import PLAIN_ADDRESSES, REPEATED_WORK, SCALAR_LOOP
+from tir_dialect.codegen_hints import PLAIN_ADDRESSES, REPEATED_WORK, SCALAR_LOOP
 from tir_dialect.target import Target
 
 if TYPE_CHECKING:

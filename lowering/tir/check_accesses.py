@@ -1,4 +1,4 @@
-"""`check-accesses`: sizes with which a PrimFunc would leave its buffers are refused at its start."""
+"""`check-accesses`: run-time bounds checks of what cannot be proved about the accesses of a PrimFunc."""
 
 from __future__ import annotations
 
@@ -37,16 +37,18 @@ class CheckAccessesPass(ModulePass):
       tir.for (%i) in (%n) { ... tir.load %B[%i] ... }
     ```
 
-    Nothing is added where the sizes are known to fit. Every other place that a load, store, view or iterator uses and
-    of which nothing shows that it is inside, by loops, conditions around it, `min` and `max`, is asserted to be:
-    `IndexError`. So are indices that are data (`A[I[i]]`), vectors of them, of which only the lanes of the mask count,
-    and what runs under a condition or in a `tir.while`. That is done in loops of their own in front of all others where
-    these do not write what the places depend on (`front_checks.py`), so that they can be scheduled, else where a place
-    is used. Has to run before fusion, which a function with assertions takes no part in, and before schedules.
-    A `tir.match_buffer` is asserted to be as long as its ranges: `ValueError`.
-    Afterwards each op has the attribute `checked` whose places have been asserted: run again, nothing changes.
+    Conditions on sizes are checked once, at function entry (`ValueError`); nothing is added where they are known to
+    hold. Any other access, view or iterator that loop bounds, enclosing conditions, `min` and `max` do not prove to be
+    in bounds is asserted to be (`IndexError`): data-dependent indices (`A[I[i]]`), vectors of them (of which the set
+    lanes of the mask count), and accesses under a condition or in a `tir.while`. These checks run in loops of their own
+    before all others if the function does not write what the indices depend on (`hoisted_checks.py`), so that the
+    computation can be scheduled, and otherwise right before the access. A `tir.match_buffer` whose extents differ from
+    the lengths of its ranges is a `ValueError`.
 
-    Left to the program are addresses (`tir.memory_at`) and C functions (`tir.call_extern`).
+    The pass has to run before fusion, from which functions with assertions are excluded, and before scheduling. Ops
+    whose accesses have been asserted get the attribute `checked`, so that running the pass again changes nothing.
+
+    Memory at raw addresses (`tir.memory_at`) and accesses of C functions (`tir.call_extern`) are not checked.
     """
 
     name = "check-accesses"
@@ -60,34 +62,34 @@ class CheckAccessesPass(ModulePass):
 
 def _check(func: PrimFuncOp) -> None:
     # Not at the top: most modules have operators only.
-    from tir_dialect.analysis.open_places import CHECKED, open_places
     from tir_dialect.analysis.size_conditions import first_effect, size_conditions
+    from tir_dialect.analysis.unproven_accesses import CHECKED, unproven_accesses
 
-    place = first_effect(func)
-    if place is None:
+    first = first_effect(func)
+    if first is None:
         return
     _give_starts(func)
     _check_lengths(func)
     conditions = size_conditions(func)
-    places = open_places(func, conditions)
+    accesses = unproven_accesses(func, conditions)
     present = {op.message.data for op in func.body.block.ops if isinstance(op, AssertOp)}
     for condition in conditions:
         if condition.message not in present:
             ops = list(_assertion(condition))
             inherit_location(func, ops)
-            Rewriter.insert_op(ops, InsertPoint.before(place))
-    if places:
-        from lowering.tir.front_checks import check_in_front
-        from lowering.tir.place_assertions import assert_inside
+            Rewriter.insert_op(ops, InsertPoint.before(first))
+    if accesses:
+        from lowering.tir.access_assertions import assert_in_bounds
+        from lowering.tir.hoisted_checks import hoist_checks
 
-        if not check_in_front(func, places, place):
-            for each in places:
-                assert_inside(each, each.op)
+        if not hoist_checks(func, accesses, first):
+            for each in accesses:
+                assert_in_bounds(each, each.op)
                 each.op.attributes[CHECKED] = UnitAttr()
 
 
 def _give_starts(func: PrimFuncOp) -> None:
-    """Lets views whose size is not known to fit start at a place, of which it can be asserted that there is one."""
+    """Gives views that are not known to fit an explicit start 0, which can then be asserted to be in bounds."""
     for op in list(func.body.walk()):
         if (
             isinstance(op, ViewOp)
@@ -102,7 +104,7 @@ def _give_starts(func: PrimFuncOp) -> None:
 
 
 def _check_lengths(func: PrimFuncOp) -> None:
-    """Asserts in front of views that they are as long as their ranges: what a range leaves out is not theirs."""
+    """Asserts before each view that its extents are the lengths of its ranges."""
     views = [op for op in func.body.walk() if isinstance(op, MatchBufferOp)]
     if not views:
         return

@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Operation, SSAValue
 
 from lowering.to_llvm.vector_types import lanes_of
+from tir_dialect.codegen_hints import STREAMED_FROM
 from tir_dialect.dims import Dim, product
 from tir_dialect.dtypes import byte_size
-from tir_dialect.store_hints import STREAMED_FROM
 
 if TYPE_CHECKING:
     from lowering.to_llvm.emitter import Buffer, Emitter

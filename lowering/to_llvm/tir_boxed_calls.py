@@ -28,7 +28,7 @@ from lowering.to_llvm.tir_packed import (
     slot,
     store_fields,
 )
-from tir_dialect.boxes import TENSOR_BYTES, Kind
+from tir_dialect.calling_conventions import TENSOR_BYTES, Kind
 from tir_dialect.ops.boxed_calls import CallBoxedOp
 
 _HEADER = llvm.LLVMStructType.from_type_list([i32, i32, POINTER, POINTER, i64])

@@ -15,7 +15,7 @@ from lowering.to_llvm.index_builder import NO_SIGNED_WRAP
 from lowering.to_llvm.tir_allocation import allocate, nested_allocations, release
 from lowering.to_llvm.vector_types import is_vector
 from tir_dialect.analysis.structure import ops_in
-from tir_dialect.loop_hints import REPEATED_WORK, SCALAR_LOOP
+from tir_dialect.codegen_hints import REPEATED_WORK, SCALAR_LOOP
 from tir_dialect.ops.calls import CallExternOp, CallOp, CallPackedOp
 from tir_dialect.ops.control_flow import WhileOp
 from tir_dialect.ops.loops import ForOp

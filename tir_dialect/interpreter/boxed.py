@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tir_dialect.boxes import ANY_BYTES, TENSOR_OBJECT_HEADER, Kind
+from tir_dialect.calling_conventions import ANY_BYTES, TENSOR_OBJECT_HEADER, Kind
 from tir_dialect.dtypes import from_dlpack, numpy_dtype
 from tir_dialect.interpreter.errors import UnsupportedOpError
 from tir_dialect.interpreter.raw_memory import memory_at, read_text

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tir_dialect.boxes import Kind, OldKind
+from tir_dialect.calling_conventions import Kind, OldKind
 from tir_dialect.dtypes import from_numpy, lookup
 from tir_dialect.interpreter.boxed import Box, Payload, Tensor
 

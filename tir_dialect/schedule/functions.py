@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.materialize import hoist_sizes
+from tir_dialect.schedule.rewriting.materialize import hoist_sizes
 
 MAIN = "main"
 

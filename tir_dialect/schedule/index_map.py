@@ -19,8 +19,8 @@ from tir_dialect.dims import (
     symbol,
     to_dim,
 )
-from tir_dialect.schedule.index_domain import IndexDomain
-from tir_dialect.schedule.inverse import inverse
+from tir_dialect.schedule.indices.index_domain import IndexDomain
+from tir_dialect.schedule.indices.inverse import inverse
 
 IndexMapLike: TypeAlias = "IndexMap | str | Callable[..., Sequence[DimLike] | DimLike]"
 """A map, its text, or a function of dimensions: `lambda i, j: (i // 4, j, i % 4)`."""

@@ -16,10 +16,10 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.arguments import NAMED, wrong_arguments
-from tir_dialect.schedule.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.functions import Functions
 from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.rewriting.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.trace import QUERIES, Trace
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.nodes import Const, Size

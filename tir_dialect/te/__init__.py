@@ -16,6 +16,7 @@ from tir_dialect.te.conversions import cast, const, reinterpret, scalar
 from tir_dialect.te.expr import Expr
 from tir_dialect.te.extern import Extern as ExternOp
 from tir_dialect.te.extern import ExternBuilder, extern
+from tir_dialect.te.extern_primfunc import extern_primfunc
 from tir_dialect.te.functions import (
     acos,
     acosh,
@@ -87,7 +88,6 @@ from tir_dialect.te.operators import (
 from tir_dialect.te.operators import floordiv as indexdiv
 from tir_dialect.te.operators import floormod as indexmod
 from tir_dialect.te.prim_func import create_prim_func
-from tir_dialect.te.primfunc import extern_primfunc
 from tir_dialect.te.reducer import Reducer, comm_reducer, reduce_axis
 from tir_dialect.te.reductions import all, any, max, max_value, min, min_value, prod, sum
 from tir_dialect.te.scan import scan

@@ -22,9 +22,9 @@ from tir_dialect.te.emit.scalar import Names
 from tir_dialect.te.emit.scans import emit_scan
 from tir_dialect.te.emit.statements import emit_extern
 from tir_dialect.te.expr import Expr
+from tir_dialect.te.extern_primfunc import Inlined
 from tir_dialect.te.graph import Source, inputs_of, scalars_of, sources_of, symbols_of
 from tir_dialect.te.nodes import Param
-from tir_dialect.te.primfunc import Inlined
 from tir_dialect.te.scan_steps import Scan
 from tir_dialect.te.tensor import Tensor
 from tir_dialect.types import BufferType

@@ -18,7 +18,7 @@ from tir_dialect.te.shapes import ShapeLike, to_shape
 if TYPE_CHECKING:
     from tir_dialect.te.compute import Compute
     from tir_dialect.te.extern import Extern
-    from tir_dialect.te.primfunc import Inlined
+    from tir_dialect.te.extern_primfunc import Inlined
     from tir_dialect.te.scan_steps import Scan
 
 

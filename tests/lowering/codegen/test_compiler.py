@@ -7,7 +7,7 @@ import pytest
 from lowering.codegen.compiler import CompileOptions, emit_assembly, emit_llvm_ir
 from lowering.codegen.errors import CodegenError
 from lowering.codegen.unknown_names import refusing_unknown_names
-from tir_dialect.loop_hints import PLAIN_ADDRESSES, REPEATED_WORK
+from tir_dialect.codegen_hints import PLAIN_ADDRESSES, REPEATED_WORK
 from tir_dialect.target import Target
 
 UNROLLED = """

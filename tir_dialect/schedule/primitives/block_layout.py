@@ -14,17 +14,17 @@ from tir_dialect.analysis.structure import enclosing_loops
 from tir_dialect.dims import Dim, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.edits import erase_nest, nest_of, only_statement, set_condition
 from tir_dialect.schedule.handles import Block
-from tir_dialect.schedule.independence import check_reorderable
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
-from tir_dialect.schedule.inverse import inverse
-from tir_dialect.schedule.mapped_shape import mapped_shape
-from tir_dialect.schedule.materialize import Materializer, header_value
-from tir_dialect.schedule.moves import iterator_extent, reaches_all
-from tir_dialect.schedule.nests import insert_nest
-from tir_dialect.schedule.normalize import Less, emit_conditions
-from tir_dialect.schedule.renest import check_plain_conditions
+from tir_dialect.schedule.indices.inverse import inverse
+from tir_dialect.schedule.indices.mapped_shape import mapped_shape
+from tir_dialect.schedule.legality.independence import check_reorderable
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent, reaches_all
+from tir_dialect.schedule.rewriting.edits import erase_nest, nest_of, only_statement, set_condition
+from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
+from tir_dialect.schedule.rewriting.nests import insert_nest
+from tir_dialect.schedule.rewriting.normalize import Less, emit_conditions
+from tir_dialect.schedule.rewriting.renest import check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import IteratorKind
 

@@ -15,13 +15,13 @@ from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, total
 from tir_dialect.dims.expr import from_term
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.edits import only_statement, rebuild_block, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.materialize import Materializer, header_value
-from tir_dialect.schedule.moves import iterator_extent
-from tir_dialect.schedule.normalize import Less, conditions_of, emit_conditions
 from tir_dialect.schedule.primitives.reductions import check_pure_loops, driven_apart, nest_init
 from tir_dialect.schedule.primitives.wrapping import wrap
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent
+from tir_dialect.schedule.rewriting.edits import only_statement, rebuild_block, unique_block_name
+from tir_dialect.schedule.rewriting.materialize import Materializer, header_value
+from tir_dialect.schedule.rewriting.normalize import Less, conditions_of, emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import IteratorKind
 

@@ -14,13 +14,13 @@ from tir_dialect.dims import Dim, DimLike, to_dim
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.schedule.accesses import accesses_in
-from tir_dialect.schedule.boxes import loops_between, range_of
-from tir_dialect.schedule.buffers import Which, read_buffer, written_buffer
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.index_map import IndexMap
-from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.moves import shape_of
+from tir_dialect.schedule.legality.accesses import accesses_in
+from tir_dialect.schedule.legality.boxes import loops_between, range_of
+from tir_dialect.schedule.rewriting.block_motion import shape_of
+from tir_dialect.schedule.rewriting.buffers import Which, read_buffer, written_buffer
+from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState, primitive
 
 Ranges: TypeAlias = "str | Callable[..., Sequence[tuple[DimLike, DimLike] | DimLike]]"

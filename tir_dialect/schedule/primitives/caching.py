@@ -9,9 +9,13 @@ from xdsl.rewriter import InsertPoint
 
 from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.ops.blocks import BlockOp
-from tir_dialect.schedule.accesses import Access, accesses_in, read_buffers, written_buffers
-from tir_dialect.schedule.boxes import box_in, clipped, is_dense
-from tir_dialect.schedule.buffers import (
+from tir_dialect.schedule.handles import Block, is_inside
+from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
+from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense
+from tir_dialect.schedule.legality.cache_consumers import check_consumer, is_certain
+from tir_dialect.schedule.legality.program_order import describe
+from tir_dialect.schedule.rewriting.block_motion import shape_of
+from tir_dialect.schedule.rewriting.buffers import (
     Which,
     check_plain_uses,
     checked_scope,
@@ -20,20 +24,16 @@ from tir_dialect.schedule.buffers import (
     redirect,
     written_buffer,
 )
-from tir_dialect.schedule.cache_places import (
+from tir_dialect.schedule.rewriting.cache_placement import (
     check_complete,
     loop_around,
     readers_beside,
     unshared_place,
     unwritten_place,
 )
-from tir_dialect.schedule.cache_users import check_consumer, is_certain
-from tir_dialect.schedule.edits import before_all, scope_of, unique_block_name
-from tir_dialect.schedule.handles import Block, is_inside
-from tir_dialect.schedule.moves import shape_of
-from tir_dialect.schedule.nests import allocate_like, copy_block, whole
-from tir_dialect.schedule.program_order import describe
-from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions
+from tir_dialect.schedule.rewriting.edits import before_all, scope_of, unique_block_name
+from tir_dialect.schedule.rewriting.nests import allocate_like, copy_block, whole
+from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tir_dialect.schedule.buffers import Which
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.primitives.caching import cache_read, cache_write
 from tir_dialect.schedule.primitives.computing_at import compute_at
 from tir_dialect.schedule.primitives.reverse_computing_at import reverse_compute_at
+from tir_dialect.schedule.rewriting.buffers import Which
 from tir_dialect.schedule.state import ScheduleState, primitive
 
 

@@ -12,11 +12,13 @@ from tir_dialect.analysis.structure import root_buffer
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.accesses import Access, accesses_in, read_buffers, written_buffers
-from tir_dialect.schedule.boxes import box_in, join
-from tir_dialect.schedule.elementwise import own_allocation
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.moves import (
+from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
+from tir_dialect.schedule.legality.boxes import box_in, join
+from tir_dialect.schedule.legality.elementwise import own_allocation
+from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
+from tir_dialect.schedule.legality.store_positions import Position, positions_of
+from tir_dialect.schedule.rewriting.block_motion import (
     check_movable,
     comes_before,
     iterator_extent,
@@ -24,9 +26,7 @@ from tir_dialect.schedule.moves import (
     place_in,
     shape_of,
 )
-from tir_dialect.schedule.positions import Position, positions_of
-from tir_dialect.schedule.program_order import describe, runs_between, touches
-from tir_dialect.schedule.renest import move_with_new_loops, sink_allocations
+from tir_dialect.schedule.rewriting.renest import move_with_new_loops, sink_allocations
 from tir_dialect.schedule.state import ScheduleState, primitive
 
 Positions = Mapping[SSAValue, Sequence[Position | None]]

@@ -14,16 +14,16 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, StoreOp
-from tir_dialect.schedule.edits import is_index_op, only_statement, set_condition
-from tir_dialect.schedule.elementwise import element_block, iterators_of_indices
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.normalize import Less, conditions_of, conjuncts, emit_conditions
+from tir_dialect.schedule.legality.elementwise import element_block, iterators_of_indices
+from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.primitives.reductions import loops_from, nest_init
-from tir_dialect.schedule.program_order import describe, touches
-from tir_dialect.schedule.renest import check_no_branch
-from tir_dialect.schedule.sharing import check_sequential, hoist_allocation
+from tir_dialect.schedule.rewriting.allocations import check_sequential, hoist_allocation
+from tir_dialect.schedule.rewriting.edits import is_index_op, only_statement, set_condition
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.normalize import Less, conditions_of, conjuncts, emit_conditions
+from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive, query
 from tir_dialect.types import LoopKind
 

@@ -9,9 +9,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.dtypes import ElementType, byte_size, parse_dtype, scalar_type
 from tir_dialect.ops.memory import LoadOp, StoreOp
 from tir_dialect.ops.regions import MatchBufferOp, ReadsOp, WritesOp
-from tir_dialect.schedule.buffers import Which, written_buffer
-from tir_dialect.schedule.elementwise import own_allocation
 from tir_dialect.schedule.handles import Block
+from tir_dialect.schedule.legality.elementwise import own_allocation
+from tir_dialect.schedule.rewriting.buffers import Which, written_buffer
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.te.emit.casts import emit_cast
 from tir_dialect.types import BufferType

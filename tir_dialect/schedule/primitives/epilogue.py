@@ -11,21 +11,20 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.combiner import Combination, combination
-from tir_dialect.schedule.edits import erase_nest
-from tir_dialect.schedule.elementwise import (
+from tir_dialect.schedule.handles import Block, is_inside
+from tir_dialect.schedule.legality.combiner import Combination, combination
+from tir_dialect.schedule.legality.elementwise import (
     ElementBlock,
     check_moved_up,
     element_block,
     iterators_of_indices,
     own_allocation,
 )
-from tir_dialect.schedule.handles import Block, is_inside
-from tir_dialect.schedule.materialize import header_value
-from tir_dialect.schedule.monoid import check_monoid, check_neutral
-from tir_dialect.schedule.moves import iterator_extent, reaches_all, shape_of
-from tir_dialect.schedule.program_order import describe
-from tir_dialect.schedule.sharing import earlier_user, hoist_allocation
+from tir_dialect.schedule.legality.monoid import check_monoid, check_neutral
+from tir_dialect.schedule.legality.program_order import describe
+from tir_dialect.schedule.rewriting.allocations import earlier_user, hoist_allocation
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent, reaches_all, shape_of
+from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive
 
 

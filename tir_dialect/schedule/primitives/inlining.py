@@ -12,11 +12,11 @@ from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.schedule.edits import erase_nest
-from tir_dialect.schedule.elementwise import ElementBlock, element_block, iterators_of_indices, own_allocation
 from tir_dialect.schedule.handles import Block
-from tir_dialect.schedule.materialize import header_value
-from tir_dialect.schedule.program_order import describe, runs_between
+from tir_dialect.schedule.legality.elementwise import ElementBlock, element_block, iterators_of_indices, own_allocation
+from tir_dialect.schedule.legality.program_order import describe, runs_between
+from tir_dialect.schedule.rewriting.edits import erase_nest
+from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState, primitive
 
 

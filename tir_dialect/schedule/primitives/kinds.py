@@ -7,7 +7,7 @@ from xdsl.ir import Attribute
 
 from tir_dialect.ops.annotations import Note, note_attr
 from tir_dialect.schedule.handles import Block, Loop
-from tir_dialect.schedule.independence import check_parallel
+from tir_dialect.schedule.legality.independence import check_parallel
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import LoopKind, LoopKindAttr
 

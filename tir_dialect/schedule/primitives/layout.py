@@ -13,14 +13,14 @@ from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.dims import Dim, product
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.buffers import Which, any_buffer, retype
-from tir_dialect.schedule.elementwise import own_allocation
-from tir_dialect.schedule.filling import PadValue, fill, old_indices, pad_value_of
 from tir_dialect.schedule.handles import Block
 from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
-from tir_dialect.schedule.mapped_shape import mapped_shape
-from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.program_order import describe
+from tir_dialect.schedule.indices.mapped_shape import mapped_shape
+from tir_dialect.schedule.legality.elementwise import own_allocation
+from tir_dialect.schedule.legality.program_order import describe
+from tir_dialect.schedule.rewriting.buffers import Which, any_buffer, retype
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.padding_values import PadValue, fill, old_indices, pad_value_of
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import BufferType
 

@@ -11,11 +11,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.structure import ancestors
 from tir_dialect.dims import Dim
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.accesses import Access, Axis, accesses_in
-from tir_dialect.schedule.conflicts import determine, loop_names
-from tir_dialect.schedule.edits import is_index_op, move_ops, statements
 from tir_dialect.schedule.handles import Loop, is_inside
+from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in
+from tir_dialect.schedule.legality.conflicts import determine, loop_names
 from tir_dialect.schedule.primitives.splitting import check_serial
+from tir_dialect.schedule.rewriting.edits import is_index_op, move_ops, statements
 from tir_dialect.schedule.state import ScheduleState, primitive
 
 

@@ -17,16 +17,16 @@ from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp, YieldOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.buffers import check_plain_uses, redirect
-from tir_dialect.schedule.combiner import combination
-from tir_dialect.schedule.edits import nest_of, rebuild_block, unique_block_name
-from tir_dialect.schedule.elementwise import iterators_of_indices
 from tir_dialect.schedule.handles import Block
-from tir_dialect.schedule.independence import bare_statements
-from tir_dialect.schedule.materialize import header_value
-from tir_dialect.schedule.moves import iterator_extent, shape_of
-from tir_dialect.schedule.nests import copy_block, insert_nest, whole
+from tir_dialect.schedule.legality.combiner import combination
+from tir_dialect.schedule.legality.elementwise import iterators_of_indices
+from tir_dialect.schedule.legality.independence import bare_statements
 from tir_dialect.schedule.primitives.splitting import check_serial
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent, shape_of
+from tir_dialect.schedule.rewriting.buffers import check_plain_uses, redirect
+from tir_dialect.schedule.rewriting.edits import nest_of, rebuild_block, unique_block_name
+from tir_dialect.schedule.rewriting.materialize import header_value
+from tir_dialect.schedule.rewriting.nests import copy_block, insert_nest, whole
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import BufferType, IteratorKind
 

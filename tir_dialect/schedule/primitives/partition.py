@@ -12,11 +12,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.dims import Dim, to_dim, total
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.edits import blocks_in, unique_block_name
 from tir_dialect.schedule.handles import Loop
-from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.normalize import prove_conditions
 from tir_dialect.schedule.primitives.splitting import Factor, check_serial
+from tir_dialect.schedule.rewriting.edits import blocks_in, unique_block_name
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.normalize import prove_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 
 

@@ -15,14 +15,14 @@ from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.accesses import accesses_in, written_buffers
-from tir_dialect.schedule.conflicts import determine, loop_names
-from tir_dialect.schedule.edits import rebuild_block, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.normalize import Less, conditions_of, emit_conditions
-from tir_dialect.schedule.program_order import describe, touches
-from tir_dialect.schedule.renest import check_no_branch
+from tir_dialect.schedule.legality.accesses import accesses_in, written_buffers
+from tir_dialect.schedule.legality.conflicts import determine, loop_names
+from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.rewriting.edits import rebuild_block, unique_block_name
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.normalize import Less, conditions_of, emit_conditions
+from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import IteratorKind
 

@@ -15,7 +15,12 @@ from tir_dialect.dims import Dim, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
 from tir_dialect.ops.regions import ReadsOp, WritesOp
-from tir_dialect.schedule.buffers import (
+from tir_dialect.schedule.handles import Block, is_inside
+from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
+from tir_dialect.schedule.indices.mapped_shape import mapped_shape
+from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent
+from tir_dialect.schedule.rewriting.buffers import (
     Which,
     access_of,
     check_plain_uses,
@@ -24,7 +29,7 @@ from tir_dialect.schedule.buffers import (
     read_buffer,
     written_buffer,
 )
-from tir_dialect.schedule.cache_places import (
+from tir_dialect.schedule.rewriting.cache_placement import (
     check_all_instances,
     check_complete,
     instances_in,
@@ -32,16 +37,11 @@ from tir_dialect.schedule.cache_places import (
     unshared_place,
     unwritten_place,
 )
-from tir_dialect.schedule.clones import Cloner, check_cloneable
-from tir_dialect.schedule.edits import unique_block_name
-from tir_dialect.schedule.handles import Block, is_inside
-from tir_dialect.schedule.index_map import IndexMap, IndexMapLike
-from tir_dialect.schedule.mapped_shape import mapped_shape
-from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.moves import iterator_extent
-from tir_dialect.schedule.nests import insert_nest
-from tir_dialect.schedule.program_order import describe, touches
-from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions
+from tir_dialect.schedule.rewriting.clones import Cloner, check_cloneable
+from tir_dialect.schedule.rewriting.edits import unique_block_name
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.nests import insert_nest
+from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import BufferType, IteratorKind
 

@@ -12,11 +12,11 @@ from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import LoadOp, StoreOp
-from tir_dialect.schedule.elementwise import ElementBlock, check_moved_up, iterators_of_indices
 from tir_dialect.schedule.handles import is_inside
-from tir_dialect.schedule.materialize import header_value
-from tir_dialect.schedule.moves import iterator_extent, shape_of
-from tir_dialect.schedule.program_order import describe, touches
+from tir_dialect.schedule.legality.elementwise import ElementBlock, check_moved_up, iterators_of_indices
+from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent, shape_of
+from tir_dialect.schedule.rewriting.materialize import header_value
 from tir_dialect.schedule.state import ScheduleState
 
 

@@ -13,20 +13,25 @@ from tir_dialect.analysis.structure import is_inside as is_defined_inside
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.accesses import Access, accesses_in, read_buffers, written_buffers
-from tir_dialect.schedule.available import available
-from tir_dialect.schedule.boxes import box_in, is_dense
-from tir_dialect.schedule.conflicts import conflicting_buffers
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.moves import (
+from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
+from tir_dialect.schedule.legality.boxes import box_in, is_dense
+from tir_dialect.schedule.legality.conflicts import conflicting_buffers
+from tir_dialect.schedule.legality.consumer_ranges import available
+from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
+from tir_dialect.schedule.rewriting.block_motion import (
     check_movable,
     comes_before,
     loops_without,
     place_in,
     shape_of,
 )
-from tir_dialect.schedule.program_order import describe, runs_between, touches
-from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions, move_with_new_loops, sink_allocations
+from tir_dialect.schedule.rewriting.renest import (
+    check_no_branch,
+    check_plain_conditions,
+    move_with_new_loops,
+    sink_allocations,
+)
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import IteratorKind
 

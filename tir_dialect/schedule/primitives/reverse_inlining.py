@@ -15,23 +15,23 @@ from tir_dialect.dims import constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.edits import erase_nest
-from tir_dialect.schedule.elementwise import (
+from tir_dialect.schedule.handles import Block, is_inside
+from tir_dialect.schedule.indices.inverse import inverse
+from tir_dialect.schedule.legality.elementwise import (
     ElementBlock,
     check_moved_up,
     element_block,
     iterators_of_indices,
     own_allocation,
 )
-from tir_dialect.schedule.handles import Block, is_inside
-from tir_dialect.schedule.inverse import inverse
-from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.moves import iterator_extent, reaches_all
-from tir_dialect.schedule.normalize import Less, emit_conditions
+from tir_dialect.schedule.legality.program_order import describe
 from tir_dialect.schedule.primitives.inlining import bind_iterators, clone_ops
 from tir_dialect.schedule.primitives.result_copies import is_plain_copy, work_in_copy
-from tir_dialect.schedule.program_order import describe
-from tir_dialect.schedule.sharing import earlier_user, hoist_allocation
+from tir_dialect.schedule.rewriting.allocations import earlier_user, hoist_allocation
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent, reaches_all
+from tir_dialect.schedule.rewriting.edits import erase_nest
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.normalize import Less, emit_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 
 

@@ -18,15 +18,10 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp
-from tir_dialect.schedule.clones import Cloner, check_cloneable
-from tir_dialect.schedule.combiner import Combination, combination
-from tir_dialect.schedule.edits import nest_of, unique_block_name
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.monoid import check_monoid, check_neutral
-from tir_dialect.schedule.moves import reaches_all, shape_of
-from tir_dialect.schedule.neutral import init_with, neutral_value
-from tir_dialect.schedule.normalize import Less, conditions_of
+from tir_dialect.schedule.legality.combiner import Combination, combination
+from tir_dialect.schedule.legality.monoid import check_monoid, check_neutral
+from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.primitives.reductions import (
     check_elements,
     check_pure_loops,
@@ -34,8 +29,13 @@ from tir_dialect.schedule.primitives.reductions import (
     hoist_init,
     nest_copies,
 )
-from tir_dialect.schedule.program_order import describe, touches
-from tir_dialect.schedule.renest import check_no_branch
+from tir_dialect.schedule.rewriting.block_motion import reaches_all, shape_of
+from tir_dialect.schedule.rewriting.clones import Cloner, check_cloneable
+from tir_dialect.schedule.rewriting.edits import nest_of, unique_block_name
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.neutral import init_with, neutral_value
+from tir_dialect.schedule.rewriting.normalize import Less, conditions_of
+from tir_dialect.schedule.rewriting.renest import check_no_branch
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import BufferType, IteratorKind
 

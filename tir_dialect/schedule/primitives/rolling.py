@@ -14,21 +14,21 @@ from tir_dialect.dims import Dim, constant, minimum, mod, symbol
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import StoreOp
-from tir_dialect.schedule.accesses import Access, Axis, accesses_in, read_buffers
-from tir_dialect.schedule.boxes import loops_between, range_of
-from tir_dialect.schedule.buffers import Which, retype, written_buffer
-from tir_dialect.schedule.edits import add_condition
-from tir_dialect.schedule.elementwise import iterators_of_indices, own_allocation
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.index_map import IndexMap
-from tir_dialect.schedule.materialize import Materializer
-from tir_dialect.schedule.moves import comes_before
-from tir_dialect.schedule.normalize import Less, emit_conditions
+from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in, read_buffers
+from tir_dialect.schedule.legality.boxes import loops_between, range_of
+from tir_dialect.schedule.legality.elementwise import iterators_of_indices, own_allocation
+from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.primitives.layout import buffer_accesses, move_accesses
 from tir_dialect.schedule.primitives.splitting import check_serial
-from tir_dialect.schedule.program_order import describe, touches
-from tir_dialect.schedule.renest import check_no_branch, check_plain_conditions
-from tir_dialect.schedule.sharing import hoist_allocation
+from tir_dialect.schedule.rewriting.allocations import hoist_allocation
+from tir_dialect.schedule.rewriting.block_motion import comes_before
+from tir_dialect.schedule.rewriting.buffers import Which, retype, written_buffer
+from tir_dialect.schedule.rewriting.edits import add_condition
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.normalize import Less, emit_conditions
+from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import BufferType
 

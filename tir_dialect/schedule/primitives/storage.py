@@ -6,9 +6,9 @@ from xdsl.ir import SSAValue
 
 from tir_dialect.dims import Dim, ceildiv, constant
 from tir_dialect.ops.buffer_views import BufferViewOp
-from tir_dialect.schedule.buffers import Which, any_buffer, checked_scope, retype
-from tir_dialect.schedule.elementwise import own_allocation
 from tir_dialect.schedule.handles import Block
+from tir_dialect.schedule.legality.elementwise import own_allocation
+from tir_dialect.schedule.rewriting.buffers import Which, any_buffer, checked_scope, retype
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import BufferType
 

@@ -14,12 +14,12 @@ from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.regions import MatchBufferOp
 from tir_dialect.schedule import intrinsics
-from tir_dialect.schedule.edits import is_index_op
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.intrinsics import TensorIntrin
-from tir_dialect.schedule.matching import Matcher, Tile
-from tir_dialect.schedule.materialize import Materializer
+from tir_dialect.schedule.legality.matching import Matcher, Tile
 from tir_dialect.schedule.primitives.blockizing import blockize
+from tir_dialect.schedule.rewriting.edits import is_index_op
+from tir_dialect.schedule.rewriting.materialize import Materializer
 from tir_dialect.schedule.state import ScheduleState, primitive
 from tir_dialect.types import BufferType
 

@@ -13,8 +13,8 @@ from tir_dialect.analysis.structure import child_blocks, enclosing_loops
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.ops.memory import AllocBufferOp
-from tir_dialect.schedule.edits import ancestor_in, is_index_op, unique_block_name
 from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.rewriting.edits import ancestor_in, is_index_op, unique_block_name
 from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
 

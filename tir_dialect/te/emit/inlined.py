@@ -13,7 +13,7 @@ from tir_dialect.dims import Dim
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.te.emit.nests import ExtentOf
 from tir_dialect.te.emit.scalar import Names
-from tir_dialect.te.primfunc import Inlined
+from tir_dialect.te.extern_primfunc import Inlined
 from tir_dialect.types import BufferType
 
 

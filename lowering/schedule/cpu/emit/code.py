@@ -22,8 +22,8 @@ from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, SSAValue
 
 from lowering.schedule.cpu.emit.indices import IndexCode
+from tir_dialect.codegen_hints import PLAIN_ADDRESSES, STREAMED_FROM
 from tir_dialect.dims import DimLike
-from tir_dialect.loop_hints import PLAIN_ADDRESSES
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.control_flow import IfOp
@@ -32,7 +32,6 @@ from tir_dialect.ops.memory import AllocBufferOp, LoadOp, StoreOp, vector_of
 from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.ops.regions import MatchBufferOp
-from tir_dialect.store_hints import STREAMED_FROM
 from tir_dialect.types import BufferType
 
 _CONTRACT = arith.FastMathFlagsAttr((FastMathFlag.ALLOW_CONTRACT,))

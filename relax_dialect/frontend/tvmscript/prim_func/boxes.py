@@ -21,7 +21,7 @@ from relax_dialect.frontend.tvmscript.prim_func.structs import (
 from relax_dialect.frontend.tvmscript.prim_func.values import Buffer
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from tir_dialect import te
-from tir_dialect.boxes import ANY_BYTES, FIELDS, TENSOR_BYTES, TO_KIND, Kind, OldKind
+from tir_dialect.calling_conventions import ANY_BYTES, FIELDS, TENSOR_BYTES, TO_KIND, Kind, OldKind
 from tir_dialect.dtypes import lookup
 from tir_dialect.ops.boxed_calls import CallBoxedOp
 from tir_dialect.ops.calls import CallExternOp

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from relax_dialect.frontend.tvmscript.text.names import Aliases
-from tir_dialect.boxes import Convention
+from tir_dialect.calling_conventions import Convention
 
 _PARAMETERS: Mapping[Sequence[str], Convention] = MappingProxyType(
     {

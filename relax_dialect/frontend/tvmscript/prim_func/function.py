@@ -35,7 +35,7 @@ from relax_dialect.frontend.tvmscript.text.program import Program
 from relax_dialect.frontend.tvmscript.text.scope import ModuleRef, Scope
 from relax_dialect.frontend.tvmscript.text.signature import as_attributes, read_dictionary, type_param_names
 from relax_dialect.frontend.tvmscript.text.static import StaticReader
-from tir_dialect.boxes import CONVENTION
+from tir_dialect.calling_conventions import CONVENTION
 from tir_dialect.dims import Dim, constant
 from tir_dialect.dtypes import lookup, scalar_type
 from tir_dialect.name_hints import as_name_hint

@@ -19,7 +19,7 @@ from relax_dialect.frontend.tvmscript.prim_func.buffers import alloc
 from relax_dialect.frontend.tvmscript.prim_func.promotion import converted
 from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Pointer, Region, pointer_to
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
-from tir_dialect.boxes import FIELDS, STACK_BYTES, Field
+from tir_dialect.calling_conventions import FIELDS, STACK_BYTES, Field
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import lookup
 from tir_dialect.ops.raw_memory import MemoryAtOp

@@ -13,7 +13,7 @@ from relax_dialect.frontend.tvmscript.prim_func.values import Buffer, Place, Poi
 from relax_dialect.frontend.tvmscript.prim_func.views import view
 from relax_dialect.frontend.tvmscript.text.arguments import Arguments
 from relax_dialect.frontend.tvmscript.text.static import is_dtype_name
-from tir_dialect.boxes import FIELDS
+from tir_dialect.calling_conventions import FIELDS
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size, dtype_name, parse_dtype
 from tir_dialect.types import BufferType

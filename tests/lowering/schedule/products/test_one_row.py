@@ -17,8 +17,8 @@ from lowering.schedule.cpu.products.dot import few_columns
 from lowering.schedule.cpu.products.one_row import vector
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.products.support import DTYPES, LANES, SUMS, Sum, check_guarded, compiled, kernel, shifted
+from tir_dialect.codegen_hints import PLAIN_ADDRESSES
 from tir_dialect.interpreter import run_prim_func
-from tir_dialect.loop_hints import PLAIN_ADDRESSES
 from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp, LoopKind

@@ -1,0 +1,103 @@
+"""Assertions that accesses are in bounds."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, vector
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, IndexType, IntegerAttr, VectorType, i1
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from lowering.locations import inherit_location
+from tir_dialect.analysis.unproven_accesses import UnprovenAccess
+from tir_dialect.dims import Dim, maximum
+from tir_dialect.ops.memory import lanes_of, vector_of
+from tir_dialect.ops.scalars import AssertOp, DimOp, RampOp
+from tir_dialect.ops.vectors import CompareOp, FirstLaneOp, SelectOp
+
+_ULT = 6
+"""The number of the predicate `ult` of `arith.cmpi`."""
+
+
+def valid_starts(access: UnprovenAccess) -> Dim:
+    """The number of valid values of an index: an access at the last one still ends inside the buffer."""
+    _, width, end, _ = access.reach
+    return end if width.constant_value == 1 else maximum(end - width + 1, 0)
+
+
+def assert_in_bounds(access: UnprovenAccess, before: Operation) -> None:
+    """Asserts before an op that an access is in bounds, unless the same index has been asserted already."""
+    if access.mask is None and _is_asserted(access, before):
+        return
+    ops: list[Operation] = []
+    inside = _Tests(ops).of(access)
+    what = "is data" if access.is_data else "may be outside"
+    message = f"{access.subject} {what}, expected at least 0 and less than {_bound(access)}"
+    ops.append(AssertOp(inside, message, "IndexError"))
+    inherit_location(before, ops)
+    Rewriter.insert_op(ops, InsertPoint.before(before))
+
+
+def _is_asserted(access: UnprovenAccess, before: Operation) -> bool:
+    compared = [use.operation for use in access.reach.start.uses]
+    same = [op for op in compared if isinstance(op, arith.CmpiOp) and _is_below(op, _bound(access))]
+    asserted = [use.operation for op in same for use in op.result.uses]
+    return any(
+        isinstance(op, AssertOp) and op.parent is before.parent and op.is_before_in_block(before) for op in asserted
+    )
+
+
+def _is_below(op: arith.CmpiOp, bound: Dim) -> bool:
+    count = op.rhs.owner
+    return op.predicate.value.data == _ULT and isinstance(count, DimOp) and count.dim is bound
+
+
+def _bound(access: UnprovenAccess) -> Dim:
+    return access.reach.end if access.mask is not None else valid_starts(access)
+
+
+class _Tests:
+    """Emits the ops that test whether accesses are in bounds; masked-off lanes count as in bounds."""
+
+    def __init__(self, ops: list[Operation]):
+        self._ops = ops
+
+    def of(self, access: UnprovenAccess) -> SSAValue:
+        """Whether an access is in bounds, as an `i1`."""
+        start, width, _, _ = access.reach
+        lanes = lanes_of(start.type)
+        in_order = access.mask is not None and width.constant_value != 1
+        if in_order and access.mask is not None:
+            lanes = lanes_of(access.mask.type)
+            one = self._add(arith.ConstantOp(IntegerAttr(1, IndexType())))
+            start = self._add(RampOp(start, one, lanes or 1))
+        count = self._add(DimOp(_bound(access)))
+        if lanes is not None:
+            return self._of_lanes(start, count, lanes, access.mask)
+        # A negative index is a large unsigned number.
+        inside = self._add(arith.CmpiOp(start, count, "ult"))
+        if access.mask is None:
+            return inside
+        return self._of_lanes_alike(inside, access.mask)
+
+    def _of_lanes(self, start: SSAValue, count: SSAValue, lanes: int, mask: SSAValue | None) -> SSAValue:
+        ends = self._add(vector.BroadcastOp(count, vector_of(count.type, lanes)))
+        outside = self._add(CompareOp("uge", start, ends))
+        if mask is not None:
+            outside = self._add(SelectOp(mask, outside, self._all_off(lanes)))
+        return self._none(outside, lanes)
+
+    def _of_lanes_alike(self, inside: SSAValue, mask: SSAValue) -> SSAValue:
+        return self._add(arith.OrIOp(inside, self._none(mask, lanes_of(mask.type) or 1)))
+
+    def _none(self, mask: SSAValue, lanes: int) -> SSAValue:
+        """Whether no lane is set."""
+        number = self._add(arith.ConstantOp(IntegerAttr(lanes, IndexType())))
+        return self._add(arith.CmpiOp(self._add(FirstLaneOp(mask)), number, "eq"))
+
+    def _all_off(self, lanes: int) -> SSAValue:
+        type = VectorType(i1, [lanes])
+        return self._add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type, [0] * lanes)))
+
+    def _add(self, op: Operation) -> SSAValue:
+        self._ops.append(op)
+        return op.results[0]

@@ -1,0 +1,1 @@
+"""Index maps and their inverses: indices as sums of digits."""

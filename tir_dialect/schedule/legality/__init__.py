@@ -1,0 +1,1 @@
+"""Legality checks of schedule primitives: accesses, dependences between iterations, program order, reductions."""

@@ -1,0 +1,113 @@
+"""The part of a buffer that one iteration of a loop touches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tir_dialect.analysis.extremes import extremes
+from tir_dialect.analysis.index_space import Variable
+from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.structure import ancestors
+from tir_dialect.dims import Dim, Prover, constant, maximum, minimum
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.indices.digits import ONE, as_sum, digit_range
+from tir_dialect.schedule.legality.accesses import Access, Axis
+from tir_dialect.schedule.state import ScheduleState
+
+
+def box_in(
+    self: ScheduleState, accesses: Iterable[Access], loop: ForOp | None, shape: Sequence[Dim]
+) -> list[AxisRange]:
+    """The least box with what the accesses, all inside of `loop`, touch in one of its iterations.
+
+    Without a loop, in the whole function.
+
+    An index that is no expression of loop variables stands for the whole dimension.
+    """
+    rows = [[_range(self, access, axis, loop) for axis in access.axes] for access in accesses]
+    return [_union(self.space.prover, column, dim) for column, dim in zip(zip(*rows, strict=True), shape, strict=True)]
+
+
+def _range(self: ScheduleState, access: Access, axis: Axis, loop: ForOp | None) -> AxisRange | None:
+    inner = [self.space.variable(op.induction_var) for op in loops_between(access, loop)]
+    return None if axis.low is None else range_of(self.space.prover, axis, inner)
+
+
+def range_of(prover: Prover, axis: Axis, variables: Sequence[Variable]) -> AxisRange | None:
+    """The indices of an axis while the variables, outermost first, run; `None` if they cannot be bounded."""
+    found = None if axis.low is None else extremes(axis.low, variables, prover)
+    if found is None:
+        return None
+    return AxisRange(prover.simplify(found.low), prover.simplify(found.high - found.low + axis.width))
+
+
+def loops_between(access: Access, loop: ForOp | None) -> list[ForOp]:
+    """The loops around an access, inside of `loop` if there is one, outermost first."""
+    found: list[ForOp] = []
+    for op in ancestors(access.op):
+        if op is loop:
+            break
+        if isinstance(op, ForOp):
+            found.insert(0, op)
+    return found
+
+
+def _union(prover: Prover, column: Sequence[AxisRange | None], extent: Dim) -> AxisRange:
+    known = [axis for axis in column if axis is not None]
+    if len(known) < len(column):
+        return AxisRange(constant(0), extent)
+    found = join(prover, known)
+    lower, upper = found.lower, found.lower + found.extent
+    # guards keep accesses inside, whatever the indices say
+    if prover.less_equal(lower, 0) is True:
+        lower = constant(0)
+    if prover.less_equal(extent, upper) is True:
+        upper = extent
+    return AxisRange(lower, prover.simplify(upper - lower))
+
+
+def join(prover: Prover, ranges: Sequence[AxisRange]) -> AxisRange:
+    """The least range that contains all of the ranges, at least one."""
+    lower, upper = ranges[0].lower, ranges[0].lower + ranges[0].extent
+    for axis in ranges[1:]:
+        lower = prover.simplify(minimum(lower, axis.lower))
+        upper = prover.simplify(maximum(upper, axis.lower + axis.extent))
+    return AxisRange(lower, prover.simplify(upper - lower))
+
+
+def clipped(prover: Prover, box: Sequence[AxisRange], shape: Sequence[Dim]) -> list[AxisRange]:
+    """The part of a box that is in a buffer."""
+    found: list[AxisRange] = []
+    for axis, extent in zip(box, shape, strict=True):
+        lower = prover.simplify(maximum(axis.lower, constant(0)))
+        upper = prover.simplify(minimum(axis.lower + axis.extent, extent))
+        found.append(AxisRange(lower, prover.simplify(upper - lower)))
+    return found
+
+
+def is_dense(self: ScheduleState, accesses: Sequence[Access], loop: ForOp | None, box: Sequence[AxisRange]) -> bool:
+    """Whether the accesses touch, in an iteration of `loop`, all elements of their common box."""
+    shape = [axis.lower + axis.extent for axis in box]
+    return any(
+        box_in(self, [access], loop, shape) == list(box) and _fills_box(self, access, loops_between(access, loop))
+        for access in accesses
+    )
+
+
+def _fills_box(self: ScheduleState, access: Access, loops: Sequence[ForOp]) -> bool:
+    names = {self.symbol(loop).as_symbol or "" for loop in loops}
+    used: set[str] = set()
+    for axis in access.axes:
+        found = None if axis.low is None else as_sum(self.space, axis.low, names)
+        if found is None:
+            return False
+        reach = axis.width
+        for term in found.terms:
+            values = digit_range(self.space, term.digit)
+            if values is None or term.digit.low is not ONE or not used.isdisjoint(term.digit.source.symbols):
+                return False
+            if self.space.prover.equal(term.factor, reach) is not True:
+                return False
+            used |= term.digit.source.symbols & names
+            reach = term.factor * values
+    return True

@@ -1,0 +1,69 @@
+"""Who may read a cache of what a block writes, and what is certain to be in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from tir_dialect.analysis.structure import ancestors
+from tir_dialect.dims import constant
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import IfOp, WhileOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.legality.accesses import Access, accesses_in
+from tir_dialect.schedule.legality.boxes import box_in, is_dense
+from tir_dialect.schedule.rewriting.block_motion import comes_before, shape_of
+from tir_dialect.schedule.rewriting.buffers import check_plain_uses
+from tir_dialect.schedule.rewriting.normalize import Less, conjuncts
+from tir_dialect.schedule.state import ScheduleState
+
+
+def check_consumer(self: ScheduleState, block: BlockOp, consumer: BlockOp, stores: Sequence[Access]) -> None:
+    """Refuses a consumer that would read of the cache what the block has not stored there before.
+
+    `stores` are all of the block's to the buffer. What the consumer reads must be stored in the same iteration of the
+    innermost loop around both.
+    """
+    buffer = stores[0].buffer
+    name, hint = consumer.block_name.data, buffer.name_hint
+    check_plain_uses(self, consumer, buffer)
+    reads = [each for each in accesses_in(self.space, consumer) if each.buffer is buffer and not each.is_store]
+    if not reads:
+        raise self.error(f'expected a block that reads buffer "{hint}", got "{name}"')
+    if not comes_before(self, block, consumer):
+        raise self.error(f'block "{name}" reads buffer "{hint}" before block "{block.block_name.data}" writes it')
+    loop = next((op for op in ancestors(block) if isinstance(op, ForOp) and is_inside(consumer, op)), None)
+    stored, needed = (box_in(self, accesses, loop, shape_of(buffer)) for accesses in (stores, reads))
+    less_equal = self.space.less_equal
+    for have, want in zip(stored, needed, strict=True):
+        ends = want.lower + want.extent, have.lower + have.extent
+        if less_equal(have.lower, want.lower) is not True or less_equal(*ends) is not True:
+            raise self.error(f'block "{name}" reads elements of buffer "{hint}" that the cache does not have')
+    certain = [access for access in stores if is_certain(self, access, block)]
+    if not is_dense(self, certain, loop, stored):
+        raise self.error(f'block "{name}" reads elements of buffer "{hint}" that the cache may not have')
+
+
+def is_certain(self: ScheduleState, access: Access, block: BlockOp) -> bool:
+    """Whether a block accesses an element in each of its instances in which that is in the buffer."""
+    inside = access.op
+    for outer in ancestors(access.op):
+        if outer is block or not is_inside(outer, block):
+            break
+        if isinstance(outer, WhileOp) or (isinstance(outer, IfOp) and inside.parent_region() is not outer.then_body):
+            return False
+        condition = outer.condition if isinstance(outer, IfOp | BlockOp) else None
+        if condition is not None and not all(_is_bound(access, each) for each in conjuncts(self.space, condition)):
+            return False
+        inside = outer
+    return True
+
+
+def _is_bound(access: Access, condition: Less | SSAValue) -> bool:
+    """Whether a condition only says that an index is in the buffer."""
+    for axis, extent in zip(access.axes, shape_of(access.buffer), strict=True):
+        if axis.low is not None and condition in (Less(axis.low, extent), Less(constant(-1), axis.low)):
+            return True
+    return False

@@ -1,0 +1,99 @@
+"""Which loops may run in another order, or at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.structure import child_blocks
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.legality.accesses import Axis, touched_buffers
+from tir_dialect.schedule.legality.conflicts import conflicting_buffers, determine, loop_names
+from tir_dialect.schedule.rewriting.edits import is_index_op
+from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.types import IteratorKind
+
+
+def check_parallel(self: ScheduleState, loop: ForOp) -> None:
+    """Refuses a loop whose iterations may not run at the same time."""
+    name = loop.induction_var.name_hint
+    for buffer in conflicting_buffers(self.space, loop):
+        users = _blocks_touching(loop, buffer)
+        if len(users) != 1 or not _declared_independent(self, loop, users[0]):
+            raise self.error(
+                f'the iterations of loop "{name}" are not independent: they share elements of {_name(buffer)}'
+            )
+
+
+def check_reorderable(self: ScheduleState, loops: Sequence[ForOp]) -> None:
+    """Refuses a perfect nest, outermost loop first, whose iterations may not run in another order."""
+    inner = loops[-1]
+    bare = bare_statements(inner)
+    if bare:
+        raise self.error(f"the loops hold '{bare[0].name}' outside of a block, expected blocks only")
+    blocks = child_blocks(inner)
+    for block in blocks:
+        _check_iterators(self, block, loops)
+    if len(blocks) == 1:
+        return
+    for loop in loops:
+        for buffer in conflicting_buffers(self.space, loop):
+            users = [block for block in blocks if buffer in touched_buffers(block)]
+            if len(users) > 1:
+                names = " and ".join(f'"{block.block_name.data}"' for block in users)
+                raise self.error(
+                    f"blocks {names} share elements of {_name(buffer)} across iterations of loop "
+                    f'"{loop.induction_var.name_hint}"'
+                )
+
+
+def bare_statements(loop: Operation) -> list[Operation]:
+    """What runs in a loop outside of blocks, loops looked through."""
+    found: list[Operation] = []
+    for op in loop.regions[0].block.ops:
+        if isinstance(op, ForOp):
+            found += bare_statements(op)
+        elif not isinstance(op, BlockOp) and not is_index_op(op):
+            found.append(op)
+    return found
+
+
+def _check_iterators(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> None:
+    dependence = Dependence(is_loop_variable)
+    variables = {loop.induction_var for loop in loops}
+    kinds: dict[SSAValue, set[IteratorKind]] = {}
+    for iterator in block.iterators:
+        for variable in dependence.of(iterator.binding) & variables:
+            kinds.setdefault(variable, set()).add(iterator.kind)
+    for variable, found in kinds.items():
+        ordered = found - {IteratorKind.SPATIAL, IteratorKind.REDUCE}
+        if ordered:
+            raise self.error(
+                f'loop "{variable.name_hint}" drives a {min(ordered).value} iterator of block '
+                f'"{block.block_name.data}", expected spatial and reduce iterators only'
+            )
+        if len(found) > 1 and block.init is not None:
+            raise self.error(
+                f'loop "{variable.name_hint}" drives both spatial and reduce iterators of block '
+                f'"{block.block_name.data}", so its init could come too late'
+            )
+
+
+def _blocks_touching(loop: ForOp, buffer: SSAValue) -> list[BlockOp]:
+    if any(buffer in touched_buffers(op) for op in bare_statements(loop)):
+        return []
+    return [block for block in child_blocks(loop) if buffer in touched_buffers(block)]
+
+
+def _declared_independent(self: ScheduleState, loop: ForOp, block: BlockOp) -> bool:
+    """Whether instances of a block in different iterations differ in a spatial iterator: they are independent then."""
+    bindings = [self.space.dim_of(it.binding) for it in block.iterators if it.kind is IteratorKind.SPATIAL]
+    names = loop_names(self.space, loop)
+    return determine(self.space, [(Axis(binding),) for binding in bindings], self.symbol(loop), names)
+
+
+def _name(buffer: SSAValue) -> str:
+    return f'buffer "{buffer.name_hint}"' if buffer.name_hint else "a buffer"

@@ -1,0 +1,1 @@
+"""Rewrites that schedule primitives share: loops, blocks, conditions, allocations and index values."""

@@ -1,0 +1,129 @@
+"""What moving a block under a loop needs in either direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.structure import ancestors, enclosing_loops
+from tir_dialect.dims import Dim, constant
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import AllocBufferOp
+from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.legality.accesses import Access, Axis, read_buffers, written_buffers
+from tir_dialect.schedule.legality.boxes import box_in, is_dense
+from tir_dialect.schedule.rewriting.edits import statements
+from tir_dialect.schedule.rewriting.normalize import Less, conditions_of
+from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
+from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.types import BufferType, IteratorKind, LoopKind
+
+
+def loops_without(block: BlockOp, loop: ForOp) -> list[ForOp]:
+    """`loop` and the loops around it that do not hold the block, outermost first."""
+    found = [loop]
+    for op in ancestors(loop):
+        if is_inside(block, op):
+            break
+        if isinstance(op, ForOp):
+            found.insert(0, op)
+    return found
+
+
+def check_movable(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
+    """Refuses blocks and loops that no move is made for."""
+    name, target = block.block_name.data, loop.induction_var.name_hint
+    if is_inside(block, loop):
+        raise self.error(f'block "{name}" is already inside of loop "{target}"')
+    for iterator in block.iterators:
+        if iterator.kind not in (IteratorKind.SPATIAL, IteratorKind.REDUCE):
+            raise self.error(
+                f'block "{name}" has a {iterator.kind.value} iterator, expected spatial and reduce iterators only'
+            )
+    if block.init is None and not read_buffers(block).isdisjoint(written_buffers(block)):
+        raise self.error(f'block "{name}" updates what it reads, so it may not run more often')
+    for op in ancestors(loop):
+        if is_inside(block, op):
+            break
+        if isinstance(op, IfOp | BlockOp):
+            raise self.error(f'loop "{target}" stands in a \'{op.name}\' without block "{name}"')
+    for op in loops_without(block, loop):
+        if op.kind.data is not LoopKind.SERIAL:
+            raise self.error(
+                f'expected serial loops, got {op.kind.data.value} loop "{op.induction_var.name_hint}"; '
+                "move blocks before loops get another kind"
+            )
+    check_no_branch(self, block)
+    check_plain_conditions(self, block)
+
+
+def place_in(
+    self: ScheduleState, loop: ForOp, index: int, *, after: Sequence[Operation] = (), before: Sequence[Operation] = ()
+) -> InsertPoint:
+    """The place for a block in a loop: the last one that there is for -1, the first one for -2, or behind `index` ops.
+
+    It is behind the ops that hold `after`, and in front of those that hold `before`; refuses another `index`.
+    """
+    ops = [op for op in statements(loop.body.block) if not isinstance(op, AllocBufferOp)]
+    first = max((number + 1 for number, op in enumerate(ops) if _holds_any(op, after)), default=0)
+    last = min((number for number, op in enumerate(ops) if _holds_any(op, before)), default=len(ops))
+    number = {-1: last, -2: first}.get(index, index)
+    if not first <= number <= last:
+        name = loop.induction_var.name_hint
+        raise self.error(f'expected an index of {first} to {last}, or -1 or -2, in loop "{name}", got {index}')
+    return InsertPoint.at_end(loop.body.block) if number == len(ops) else InsertPoint.before(ops[number])
+
+
+def _holds_any(op: Operation, others: Sequence[Operation]) -> bool:
+    return any(is_inside(other, op) for other in others)
+
+
+def comes_before(self: ScheduleState, first: Operation, second: Operation) -> bool:
+    """Whether `first` starts before `second` in the text."""
+    return next(op for op in self.func.walk() if op is first or op is second) is first
+
+
+def shape_of(buffer: SSAValue) -> tuple[Dim, ...]:
+    """The extents of a buffer."""
+    return buffer.type.shape if isinstance(buffer.type, BufferType) else ()
+
+
+def iterator_extent(self: ScheduleState, block: BlockOp, number: int) -> Dim:
+    """The extent of an iterator; refuses one that is no expression of sizes."""
+    extent = self.space.dim_of(block.extents[number])
+    if extent is None:
+        raise self.error(f'an extent of block "{block.block_name.data}" is not an expression of sizes')
+    return extent
+
+
+def reaches_all(self: ScheduleState, block: BlockOp, numbers: Sequence[int]) -> bool:
+    """Whether the loops around a block take these of its iterators together through all of their values."""
+    if not numbers:
+        return True
+    extents = [iterator_extent(self, block, number) for number in numbers]
+    axes = tuple(Axis(self.space.dim_of(block.iterators[number].binding)) for number in numbers)
+    # as if the iterators were the indices of a buffer
+    instances = [Access(block, block.bindings[0], True, axes)]
+    box = box_in(self, instances, None, extents)
+    everything = [AxisRange(constant(0), extent) for extent in extents]
+    return box == everything and is_dense(self, instances, None, box) and not _leaves_out(self, block, numbers, extents)
+
+
+def _leaves_out(self: ScheduleState, block: BlockOp, numbers: Sequence[int], extents: Sequence[Dim]) -> bool:
+    """Whether a condition on the loops of these iterators alone may say more than that each is below its extent."""
+    bindings = [self.space.dim_of(block.bindings[number]) or constant(0) for number in numbers]
+    loops = {self.symbol(op).as_symbol or "" for op in enclosing_loops(block)}
+    own = loops & {name for binding in bindings for name in binding.symbols}
+    ends = [Less(binding, extent) for binding, extent in zip(bindings, extents, strict=True)]
+    for condition in conditions_of(self.space, block):
+        if not isinstance(condition, Less):
+            return True
+        used = loops & (condition.lhs.symbols | condition.rhs.symbols)
+        if used and used <= own and condition not in ends:
+            return True
+    return False

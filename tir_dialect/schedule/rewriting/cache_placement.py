@@ -1,0 +1,138 @@
+"""Where a copy of a buffer stands, and whether it is right there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from tir_dialect.analysis.dependence import Dependence, is_loop_variable
+from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.structure import ancestors
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.memory import LoadOp
+from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.legality.accesses import Access, Axis, read_buffers
+from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense
+from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.rewriting.block_motion import iterator_extent
+from tir_dialect.schedule.rewriting.edits import nest_of, scope_of
+from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.types import IteratorKind
+
+
+def unwritten_place(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAValue) -> Operation:
+    """The first op of those that hold the readers, as far outside as nobody writes the buffer in them."""
+    writer = None
+    for tops in _levels(readers):
+        body, first = tops[0].parent, tops[0]
+        if body is None or any(top.parent is not body for top in tops):
+            continue
+        order = sorted(tops, key=body.get_operation_index)
+        first, last = order[0], body.get_operation_index(order[-1])
+        between = [op for op in body.ops if body.get_operation_index(first) <= body.get_operation_index(op) <= last]
+        writer = next((op for top in between if (op := _writer_in(top, buffer)) is not None), None)
+        if writer is None:
+            return first
+    by = "another block" if writer is None else describe(writer)
+    name = readers[0].block_name.data
+    raise self.error(f'{by} writes buffer "{buffer.name_hint}" in the loops of block "{name}"')
+
+
+def readers_beside(block: BlockOp, buffer: SSAValue) -> list[BlockOp]:
+    """A block that reads a buffer, and those beside it that read what it reads, in program order.
+
+    These stand around it, as far outside as nobody writes the buffer, up to the writers before and behind.
+    """
+    for op in _path(block):
+        body = op.parent
+        if body is None or _writer_in(op, buffer) is not None:
+            continue
+        run: list[Operation] = []
+        for other in body.ops:
+            if _writer_in(other, buffer) is None:
+                run.append(other)
+            elif op in run:
+                break
+            else:
+                run.clear()
+        scope = scope_of(block)
+        inner = (each for other in run for each in other.walk() if isinstance(each, BlockOp))
+        return [each for each in inner if scope_of(each) is scope and buffer in read_buffers(each)]
+    return [block]
+
+
+def _writer_in(op: Operation, buffer: SSAValue) -> Operation | None:
+    return next((inner for inner in op.walk() if touches(inner, {buffer}, writes_only=True)), None)
+
+
+def unshared_place(self: ScheduleState, block: BlockOp, buffer: SSAValue, besides: Sequence[BlockOp] = ()) -> Operation:
+    """The outermost op around a block in which nobody else reads the buffer, except some blocks."""
+    reader = None
+    for op in _path(block):
+        users = (inner for inner in op.walk() if touches(inner, {buffer}, writes_only=False))
+        reader = next((u for u in users if not any(is_inside(u, each) for each in (block, *besides))), None)
+        if reader is None:
+            return op
+    raise self.error(f'block "{block.block_name.data}" does not write buffer "{buffer.name_hint}"')
+
+
+def _levels(readers: Sequence[BlockOp]) -> list[list[Operation]]:
+    """The ops around the readers, outermost first: level by level one of each."""
+    return [list(level) for level in zip(*(_path(reader) for reader in readers), strict=False)]
+
+
+def _path(block: BlockOp) -> list[Operation]:
+    """The ops in the scope of a block that hold it, outermost first, and the block."""
+    nest = nest_of(block)
+    return [op for op in reversed([block, *ancestors(block)]) if is_inside(op, nest)]
+
+
+def loop_around(op: Operation) -> ForOp | None:
+    """The innermost loop around an op that is in the same block or function; `None` if there is none."""
+    scope = scope_of(op)
+    return next((outer for outer in ancestors(op) if isinstance(outer, ForOp) and is_inside(outer, scope)), None)
+
+
+def instances_in(self: ScheduleState, block: BlockOp, loop: ForOp | None, numbers: Sequence[int]) -> list[AxisRange]:
+    """The least ranges of some iterators of a block that hold all of its instances in an iteration of a loop."""
+    extents = [iterator_extent(self, block, number) for number in numbers]
+    box = box_in(self, _instances(self, block, numbers), loop, extents)
+    return clipped(self.space.prover, box, extents)
+
+
+def check_all_instances(self: ScheduleState, block: BlockOp, loop: ForOp | None, numbers: Sequence[int]) -> None:
+    """Refuses a block that does not take some of its iterators together through all values of their ranges."""
+    instances = _instances(self, block, numbers)
+    extents = [iterator_extent(self, block, number) for number in numbers]
+    if numbers and not is_dense(self, instances, loop, box_in(self, instances, loop, extents)):
+        raise self.error(f'the loops of block "{block.block_name.data}" do not take its iterators through all values')
+
+
+def _instances(self: ScheduleState, block: BlockOp, numbers: Sequence[int]) -> list[Access]:
+    """As if iterators were the indices of a buffer."""
+    axes = tuple(Axis(self.space.dim_of(block.iterators[number].binding)) for number in numbers)
+    return [Access(block, block.bindings[0], True, axes)] if numbers else []
+
+
+def check_complete(self: ScheduleState, block: BlockOp, buffer: SSAValue, place: Operation) -> None:
+    """Refuses a block that goes on with values from outside of `place`."""
+    name, hint = block.block_name.data, buffer.name_hint
+    dependence = Dependence(is_loop_variable)
+    inside = {op.induction_var for op in place.walk() if isinstance(op, ForOp)}
+    for iterator in block.iterators:
+        if iterator.kind is not IteratorKind.SPATIAL and dependence.of(iterator.binding) - inside:
+            raise self.error(f'others read buffer "{hint}" in the loops over which block "{name}" reduces')
+    for op in block.walk():
+        if isinstance(op, LoadOp) and op.buffer is buffer and _is_update(op, block):
+            raise self.error(f'block "{name}" updates buffer "{hint}" without an init')
+
+
+def _is_update(load: LoadOp, block: BlockOp) -> bool:
+    """Whether the load is in a block that stores to the buffer, too, and no init around it has stored before."""
+    around = [op for op in ancestors(load) if isinstance(op, BlockOp) and is_inside(op, block)]
+    inits = (op.init for op in around if op.init is not None)
+    if any(touches(op, {load.buffer}, writes_only=True) for init in inits for op in init.walk()):
+        return False
+    return any(touches(op, {load.buffer}, writes_only=True) for op in around[0].walk())

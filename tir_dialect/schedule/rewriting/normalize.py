@@ -1,0 +1,126 @@
+"""Bindings and conditions of blocks in simplest form: what primitives do to indices does not pile up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.dims import Dim
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.schedule.rewriting.edits import blocks_in, rebuild_block, set_condition
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.state import ScheduleState
+
+
+@dataclass(frozen=True)
+class Less:
+    """The condition `lhs < rhs`."""
+
+    lhs: Dim
+    rhs: Dim
+
+
+def conditions_of(space: IndexSpace, block: BlockOp) -> list[Less | SSAValue]:
+    """The conditions that together are the condition of a block; a value is one that is no comparison of dimensions."""
+    return [] if block.condition is None else conjuncts(space, block.condition)
+
+
+def conjuncts(space: IndexSpace, condition: SSAValue) -> list[Less | SSAValue]:
+    """The conditions that all hold where one does; a value is one that is no comparison of dimensions."""
+    found: list[Less | SSAValue] = []
+    pending = [condition]
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if isinstance(owner, arith.AndIOp):
+            pending += (owner.rhs, owner.lhs)
+            continue
+        less = _less(space, owner) if isinstance(owner, arith.CmpiOp) else None
+        found.append(value if less is None else less)
+    return found
+
+
+def _less(space: IndexSpace, op: arith.CmpiOp) -> Less | None:
+    lhs, rhs = space.dim_of(op.lhs), space.dim_of(op.rhs)
+    if lhs is None or rhs is None:
+        return None
+    match arith.CMPI_COMPARISON_OPERATIONS[op.predicate.value.data]:
+        case "slt":
+            return Less(lhs, rhs)
+        case "sgt":
+            return Less(rhs, lhs)
+        case "sle":
+            return Less(lhs, rhs + 1)
+        case "sge":
+            return Less(rhs - 1, lhs)
+        case _:
+            return None
+
+
+def simplify_bindings(self: ScheduleState, root: Operation) -> None:
+    """Computes the bindings and conditions of all blocks inside `root` anew where they have a simpler form."""
+    for block in blocks_in(root):
+        _simplify_block(self, block)
+
+
+def _simplify_block(self: ScheduleState, block: BlockOp) -> None:
+    space = self.space
+    emitter = Materializer(self.func, space, InsertPoint.before(block))
+    iterators = [(iterator.kind, iterator.binding, iterator.extent) for iterator in block.iterators]
+    for position, (kind, binding, extent) in enumerate(iterators):
+        dim = space.dim_of(binding)
+        if dim is None:
+            continue
+        if (simpler := space.prover.simplify(dim)) is dim:
+            emitter.remember(dim, binding)
+            continue
+        value = emitter.emit(simpler)
+        value.name_hint = value.name_hint or binding.name_hint
+        iterators[position] = (kind, value, extent)
+    conditions = conditions_of(space, block)
+    simplified = simplify_conditions(space, conditions)
+    condition = block.condition if simplified == conditions else emit_conditions(emitter, simplified)
+    rebuild_block(block, iterators, condition)
+
+
+def prove_conditions(self: ScheduleState, root: Operation) -> None:
+    """Drops the conditions of blocks inside `root` that can be shown to always hold there."""
+    for block in blocks_in(root):
+        conditions = conditions_of(self.space, block)
+        left = [c for c in conditions if not isinstance(c, Less) or self.space.prover.less(c.lhs, c.rhs) is not True]
+        if len(left) < len(conditions):
+            emitter = Materializer(self.func, self.space, InsertPoint.before(block))
+            set_condition(block, emit_conditions(emitter, left))
+
+
+def simplify_conditions(space: IndexSpace, conditions: list[Less | SSAValue]) -> list[Less | SSAValue]:
+    """The conditions in simplest form, without those that always hold and repetitions."""
+    found: list[Less | SSAValue] = []
+    for condition in conditions:
+        if isinstance(condition, Less):
+            simpler = Less(space.prover.simplify(condition.lhs), condition.rhs)
+            # what was not known to hold is not known now, unless it has another form
+            if simpler != condition and space.prover.less(simpler.lhs, simpler.rhs) is True:
+                continue
+            condition = simpler
+        if condition not in found:
+            found.append(condition)
+    return found
+
+
+def emit_conditions(emitter: Materializer, conditions: list[Less | SSAValue]) -> SSAValue | None:
+    """A value that tells whether all conditions hold; `None` if there are none."""
+    result: SSAValue | None = None
+    for condition in conditions:
+        value = emit_less(emitter, condition) if isinstance(condition, Less) else condition
+        result = value if result is None else emitter.insert(arith.AndIOp(result, value))
+    return result
+
+
+def emit_less(emitter: Materializer, condition: Less) -> SSAValue:
+    """The value of a comparison."""
+    return emitter.insert(arith.CmpiOp(emitter.emit(condition.lhs), emitter.emit(condition.rhs), "slt"))

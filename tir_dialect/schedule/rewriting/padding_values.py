@@ -1,0 +1,142 @@
+"""Values for the elements of a buffer that a layout leaves free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, IntegerType, i1, i64
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from tir_dialect.analysis.index_space import IndexSpace
+from tir_dialect.dims import Dim, DimLike, constant, symbol
+from tir_dialect.dtypes import ElementType, lookup
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.control_flow import IfOp
+from tir_dialect.ops.memory import AllocBufferOp, StoreOp
+from tir_dialect.schedule.index_map import IndexMap
+from tir_dialect.schedule.indices.index_domain import IndexDomain
+from tir_dialect.schedule.indices.inverse import inverse
+from tir_dialect.schedule.rewriting.edits import is_index_op, unique_block_name
+from tir_dialect.schedule.rewriting.materialize import Materializer
+from tir_dialect.schedule.rewriting.nests import insert_nest, whole
+from tir_dialect.schedule.state import ScheduleState
+from tir_dialect.te.coerce import is_unsigned
+from tir_dialect.te.emit.casts import value_type
+from tir_dialect.te.emit.expansions import emit_constant
+from tir_dialect.te.expr import DType
+from tir_dialect.types import BufferType, IteratorKind
+
+PadValue: TypeAlias = "float | IndexMap | str | Callable[..., DimLike]"
+"""A number, or a number for each place by its indices, as a map to one dimension: `lambda i, j: i + j`."""
+
+Old: TypeAlias = Mapping[Dim, Dim]
+"""The old indices of an element in terms of its place, `p$0`, `p$1` and so on, with their extents."""
+
+
+def pad_value_of(self: ScheduleState, value: PadValue, rank: int, dtype: Attribute) -> float | IndexMap:
+    """What to pad a buffer of `rank` indices with; refuses what is no number of the dtype and no map to one."""
+    if isinstance(value, int | float | Real):
+        number = int(value) if isinstance(value, Integral) else float(value)
+        if not isinstance(dtype, AnyFloat) and not _is_integer(number, lookup(dtype).type):
+            raise self.error(f"expected a number of {dtype} to pad with, got {value}")
+        return number
+    try:
+        found = IndexMap.of(value, rank)
+    except ValueError as error:
+        raise self.error(str(error)) from None
+    if len(found.inputs) != rank or len(found.outputs) != 1:
+        raise self.error(f"expected a map of {rank} indices to one number to pad with, got {found}")
+    if unknown := found.outputs[0].symbols.difference(found.inputs, self.func.symbol_names):
+        raise self.error(f'the number to pad with uses "{min(unknown)}", which is no symbol of the function')
+    self.record_as(value, found)
+    return found
+
+
+def _is_integer(value: float, dtype: ElementType) -> bool:
+    bits, unsigned = (dtype.width.data, is_unsigned(dtype)) if isinstance(dtype, IntegerType) else (64, False)
+    least, most = (0, 2**bits) if unsigned or bits == 1 else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+    return value == value // 1 and least <= value < most
+
+
+def old_indices(
+    self: ScheduleState, index_map: IndexMap, shape: Sequence[Dim], new_shape: Sequence[Dim], name: str
+) -> dict[Dim, Dim]:
+    """For each index of an old shape its value at a place of the new one, and its extent.
+
+    At the places that are free, some index is not below its extent. Refuses a map that does not tell them.
+    """
+    domain = IndexDomain.of(shape, self.func.bounds)
+    places = [symbol(f"p${axis}") for axis in range(len(new_shape))]
+    found = inverse(domain, index_map.apply(domain.indices), places, set(domain.variables), new_shape)
+    if found is None:
+        raise self.error(f'it cannot be told which places of buffer "{name}" the index map {index_map} leaves free')
+    return {found[str(index)]: extent for index, extent in zip(domain.indices, shape, strict=True)}
+
+
+def fill(self: ScheduleState, buffer: SSAValue, value: float | IndexMap, free: Old | None) -> None:
+    """Stores a value to a buffer where it is allocated, or at the start of the function.
+
+    To all elements, or, with `free`, to those only at whose places an old index is not below its extent.
+    """
+    first = buffer.owner.next_op if isinstance(buffer.owner, Operation) else self.func.body.block.first_op
+    while isinstance(first, AllocBufferOp) or (first is not None and is_index_op(first)):
+        first = first.next_op
+    if first is None:
+        return
+    kind = SSAValue.get(buffer, type=BufferType).type
+    point = InsertPoint.before(first)
+    emitter = Materializer(self.func, self.space, point)
+    extents = [emitter.emit(extent) for extent in kind.shape]
+    hints = [f"ax{axis}" for axis in range(kind.rank)]
+    name = unique_block_name(self.func, f"{buffer.name_hint or 'buffer'}_pad")
+    block = BlockOp(name, [(IteratorKind.SPATIAL, each, each) for each in extents], name_hints=[f"v{h}" for h in hints])
+    insert_nest(self, block, whole(buffer), hints, point)
+    self.changed()
+    _fill_element(self, block, buffer, value, free)
+
+
+def _fill_element(
+    self: ScheduleState, block: BlockOp, buffer: SSAValue, value: float | IndexMap, free: Old | None
+) -> None:
+    space, args = IndexSpace(block), block.body.block.args
+    here = [space.variable(arg).dim for arg in args]
+    body = block.body.block
+    if free is not None:
+        places = {f"p${axis}": dim for axis, dim in enumerate(here)}
+        old = {index.substitute(places): extent for index, extent in free.items()}
+        condition = _any_outside(Materializer(self.func, space, InsertPoint.at_end(body)), old)
+        if condition is not None:
+            branch = IfOp(condition)
+            body.add_op(branch)
+            body = branch.then_body.block
+    emitter = Materializer(self.func, space, InsertPoint.at_end(body))
+    dtype = SSAValue.get(buffer, type=BufferType).type.dtype
+    if isinstance(value, IndexMap):
+        number = _as_number(emitter, emitter.emit(value.apply(here)[0]), lookup(dtype).type)
+    else:
+        number = emit_constant(emitter.insert, value, lookup(dtype).type)
+    Rewriter.insert_op(StoreOp(number, buffer, args), InsertPoint.at_end(body))
+
+
+def _any_outside(emitter: Materializer, old: Old) -> SSAValue | None:
+    """Whether some index is not below its extent; `None` if all are."""
+    result: SSAValue | None = None
+    for index, extent in old.items():
+        outside = arith.CmpiOp(emitter.emit(index), emitter.emit(extent), "sge")
+        value = emitter.insert(outside)
+        result = value if result is None else emitter.insert(arith.OrIOp(result, value))
+    return result
+
+
+def _as_number(emitter: Materializer, index: SSAValue, dtype: DType) -> SSAValue:
+    """A number of indices as one of a dtype; integers keep their low bits."""
+    kind = value_type(dtype)
+    if kind == i1:
+        return emitter.insert(arith.CmpiOp(index, emitter.emit(constant(0)), "ne"))
+    if isinstance(kind, AnyFloat):
+        return emitter.insert(arith.SIToFPOp(emitter.insert(arith.IndexCastOp(index, i64)), kind))
+    return emitter.insert(arith.IndexCastOp(index, kind))
