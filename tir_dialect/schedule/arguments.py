@@ -1,4 +1,4 @@
-"""Whether values are what a primitive takes, by its annotations."""
+"""Run-time type checks of the arguments of primitives, by their annotations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMED = ("block", "block_or_loop")
 
 
 def wrong_arguments(primitive: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
-    """What is wrong with the arguments of a primitive, but for its schedule: which was expected, and which came."""
+    """The first argument of a wrong type, as an error message; `None` if all are right."""
     signature = _signature(primitive)
     try:
         bound = signature.bind(None, *args, **kwargs)
@@ -52,7 +52,7 @@ _signature = cache(inspect.signature)
 
 
 def fits(value: object, annotation: str, names: Mapping[str, object]) -> bool:
-    """Whether a value is of a type, by the text of that; `names` has the types and aliases in it."""
+    """Whether a value has the type that an annotation says; `names` maps its names to types and aliases."""
     return _fits(value, _parsed(annotation), names)
 
 

@@ -16,7 +16,7 @@ MAIN = "main"
 
 
 class Functions:
-    """The functions by name, and the one that is worked on."""
+    """The functions by name, and the current one."""
 
     def __init__(self, root: object):
         """TypeError for anything but a prim_func or a module."""
@@ -31,23 +31,23 @@ class Functions:
 
     @property
     def worked_on(self) -> PrimFuncOp:
-        """Refuses where it was not said which of several is meant."""
+        """The current function; ScheduleError if none of several has been selected."""
         if self.current is None:
-            raise ScheduleError("schedule", f"it was not said which function is meant, use work_on: {self.names}")
+            raise ScheduleError("schedule", f"expected a function to be selected by work_on; {self.names}")
         return self.current
 
     @property
     def are_several(self) -> bool:
-        """Whether it has to be said which is meant."""
+        """Whether there are several functions, so that one has to be selected."""
         return len(self.named) > 1
 
     @property
     def names(self) -> str:
-        """For messages."""
+        """The list of functions for error messages."""
         return "there are " + (", ".join(f"@{name}" for name in self.named) or "none")
 
     def get(self, name: str) -> PrimFuncOp | None:
-        """The function of a name; that of a single function need not be right, nobody else can be meant."""
+        """The function with a name; a schedule of a single function ignores the name."""
         return self.root if isinstance(self.root, PrimFuncOp) else self.named.get(name)
 
     def around(self, ops: Iterable[Operation]) -> PrimFuncOp | None:

@@ -1,4 +1,4 @@
-"""What a schedule hands out: names for loops and blocks that stay valid while other parts of the function change."""
+"""Handles of loops and blocks, which stay valid while other parts of the function change, and sampled numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tir_dialect.ops.loops import ForOp
 
 
 class Loop:
-    """A loop of the scheduled function; primitives that replace it return the handles of what it became."""
+    """The handle of a loop; primitives that replace the loop return new handles."""
 
     __slots__ = ("op",)
 
@@ -28,7 +28,7 @@ class Loop:
 
 
 class Block:
-    """A block of the scheduled function, found by `get_block` or made by a primitive."""
+    """The handle of a block, returned by `get_block` or by a primitive that makes one."""
 
     __slots__ = ("op",)
 
@@ -45,11 +45,11 @@ class Block:
 
 
 class Origin:
-    """Where a number was drawn: what a trace knows it by, since numbers that are equal are not the same."""
+    """The identity of a sampled number in a trace, where equal numbers are distinct."""
 
 
 class Drawn(int):
-    """A number that a schedule drew: calls that it is passed to follow when the trace is replayed with another one."""
+    """A sampled number: calls that use it follow when the trace is replayed with another decision."""
 
     origin: Origin
 

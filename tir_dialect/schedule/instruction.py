@@ -25,11 +25,11 @@ class Instruction:
 
     @property
     def draws(self) -> bool:
-        """Whether the call draws numbers."""
+        """Whether the call samples a value."""
         return DECISION in self.kwargs
 
     def with_decision(self, decision: Value) -> Instruction:
-        """The call with something else drawn."""
+        """The call with another decision."""
         return replace(self, kwargs={**self.kwargs, DECISION: decision})
 
     def as_python(self, name: str) -> str:

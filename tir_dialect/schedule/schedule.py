@@ -51,7 +51,7 @@ ELSEWHERE = {
 
 
 class Schedule(ScheduleState):
-    """Transforms a prim_func, or those of a module, in place, step by step.
+    """Transforms a prim_func, or the prim_funcs of a module, in place. Methods and arguments are those of TVM.
 
     ```python
     sch = Schedule(func)
@@ -61,42 +61,42 @@ class Schedule(ScheduleState):
     print(sch.trace.as_python())
     ```
 
-    A primitive raises ScheduleError, and leaves the function as it is, if it would change what the function computes.
+    A primitive that would change what the function computes raises ScheduleError and leaves the function unchanged.
     """
 
     @property
     def mod(self) -> ModuleOp:
-        """The module of the function, or one with a copy of a function that is in none."""
+        """The module that is scheduled; for a function outside any module, a new module with a copy of it."""
         root = self.functions.root
         around = root if isinstance(root, ModuleOp) else root.parent_op()
         return around if isinstance(around, ModuleOp) else ModuleOp([root.clone()])
 
     def get(self, handle: Block | Loop) -> BlockOp | ForOp:
-        """The operation that a handle stands for; refuses one that is not there any more."""
+        """The operation of a handle; ScheduleError if it is no longer in the function."""
         self.check(handle)
         return handle.op
 
     def remove_rv(self, handle: Block | Loop) -> None:
-        """Forgets a handle, which is refused from now on; the loop or block gets another one when it is found again."""
+        """Invalidates a handle; a later query gives the loop or block a new one."""
         self.check(handle)
         self.forget(handle)
 
     @property
     def func_working_on(self) -> str | None:
-        """The name of the function that is worked on, `None` if it was not said which."""
+        """The name of the current function; `None` if none of several has been selected."""
         current = self.functions.current
         return None if current is None else current.sym_name.data
 
     def seed(self, seed: int) -> None:
-        """Begins anew with what samples are drawn from."""
+        """Seeds the random number generator of the sampling primitives."""
         self.random.seed(seed)
 
     def fork_seed(self) -> int:
-        """A seed for another schedule, which then draws other samples."""
+        """A new seed, for another schedule that draws other samples."""
         return self.random.getrandbits(31)
 
     def show(self) -> None:
-        """Prints what there is, and how it came about."""
+        """Prints the function or module, and the trace."""
         print(str(self.functions.root))
         self.trace.show()
 

@@ -1,4 +1,4 @@
-"""What all primitives work on: the function, its handles and the trace."""
+"""The state of a schedule: the functions, the handles of their loops and blocks, and the trace."""
 
 from __future__ import annotations
 
@@ -32,25 +32,24 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {}
 
 FUNCTION = "func_name"
 SPELLING = frozenset({"preserve_unit_iters", FUNCTION})
-"""Arguments that all primitives take: another form of the same bindings, which are always in simplest form here, and
-which function of a module is meant."""
+"""Arguments of all primitives: `preserve_unit_iters` has no effect here, `func_name` selects a function."""
 
 WORK_ON = "work_on"
 
 ROOT = "root"
 """TVM's name of the block around a function, for which the function itself stands here."""
 OF_ROOT = frozenset({"get_child_blocks", "get_output_blocks"})
-"""What takes a function as the block around it."""
+"""The queries that accept the root block."""
 
 
 class ScheduleState:
-    """A function under transformation. Primitives check everything first and then change it in place."""
+    """A function under transformation. Primitives first check their legality and then change it in place."""
 
     def __init__(self, root: PrimFuncOp | ModuleOp, *, seed: int = 0):
-        """`root` is a function, or a module, whose functions are chosen by `work_on`, or by the handles of theirs."""
+        """`root` is a function, or a module whose functions `work_on` or handles select; `seed` is for sampling."""
         self.functions = Functions(root)
         self.random = Random(seed)
-        """What samples are drawn from."""
+        """The random number generator of the sampling primitives."""
         self.trace = Trace()
         self._handles: dict[Operation, Loop | Block] = {}
         self._running: list[str] = []
@@ -63,9 +62,9 @@ class ScheduleState:
         self._roots: dict[Loop | Block, PrimFuncOp] = {}
 
     def copy(self) -> Self:
-        """A schedule of a copy of the function as it is now; its trace goes on from what was done here.
+        """A schedule of a copy of the function in its current state, with a copy of the trace.
 
-        Handles that this schedule has given stand for the same loops and blocks there.
+        The handles of this schedule are valid there, too, for the copies of their loops and blocks.
         """
         root = self.functions.root.clone()
         twin = type(self)(root)
@@ -85,12 +84,12 @@ class ScheduleState:
 
     @property
     def func(self) -> PrimFuncOp:
-        """The function that is worked on."""
+        """The current function."""
         return self.functions.worked_on
 
     @property
     def space(self) -> IndexSpace:
-        """The index values of the block or function that the primitive works in; after an edit, call `changed` first.
+        """The index space of the block or function that the primitive works in; call `changed` after an edit.
 
         Iterators of the blocks in it stand for their bindings.
         """
@@ -103,7 +102,7 @@ class ScheduleState:
         return self.space.variable(loop.induction_var).dim
 
     def extent(self, loop: ForOp) -> Dim:
-        """How often a loop runs, negative counting as 0; refuses one whose bounds are no expressions."""
+        """The extent of a loop; ScheduleError if its bounds are not expressions of sizes and loop variables."""
         variable = self.space.variable(loop.induction_var)
         if variable.lower is None or variable.upper is None:
             hint = loop.induction_var.name_hint
@@ -115,11 +114,11 @@ class ScheduleState:
         return self.space.variable(loop.induction_var).lower or constant(0)
 
     def changed(self) -> None:
-        """Says that the function is another one now: the symbols of its loops are, too."""
+        """Invalidates the index space after an edit; loops get new symbols."""
         self._space = None
 
     def carry(self, dims: Sequence[Dim]) -> list[Dim]:
-        """Says that the function is another one now; the same dimensions in its new symbols."""
+        """Invalidates the index space after an edit, and translates dimensions to the new symbols."""
         before = self.space
         self._space = after = IndexSpace(self._scope)
         names = {name for dim in dims for name in dim.symbols if name in before.variables}
@@ -137,15 +136,15 @@ class ScheduleState:
         return cast(Block, found)
 
     def replaced(self, block: Block, op: BlockOp) -> None:
-        """Says that a handle stands for another op from now on."""
+        """Redirects a handle to another op."""
         del self._handles[block.op]
         block.op = op
         self._handles[op] = block
 
     def block_named(self, name: str) -> Block:
-        """The first block of that name; refuses if there is none, naming those there are.
+        """The first block of that name; ScheduleError, which lists the blocks, if there is none.
 
-        Where no block is called "root", that is the function.
+        "root" is the function itself, unless a block has that name.
         """
         blocks = blocks_in(self.func)
         for op in blocks:
@@ -157,14 +156,14 @@ class ScheduleState:
         raise self.error(f'expected the name of a block, got "{name}"; there are {names}')
 
     def _root(self, func: PrimFuncOp) -> Block:
-        """The handle that stands for a function; its op is in no function."""
+        """The handle of a function as TVM's root block; its op is a dummy in no function."""
         found = next((handle for handle, root in self._roots.items() if root is func), None)
         if found is None:
             self._roots[found := Block(BlockOp(ROOT))] = func
         return cast(Block, found)
 
     def forget(self, handle: Loop | Block) -> None:
-        """Says that a handle stands for nothing from now on."""
+        """Invalidates a handle."""
         self._forgotten.add(handle)
         if self._handles.get(handle.op) is handle:
             del self._handles[handle.op]
@@ -173,26 +172,26 @@ class ScheduleState:
         return isinstance(value, Block) and value in self._roots
 
     def record_as(self, given: object, meant: object) -> None:
-        """Says what an argument of the primitive that runs means, for the trace."""
+        """Records an argument of the running primitive as `meant` in the trace."""
         self._meant[id(given)] = meant
 
     def record_with(self, **decided: object) -> None:
-        """Adds arguments to what the trace says about the primitive that runs."""
+        """Records additional arguments, such as sampled decisions, of the running primitive in the trace."""
         self._decided = decided
 
     def error(self, message: str) -> ScheduleError:
-        """The refusal of the primitive that runs."""
+        """The ScheduleError of the running primitive."""
         return ScheduleError(self._running[0] if self._running else "schedule", message)
 
     def as_refusal(self, action: Callable[[], _R]) -> _R:
-        """The result of an action on another schedule; its refusal is one of the primitive that runs here."""
+        """The result of an action on another schedule; its ScheduleError becomes one of the primitive running here."""
         try:
             return action()
         except ScheduleError as error:
             raise self.error(str(error).partition(": ")[2]) from None
 
     def check(self, handle: Loop | Block) -> None:
-        """Refuses a handle of something that is not in the function any more, or that was removed."""
+        """ScheduleError for a handle that was removed, or whose loop or block is no longer in the function."""
         if handle in self._forgotten:
             raise self.error(f'the handle of "{handle.name}" was removed')
         if handle in self._roots:
@@ -204,7 +203,7 @@ class ScheduleState:
             )
 
     def run(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Calls a primitive, and records it unless another primitive called it."""
+        """Calls a primitive, and records the call in the trace unless it was made by another primitive."""
         name, current = primitive.__name__, self.functions.current
         if not self._running:
             self._meant, self._decided = {}, {}
@@ -242,7 +241,7 @@ class ScheduleState:
         return result
 
     def _result(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a primitive gives; refuses arguments of other types than it takes, which fail somewhere inside."""
+        """The result of a primitive; exceptions caused by arguments of wrong types become ScheduleErrors."""
         try:
             return primitive(self, *args, **kwargs)
         except (AttributeError, TypeError, LookupError):
@@ -251,7 +250,7 @@ class ScheduleState:
             raise self.error(wrong) from None
 
     def _function_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PrimFuncOp | None:
-        """The function that an argument `func_name`, or the first handle, says; `None` if none does."""
+        """The function selected by the argument `func_name` or the first handle; `None` without either."""
         name = kwargs.get(FUNCTION)
         if name is not None:
             if (found := self.functions.get(str(name))) is None:
@@ -263,7 +262,7 @@ class ScheduleState:
         return self.functions.around(handle.op for handle in handles)
 
     def _own(self, value: Any) -> Any:
-        """An argument, with handles of the schedule that this one was copied from as its own, and sizes as numbers."""
+        """An argument with handles of the schedule that this is a copy of translated, and `te` sizes as dimensions."""
         if isinstance(value, Loop | Block):
             return self._twins.get(value, value)
         if isinstance(value, Expr):
@@ -276,7 +275,7 @@ class ScheduleState:
     def _find_block(
         self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments, with a handle for the block if that is given by its name."""
+        """The arguments, with a block that is given by name replaced by its handle."""
         for key in NAMED:
             if isinstance(name := kwargs.get(key), str):
                 return args, {**kwargs, key: self.block_named(name)}
@@ -286,7 +285,7 @@ class ScheduleState:
         return args, kwargs
 
     def _enter(self, handles: Sequence[Loop | Block]) -> None:
-        """Makes the block or function around the first handle the scope; refuses handles of another one."""
+        """Makes the block or function around the first handle the scope; all handles have to be in one scope."""
         scopes = [scope_of(handle.op) for handle in handles]
         scope = scopes[0] if scopes else self.functions.current or self.functions.root
         for handle, other in zip(handles, scopes, strict=True):
@@ -297,7 +296,7 @@ class ScheduleState:
             self.changed()
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
-        """Calls the primitive `name` with values from a file; ScheduleError if there is none that takes them."""
+        """Calls the primitive `name` with arguments from a file; ScheduleError if these are not its arguments."""
         if name not in PRIMITIVES:
             raise ScheduleError("replay", f'there is no primitive "{name}"')
         own = {key: value for key, value in kwargs.items() if key not in SPELLING}
@@ -327,7 +326,7 @@ def _handles_in(values: tuple[Any, ...]) -> list[Loop | Block]:
 
 
 def primitive(function: _F) -> _F:
-    """Makes a function of a state and arguments a primitive: checked handles, recorded calls."""
+    """Decorator of a primitive: resolves and checks handles, and records the call in the trace."""
     PRIMITIVES[function.__name__] = function
 
     @wraps(function)
@@ -338,6 +337,6 @@ def primitive(function: _F) -> _F:
 
 
 def query(function: _F) -> _F:
-    """A primitive that changes nothing; it is recorded for the handles that it gives."""
+    """Decorator of a primitive that only finds loops or blocks; it is recorded for the handles that it returns."""
     QUERIES.add(function.__name__)
     return primitive(function)

@@ -1,4 +1,4 @@
-"""What a schedule did, as data: print it as Python, save it, replay it on another function."""
+"""Traces of schedules: printed as Python, saved as JSON, replayed on other functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VERSION = 1
 
 
 class Schedule(Protocol):
-    """What a trace needs of the schedule on which it is replayed."""
+    """The interface of a schedule on which a trace is replayed."""
 
     def call(self, name: str, /, *args: Value, **kwargs: Value) -> Value:
         """Calls a primitive."""
@@ -38,7 +38,7 @@ class Schedule(Protocol):
 
 @dataclass
 class Trace:
-    """A list of calls in which handles are numbered, and so are numbers that were drawn (`sample_...`)."""
+    """The recorded calls; handles and sampled numbers in them are numbered."""
 
     instructions: list[Instruction] = field(default_factory=list[Instruction])
     _numbers: dict[Handle, Ref] = field(default_factory=dict[Handle, Ref], repr=False)
@@ -52,7 +52,7 @@ class Trace:
         self.instructions.append(Instruction(primitive, encoded, named, self._encode(result)))
 
     def copy(self, twins: Mapping[Any, Handle]) -> Trace:
-        """The same calls, to be continued with other handles."""
+        """A copy for another schedule, with the handles of that."""
         numbers = {twins.get(handle, handle): ref for handle, ref in self._numbers.items()}
         return Trace(list(self.instructions), numbers)
 
@@ -83,23 +83,23 @@ class Trace:
 
     @property
     def decisions(self) -> dict[int, Value]:
-        """What was drawn by each call that draws, by the number of the call."""
+        """The sampled values by instruction number."""
         return {number: call.kwargs[DECISION] for number, call in enumerate(self.instructions) if call.draws}
 
     def get_decision(self, inst: Instruction) -> Value:
-        """What was drawn by a call, `None` if it draws nothing."""
+        """The value sampled by an instruction; `None` if it samples nothing."""
         return inst.kwargs.get(DECISION)
 
     def append(self, inst: Instruction, decision: Value = None) -> None:
-        """Adds a call, which draws `decision` if one is given."""
+        """Appends an instruction, with another decision if one is given."""
         self.instructions.append(inst if decision is None else inst.with_decision(self._encode(decision)))
 
     def pop(self) -> Instruction | None:
-        """Takes the last call off; `None` if there is none."""
+        """Removes and returns the last instruction; `None` if the trace is empty."""
         return self.instructions.pop() if self.instructions else None
 
     def with_decision(self, number: int, decision: Value) -> Trace:
-        """The same calls, of which one draws something else: what uses the numbers follows when it is replayed."""
+        """The trace with another decision of one instruction, which later instructions use when it is replayed."""
         calls = list(self.instructions)
         if number not in self.decisions:
             raise ValueError(f"expected the number of a call that draws, {sorted(self.decisions)}, got {number}")
@@ -107,9 +107,9 @@ class Trace:
         return Trace(calls, dict(self._numbers))
 
     def simplified(self, remove_postproc: bool = False) -> Trace:
-        """The same calls without those that change nothing and whose results nobody uses.
+        """The trace without queries whose results are unused.
 
-        With `remove_postproc`, also without those behind `enter_postproc`.
+        With `remove_postproc`, also without what follows `enter_postproc`.
         """
         used: set[Ref] = set()
         kept: list[Instruction] = []
@@ -147,17 +147,17 @@ class Trace:
 
     @staticmethod
     def apply_json_to_schedule(data: object, schedule: Schedule) -> None:
-        """Makes the calls that `as_json` gave on another schedule."""
+        """Replays a trace written by `as_json` on another schedule."""
         Trace.from_json(data).replay(schedule)
 
     def apply_to_schedule(
         self, sch: Schedule, remove_postproc: bool = False, decision_provider: Provider | None = None
     ) -> None:
-        """Makes the same calls on another schedule; where a call draws, the provider may say what."""
+        """Replays the trace on another schedule; `decision_provider` may choose other decisions."""
         Trace(self._calls(remove_postproc)).replay(sch, decision_provider)
 
     def replay(self, schedule: Schedule, provider: Provider | None = None) -> None:
-        """Makes the same calls on another schedule; ScheduleError where one cannot be applied there."""
+        """Replays the trace on another schedule; ScheduleError if a primitive is not applicable there."""
         handles: dict[Ref, Value] = {}
         for instruction in self.instructions:
             args = [_resolve(arg, handles) for arg in instruction.args]

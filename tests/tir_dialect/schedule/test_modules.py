@@ -67,7 +67,7 @@ def test_copies_of_a_schedule_of_a_module():
 def test_which_function_is_meant():
     sch = Schedule(both())
     with pytest.raises(
-        ScheduleError, match="not said which function is meant, use work_on: there are @matmul, @element"
+        ScheduleError, match="expected a function to be selected by work_on; there are @matmul, @element"
     ):
         sch.get_block("C")
     with pytest.raises(

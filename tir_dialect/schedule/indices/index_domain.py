@@ -1,4 +1,4 @@
-"""The indices of a buffer as variables, and what maps make of them."""
+"""The index domain of a buffer: its indices as variables, and properties of maps on them."""
 
 from __future__ import annotations
 

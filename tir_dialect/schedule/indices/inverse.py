@@ -1,4 +1,4 @@
-"""Iterators as expressions of the indices that are made of them."""
+"""Inversion of index maps: iterators as expressions of the indices that are computed from them."""
 
 from __future__ import annotations
 

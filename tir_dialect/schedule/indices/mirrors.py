@@ -1,4 +1,4 @@
-"""Indices that count some variables from their ends, with these counted from their starts."""
+"""Mirrored variables: indices that count a variable down are rewritten to count it up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which elements of which buffers the ops inside of an op touch, as expressions of loop variables."""
+"""The accesses of the ops inside an op: buffers and index ranges, as expressions of loop variables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Access:
-    """What `op` reads or writes of a parameter or allocation, seen through views."""
+    """An access of `op` to a parameter or allocation, with views resolved."""
 
     op: Operation
     buffer: SSAValue
@@ -40,7 +40,7 @@ class Access:
 
 
 def accesses_in(space: IndexSpace, root: Operation) -> list[Access]:
-    """All accesses of `root` and the ops inside of it; a block that declares its regions counts with those."""
+    """All accesses of `root` and the ops inside; for a block with declared regions, these."""
     return list(_visit(space, root))
 
 

@@ -1,4 +1,4 @@
-"""The part of a buffer that one iteration of a loop touches."""
+"""Bounding boxes of what one iteration of a loop accesses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tir_dialect.schedule.state import ScheduleState
 def box_in(
     self: ScheduleState, accesses: Iterable[Access], loop: ForOp | None, shape: Sequence[Dim]
 ) -> list[AxisRange]:
-    """The least box with what the accesses, all inside of `loop`, touch in one of its iterations.
+    """The bounding box of the accesses, all inside `loop`, in one of its iterations.
 
     Without a loop, in the whole function.
 

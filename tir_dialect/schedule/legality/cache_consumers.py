@@ -1,4 +1,4 @@
-"""Who may read a cache of what a block writes, and what is certain to be in it."""
+"""Which blocks may read a write cache, and which of its elements are certainly initialised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reduction blocks taken apart: accumulators, the values that come in, and how they are combined."""
+"""The parts of a reduction block: accumulators, incoming values, and the combining ops."""
 
 from __future__ import annotations
 

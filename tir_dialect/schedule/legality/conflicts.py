@@ -1,4 +1,4 @@
-"""Whether the iterations of a loop touch each other's memory."""
+"""Dependences between the iterations of a loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row: TypeAlias = "tuple[Axis, ...]"
 
 
 def conflicting_buffers(space: IndexSpace, loop: ForOp) -> list[SSAValue]:
-    """The buffers of which one iteration may write an element that another reads or writes.
+    """The buffers with an element that one iteration may write and another may read or write.
 
     Buffers that are allocated inside the loop are each iteration's own. A buffer is free of conflicts if its indices,
     the same in all accesses, determine the loop variable.

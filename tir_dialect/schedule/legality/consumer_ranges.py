@@ -1,4 +1,4 @@
-"""For which values of its iterators a consumer may run when a box of what it reads has been produced."""
+"""The iterator ranges for which a consumer may run once a box of its input has been produced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which loops may run in another order, or at the same time."""
+"""Legality of reordering and parallelising loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tir_dialect.types import IteratorKind
 
 
 def check_parallel(self: ScheduleState, loop: ForOp) -> None:
-    """Refuses a loop whose iterations may not run at the same time."""
+    """ScheduleError if the iterations of a loop may not run in parallel."""
     name = loop.induction_var.name_hint
     for buffer in conflicting_buffers(self.space, loop):
         users = _blocks_touching(loop, buffer)
@@ -29,7 +29,7 @@ def check_parallel(self: ScheduleState, loop: ForOp) -> None:
 
 
 def check_reorderable(self: ScheduleState, loops: Sequence[ForOp]) -> None:
-    """Refuses a perfect nest, outermost loop first, whose iterations may not run in another order."""
+    """ScheduleError if the iterations of a perfect nest, outermost loop first, may not be reordered."""
     inner = loops[-1]
     bare = bare_statements(inner)
     if bare:
@@ -51,7 +51,7 @@ def check_reorderable(self: ScheduleState, loops: Sequence[ForOp]) -> None:
 
 
 def bare_statements(loop: Operation) -> list[Operation]:
-    """What runs in a loop outside of blocks, loops looked through."""
+    """The statements in a loop, and in loops inside it, that are in no block."""
     found: list[Operation] = []
     for op in loop.regions[0].block.ops:
         if isinstance(op, ForOp):

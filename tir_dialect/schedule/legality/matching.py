@@ -1,4 +1,4 @@
-"""Whether a tile of a function does what another function describes, and where its buffers are."""
+"""Matching of a tile of a function with the description of a tensor intrinsic."""
 
 from __future__ import annotations
 

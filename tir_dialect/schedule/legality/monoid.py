@@ -1,4 +1,4 @@
-"""Whether parts of a reduction may be combined: tried on samples, for what a reducer computes may be any ops."""
+"""Associativity, commutativity and neutral element of reductions: tested on samples, since reducers are any ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs between two ops: the question behind every move of a computation."""
+"""What is executed between two ops, on which the legality of moving a computation depends."""
 
 from __future__ import annotations
 

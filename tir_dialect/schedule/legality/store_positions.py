@@ -1,4 +1,4 @@
-"""Where a block stores: at tiles of a buffer that its iterators number, upwards or downwards."""
+"""The elements that a block stores to, as tiles of a buffer numbered by its iterators, upwards or downwards."""
 
 from __future__ import annotations
 

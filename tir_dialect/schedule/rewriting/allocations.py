@@ -1,4 +1,4 @@
-"""Memory of one iteration of a loop that becomes memory of all of them."""
+"""Hoisting of allocations out of loops."""
 
 from __future__ import annotations
 

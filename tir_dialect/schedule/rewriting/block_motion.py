@@ -1,4 +1,4 @@
-"""What moving a block under a loop needs in either direction."""
+"""The common parts of `compute_at` and `reverse_compute_at`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def loops_without(block: BlockOp, loop: ForOp) -> list[ForOp]:
 
 
 def check_movable(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
-    """Refuses blocks and loops that no move is made for."""
+    """ScheduleError for blocks that cannot be moved, and loops that no block can be moved into."""
     name, target = block.block_name.data, loop.induction_var.name_hint
     if is_inside(block, loop):
         raise self.error(f'block "{name}" is already inside of loop "{target}"')

@@ -1,4 +1,4 @@
-"""Naming the buffers of a block, and changing their types."""
+"""Lookup of the buffers of a block by index or name, and replacement of buffers and their types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a copy of a buffer stands, and whether it is right there."""
+"""The placement of cache copies, and its legality."""
 
 from __future__ import annotations
 

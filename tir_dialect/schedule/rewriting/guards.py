@@ -1,4 +1,4 @@
-"""Running only a part of the iterations of a loop: conditions on blocks, branches around other statements."""
+"""Guards on loop iterations: predicates of blocks, and branches around other statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dimensions as index values: the ops that compute one at some place."""
+"""Materialisation of dimensions as index values."""
 
 from __future__ import annotations
 

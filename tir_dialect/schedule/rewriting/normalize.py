@@ -1,4 +1,4 @@
-"""Bindings and conditions of blocks in simplest form: what primitives do to indices does not pile up."""
+"""Simplification of the bindings and predicates of blocks, so that they do not grow with each primitive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values for the elements of a buffer that a layout leaves free."""
+"""Padding values: the elements of a buffer that a layout leaves unused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Giving a block new loops at another place."""
+"""Moving a block to another place, with new loops around it."""
 
 from __future__ import annotations
 
