@@ -21,7 +21,7 @@ _ALL, _ROUNDED_AS_SET = -1, 4
 _LEAST, _GREATEST = 4, 5
 _LEAST_SIZE = 2
 """With the sign of the first."""
-_FROM_3_4_WITHOUT_SIGN = 7
+_FROM_3_4_WITHOUT_SIGN, _FROM_3_4_OF_POSITIVE = 7, 11
 
 
 def has_registers(f: Floats) -> bool:
@@ -118,12 +118,12 @@ def exponent_of(f: Floats, value: SSAValue) -> SSAValue:
     return _in_pieces(f.b, (value,), exponent)
 
 
-def mantissa_of(f: Floats, value: SSAValue) -> SSAValue:
-    """`|value|` over that power of 2, or the next, from 3/4 to below 3/2; 1 of 0 and of infinity."""
+def mantissa_of(f: Floats, value: SSAValue, *, nan_below_zero: bool = False) -> SSAValue:
+    """`|value|` over that power of 2, or the next, from 3/4 to below 3/2; 1 of 0 and of infinity; maybe -1 of -0."""
 
     def mantissa(parts: Sequence[SSAValue]) -> SSAValue:
         rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
-        kind = f.b.integer(_FROM_3_4_WITHOUT_SIGN, i32)
+        kind = f.b.integer(_FROM_3_4_OF_POSITIVE if nan_below_zero else _FROM_3_4_WITHOUT_SIGN, i32)
         return f.b.intrinsic("llvm.x86.avx512.mask.getmant.ps.512", (*parts, kind, *rest), FLOATS)
 
     return _in_pieces(f.b, (value,), mantissa)

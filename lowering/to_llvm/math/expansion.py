@@ -11,12 +11,12 @@ from collections.abc import Callable
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
-from lowering.to_llvm.math import tables
+from lowering.to_llvm.math import log_tables, tables
 from lowering.to_llvm.math.floats import Floats
+from lowering.to_llvm.math.log_tables import LOG10_2_HIGH, LOG10_2_LOW
 from lowering.to_llvm.math.tables import LN2_HIGH, LN2_LOW, LOG2_E, ROUNDING
 from lowering.to_llvm.registers import has_registers, scaled
 
-LOG10_2_HIGH, LOG10_2_LOW = 0.301025390625, 4.605038981195214e-06
 LOG10_E = 0.4342944819032518
 LN2 = 0.6931471805599453
 
@@ -182,6 +182,8 @@ def _at_the_edges(f: Floats, x: SSAValue, result: SSAValue) -> SSAValue:
 
 def log(f: Floats, x: SSAValue) -> SSAValue:
     """`log x = e * ln 2 + log m`."""
+    if has_registers(f):
+        return log_tables.log(f, x)
     e, t = _split(f, x)
     high, low = log_of_one_plus(f, t)
     low = f.fma(e, f.number(LN2_LOW), low)
@@ -190,6 +192,8 @@ def log(f: Floats, x: SSAValue) -> SSAValue:
 
 def log2(f: Floats, x: SSAValue) -> SSAValue:
     """`log2 x = e + log m / ln 2`."""
+    if has_registers(f):
+        return log_tables.log2(f, x)
     e, t = _split(f, x)
     high, low = log_of_one_plus(f, t)
     # 1 / ln 2 is 1 + 0.4426...: the first part is exact, which leaves less to round.
@@ -199,6 +203,8 @@ def log2(f: Floats, x: SSAValue) -> SSAValue:
 
 def log10(f: Floats, x: SSAValue) -> SSAValue:
     """`log10 x = e * log10 2 + log m / ln 10`."""
+    if has_registers(f):
+        return log_tables.log10(f, x)
     e, t = _split(f, x)
     high, low = log_of_one_plus(f, t)
     # 1 / ln 10 is 0.4375 - 0.0032...: the first part has few bits, which leaves less to round.

@@ -103,6 +103,7 @@ def test_error(name: str, kind: str, kernels: Kernels):
     ("name", "low", "high"),
     [
         *(("acosh", 1.03, 1.032), ("atanh", 0.115, 0.125), ("asinh", 0.35, 0.4), ("log1p", 0.43, 0.46)),
+        *((name, low, high) for name in ("log", "log2", "log10") for low, high in ((0.74, 0.76), (0.96, 1.07))),
         *(("tanh", 0.17, 0.18), ("tanh", 0.51, 0.53), ("tanh", 8.1, 8.2)),
     ],
 )
@@ -144,6 +145,17 @@ def test_tanh_is_one_formula(tir: Callable[[str], ModuleOp]):
     lowered = lowered_text(LOOP.replace("NAME", "tanh").replace("KIND", "vectorized"), "x86-64-v3", tir)
     counts = {name: lowered.count(name) for name in (" fdiv ", " select ")}
     assert counts == {" fdiv ": 1, " select ": 2}
+
+
+@pytest.mark.parametrize("name", ["log", "log2", "log10"])
+def test_logarithms_are_short(name: str, tir: Callable[[str], ModuleOp]):
+    """With AVX-512: mantissa and exponent in one instruction each, which know zeros, infinities and subnormal numbers;
+    one table of reciprocals and one of their logarithms. The vector fills eight registers.
+    """
+    lowered = lowered_text(LOOP.replace("NAME", name).replace("KIND", "vectorized"), "x86-64-v4", tir)
+    body = lowered[: lowered.index("declare")]
+    counts = {word: body.count(word) for word in ("getmant", "getexp", "permvar", " select ", "fcmp")}
+    assert counts == {"getmant": 8, "getexp": 8, "permvar": 16, " select ": 1, "fcmp": 1}
 
 
 EVERYWHERE = {"copysign", "fabs", "floor", "fmuladd", "sqrt", "vector"}

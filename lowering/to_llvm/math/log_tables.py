@@ -1,0 +1,59 @@
+"""Logarithms of f32 by tables in registers: at most 1.6 units in the last place off (`registers.has_registers`).
+
+With m from 3/4 to 3/2 and `r = m / c - 1`, `log (2**e * m) = e * log 2 + log c + r * q(r)`, where the first four digits
+of m choose c, and q is a polynomial. The two intervals beside 1, where a logarithm is small, have c = 1. The
+reciprocals of c are f32 numbers whose three logarithms are such numbers too, to a fiftieth of a unit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from xdsl.dialects import llvm
+from xdsl.ir import SSAValue
+
+from lowering.to_llvm.math.floats import Floats
+from lowering.to_llvm.registers import chosen, exponent_of, mantissa_of
+
+# fmt: off
+_RECIPROCALS = (
+    1.0, 0.9167045950889587, 0.8633744716644287, 0.8230487108230591,
+    0.7771744132041931, 0.7471097707748413, 0.7132992744445801, 0.6804729700088501,
+    1.3050925731658936, 1.2481718063354492, 1.2035245895385742, 1.1623603105545044,
+    1.1264903545379639, 1.07907235622406, 1.0495269298553467, 1.0,
+)
+# fmt: on
+_NATURAL = (1.0, -0.5, 0.33334434032440186, -0.25007498264312744, 0.18868274986743927)
+_BINARY = (1.4426950216293335, -0.7213475108146667, 0.48095962405204773, -0.3609920144081116, 0.263662189245224)
+_DECIMAL = (0.4342944920063019, -0.21714724600315094, 0.14474835991859436, -0.10853388905525208, 0.08615352213382721)
+"""Minimax fits of `log (1 + r) / r` for r from -1/32 to 1/16: below 3e-9, 1.4e-8 and 2.4e-8 relative."""
+LOG10_2_HIGH, LOG10_2_LOW = 0.301025390625, 4.605038981195214e-06
+
+
+def log(f: Floats, x: SSAValue) -> SSAValue:
+    """The natural logarithm: the f32 nearest to `log 2` is 2e-9 off."""
+    return _logarithm(f, x, math.e, _NATURAL, (math.log(2.0),))
+
+
+def log2(f: Floats, x: SSAValue) -> SSAValue:
+    """The logarithm to the base 2."""
+    return _logarithm(f, x, 2.0, _BINARY, (1.0,))
+
+
+def log10(f: Floats, x: SSAValue) -> SSAValue:
+    """The logarithm to the base 10."""
+    return _logarithm(f, x, 10.0, _DECIMAL, (LOG10_2_LOW, LOG10_2_HIGH))
+
+
+def _logarithm(f: Floats, x: SSAValue, base: float, quotient: Sequence[float], of_two: Sequence[float]) -> SSAValue:
+    """A logarithm, that of 2 as parts of increasing size; of 0 and infinity the exponent is infinite, and decides."""
+    mantissa, exponent = mantissa_of(f, x, nan_below_zero=True), exponent_of(f, x)
+    is_half = f.b.compare_floats("olt", mantissa, f.number(1.0))
+    exponent = f.b.select(is_half, f.add(exponent, f.number(1.0)), exponent)
+    places = f.b.make(llvm.LShrOp, (f.bits(mantissa), f.integer(19)), f.integers)
+    whole = chosen(f, [-math.log(each) / math.log(base) for each in _RECIPROCALS], places)
+    for part in of_two:
+        whole = f.fused(exponent, f.number(part), whole)
+    r = f.fused(mantissa, chosen(f, _RECIPROCALS, places), f.number(-1.0))
+    return f.fused(r, f.polynomial(r, quotient), whole)
