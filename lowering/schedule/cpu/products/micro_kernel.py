@@ -90,6 +90,7 @@ class MicroKernel:
         values += [each for each in (rows.each, rows.step, columns.step) if isinstance(each, SSAValue)]
         values += [each.first for each in places]
         if isinstance(where.tile, Results):
+            assert where.tile.turn is not None  # what is called is of the turns of a packed product
             values += [where.tile.first, where.tile.each, where.tile.turn]
         buffers = [*(each.buffer for each in (rows, columns, *into)), tile]
         rooms = [kernel.code.dim(buffer_type(buffer).shape[0]) for buffer in (buffers if not room else buffers[:-1])]
@@ -156,12 +157,14 @@ class MicroKernel:
         def prefetch(r: SSAValue) -> None:
             self._prefetch(code, where, r)
 
-        grid = Grid(code, self.dtype, self.lanes, self.vectors)
+        grid, tile = Grid(code, self.dtype, self.lanes, self.vectors), where.tile
+        if isinstance(tile, Results) and masked:
+            tile = replace(tile, count=where.count)
         if self.parts > 1:
-            emit_panel_tile(grid, where.upper, self.height, element, vector, where.tile, prefetch, self.parts)
+            emit_panel_tile(grid, where.upper, self.height, element, vector, tile, prefetch, self.parts)
         else:
             bounds = where.lower, where.upper
-            emit_tile(grid, bounds, self.height, element, vector, where.tile, prefetch, self.unroll)
+            emit_tile(grid, bounds, self.height, element, vector, tile, prefetch, self.unroll)
 
     def _prefetch(self, code: Code, where: TileOperands, r: SSAValue) -> None:
         for each in self.prefetches:

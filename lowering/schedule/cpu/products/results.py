@@ -21,8 +21,14 @@ class Results:
     buffer: SSAValue
     first: SSAValue
     each: SSAValue
-    turn: SSAValue
-    """How many turns along the sums have left theirs there, to which others are added."""
+    turn: SSAValue | None
+    """How many turns along the sums have left theirs there, to which others are added; `None` if they replace them."""
+    count: SSAValue | None = None
+    """How many columns there are, if some may be missing."""
+    masks_if_needed: bool = False
+    """Whether vectors are stored under masks only if columns are missing, since masks take long."""
+    is_prefetched: bool = True
+    """Whether the rows are asked for before the sums are made."""
 
     def place(self, code: Code, i: int, j: int) -> list[SSAValue]:
         """The indices of an element."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
@@ -132,7 +132,7 @@ class _Sums:
 
     def prefetch(self, tile: SSAValue | Results) -> None:
         """Asks for the rows of the output, which takes less time than the sums."""
-        if not isinstance(tile, Results):
+        if not isinstance(tile, Results) or not tile.is_prefetched:
             return
         for i in range(len(self._places[0])):
             for end in self._grid.line_ends:
@@ -143,16 +143,33 @@ class _Sums:
         if not isinstance(tile, Results):
             self._store(lambda value, i, v: self._grid.code.store(value, tile, self._places[0][i][v]))
             return
-        code, lanes = self._grid.code, self._grid.lanes
-        with code.when(code.compare("eq", tile.turn, 0)) as branch:
-            self._store(lambda value, i, v: code.store(value, tile.buffer, tile.place(code, i, v * lanes)))
-
-        def add(value: SSAValue, i: int, v: int) -> None:
-            place = tile.place(code, i, v * lanes)
-            code.store(code.add_floats(code.load(tile.buffer, place, lanes), value), tile.buffer, place)
-
+        if tile.count is None or not tile.masks_if_needed:
+            self._to_output(tile, tile.count)
+            return
+        code, width = self._grid.code, self._grid.lanes * self._grid.vectors
+        with code.when(code.compare("sge", tile.count, width)) as branch:
+            self._to_output(tile, None)
         with code.otherwise(branch):
-            self._store(add)
+            self._to_output(tile, tile.count)
+
+    def _to_output(self, tile: Results, count: SSAValue | None) -> None:
+        """So many columns of the sums, or all, to rows of the output."""
+        code, lanes = self._grid.code, self._grid.lanes
+
+        def put(value: SSAValue, i: int, v: int, adds: bool) -> None:
+            mask = None if count is None else code.leading(code.sub(count, v * lanes), lanes)
+            place = tile.place(code, i, v * lanes)
+            if adds:
+                value = code.add_floats(code.load(tile.buffer, place, lanes, mask), value)
+            code.store(value, tile.buffer, place, mask)
+
+        if tile.turn is None:
+            self._store(partial(put, adds=False))
+            return
+        with code.when(code.compare("eq", tile.turn, 0)) as branch:
+            self._store(partial(put, adds=False))
+        with code.otherwise(branch):
+            self._store(partial(put, adds=True))
 
     def _store(self, put: Callable[[SSAValue, int, int], None]) -> None:
         """Gives each vector of sums, with its row and its number in the row, to a function."""

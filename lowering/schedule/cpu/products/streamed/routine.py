@@ -13,9 +13,9 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.products.micro_kernel import MicroKernel, TileOperands
 from lowering.schedule.cpu.products.operands import Matrix
+from lowering.schedule.cpu.products.results import Results
 from lowering.schedule.cpu.products.streamed.narrow import in_narrow_tiles
 from tir_dialect.dims import symbol
-from tir_dialect.ops.memory import lanes_of
 from tir_dialect.types import BufferType
 
 Bounds = tuple[SSAValue, SSAValue]
@@ -76,17 +76,16 @@ class _Body:
         with code.loop(size["turns"], "turn", plain=True) as turn:
             start = code.mul(turn, size["depth"])
             steps = start, code.minimum(code.add(start, size["depth"]), size["k"])
-            first = code.compare("eq", turn, 0)
             with code.loop(size["upper"], "unit", lower=size["lower"]) as unit:
                 block, panel = code.divide(unit, size["panels"]), code.remainder(unit, size["panels"])
                 left, top = code.mul(panel, self.routine.width), code.mul(block, size["height"])
-                self._block(first, steps, left, (top, code.minimum(code.add(top, size["height"]), size["m"])))
+                self._block(turn, steps, left, (top, code.minimum(code.add(top, size["height"]), size["m"])))
 
-    def _block(self, first: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
+    def _block(self, turn: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
         """Some rows of a panel, in tiles that have its columns."""
 
-        def emit(kind: MicroKernel, first_column: SSAValue) -> None:
-            self._groups(kind, first, steps, code.add(left, first_column), rows)
+        def emit(kind: MicroKernel, first: SSAValue) -> None:
+            self._groups(kind, turn, steps, code.add(left, first), rows)
 
         code, kind = self.code, self.routine.kind
         if self.routine.has_narrow_panels:
@@ -94,50 +93,24 @@ class _Body:
         else:
             emit(kind, code.index(0))
 
-    def _groups(self, kind: MicroKernel, first: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
+    def _groups(self, kind: MicroKernel, turn: SSAValue, steps: Bounds, left: SSAValue, rows: Bounds) -> None:
         code, (top, end) = self.code, rows
         for height in self.routine.heights:
             groups = code.divide(code.sub(end, top), height)
             with code.loop(groups, "group") as group:
-                self._group(replace(kind, height=height), first, steps, left, code.add(top, code.mul(group, height)))
+                self._group(replace(kind, height=height), turn, steps, left, code.add(top, code.mul(group, height)))
             top = code.add(top, code.mul(groups, height))
 
-    def _group(self, kind: MicroKernel, first: SSAValue, steps: Bounds, left: SSAValue, top: SSAValue) -> None:
-        """The rows of a tile: their sums, and from there to the output."""
-        code, size, height, width = self.code, self.size, kind.height, kind.vectors * kind.lanes
+    def _group(self, kind: MicroKernel, turn: SSAValue, steps: Bounds, left: SSAValue, top: SSAValue) -> None:
+        """The rows of a tile: their sums to the output, or to what earlier turns left there."""
+        code, size, buffer = self.code, self.size, self.buffer
         kind = replace(kind, unroll=1)
-        if height == 1:
+        if kind.height == 1:
             kind = replace(kind, prefetches=())
-        tile = code.alloc([height, width], kind.dtype, "tile", scope="local")
         row = code.add(size["row"], code.mul(top, size["row_each"]))
         step = size["row_step"] if self.routine.row_step is None else self.routine.row_step
-        rows = Matrix(self.buffer["rows"], row, size["row_each"], step, kind.lanes)
-        columns = Matrix(self.buffer["columns"], code.add(size["column"], left), 1, size["column_step"], kind.lanes)
-        count = code.sub(size["n"], left)
-        kind.emit(code, TileOperands(rows, columns, *steps, tile, count))
-        with code.loop(code.index(height), "i") as i:
-            line = code.add(size["out"], code.mul(code.add(top, i), size["out_each"]))
-            for v in range(0, width, kind.lanes):
-                sums = code.load(tile, [i, code.index(v)], kind.lanes)
-                self._store(sums, first, code.add(line, code.add(left, v)), code.sub(count, v))
-
-    def _store(self, sums: SSAValue, first: SSAValue, place: SSAValue, count: SSAValue) -> None:
-        """A vector of sums, to what earlier turns left; `count` lanes or more are on.
-
-        The first turn reads nothing where it can be avoided: it would wait for memory.
-        """
-        code, lanes = self.code, lanes_of(sums.type) or 1
-        if self.routine.kind.masks == "always":
-            self._store_lanes(sums, first, place, code.leading(count, lanes))
-            return
-        with code.when(code.compare("sge", count, lanes)) as branch:
-            self._store_lanes(sums, first, place, None)
-        with code.otherwise(branch):
-            self._store_lanes(sums, first, place, code.leading(count, lanes))
-
-    def _store_lanes(self, sums: SSAValue, first: SSAValue, place: SSAValue, there: SSAValue | None) -> None:
-        code, lanes, output = self.code, lanes_of(sums.type) or 1, self.buffer["output"]
-        with code.when(first) as begins:
-            code.store(sums, output, [place], there)
-        with code.otherwise(begins):
-            code.store(code.add_floats(sums, code.load(output, [place], lanes, there)), output, [place], there)
+        rows = Matrix(buffer["rows"], row, size["row_each"], step, kind.lanes)
+        columns = Matrix(buffer["columns"], code.add(size["column"], left), 1, size["column_step"], kind.lanes)
+        line = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
+        results = Results(buffer["output"], line, size["out_each"], turn, is_prefetched=False)
+        kind.emit(code, TileOperands(rows, columns, *steps, results, code.sub(size["n"], left)))

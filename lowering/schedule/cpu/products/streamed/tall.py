@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.kernel import buffer_type
 from lowering.schedule.cpu.emit.tasks import shared_units
+from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.products.cache_lines import line_starts
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import micro_kernel
@@ -86,7 +87,10 @@ def emit_tall(
     with shared_units(code, product_panels, minimum(threads, pieces), whole=True) as units:
         sizes = [*units, k, n, column, column_step]
         product.kernel.routines.call(code, packing, [*sizes, *_rooms(product, [columns, packed])], [columns, packed])
-    routine, buffers = TallRoutine(micro_kernel(product, height)), [rows, packed, output]
+    routine, buffers = (
+        TallRoutine(micro_kernel(product, height), masks_are_registers(product.kernel)),
+        [rows, packed, output],
+    )
     tasks = minimum(threads, floordiv(strips, constant(2)))  # each has two strips, as the routine needs
     with shared_units(code, strips, tasks, whole=True) as units:
         sizes = [*units, panels, k, m, n, row, row_each, out, out_each]

@@ -12,9 +12,9 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.code import Code
 from lowering.schedule.cpu.products.micro_kernel import MicroKernel, TileOperands
 from lowering.schedule.cpu.products.operands import Matrix
+from lowering.schedule.cpu.products.results import Results
 from lowering.schedule.cpu.products.streamed.narrow import in_narrow_tiles
 from tir_dialect.dims import symbol
-from tir_dialect.ops.memory import lanes_of
 from tir_dialect.types import BufferType
 
 
@@ -64,6 +64,8 @@ class TallRoutine:
 
     kind: MicroKernel
     """The tile: the rows of a strip, and the columns of a panel."""
+    has_masks: bool
+    """Whether masks cost nothing."""
 
     @property
     def name(self) -> str:
@@ -111,25 +113,21 @@ class _Body:
     def tile(self, kind: MicroKernel, top: SSAValue, panel: SSAValue, first: SSAValue) -> None:
         """The sums of some rows in a panel from its column `first` on, and to the output."""
         code, size, width = self.code, self.size, self.routine.width
-        tile = code.alloc([kind.height, kind.vectors * kind.lanes], kind.dtype, "tile", scope="local")
         row = code.add(size["row"], code.mul(top, size["row_each"]))
         rows = Matrix(self.buffer["rows"], row, size["row_each"], 1, kind.lanes)
+        left = code.add(code.mul(panel, width), first)
         place = code.add(code.mul(code.mul(panel, size["k"]), width), first)
         columns = Matrix(self.buffer["columns"], place, 1, width, kind.lanes)
         next_row = code.add(row, code.mul(size["row_each"], kind.height))
         soon = replace(rows, first=next_row, step=kind.height)
-        kind.emit(code, TileOperands(rows, columns, code.index(0), size["k"], tile, soon=soon))
-        with code.loop(code.index(kind.height), "i") as i:
-            line = code.add(size["out"], code.mul(code.add(top, i), size["out_each"]))
-            for v in range(0, kind.vectors * kind.lanes, kind.lanes):
-                left = code.add(code.add(code.mul(panel, width), first), v)
-                self._store(code.load(tile, [i, code.index(v)], kind.lanes), code.add(line, left), left)
-
-    def _store(self, sums: SSAValue, place: SSAValue, left: SSAValue) -> None:
-        """A vector of sums, with the columns from `left` on that there are."""
-        code, lanes, output = self.code, lanes_of(sums.type) or 1, self.buffer["output"]
-        count = code.sub(self.size["n"], left)
-        with code.when(code.compare("sge", count, lanes)) as branch:
-            code.store(sums, output, [place])
-        with code.otherwise(branch):
-            code.store(sums, output, [place], code.leading(count, lanes))
+        line = code.add(code.add(size["out"], code.mul(top, size["out_each"])), left)
+        results = Results(
+            self.buffer["output"],
+            line,
+            size["out_each"],
+            None,
+            code.sub(size["n"], left),
+            masks_if_needed=not self.routine.has_masks,
+            is_prefetched=False,
+        )
+        kind.emit(code, TileOperands(rows, columns, code.index(0), size["k"], results, soon=soon))
