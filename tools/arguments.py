@@ -11,11 +11,11 @@ from tools.programs import BuildOptions
 def add_build_options(parser: argparse.ArgumentParser) -> None:
     """Adds `--target`, `-O`, `--no-cache`, `--weights` and `--shape`."""
     group = parser.add_argument_group("compilation")
-    group.add_argument("--target", metavar="TARGET", help="the machine to compile for (default: this one)")
+    group.add_argument("--target", metavar="TARGET", help="the target to compile for (default: this machine)")
     group.add_argument(
         "-O", dest="opt_level", type=int, choices=range(4), default=3, help="optimisation level (default: 3)"
     )
-    group.add_argument("--no-cache", action="store_true", help="compile again what the cache holds")
+    group.add_argument("--no-cache", action="store_true", help="bypass the code cache")
     add_weights_option(parser)
     add_shape_option(parser)
 
@@ -58,7 +58,7 @@ def given_shape(text: str) -> tuple[str, tuple[int | str | None, ...]]:
 def add_weights_option(parser: argparse.ArgumentParser) -> None:
     """Adds `--weights`."""
     parser.add_argument(
-        "--weights", metavar="FILE.safetensors", help="the elements of the constants that the module has by name only"
+        "--weights", metavar="FILE.safetensors", help="the file with the weights that the module refers to by name"
     )
 
 
@@ -67,7 +67,7 @@ def add_save_weights_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save-weights",
         metavar="FILE.safetensors",
-        help="write the elements of the constants that the text has by name only",
+        help="write the weights that the text refers to by name to this file",
     )
 
 

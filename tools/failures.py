@@ -1,4 +1,4 @@
-"""Exceptions of the parser, passes and verifiers as text that a person can act on, without Python tracebacks."""
+"""Exceptions of the parser, passes and verifiers as error messages without Python tracebacks."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _EMIT_ERROR: CodeType = Operation.emit_error.__code__
 
 
 class ToolError(DiagnosticException):
-    """A failure whose text is all that the user needs."""
+    """An error whose message is shown to the user as it is."""
 
 
 class Failures(Exception):
-    """Several failures of one run, none of which follows from another."""
+    """Several independent errors of one run."""
 
     def __init__(self, errors: Sequence[Exception]):
         super().__init__(*errors)
@@ -78,14 +78,14 @@ def run_tool(name: str, action: Callable[[], object], *, own_process: bool) -> i
 
 def _end_by_signal() -> None:
     """As Ctrl-C ends a program that does not look at it."""
-    with suppress(OSError):  # whoever read it may be gone
+    with suppress(OSError):  # the reader of the pipe may be gone
         sys.stdout.flush()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGINT)
 
 
 def _show_warnings(tool: str) -> None:
-    """Each as a line for whoever has typed a command, without the place in our code."""
+    """Prints each warning as a line, without the location in the compiler's sources."""
 
     def show(message: Warning | str, *place: object) -> None:
         print(f"{tool}: warning: {message}", file=sys.stderr)
@@ -118,7 +118,7 @@ def quote_span(span: Span[str] | Span[bytes]) -> str:
 
 
 def pass_failure(error: Exception, pass_name: str) -> ToolError:
-    """What to say when the pass `pass_name` has raised `error`."""
+    """The error message for an exception raised by the pass `pass_name`."""
     if isinstance(error, InvalidModule):
         return ToolError(f"pass '{pass_name}' failed\n{error}")
     message = str(error).strip()
@@ -141,7 +141,7 @@ def with_traceback(message: str, error: BaseException, hint: str | None = None) 
 
 
 def unknown_pass(name: str, available: list[str]) -> ToolError:
-    """No pass is called `name`."""
+    """The error message for an unknown pass, with suggestions."""
     from difflib import get_close_matches
 
     close = get_close_matches(name, available, n=3)
@@ -150,7 +150,7 @@ def unknown_pass(name: str, available: list[str]) -> ToolError:
 
 
 def bad_options(error: ValueError, pass_class: type[ModulePass]) -> ToolError:
-    """The options given to a pass do not fit it."""
+    """The error message for wrong options of a pass."""
     # With postponed evaluation of annotations, which all our files have, a field's type is its text.
     options = [f"{field.name.replace('_', '-')}: {field.type!s}" for field in fields(pass_class)]
     has = f"its options are {', '.join(options)}" if options else "it has no options"

@@ -1,4 +1,4 @@
-"""What happens around each pass: verification, timing, printing, and keeping what a reproducer needs."""
+"""Instrumentation of pass pipelines: verification, timing, printing, and the state for reproducers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What our passes do, from their docstrings."""
+"""Help on passes, from their docstrings."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ QUOTE = "'"
 
 
 def list_passes() -> str:
-    """One line for each of our passes: its name and the first sentence of its docstring."""
+    """One line per pass: its name and the first line of its docstring."""
     width = max(map(len, PASSES))
     return "\n".join(f"{name:{width}}  {_documentation(load_pass(name)).splitlines()[0]}" for name in PASSES)
 
 
 def describe_pass(name: str) -> str:
-    """Everything that is written about one of our passes; `ToolError` if there is none of this name."""
+    """The docstring and the options of a pass; `ToolError` if there is none of this name."""
     if name not in PASSES:
         raise unknown_pass(name, list(PASSES))
     cls = load_pass(name)

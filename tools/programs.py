@@ -1,4 +1,4 @@
-"""A program file as something that can be called, in one of the three ways to run."""
+"""Loading of program files as callable functions, in one of the three execution modes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ EXECUTABLE_SUFFIX = ".rvm"
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """What `lowering.build` takes beside the module."""
+    """The options of `lowering.build`."""
 
     mode: str = "native"
     target: str | None = None
-    """As `Target.parse` reads it; this machine if `None`."""
+    """The target, in the syntax of `Target.parse`; the host if `None`."""
     opt_level: int = 3
     cache: bool = True
     weights: str | None = None
@@ -49,9 +49,9 @@ class Program:
 
     call: Callable[..., object]
     origin: str
-    """How it came about, for the summary: `native, built in 12 ms`."""
+    """How it was built, for the summary: `native, built in 12 ms`."""
     profile: Callable[..., Profile] | None = None
-    """Calls the function once and tells where the time went; only bytecode can be watched."""
+    """Calls the function once and returns a profile; only bytecode can be profiled."""
 
 
 def read_module(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> ModuleOp:
@@ -132,7 +132,7 @@ def load_program(path: str, entry: str, options: BuildOptions) -> Program:
 
 
 def memory_text(path: str, weights: str | None = None, shapes: GivenShapes = ()) -> str:
-    """How much memory each function of the module in a file takes; `ToolError` for an executable."""
+    """The memory usage of each function of the module in a file; `ToolError` for an executable."""
     from lowering.memory.report import memory_report
 
     module = read_module(path, weights, shapes)
@@ -174,7 +174,7 @@ def _require_entry(name: str, entries: Sequence[str]) -> None:
 
 
 def target_of(options: BuildOptions) -> Target:
-    """The machine to compile for; `ValueError` for a description that is none."""
+    """The target to compile for; `ValueError` for an invalid description."""
     from tir_dialect.target import Target
 
     return Target.host() if options.target is None else Target.parse(options.target)

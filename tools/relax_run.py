@@ -1,4 +1,4 @@
-"""`relax-run`: run a program on arrays from files or at random, in any of the three ways, and say what came out."""
+"""`relax-run`: runs a program on arrays from files or random arrays, and prints a summary of the results."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _run(argv: Sequence[str] | None) -> None:
 
 
 def _rank(argument: object) -> list[None] | None:
-    """What an array says of the shape of a parameter for which it stands: its rank."""
+    """The shape of a parameter that an array determines: its rank."""
     ndim = getattr(argument, "ndim", None)
     return None if ndim is None else [None] * ndim
 

@@ -1,4 +1,4 @@
-"""Values of the command line: tensors from files, at random or written out, and results into files."""
+"""Values on the command line: arrays from files, random arrays, literals, and results written to files."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ DEFAULT_LIMIT = 10
 
 @dataclass(frozen=True)
 class NamedValue:
-    """An argument or result with the words that the summary has for it."""
+    """An argument or result, with its description in the summary."""
 
     source: str
-    """Where it comes from, or where in the result it is."""
+    """The source of an argument, or the position in the result."""
     value: object
 
 
@@ -128,13 +128,13 @@ def as_argument(value: object) -> object:
 
 
 class Arrays:
-    """The arrays among the arguments of a call, to tell afterwards which it has written into."""
+    """The arrays among the arguments of a call, to detect which of them it modifies."""
 
     def __init__(self, arguments: Sequence[object]):
         self._arrays = [(index, value, value.copy()) for index, value in enumerate(arguments) if is_array(value)]
 
     def written(self) -> list[NamedValue]:
-        """Those whose elements are others now; their source is `argument_2` for the third argument."""
+        """The modified arrays; their source is `argument_2` for the third argument."""
         return [
             NamedValue(f"argument_{index}", now)
             for index, now, before in self._arrays

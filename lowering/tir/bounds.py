@@ -1,4 +1,4 @@
-"""What is known of loop bounds."""
+"""Constant loop bounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def constant_value(value: SSAValue) -> int | None:
 
 
 def constant_bounds(loop: ForOp) -> tuple[int, int] | None:
-    """First value and end of a loop, if they are integers; the end is not less than the first value."""
+    """Lower and upper bound of a loop, if they are constants; the upper one is at least the lower one."""
     lower = 0 if loop.lower is None else constant_value(loop.lower)
     upper = constant_value(loop.upper)
     return None if lower is None or upper is None else (lower, max(lower, upper))

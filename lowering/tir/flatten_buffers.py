@@ -1,4 +1,4 @@
-"""Buffers of any rank and layout to buffers of one dimension."""
+"""`flatten-buffers`: buffers of any rank and layout to one-dimensional buffers."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class FlattenBuffersPass(ModulePass):
           tir.load %X[%place]
     ```
 
-    The native ABI of a function stays: a buffer is an address. A buffer stays as it is if it is viewed, passed to a
-    call, accessed by vectors of indices, or a parameter of a function that others call. `convert-tir-to-llvm` does not
-    need this pass. Running it again changes nothing. Requires: no `tir.block` is left.
+    The native ABI of a function stays: a buffer is an address. A buffer is left unchanged if it has views, is passed to
+    a call, is accessed with vectors of indices, or is a parameter of a function that is called in the module.
+    `convert-tir-to-llvm` does not need this pass. Running it again changes nothing. Requires: no `tir.block` is left.
     """
 
     name = "flatten-buffers"
@@ -65,7 +65,7 @@ def _can_be_flat(buffer: SSAValue, type_: BufferType) -> bool:
 
 
 def _is_plain(op: LoadOp | StoreOp) -> bool:
-    """Whether a place can be computed by scalar arithmetic, and a vector lies in one piece."""
+    """Whether the offset of an access is scalar arithmetic, and a vector access contiguous."""
     contiguous = op.lanes is None or op.buffer_type.strides[-1].constant_value == 1
     return contiguous and all(isinstance(index.type, IndexType) for index in op.indices)
 
@@ -80,7 +80,7 @@ def _flatten(buffer: SSAValue, type_: BufferType) -> None:
 
 
 def _extent(type_: BufferType) -> Dim:
-    """Elements from the base address to the end of the last element."""
+    """The number of elements from the base address to the end of the last element."""
     if type_.has_default_strides:
         return product(type_.shape) + type_.offset
     steps = ((extent - 1) * stride for extent, stride in zip(type_.shape, type_.strides, strict=True))
@@ -101,7 +101,7 @@ def _rewrite(op: LoadOp | StoreOp, buffer: SSAValue, type_: BufferType) -> None:
 
 
 def _place(ops: list[Operation], indices: Sequence[SSAValue], type_: BufferType) -> SSAValue:
-    """`offset + sum(index * stride)`, with what is 0 or 1 left out."""
+    """Emits `offset + sum(index * stride)`, without terms that are 0 and factors that are 1."""
 
     def emit(op: Operation) -> SSAValue:
         ops.append(op)

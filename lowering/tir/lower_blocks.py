@@ -1,4 +1,4 @@
-"""Blocks to plain statements: iterators become their bindings, conditions become branches."""
+"""`lower-blocks`: blocks are inlined, iterators become their bindings, predicates become branches."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class LowerBlocksPass(ModulePass):
     }
     ```
 
-    `tir.reads` and `tir.writes` go. An init that can run before its reduction has gone there first, as by
-    `lower-init-blocks`, so that an empty reduction is initialized. Afterwards no block is left; run it again and
+    `tir.reads` and `tir.writes` are erased. Inits that can run before their reduction are first hoisted there, as by
+    `lower-init-blocks`, so that empty reductions are initialised, too. Afterwards no block is left; run it again and
     nothing changes. Accepts every valid module.
     """
 
@@ -52,7 +52,7 @@ class LowerBlocksPass(ModulePass):
 
 
 def lower_block(op: BlockOp) -> None:
-    """Puts the body of a block, in which there is no other, in its place."""
+    """Replaces a block without nested blocks by its body."""
     for inner in list(op.body.block.ops):
         if isinstance(inner, ReadsOp | WritesOp):
             Rewriter.erase_op(inner)
@@ -71,7 +71,7 @@ def lower_block(op: BlockOp) -> None:
 
 
 def _lower_init(op: BlockOp, init: InitOp) -> None:
-    """The init behind a branch that is taken where all iterators that are reduced over are 0."""
+    """Guards the init by a branch that is taken if all reduce and scan iterators are 0."""
     at_zero = [iterator.binding for iterator in op.iterators if iterator.kind.is_reduced]
     conditions = [binding for binding in at_zero if not _is_zero(binding)]
     if not conditions:

@@ -1,4 +1,4 @@
-"""Inits of reductions to blocks of their own, right before the reduction."""
+"""`lower-init-blocks`: inits become blocks of their own, right before the reduction."""
 
 from __future__ import annotations
 

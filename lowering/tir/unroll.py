@@ -1,4 +1,4 @@
-"""Unrolled loops to straight-line code."""
+"""`unroll`: unrolled loops to straight-line code."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ class UnrollPass(ModulePass):
     body(%1)
     ```
 
-    A loop whose length is not known, or whose copies would be more than `max_ops` ops, stays; `convert-tir-to-llvm`
-    asks LLVM to unroll such loops, which is also the faster way. Innermost loops come first. Accepts every valid
-    module.
+    A loop of unknown trip count, or whose copies would have more than `max_ops` ops, is kept; `convert-tir-to-llvm`
+    marks it for LLVM's unroller, which is also faster. Innermost loops come first. Accepts every valid module.
     """
 
     name = "unroll"
 
     max_ops: int = 4096
-    """How many ops the copies of one loop may have."""
+    """The limit on the number of ops after unrolling one loop."""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Unrolls in place."""

@@ -25,7 +25,7 @@ class VectorizePass(ModulePass):
     ```mlir
     tir.for vectorized (%i) in (%n) { body(%i) }
     // becomes, with main = n - n mod 16
-    tir.for (%o) in (%turns) {
+    tir.for (%o) in (%trips) {
       tir.for vectorized (%l) in (%c16) {
         %base = arith.muli %o, %c16 : index
         %i = arith.addi %base, %l : index
@@ -35,8 +35,8 @@ class VectorizePass(ModulePass):
     tir.for (%i) in (%main to %n) { body(%i) }
     ```
 
-    `convert-tir-to-llvm` makes vectors of the inner loop. Without this pass such a loop is serial there, and LLVM
-    vectorises it if it can show that this is right. Loops of constant length stay. Accepts every valid module.
+    `convert-tir-to-llvm` makes vectors of the inner loop. Without this pass such a loop is lowered as a serial loop,
+    which LLVM vectorises if it can prove that this is legal. Loops of constant length stay. Accepts every valid module.
     """
 
     name = "vectorize"
@@ -61,11 +61,11 @@ def _split(loop: ForOp, lanes: int) -> None:
     count = emit(arith.ConstantOp(IntegerAttr(lanes, IndexType())))
     zero = emit(arith.ConstantOp(IntegerAttr(0, IndexType())))
     lower = zero if loop.lower is None else loop.lower
-    # A range that is empty has no turns, and its rest is empty too.
+    # An empty range has no vector iterations, and its remainder is empty, too.
     length = emit(arith.MaxSIOp(emit(arith.SubiOp(loop.upper, lower)), zero))
-    turns = emit(arith.FloorDivSIOp(length, count))
-    whole = emit(arith.AddiOp(lower, emit(arith.MuliOp(turns, count))))
-    outer = ForOp(turns)
+    trips = emit(arith.FloorDivSIOp(length, count))
+    whole = emit(arith.AddiOp(lower, emit(arith.MuliOp(trips, count))))
+    outer = ForOp(trips)
     inner = ForOp(count, kind=LoopKind.VECTORIZED, annotations=_annotations(loop), name_hint="lane")
     outer.body.block.add_op(inner)
     _fill(loop, inner, outer, lower, count)
@@ -79,7 +79,7 @@ def _split(loop: ForOp, lanes: int) -> None:
 
 
 def _fill(loop: ForOp, inner: ForOp, outer: ForOp, lower: SSAValue, count: SSAValue) -> None:
-    """The body for `lower + turn * lanes + lane`."""
+    """The body for the iteration `lower + trip * lanes + lane`."""
     base = arith.MuliOp(outer.induction_var, count)
     place = arith.AddiOp(lower, base)
     index = arith.AddiOp(place, inner.induction_var)

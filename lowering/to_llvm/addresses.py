@@ -12,7 +12,7 @@ from lowering.to_llvm.lane_values import LaneValue
 
 
 def element_offset(e: Emitter, buffer: Buffer, indices: Sequence[LaneValue], lanes: int = 1) -> LaneValue:
-    """The place of an element, in elements after the base address: `offset + sum(index * stride)`."""
+    """The offset of an element from the base address, in elements: `offset + sum(index * stride)`."""
     offset: LaneValue
     offset, strides = e.layout(buffer)
     for index, stride in zip(indices, strides, strict=True):

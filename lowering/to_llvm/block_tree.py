@@ -15,18 +15,18 @@ _SPLAT = (llvm.InsertElementOp, llvm.ShuffleVectorOp)
 
 @dataclass
 class Loop:
-    """A loop in the making."""
+    """A loop that is being emitted."""
 
     front: Block
-    """The block in front of it, which ends in the branch to the first turn."""
+    """The preheader, which ends in the branch to the first iteration."""
 
     head: Block
-    """The first block of a turn."""
+    """The header, the first block of an iteration."""
     is_innermost: bool = True
     read: list[SSAValue] = field(default_factory=list[SSAValue])
-    """What each turn reads from the same place."""
+    """The values that each iteration loads from the same address."""
     writes_one_place: bool = False
-    """Whether each turn writes to the same place."""
+    """Whether each iteration stores to the same address."""
 
 
 class BlockTree:
@@ -51,7 +51,7 @@ class BlockTree:
         self._sources.setdefault(id(target), []).append(self._numbers[id(source)])
 
     def start(self, block: Block) -> None:
-        """Places a block behind all others."""
+        """Appends a block."""
         above, *others = self._sources.get(id(block)) or [0]
         for other in others:
             above = self._common(above, other)
@@ -67,7 +67,7 @@ class BlockTree:
         return a
 
     def dominates(self, block: Block, other: Block) -> bool:
-        """Whether a block is on every way to another."""
+        """Whether a block dominates another one."""
         number, at = self._numbers[id(block)], self._numbers[id(other)]
         while at > number:
             at = self._above[at]
@@ -84,8 +84,8 @@ class BlockTree:
         return value.op.parent if type(value) is OpResult else cast("BlockArgument", value).block
 
     def home(self, place: int, block: Block, levels: int | None = None) -> Block:
-        """Where to compute, for `block`, what is known from a place on: in front of loops that do not change it, or of
-        so many of them.
+        """The block in which to compute, for `block`, a value known from `place` on: outside of the loops in which it
+        is invariant, or of the innermost `levels` of them.
         """
         number = self._numbers[id(block)]
         for loop in self.loops if levels is None else self.loops[-levels:]:
@@ -103,7 +103,7 @@ class BlockTree:
         self.loops.pop()
 
     def repeats_work(self, loop: Loop) -> bool:
-        """Whether turns write to one place, or compute the same from what they read, though it may be written to."""
+        """Whether iterations store to one address, or recompute the same values from loads that a store may change."""
         return loop.is_innermost and (loop.writes_one_place or self._computes_the_same(loop))
 
     def _computes_the_same(self, loop: Loop) -> bool:
@@ -120,5 +120,5 @@ class BlockTree:
         return False
 
     def changes(self, loop: Loop, value: SSAValue) -> bool:
-        """Whether a value is computed inside of a loop around."""
+        """Whether a value varies in the current loop."""
         return self.place(value) > self._numbers[id(loop.front)]

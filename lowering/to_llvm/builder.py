@@ -1,4 +1,4 @@
-"""Builds one llvm function block by block: typed helpers that make ops directly, without generic constructors.
+"""A builder of llvm functions with typed helpers, which make ops directly, without generic constructors.
 
 Making an op through its keyword constructor costs three to eight times as much as `create`, and these ops are made in
 greater number than any others; hence the direct form here. Integer arithmetic folds constants on the way, so index
@@ -54,7 +54,7 @@ class LLVMBuilder(IndexBuilder):
         """Whether values of several registers each are likely to wait in memory."""
 
     def undefined(self, type_: Attribute) -> SSAValue:
-        """A value that is never looked at."""
+        """An undefined value."""
         return self.once(llvm.UndefOp, (), type_, fact=id(type_))
 
     # Comparisons and choices.
@@ -80,9 +80,10 @@ class LLVMBuilder(IndexBuilder):
         return self.make(kind, (lhs, rhs), lhs.type, {"overflowFlags": WRAPS})
 
     def quotient(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
-        """A division, or what is left by one, by numbers of which none is 0.
+        """A division or remainder by numbers of which none is 0.
 
-        LLVM may not move a division out of a loop; what it knows to come from one it would compute again in each turn.
+        LLVM may not hoist a division out of a loop; what it knows to come from one it would compute again in each
+        iteration.
         """
         result = self.once(kind, (lhs, rhs), lhs.type)
         if lhs.type is not i64 or rhs in self._integers:

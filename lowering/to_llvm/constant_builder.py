@@ -1,4 +1,4 @@
-"""Places ops of one llvm function, and makes its constants, each once, at the start of the entry block."""
+"""The ops of one llvm function, and its constants, each made once, at the start of the entry block."""
 
 from __future__ import annotations
 

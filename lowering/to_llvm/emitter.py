@@ -37,23 +37,23 @@ from tir_dialect.types import BufferType
 
 @dataclass(frozen=True)
 class LoweringOptions:
-    """How tir becomes llvm."""
+    """Options of the lowering of tir to llvm."""
 
     vector_bits: int = 256
-    """Width of vector registers: bounds the lanes of a vectorized loop, and is LLVM's preferred width."""
+    """Width of vector registers: limits the lanes of a vectorized loop, and is LLVM's preferred vector width."""
 
     contract: bool = True
     """Whether a product may be fused with a sum, which rounds once instead of twice."""
 
     extensions: frozenset[str] = frozenset()
-    """What `Target.extensions` has: instructions that may be used."""
+    """The instruction set extensions that may be used, as in `Target.extensions`."""
 
     streams: bool = False
-    """Whether hints on stores past the caches are followed, with the fence of x86."""
+    """Whether hints for non-temporal stores are followed, with x86's `sfence`."""
 
     @classmethod
     def of(cls, target: Target, contract: bool = True) -> LoweringOptions:
-        """Those for code that runs on `target`."""
+        """The options for a target."""
         return cls(target.vector_bits, contract, target.extensions, target.arch.startswith("x86"))
 
 
@@ -63,7 +63,7 @@ Lowerings: TypeAlias = "Mapping[type[Operation], Callable[[Emitter, Operation], 
 
 @dataclass
 class ModuleContext:
-    """What the functions of one module share."""
+    """State shared by the functions of one module."""
 
     module: ModuleBuilder
     options: LoweringOptions
@@ -71,12 +71,12 @@ class ModuleContext:
     """The prim_funcs of the module by name, for calls between them."""
     lowerings: Lowerings
     outside: frozenset[str] = frozenset()
-    """Those of the functions that another module defines."""
+    """The functions that another module defines."""
 
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """A buffer in a function: where it starts, and what its type says about the rest."""
+    """A buffer in a function: its base address and its type."""
 
     pointer: SSAValue
     type: BufferType
@@ -93,35 +93,35 @@ class Buffer:
 
     @cached_property
     def alignment(self) -> int:
-        """Bytes of which the address of every element is a multiple."""
+        """The alignment of every element, in bytes."""
         return byte_size(self.type.dtype)
 
 
 @dataclass
 class FunctionState:
-    """What distinguishes a kernel from the body of a parallel loop."""
+    """State of one emitted function: a kernel, or the body of a parallel loop."""
 
     name: str
     is_kernel: bool
     """Whether the function raises and returns an i32, or returns a pointer to the error's text."""
 
     in_parallel: bool = False
-    """Whether the code runs on many threads."""
+    """Whether the code runs on several threads."""
 
     can_fail: bool = False
-    """Whether an error has been met on the way through the code."""
+    """Whether the code emitted so far can fail."""
 
     may_alias: bool = False
     """Whether buffers of the function may overlap."""
 
     loop_depth: int = 0
     heap: list[SSAValue] = field(default_factory=list[SSAValue])
-    """Memory to give back when the function fails, innermost last."""
+    """Heap memory to release when the function fails, innermost last."""
 
     parallel_count: int = 0
 
     streams: dict[Dim, int] = field(default_factory=dict[Dim, int])
-    """Sizes of buffers of which stores may have gone past the caches, and from how many elements on they did."""
+    """For each buffer with non-temporal stores its size, and the least size for which they are non-temporal."""
 
 
 class Emitter:
@@ -146,7 +146,7 @@ class Emitter:
         self.finish()
 
     def finish(self) -> None:
-        """Gives back what the function holds and ends it in success; ends the entry block with a jump to the code."""
+        """Releases what the function holds and returns success; ends the entry block with a jump to the code."""
         while self.state.heap:
             self.call("relax_scratch_give", (self.state.heap.pop(),), (POINTER,))
         fence_streams(self)
@@ -166,7 +166,7 @@ class Emitter:
             self.lower_op(op)
 
     def lower_op(self, op: Operation) -> None:
-        """Lowers one op; what it is made of takes its location."""
+        """Lowers one op; the emitted ops take its location."""
         lowering = self.context.lowerings.get(type(op))
         if lowering is None:
             fail(op, "has no lowering to llvm", "run the passes that remove it first, such as lower-blocks")
@@ -176,14 +176,14 @@ class Emitter:
     # Values.
 
     def define(self, value: SSAValue, lowered: LaneValue) -> None:
-        """Records what a tir value is."""
+        """Records the lowered form of a tir value."""
         hint = value.name_hint
         if hint is not None and type(lowered) is not Ramp and cast("SSAValue", lowered).name_hint is None:
             cast("SSAValue", lowered).name_hint = hint
         self.values[value] = lowered
 
     def scalar(self, value: SSAValue) -> SSAValue:
-        """The lowered form of a value that is the same in all lanes."""
+        """The lowered form of a value that is uniform across lanes."""
         lowered = self.values[value]
         if isinstance(lowered, Ramp):
             raise ValueError("a value that differs between lanes is used as a scalar")
@@ -196,12 +196,12 @@ class Emitter:
         return as_vector(self.b, value, self.lanes.count)
 
     def varies(self, value: SSAValue) -> bool:
-        """Whether lanes of the loop at hand may see different numbers."""
+        """Whether a value may differ between the lanes of the current loop."""
         return self.lanes is not None and is_varying(self.values[value])
 
     def dim(self, dim: Dim) -> SSAValue:
         """The value of a dimension over the symbols of the function."""
-        # Not with `entry`, which takes longer than most dimensions.
+        # Not with `entry`, which costs more than most dimensions.
         block, self.b.block = self.b.block, self.b.entry
         try:
             return self._dims(dim)
@@ -213,21 +213,21 @@ class Emitter:
         return [self.dim(dim) for dim in dims]
 
     def layout(self, buffer: Buffer) -> tuple[SSAValue, list[SSAValue]]:
-        """The place of a buffer's first element and its strides, in elements."""
+        """The offset of a buffer's first element and its strides, in elements."""
         found = self._layouts.get(buffer)
         if found is None:
             found = self._layouts[buffer] = self.dim(buffer.type.offset), self.dims(buffer.type.strides)
         return found
 
     def bind_symbols(self, symbols: Mapping[str, SSAValue]) -> None:
-        """Says what the symbols are; they have to dominate everything."""
+        """Binds the symbols to values, which have to dominate everything."""
         self.symbols.update(symbols)
         for size in symbols.values():
             self.b.note_small(size)
 
     @contextmanager
     def entry(self) -> Generator[None]:
-        """Ops are appended to the entry block meanwhile."""
+        """A context in which ops are appended to the entry block."""
         block, self.b.block = self.b.block, self.b.entry
         try:
             yield
@@ -246,7 +246,7 @@ class Emitter:
         return self.b.make(llvm.AddressOfOp, (), POINTER, {"global_name": SymbolRefAttr(symbol)})
 
     def fail_unless(self, condition: SSAValue, kind: str, message: str) -> None:
-        """Leaves the function with an error where the condition, a scalar, does not hold."""
+        """Fails unless the condition, a scalar, holds."""
         failed, passed = self.b.new_block(), self.b.new_block()
         self.b.branch_if(condition, passed, failed)
         self.b.start(failed)
@@ -254,7 +254,7 @@ class Emitter:
         self.b.start(passed)
 
     def fail_if_not_null(self, error: SSAValue) -> None:
-        """Leaves the function with the error of an inner function, if there is one."""
+        """Propagates the error of an inner function, if there is one."""
         failed, passed = self.b.new_block(), self.b.new_block()
         address = self.b.make(llvm.PtrToIntOp, (error,), i64)
         self.b.branch_if(self.b.compare("eq", address, self.b.integer(0)), passed, failed)
@@ -263,7 +263,7 @@ class Emitter:
         self.b.start(passed)
 
     def fail(self, error: SSAValue) -> None:
-        """Leaves the function: gives back what it holds, and raises or returns the error. Ends the block."""
+        """Fails: releases what the function holds, and raises or returns the error. Ends the block."""
         self.state.can_fail = True
         for memory in reversed(self.state.heap):
             self.call("relax_scratch_give", (memory,), (POINTER,))
@@ -276,7 +276,7 @@ class Emitter:
     def call(
         self, name: str, arguments: Sequence[SSAValue], types: Sequence[Attribute], result: Attribute | None = None
     ) -> SSAValue | None:
-        """Calls an outside function, which is declared on the way."""
+        """Calls an external function, and declares it if necessary."""
         self.context.module.declare(name, types, result)
         call = self.b.insert(call_op(name, arguments, result))
         return call.results[0] if call.results else None

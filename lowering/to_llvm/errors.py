@@ -1,4 +1,4 @@
-"""How compiled code raises: a function of each module that turns an error's text into a tvm-ffi error."""
+"""Errors of compiled code: a function in each module that raises an error text as a tvm-ffi error."""
 
 from __future__ import annotations
 

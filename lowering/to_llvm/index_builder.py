@@ -1,7 +1,7 @@
-"""Index arithmetic of one llvm function as sums, and addresses.
+"""Index arithmetic of one llvm function as sums of products, and addresses.
 
-A sum is written with what is known first in front, so that each part is computed outside of the loops that do not
-change it, and parts of it are shared; what is added and taken away again is not computed at all.
+The terms of a sum are ordered by where they become known, outermost loop first, so that each partial sum is
+loop-invariant as far out as possible and shared; terms that cancel are not computed at all.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class IndexBuilder(PlacedBuilder):
             loop.writes_one_place = True
 
     def _loop_of_each(self, address: SSAValue) -> Loop | None:
-        """The innermost loop if each of its turns comes here, with the same address, which is not of the stack."""
+        """The innermost loop, if each of its iterations accesses the same address here, which is not on the stack."""
         if not self.tree.loops or address in self._stack:
             return None
         loop = self.tree.loops[-1]

@@ -33,7 +33,7 @@ LaneValue: TypeAlias = SSAValue | Ramp
 
 @dataclass(frozen=True)
 class Lanes:
-    """How many lanes run together, and which of them: all, or those whose bit of the mask is set."""
+    """The number of lanes, and the active ones: all, or those whose mask bit is set."""
 
     count: int
     mask: SSAValue | None = None
@@ -46,7 +46,7 @@ class Lanes:
 
 
 def is_varying(value: LaneValue) -> bool:
-    """Whether lanes may see different numbers."""
+    """Whether a value may differ between lanes."""
     return type(value) is Ramp or is_vector(cast(SSAValue, value).type)
 
 

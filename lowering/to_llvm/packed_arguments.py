@@ -39,7 +39,7 @@ class TensorArgument:
 
 
 def field(b: LLVMBuilder, base: SSAValue, offset: int, type_: Attribute) -> SSAValue:
-    """What is `offset` bytes after an address."""
+    """Loads a value `offset` bytes after an address."""
     return b.load(b.element(base, b.integer(offset), i8), type_, 1)
 
 

@@ -1,7 +1,7 @@
-"""Places the ops of one llvm function where an optimiser would move them.
+"""Common subexpression elimination and loop-invariant code motion while an llvm function is built.
 
-What depends on its operands only is computed once for all who dominated by it ask for it, and in front of the loops
-that do not change it. LLVM's passes that do so take longer than all others together.
+A pure op is emitted once for all requests that it dominates, and before the loops in which it is invariant. LLVM's
+passes that do so take longer than all its other passes together.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PlacedBuilder(ConstantBuilder):
 
     @override
     def finish(self) -> Region:
-        """The body of the function, without what nobody uses."""
+        """The body of the function, without dead ops."""
         for value in reversed(self._movable):
             if value.first_use is None and isinstance(value.owner, Operation):
                 value.owner.detach()
@@ -72,7 +72,7 @@ class PlacedBuilder(ConstantBuilder):
         properties: Mapping[str, Attribute] = {},
         fact: object = None,
     ) -> SSAValue:
-        """The result of an op that may be computed at any time, of which `fact` says all that operands do not."""
+        """The result of a pure op; `fact` identifies everything about it that its operands do not."""
         key = (kind, fact, *map(id, operands))
         found = self._computed.get(key)
         if found is None or not self.is_there(found):
@@ -83,7 +83,7 @@ class PlacedBuilder(ConstantBuilder):
         return found
 
     def is_there(self, value: SSAValue) -> bool:
-        """Whether a value is known at the block at hand."""
+        """Whether a value dominates the current block."""
         block = self.tree.block_of(value)
         return block is not None and self.tree.dominates(block, self.block)
 

@@ -1,4 +1,5 @@
-"""Ops that AVX-512 does in fewer instructions than LLVM makes of them; other vectors and scalars are left to LLVM.
+"""Ops for which AVX-512 has shorter instruction sequences than LLVM selects; other vectors and scalars are left to
+LLVM.
 
 A quotient by `1 + e**x`, as silu has it, is part of an elementary function: its divisor is a number from 1 on or
 infinite, so that an estimate of the reciprocal and a step of Newton's take the place of a division, which takes as long

@@ -1,4 +1,4 @@
-"""AVX-512 instructions that LLVM IR cannot express: each takes one register of 16 f32, wider vectors in pieces."""
+"""AVX-512 intrinsics, which take one register of 16 f32; wider vectors are split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exponentials of a softmax, whose arguments are known not to be positive."""
+"""The lowerings of `tir.greater` and `tir.scaled_exp`."""
 
 from __future__ import annotations
 

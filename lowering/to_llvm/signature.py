@@ -1,4 +1,4 @@
-"""The interface of a prim_func, without its code."""
+"""The signature of a prim_func."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class KernelSignature:
         return f"{self.name} {self.symbols} {params} {self.may_alias}"
 
     def dimensions(self) -> Iterator[tuple[int, int, Dim]]:
-        """Every dimension of every buffer: index of the parameter, axis, and what it has to be."""
+        """Every dimension of every buffer: the index of the parameter, the axis, and the expected extent."""
         for index, param in enumerate(self.params):
             if isinstance(param.type, BufferType):
                 for axis, dim in enumerate(param.type.shape):

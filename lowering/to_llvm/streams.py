@@ -1,8 +1,8 @@
-"""Stores past the caches, of buffers that are too large for them.
+"""Non-temporal stores to buffers that are larger than the caches.
 
-A store to a line that is not in a cache reads it first, and what it displaces is written back: a third of the traffic
-of a copy. What is written past the caches is gathered to whole lines and sent to memory. Such a store has to be
-aligned to its register, which is only known when it runs; and other threads are sure to see it behind a fence only.
+An ordinary store to a line that is not cached reads it first, which is a third of the traffic of a copy; non-temporal
+stores are combined to whole lines and written to memory. They need addresses aligned to the vector, which is only known
+at run time, and a fence before other threads read the data.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def streamed_from(e: Emitter, op: Operation) -> int | None:
 
 
 def store_streamed(e: Emitter, buffer: Buffer, value: SSAValue, address: SSAValue, least: int) -> None:
-    """Writes a vector, past the caches if the buffer has `least` bytes and registers of the vector lie aligned."""
+    """Stores a vector, non-temporally if the buffer has at least `least` bytes and the address is aligned."""
     b, bytes_ = e.b, byte_size(buffer.type.dtype)
     unit = min(lanes_of(value.type) * bytes_, e.context.options.vector_bits // 8)
     extent = product(buffer.type.shape)
@@ -58,7 +58,7 @@ def store_streamed(e: Emitter, buffer: Buffer, value: SSAValue, address: SSAValu
 
 
 def fence_streams(e: Emitter) -> None:
-    """Other threads see what was written past the caches."""
+    """Emits the fence that makes non-temporal stores visible to other threads."""
     b = e.b
     for extent, elements in e.state.streams.items():
         fence, after = b.new_block(), b.new_block()

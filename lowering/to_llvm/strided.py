@@ -1,7 +1,7 @@
-"""Loads of every second, third or fourth element: vectors side by side, of which shuffles take the lanes.
+"""Strided loads with small steps, as contiguous vector loads and shuffles.
 
-A gather costs about as much as a load for each lane. Nothing before the first or behind the last lane's element is
-read; of a masked load, only elements of lanes that are on.
+A gather costs about as much as a scalar load per lane. Nothing before the element of the first lane or after that of
+the last one is read; a masked load reads only elements of set lanes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory of `tir.alloc_buffer`: on the stack where it is small and of known size, else from blocks that are kept.
+"""Memory of `tir.alloc_buffer`: on the stack if it is small and of constant size, else from the reusable workspace.
 
 The size of a buffer depends on the symbols of the function only, so heap memory is taken before the outermost loop
 around the allocation and given back after it. A size that overflows, or that the system cannot provide, raises
@@ -36,14 +36,14 @@ ALIGNMENT = 64
 
 
 def lower_alloc(e: Emitter, op: Operation) -> None:
-    """Makes the buffer, unless that was done before the loop around it."""
+    """Allocates the buffer, unless it has been allocated before a loop around it."""
     alloc = cast(AllocBufferOp, op)
     if alloc.buffer not in e.buffers:
         allocate(e, alloc)
 
 
 def allocate(e: Emitter, alloc: AllocBufferOp) -> None:
-    """Takes memory for the buffer; heap memory is noted in the state of the function, to be released."""
+    """Allocates memory for a buffer; heap memory is recorded in the state of the function, to be released."""
     type_ = alloc.buffer_type
     alignment = max(type_.align, ALIGNMENT)
     elements = _constant_elements(type_)
@@ -56,7 +56,7 @@ def allocate(e: Emitter, alloc: AllocBufferOp) -> None:
 
 
 def release(e: Emitter, mark: int) -> None:
-    """Gives back the heap memory that was taken since there were `mark` allocations."""
+    """Releases the heap memory that was allocated after the first `mark` allocations."""
     while len(e.state.heap) > mark:
         e.call("relax_scratch_give", (e.state.heap.pop(),), (POINTER,))
 

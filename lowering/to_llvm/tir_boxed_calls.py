@@ -1,4 +1,4 @@
-"""Calls of packed functions whose arguments lie in memory.
+"""Calls of packed functions with boxed arguments.
 
 The function gets copies of the boxes, of which those with the address of a `DLTensor` have a tensor object: functions
 of Python read tensors through objects only. It has the memory and the shape of the `DLTensor`, and is given up after

@@ -21,14 +21,14 @@ from tir_dialect.types import LoopKind
 
 
 def lower_block(e: Emitter, block: Block) -> None:
-    """Lowers the ops of a region and gives back the memory that they took."""
+    """Lowers the ops of a region and releases the memory that they allocate."""
     mark = len(e.state.heap)
     e.lower(block)
     release(e, mark)
 
 
 def lower_for(e: Emitter, op: Operation) -> None:
-    """A loop of any kind; CPUs have no threads to bind, and run the rounds for them one after the other."""
+    """A loop of any kind; loops bound to GPU threads run serially."""
     loop = cast(ForOp, op)
     match loop.kind.data:
         case LoopKind.PARALLEL if not e.state.in_parallel and e.lanes is None:
@@ -40,7 +40,7 @@ def lower_for(e: Emitter, op: Operation) -> None:
 
 
 def lower_while(e: Emitter, op: Operation) -> None:
-    """Runs the second region as long as the first one yields true."""
+    """A while loop."""
     loop = cast(WhileOp, op)
 
     def emit() -> None:
@@ -60,11 +60,11 @@ def lower_while(e: Emitter, op: Operation) -> None:
 
 
 def lower_terminator(e: Emitter, op: Operation) -> None:
-    """The op around it reads the values."""
+    """Nothing: the parent op reads the operands of its terminators."""
 
 
 def lower_if(e: Emitter, op: Operation) -> None:
-    """One of two regions; where the condition differs between lanes, both, each for its lanes."""
+    """A branch; if the condition differs between lanes, both regions, each masked to its lanes."""
     branch = cast(IfOp, op)
     if e.varies(branch.condition):
         _lower_masked_if(e, branch)

@@ -1,4 +1,4 @@
-"""One turn of a loop after the other, as basic blocks."""
+"""Serial loops as basic blocks."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ UNROLL_LIMIT = 4096
 
 
 def bounds(e: Emitter, loop: ForOp) -> tuple[SSAValue, SSAValue]:
-    """First value of the loop variable, and the first that it does not reach."""
+    """The lower and the upper bound of a loop, as values."""
     lower = e.b.integer(0) if loop.lower is None else e.scalar(loop.lower)
     return lower, e.scalar(loop.upper)
 
 
 def trip_count(e: Emitter, loop: ForOp) -> int | None:
-    """How often the loop runs, if that is known."""
+    """The trip count of a loop, if it is constant."""
     lower, upper = map(e.b.known_integer, bounds(e, loop))
     return None if lower is None or upper is None else max(upper - lower, 0)
 
 
 def lower_serial(e: Emitter, loop: ForOp) -> None:
-    """One iteration after the other."""
+    """Lowers a serial loop."""
     lower, upper = bounds(e, loop)
     run_loop(e, loop, lower, upper, _hints(e, loop))
 
 
 def run_loop(e: Emitter, loop: ForOp, lower: SSAValue, upper: SSAValue, hints: DictionaryAttr | None) -> None:
-    """The loop's body for every number from `lower` to before `upper`."""
+    """Emits the loop's body for every number in `lower <= number < upper`."""
 
     def body(number: SSAValue) -> None:
         e.define(loop.induction_var, number)
@@ -77,7 +77,7 @@ def emit_loop(
     hints: DictionaryAttr | None = None,
     step: int = 1,
 ) -> None:
-    """`for (number = lower; number < upper; number += step) body(number)`; a loop of one turn is its body."""
+    """`for (number = lower; number < upper; number += step) body(number)`; for a trip count of 1, the body alone."""
     b = e.b
     first, last = b.known_integer(lower), b.known_integer(upper)
     if first is not None and last is not None and last - first <= step:
@@ -107,16 +107,16 @@ def emit_loop(
 
 
 def _hints(e: Emitter, loop: ForOp) -> DictionaryAttr | None:
-    """Hints for LLVM among the annotations, the wish to unroll, and that LLVM may look for lanes."""
+    """Loop hints for LLVM: those among the annotations, unrolling, and whether LLVM may vectorise the loop."""
     hints: dict[str, Attribute] = {}
     if loop.annotations is not None:
         given = loop.annotations.data.items()
         hints = {key: value for key, value in given if key.startswith(("llvm.loop.", "relax.loop."))}
     if loop.kind.data is LoopKind.UNROLLED:
-        turns = trip_count(e, loop)
-        if turns is None:
+        trips = trip_count(e, loop)
+        if trips is None:
             hints["llvm.loop.unroll.enable"] = UnitAttr()
-        elif turns * sum(1 for _ in loop.body.walk()) <= UNROLL_LIMIT:
+        elif trips * sum(1 for _ in loop.body.walk()) <= UNROLL_LIMIT:
             hints["llvm.loop.unroll.full"] = UnitAttr()
     elif not hints and _is_scalar(loop):
         hints[SCALAR_LOOP] = UnitAttr()
@@ -124,7 +124,7 @@ def _hints(e: Emitter, loop: ForOp) -> DictionaryAttr | None:
 
 
 def _is_scalar(loop: ForOp) -> bool:
-    """Whether a loop writes, but holds neither vectors nor loops that stay nor calls."""
+    """Whether a loop stores, and contains no vectors, calls or loops that are not unrolled."""
     writes = False
     for op in ops_in(loop.body):
         kind = type(op)

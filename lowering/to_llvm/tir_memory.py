@@ -1,8 +1,8 @@
 """Loads, stores and views.
 
-An access of a vector, or one inside a vectorized loop, is one vector access where the lanes lie next to each other,
-the same in reverse order, loads side by side for small steps, and otherwise a gather or scatter. Lanes that a mask
-switches off touch no memory.
+An access of a vector, or one inside a vectorized loop, is one vector access where the lanes lie next to each other, the
+same in reverse order, loads side by side for small steps, and otherwise a gather or scatter. Masked-off lanes access no
+memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tir_dialect.ops.view import ViewOp
 
 
 def lower_load(e: Emitter, op: Operation) -> None:
-    """Reads an element, or one for each lane."""
+    """Loads an element, or one for each lane."""
     result = op.results[0]
     memory, *place = op.operands
     buffer = e.buffers[memory]
@@ -46,7 +46,7 @@ def lower_load(e: Emitter, op: Operation) -> None:
 
 
 def lower_store(e: Emitter, op: Operation) -> None:
-    """Writes an element, or one for each lane."""
+    """Stores an element, or one for each lane."""
     value, memory, *place = op.operands
     buffer = e.buffers[memory]
     offset, lanes = _place(e, buffer, place, lane_count(value.type))

@@ -1,4 +1,4 @@
-"""Memory by its address: pointers as integers."""
+"""Buffers at raw addresses, which are integers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lower_address_of(e: Emitter, op: Operation) -> None:
 
 
 def lower_misalignment(e: Emitter, op: Operation) -> None:
-    """Some bits of the address of an element, which may be outside of the buffer."""
+    """The lower bits of the address of an element, which may be out of bounds."""
     where, b = cast(MisalignmentOp, op), e.b
     buffer = e.buffers[where.buffer]
     offset = element_offset(e, buffer, [e.scalar(index) for index in where.indices])

@@ -27,25 +27,25 @@ from tir_dialect.ops.scalars import AssertOp, DimOp
 from tir_dialect.types import LoopKind
 
 REGISTERS_PER_VALUE = 8
-"""A value of a vectorized loop takes at most so many vector registers; longer loops run in several turns."""
+"""The most vector registers that a value of a vectorized loop may take; longer loops run in several iterations."""
 
 
 def lower_vectorized(e: Emitter, loop: ForOp) -> None:
     """The loop as vector code where that is possible, else serially."""
-    turns = trip_count(e, loop)
-    if turns is None or turns < 2 or not runs_in_lock_step(loop, e.state.may_alias):
+    trips = trip_count(e, loop)
+    if trips is None or trips < 2 or not runs_in_lock_step(loop, e.state.may_alias):
         lower_serial(e, loop)
         return
     lower = e.b.integer(0) if loop.lower is None else e.scalar(loop.lower)
     first = e.b.known_integer(lower)
-    assert first is not None  # the number of turns is known
-    _lower_lanes(e, loop, first, turns, _most_lanes(e, loop))
+    assert first is not None  # the trip count is known
+    _lower_lanes(e, loop, first, trips, _most_lanes(e, loop))
 
 
-def _lower_lanes(e: Emitter, loop: ForOp, first: int, turns: int, most: int) -> None:
-    """Turns of the greatest power of two that fits, then the rest likewise."""
-    width = min(most, 1 << (turns.bit_length() - 1))
-    whole = turns // width * width
+def _lower_lanes(e: Emitter, loop: ForOp, first: int, trips: int, most: int) -> None:
+    """Iterations of the largest power of two of lanes that fits, then the remainder likewise."""
+    width = min(most, 1 << (trips.bit_length() - 1))
+    whole = trips // width * width
 
     def body(number: SSAValue) -> None:
         e.lanes = Lanes(width) if width > 1 else None
@@ -54,8 +54,8 @@ def _lower_lanes(e: Emitter, loop: ForOp, first: int, turns: int, most: int) -> 
         e.lanes = None
 
     emit_loop(e, e.b.integer(first), e.b.integer(first + whole), body, step=width)
-    if turns > whole:
-        _lower_lanes(e, loop, first + whole, turns - whole, most)
+    if trips > whole:
+        _lower_lanes(e, loop, first + whole, trips - whole, most)
 
 
 def _most_lanes(e: Emitter, loop: ForOp) -> int:

@@ -1,4 +1,4 @@
-"""Types of llvm as scalars or vectors of them: elements, lanes, and how intrinsics spell them."""
+"""Scalar and vector types of llvm: elements, lanes, and the suffixes of overloaded intrinsics."""
 
 from __future__ import annotations
 

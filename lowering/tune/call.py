@@ -15,15 +15,15 @@ class Call:
 
     @property
     def is_empty(self) -> bool:
-        """Whether a tensor has no elements: how long such a call takes says nothing."""
+        """Whether a tensor has no elements, so that timing the call is meaningless."""
         return any(isinstance(each, tuple) and 0 in each[1] for each in self.arguments)
 
     def is_alike(self, other: Call) -> bool:
-        """Whether both are calls of one function: as many arguments, of the same kinds."""
+        """Whether both can be calls of one function: equally many arguments of the same kinds."""
         return [_kind(each) for each in self.arguments] == [_kind(each) for each in other.arguments]
 
     def as_json(self) -> list[object]:
-        """Plain data, but for the name of the kernel."""
+        """The arguments as JSON data, without the name of the kernel."""
         return [list(each) if isinstance(each, tuple) else each for each in self.arguments]
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""How one kernel is scheduled, where that is not what `schedule-cpu` does for this machine."""
+"""An alternative schedule of a kernel: a trace, or changed target numbers for the rules of `schedule-cpu`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tir_dialect.target import NUMERIC_SETTINGS, Target
 
 @dataclass(frozen=True)
 class Choice:
-    """A trace of primitives, or the default rules for a machine with other numbers."""
+    """A trace of schedule primitives, or the default rules for a changed target."""
 
     trace: Trace | None = None
     facts: tuple[tuple[str, int], ...] = ()
-    """Settings of the target that the rules see changed, in order of their names."""
+    """The changed target settings, sorted by name."""
 
     def schedule(self, func: PrimFuncOp, target: Target) -> None:
-        """Schedules a function; `ScheduleError` for a trace that does not fit it, or numbers no machine has."""
+        """Schedules a function; `ScheduleError` for a trace that is not applicable, or an invalid target."""
         if self.trace is not None:
             from tir_dialect.schedule.schedule import Schedule
 
@@ -44,7 +44,7 @@ class Choice:
             raise ScheduleError("schedule-cpu", str(error)) from error
 
     def code(self, func: PrimFuncOp, target: Target) -> str | None:
-        """Stands for the code that this makes of a function, which is left as it is; `None` if it does not fit."""
+        """A fingerprint of the code that the choice generates for a function; `None` if it is not applicable."""
         from lowering.schedule.cpu.emit.routines import outside_modules
         from tir_dialect.schedule.errors import ScheduleError
 
@@ -75,7 +75,7 @@ class Choice:
             Choice().schedule(func, target)
 
     def as_json(self) -> dict[str, object]:
-        """Plain data."""
+        """The choice as JSON data."""
         return {"facts": dict(self.facts)} if self.trace is None else {"trace": self.trace.as_json()}
 
     @staticmethod
@@ -94,11 +94,11 @@ class Choice:
         return Choice(facts=tuple(sorted(cast("dict[str, int]", facts).items())))
 
     def text(self) -> str:
-        """One line that says everything: equal choices have equal texts."""
+        """A complete one-line text: equal choices have equal texts."""
         return json.dumps(self.as_json(), sort_keys=True)
 
     def describe(self) -> str:
-        """For people: the changed numbers, or the steps."""
+        """A text for reports: the changed settings, or the steps of the trace."""
         if self.trace is None:
             return ", ".join(f"{name}={value}" for name, value in self.facts)
         return "; ".join(line for line in self.trace.as_python().splitlines() if "get_" not in line)
@@ -111,5 +111,5 @@ def _code(func: PrimFuncOp) -> str:
 
 
 def _is_size(value: object) -> bool:
-    """Whether a value is a number of bits, bytes, registers or cores that some machine could have."""
+    """Whether a value is a possible number of bits, bytes, registers or cores."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**48

@@ -1,4 +1,4 @@
-"""What tuning found, in a JSON file that builds consult.
+"""The tuning database: a JSON file of schedules that builds consult.
 
 The file is `$RELAX_TUNING_FILE`, or `xdsl-relax/tuning.json` in `$XDG_DATA_HOME` or `~/.local/share`. Processes that
 write at the same time lose nothing: each reads the file again under a lock, adds what it found, and puts a whole new
@@ -31,19 +31,19 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Record:
-    """What is known of one kernel."""
+    """The best schedule found for one kernel, with its measurements."""
 
     choice: Choice
     seconds: float
-    """Of all measured calls together."""
+    """The total time of the measured calls."""
     default_seconds: float
-    """Of the same calls with the default schedule."""
+    """The total time of the same calls with the default schedule."""
     kernel: str = ""
-    """A name for people."""
+    """The name of the kernel, for reports."""
     calls: tuple[Call, ...] = ()
-    """What was measured: another search must not make these slower."""
+    """The measured calls, which later searches must not make slower."""
     code: str = ""
-    """`Choice.code` of what was measured: where it is another one today, the times say nothing."""
+    """`Choice.code` of the measured code: if it differs today, the record is obsolete."""
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -71,23 +71,23 @@ class Record:
 
 
 def kernel_key(group: Sequence[PrimFuncOp], target: Target) -> str:
-    """What records are found by: a function with all it calls, and the machine; names do not count."""
+    """The key of a record: a function with its callees, and the target; names are ignored."""
     fingerprint = Fingerprint()
     return cache_key([str(target), *(fingerprint(func, ("sym_name",)) for func in group)])
 
 
 @dataclass
 class TuningDatabase:
-    """Records by kernel. A file that is damaged, or of another version, is an error, and is never overwritten."""
+    """Records by kernel. A damaged file, or one of another version, is an error, and is never overwritten."""
 
     path: Path | None
-    """`None` for a database that is not kept."""
+    """`None` for a database in memory only."""
 
     _records: dict[str, Record] | None = field(default=None, init=False, repr=False)
     _stamp: tuple[int, int] | None = field(default=None, init=False, repr=False)
 
     def records_or_warn(self) -> Mapping[str, Record]:
-        """As `records`, for builds, which do without a file that is damaged or of another version."""
+        """As `records`, but with a warning instead of an error, for builds."""
         try:
             return self.records()
         except ValueError as error:
@@ -95,18 +95,18 @@ class TuningDatabase:
             return {}
 
     def records(self) -> Mapping[str, Record]:
-        """Everything, as it is in the file now; `ValueError` for a damaged file, or one of another version."""
+        """All records in the file; `ValueError` for a damaged file, or one of another version."""
         stamp = self._file_stamp()
         if self._records is None or (self.path is not None and stamp != self._stamp):
             self._records, self._stamp = self._read(), stamp
         return self._records
 
     def add(self, found: Mapping[str, Record]) -> None:
-        """Adds records, in the place of older ones; `OSError` if the file cannot be written."""
+        """Adds records, replacing those of the same kernels; `OSError` if the file cannot be written."""
         self._change(lambda records: {**records, **found})
 
     def remove(self, key: str) -> None:
-        """Forgets what is known of a kernel, if anything; `OSError` if the file cannot be written."""
+        """Removes the record of a kernel, if there is one; `OSError` if the file cannot be written."""
         if key in self.records():
             self._change(lambda records: {each: record for each, record in records.items() if each != key})
 

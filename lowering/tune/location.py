@@ -1,4 +1,4 @@
-"""Where the user's tuning database is."""
+"""The location of the user's tuning database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def default_path() -> Path | None:
-    """The user's database; None if builds are to ignore it (`RELAX_TUNING=0`)."""
+    """The path of the user's database; None if builds have to ignore it (`RELAX_TUNING=0`)."""
     if os.environ.get("RELAX_TUNING") == "0":
         return None
     if given := os.environ.get("RELAX_TUNING_FILE"):
@@ -19,6 +19,6 @@ def default_path() -> Path | None:
 
 
 def nothing_is_tuned() -> bool:
-    """Whether there is a place for the user's database, and no file yet."""
+    """Whether the user's database is enabled but does not exist yet."""
     path = default_path()
     return path is not None and not path.exists()

@@ -1,4 +1,4 @@
-"""Measures a kernel under a choice, and checks its results against those of the default schedule."""
+"""Benchmarks of a kernel under two schedules, and comparison of their results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = NDArray[Any]
 
 
 class Bench:
-    """A kernel with the arguments of its calls."""
+    """A kernel with the arguments of its recorded calls."""
 
     def __init__(self, group: Sequence[PrimFuncOp], calls: Mapping[Call, int], target: Target, opt_level: int = 3):
         self.group = group
@@ -39,14 +39,14 @@ class Bench:
         self.calls = [([_value(each, rng) for each in call.arguments], count) for call, count in calls.items()]
 
     def compile(self, choice: Choice | None) -> tvm_ffi.Function:
-        """The kernel as a function; nothing is kept on disk."""
+        """Compiles the kernel with a choice, bypassing the cache on disk."""
         module = ModuleOp([func.clone() for func in self.group])
         options = KernelOptions(opt_level=self.opt_level, choice=choice)
         kernels: Kernels = compile_prim_funcs(module, self.target, cache=CodeCache(None), options=options)
         return kernels.packed(self.group[0].sym_name.data)
 
     def results(self, function: tvm_ffi.Function) -> list[list[Array]]:
-        """What the kernel leaves in its tensors, call by call; arguments are the same every time."""
+        """The contents of the kernel's tensors after each call; the arguments are the same every time."""
         found: list[list[Array]] = []
         for arguments, _ in self.calls:
             copies = [_copy(each) for each in arguments]
@@ -55,23 +55,23 @@ class Bench:
         return found
 
     def race(self, first: tvm_ffi.Function, second: tvm_ffi.Function, rounds: int) -> Race:
-        """Both in turns, as the machine is faster now and slower then; who begins changes, too."""
+        """Measures both functions alternately, since the speed of the machine varies; so does which one is first."""
         calls = [_race(first, second, [_copy(each) for each in arguments], rounds) for arguments, _ in self.calls]
         return Race([count for _, count in self.calls], calls)
 
 
 @dataclass(frozen=True)
 class Race:
-    """The seconds that two functions took."""
+    """The measured times of two functions, in seconds."""
 
     counts: Sequence[int]
-    """How often each call is made."""
+    """The number of repetitions of each call."""
     calls: Sequence[Sequence[tuple[float, float]]]
-    """Of each call the seconds of both, round by round."""
+    """For each call, the times of both functions by round."""
 
     @property
     def seconds(self) -> tuple[float, float]:
-        """Of all calls together: of each the middle of its rounds."""
+        """The total times of both functions: the sum over the calls of the median of the rounds."""
         middles = [(_middle([a for a, _ in call]), _middle([b for _, b in call])) for call in self.calls]
         first, second = zip(*middles, strict=True)
         return (
@@ -81,12 +81,12 @@ class Race:
 
     @property
     def ratios(self) -> list[float]:
-        """How long the second takes where the first takes 1, call by call: the middle of the rounds."""
+        """The time of the second relative to the first, by call: the median of the rounds."""
         return [_middle([second / first for first, second in call]) for call in self.calls]
 
     @property
     def wins(self) -> float:
-        """In which part of the rounds, of all calls, the second was faster."""
+        """The fraction of all rounds in which the second was faster."""
         rounds = [second < first for call in self.calls for first, second in call]
         return sum(rounds) / len(rounds)
 
@@ -122,7 +122,7 @@ def _time(function: tvm_ffi.Function, arguments: Sequence[Any], repeats: int) ->
 
 
 def _value(argument: tuple[str, tuple[int, ...]] | float, rng: np.random.Generator) -> Any:
-    """Random elements; integers are small, as they may be places in another tensor."""
+    """A random argument; integers are small, since they may be indices into another tensor."""
     if not isinstance(argument, tuple):
         return argument
     dtype, shape = numpy_dtype(element_type(argument[0])), argument[1]
@@ -132,7 +132,7 @@ def _value(argument: tuple[str, tuple[int, ...]] | float, rng: np.random.Generat
 
 
 def agree(results: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> bool:
-    """Whether all arrays are equal up to the order in which sums are made."""
+    """Whether all arrays are equal up to rounding by another order of summation."""
     pairs = [pair for one, other in zip(results, expected, strict=True) for pair in zip(one, other, strict=True)]
     return all(_close(got, want) for got, want in pairs)
 

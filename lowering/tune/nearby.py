@@ -1,4 +1,4 @@
-"""Calls of other sizes than those that were recorded: a kernel with sizes serves them, too."""
+"""Calls with half and twice the recorded sizes, for kernels with symbolic sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_SIZE, MOST_ELEMENTS = 4, 1 << 22
 
 
 def nearby(func: PrimFuncOp, calls: Iterable[Call]) -> list[Call]:
-    """The calls with half and with twice the sizes, but for those among them, and those that are very large."""
+    """The calls with half and with twice the sizes, without recorded and very large ones."""
     known = {call.arguments for call in calls}
     found = dict.fromkeys(other for call in calls for other in _scaled(func, call))
     return [call for call in found if call.arguments not in known and _elements(call) < MOST_ELEMENTS]
@@ -27,7 +27,7 @@ def _elements(call: Call) -> int:
 
 def _scaled(func: PrimFuncOp, call: Call) -> Iterator[Call]:
     sizes = _sizes(func, call)
-    count = len(call.arguments) - len(func.params)  # of the values of symbols, in front of the parameters
+    count = len(call.arguments) - len(func.params)  # the values of symbols come before the parameters
     for double in (False, True):
         other = {name: _other(size, double) for name, size in sizes.items()}
         if other == sizes or not all(_is_allowed(func, name, size) for name, size in other.items()):

@@ -1,4 +1,4 @@
-"""`schedule-tuned`: kernels get the loops that were the fastest on this machine."""
+"""`schedule-tuned`: kernels get the schedules that tuning found, or the default ones."""
 
 from __future__ import annotations
 

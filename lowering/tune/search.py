@@ -1,4 +1,4 @@
-"""The search for the best choice for one kernel."""
+"""The search for the best schedule of one kernel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GLANCE, LOOK, PROOF = 3, 9, 21
 
 
 class Search:
-    """Races between choices for a kernel: each against the best until then, and the winner against the default."""
+    """Compares schedules of a kernel: each candidate with the best so far, and the winner with the default."""
 
     def __init__(self, bench: Bench, target: Target, calls: Mapping[Call, int], known: Choice | None):
         """`known` is tried before all others."""
@@ -42,7 +42,7 @@ class Search:
         """How much faster the best is than the default, by the races until now."""
 
     def run(self, trials: int, seed: int, *, threads: bool = True) -> Iterator[Choice]:
-        """Measures candidates one by one; gives each that was tried. `threads`: also with more and fewer of them."""
+        """Measures candidates one by one, and yields each of them. With `threads`, thread counts are varied, too."""
         expected = self.bench.results(self.default)
         new = candidates(self.bench.group[0], self.target, seed, lambda: self.best, threads=threads)
         for choice in chain(self.known, islice(new, trials)):
@@ -52,7 +52,7 @@ class Search:
             yield choice
 
     def _compiled(self, choice: Choice, expected: list[list[Array]]) -> tvm_ffi.Function | None:
-        """The kernel; `None` if it cannot be made so, or gives other values."""
+        """The compiled kernel; `None` if the choice is not applicable, or the results differ."""
         try:
             function = self.bench.compile(choice)
         except (ScheduleError, DiagnosticException, CodegenError):
@@ -69,11 +69,11 @@ class Search:
         return True
 
     def describe(self, name: str) -> str:
-        """The kernel, and how much faster the best is until now."""
+        """A text for the progress bar: the kernel and the speedup of the best schedule so far."""
         return name if self.gain == 1 else f"{name}  {self.gain:.2f}x"
 
     def record(self, name: str) -> Record | None:
-        """What was found, if it proves to be faster than the default once more."""
+        """The record of the best schedule, if it beats the default in a final comparison."""
         if self.best is None:
             return None
         race = self.bench.race(self.default, self._function, PROOF)
@@ -84,7 +84,7 @@ class Search:
         return Record(self.best, seconds, before, name, tuple(self.calls), code or "")
 
     def _is_safe_nearby(self) -> bool:
-        """Whether the best is not much slower at half and twice the sizes: the kernel is used there, too."""
+        """Whether the best schedule is not much slower at half and twice the sizes, which the kernel serves, too."""
         for call in nearby(self.bench.group[0], self.calls):
             bench = Bench(self.bench.group, {call: 1}, self.bench.target, self.bench.opt_level)
             try:
@@ -99,7 +99,7 @@ class Search:
 
 
 def is_gain(race: Race) -> bool:
-    """Whether the second is faster beyond noise in all, and in no single call slower beyond noise."""
+    """Whether the second is significantly faster in total, and not significantly slower in any single call."""
     before, seconds = race.seconds
     none_slower = all(ratio < 1 + LEAST_GAIN for ratio in race.ratios)
     return seconds < before * (1 - LEAST_GAIN) and race.wins >= LEAST_WINS and none_slower

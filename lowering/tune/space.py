@@ -1,4 +1,4 @@
-"""The search space of a kernel: the default rules with other numbers, and traces of tiles, vectors and threads."""
+"""The search space of a kernel: the default rules for changed targets, and traces of primitives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def candidates(
     *,
     threads: bool = True,
 ) -> Iterator[Choice]:
-    """Choices that make different code, none the default code; without `threads` none is about their number.
+    """Choices that generate distinct code, different from the default; without `threads` none changes thread counts.
 
     First come the single changes, and after them mixtures of those that change something with the best choice until
     then and with each other. The order depends on `seed`, and on what is best, only.
@@ -79,7 +79,7 @@ def _shuffled(order: random.Random, every: Iterator[_T]) -> list[_T]:
 
 
 class _Space:
-    """Which code was tried."""
+    """The set of codes tried so far."""
 
     def __init__(self, func: PrimFuncOp, target: Target):
         self.func, self.target = func, target
@@ -87,7 +87,7 @@ class _Space:
         self.made = {Choice().code(func, target)}
 
     def is_new(self, choice: Choice) -> bool:
-        """Whether a choice can be made and its code was not tried."""
+        """Whether a choice is applicable and its code has not been tried."""
         if choice.text() in self.texts:
             return False
         self.texts.add(choice.text())
@@ -99,7 +99,7 @@ class _Space:
 
 
 def _moves(target: Target) -> Iterator[Move]:
-    """The tile of sums, packing, threads, vectors of maps; caches that seem smaller or larger, and half the lanes."""
+    """Single changes: register tile, packing, threads, vectors per iteration, cache sizes and vector width."""
     for rows, vectors in product(TILE_ROWS, TILE_VECTORS):
         needed = rows * vectors + vectors
         if target.vector_registers // 2 <= needed < target.vector_registers:
@@ -118,7 +118,7 @@ def _moves(target: Target) -> Iterator[Move]:
 
 
 def _traces(func: PrimFuncOp, target: Target, *, threads: bool) -> Iterator[Choice]:
-    """Traces for functions of one block; others are left to the rules."""
+    """Traces for functions with a single block; for others there are only changes of the target."""
     if len(Schedule(func.clone()).get_blocks()) != 1:
         return
     several = target.cores > 1

@@ -1,4 +1,4 @@
-"""Whether the user's tuning database has changed, without the code that reads what is in it."""
+"""A stamp of the user's tuning database for cache keys, without loading the code that reads it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from lowering.tune.location import default_path
 
 
 def tuning_stamp() -> str:
-    """A text for cache keys that is another one whenever builds may find something else in the database."""
+    """A text for cache keys that changes whenever the records in the database do."""
     path = default_path()
     if path is not None:
         try:
             return f"tuning {hashlib.sha256(path.read_bytes()).hexdigest()}"
         except OSError:
             return "tuning"
-    # Kept in this process only.
+    # A database in memory only.
     from lowering.tune.database import default_database
 
     records = default_database().records()

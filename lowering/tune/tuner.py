@@ -1,4 +1,4 @@
-"""`tune`: a search for every kernel of a program."""
+"""`tune`: a search for better schedules of all kernels of a program."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ MOST_KNOWN = 8
 
 @dataclass
 class Report:
-    """What a search found, by the name of the kernel."""
+    """The results of a search."""
 
     records: dict[str, Record] = field(default_factory=dict[str, Record])
-    """Of kernels for which something faster than the default was found."""
+    """The records of kernels for which a faster schedule was found, by name."""
     others: list[str] = field(default_factory=list[str])
-    """Kernels that stay as they are by default."""
+    """The names of kernels that keep the default schedule."""
     tried: int = 0
     load: float = 0.0
-    """How many processes wanted a processor at most, of which the search is one."""
+    """The largest number of runnable processes observed, the search included."""
     cores: int = 1
 
     def is_busy(self) -> bool:
-        """Whether others want the processors now, so that threads wait for each other."""
+        """Whether other processes compete for the processors, which distorts comparisons of thread counts."""
         load = os.getloadavg()[0]
         self.load = max(self.load, load)
         return load > self.cores + BUSY
 
     @property
     def kernels(self) -> int:
-        """How many were searched."""
+        """The number of kernels searched."""
         return len(self.records) + len(self.others)
 
     @property
     def seconds(self) -> float:
-        """Of all improved kernels, as they are now."""
+        """The total time of the improved kernels."""
         return sum(record.seconds for record in self.records.values())
 
     @property
     def default_seconds(self) -> float:
-        """Of the same kernels, as they were."""
+        """The total time of the same kernels with the default schedule."""
         return sum(record.default_seconds for record in self.records.values())
 
     def as_text(self) -> str:
@@ -137,7 +137,7 @@ def tune(
 def _search(
     group: Sequence[PrimFuncOp], calls: Mapping[Call, int], target: Target, known: Record | None, opt_level: int
 ) -> Search:
-    """A search that measures these calls and those that are known, once each."""
+    """A search that measures these calls and those of earlier searches, each once."""
     name = group[0].sym_name.data
     earlier = (Call(name, call.arguments) for call in (() if known is None else known.calls[:MOST_KNOWN]))
     every = {**dict.fromkeys((call for call in earlier if call.is_alike(next(iter(calls)))), 1), **calls}

@@ -1,4 +1,4 @@
-"""The workload of a program: which kernels it calls, with which sizes, and how often."""
+"""The workload of a program: the kernels that it calls, with sizes and number of calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vm_dialect.program import Site
 
 
 class _Recorder:
-    """An instrument that counts the calls of kernels."""
+    """A VM instrument that counts kernel calls by their arguments."""
 
     def __init__(self, kernels: frozenset[str]):
         self.kernels = kernels
@@ -33,7 +33,7 @@ class _Recorder:
         return Decision.RUN
 
     def after(self, site: Site, arguments: Sequence[Any], result: Any) -> None:
-        """Nothing is to be seen."""
+        """Does nothing."""
 
 
 def _argument(value: Any) -> tuple[str, tuple[int, ...]] | float:

@@ -186,9 +186,9 @@ def _gives_the_same(block: BlockOp, store: StoreOp) -> bool:
 def _compute_what_is_new(self: ScheduleState, block: BlockOp, window: _Window) -> None:
     """Lets the block run in the first iteration, and for what the iteration before has not computed."""
     binding = self.space.dim_of(block.iterators[window.iterator].binding) or window.range.lower
-    turn = self.symbol(window.loop) - self.lower(window.loop)
+    iteration = self.symbol(window.loop) - self.lower(window.loop)
     missing = window.before - binding
     emitter = Materializer(self.func, self.space, InsertPoint.before(block))
-    condition = emit_conditions(emitter, [Less(minimum(turn, missing), constant(1))])
+    condition = emit_conditions(emitter, [Less(minimum(iteration, missing), constant(1))])
     if condition is not None:
         add_condition(block, condition)
