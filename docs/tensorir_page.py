@@ -1,4 +1,4 @@
-"""The page of TVM's TensorIR, tensor expressions and schedules: what stands for each name here."""
+"""The page of TVM's TensorIR, tensor expressions and schedules: the counterpart of each name."""
 
 from __future__ import annotations
 
@@ -17,34 +17,33 @@ INTRINSICS = Path(__file__).parents[1] / "tests/relax_dialect/frontend/tvmscript
 
 TITLE = """# TensorIR, tensor expressions and schedules of TVM
 
-What stands for each name of TVM 0.27 here; a dash means: nothing, and why. The texts are statements of
+The counterpart of each name of TVM 0.27; a dash marks names without one, with the reason. The texts are statements of
 
 ```python
 @T.prim_func
 def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), K: T.Buffer((8,), "int32")): ...
 ```
 
-`tests/relax_dialect/frontend/tvmscript/test_nodes_of_tvm.py` reads each, looks for the operations that are named beside
-it, and runs it natively, in bytecode mode and interpreted. `make docs` makes this page, and fails where a name of TVM
-is not there."""
+`tests/relax_dialect/frontend/tvmscript/test_nodes_of_tvm.py` parses each of them, looks for the operations named beside
+it, and runs it in all three execution modes. `make docs` generates this page, and fails for a missing name."""
 
 INTRINSICS_TITLE = """## Intrinsics
 
-Read as TVMScript, with the call that the tests make (`test_intrinsics_of_tvm.py`); those of GPUs and other accelerators
-are refused by name."""
+Intrinsics in TVMScript, with the call that is tested (`test_intrinsics_of_tvm.py`). Those of GPUs and other
+accelerators are rejected by name."""
 
 TE_TITLE = """## Tensor expressions
 
-As TVM's `te`, by the same name but where something else is said."""
+Functions of TVM's `te`, and their names here."""
 
 SCHEDULE_TITLE = """## Schedules
 
-From Python as `Schedule.name`; what is marked x is recorded in traces, and so is a step of `relax-opt -p
-'apply-schedule{file=...}'`. `docs/kernels.md` shows what each makes of an example."""
+Methods of `Schedule`. Those marked x are recorded in traces, so that `relax-opt -p 'apply-schedule{file=...}'` can
+replay them. [kernels.md](kernels.md#primitives) shows the rewrite of each."""
 
 
 def tensorir_page() -> str:
-    """The page; KeyError for a name of TVM's that nothing is said of."""
+    """The page; KeyError for a name of TVM without an entry."""
     parts = [TITLE]
     nodes_of = {"Statements": STATEMENTS, "Loops and iterators": LOOPS, "Expressions": EXPRESSIONS, "Buffers": BUFFERS}
     for title, nodes in nodes_of.items():

@@ -14,12 +14,12 @@ from tir_dialect.dialect import TIR
 INTRODUCTION = """\
 # The tir dialect
 
-Functions over buffers: loops, blocks that say what is computed, and scalar or vector code inside, which is `arith`,
-`math` and `vector`. `docs/kernels.md` shows how such functions are made, scheduled and run; section 4 of
-`docs/design.md` says how the parts belong together.
+The loop level: functions over buffers that consist of loops, blocks (units of computation with iterators), and scalar
+or vector code in `arith`, `math` and `vector`. [kernels.md](kernels.md) shows how such functions are written, scheduled
+and run; section 4 of [design.md](design.md) is an overview.
 
-The constraints `C1`, `C2`, ... are checked by the verifier; the functions of a module are interpreted by
-`tir_dialect.interpreter`, which is the reference for what each operation means.
+The verifier checks the constraints `C1`, `C2`, ... of each operation. The interpreter, `tir_dialect.interpreter`,
+defines the semantics that every schedule and lowering preserves.
 """
 
 

@@ -33,11 +33,11 @@ STATEMENTS = {
     "Evaluate": ("the operations", 'T.evaluate(T.call_extern("float32", "fabsf", A[0]))'),
     "IfThenElse": ("`tir.if`", "if K[0] > 0:\n  B[0] = A[0]\nelse:\n  B[1] = A[0]"),
     "For": ("`tir.for`", "for i in range(1, 7):\n  B[i] = A[i]"),
-    "For with a step": ("`tir.for`, whose variable is multiplied", "for i in T.serial(0, 8, step=3):\n  B[i] = A[i]"),
+    "For with a step": ("`tir.for`; its variable times the step", "for i in T.serial(0, 8, step=3):\n  B[i] = A[i]"),
     "For, annotations": ("`tir.for`", 'for i in T.serial(8, annotations={"note": 1}):\n  B[i] = A[i]'),
     "While": ("`tir.while`", "n: T.int32 = 0\nwhile n < 8:\n  B[n] = A[n]\n  n = n + 1"),
-    "Break": ("a state in `tir.if`", "for i in range(8):\n  if K[i] > 3:\n    break\n  B[i] = A[i]"),
-    "Continue": ("a state in `tir.if`", "for i in range(8):\n  if K[i] > 3:\n    continue\n  B[i] = A[i]"),
+    "Break": ("a flag in memory and `tir.if`", "for i in range(8):\n  if K[i] > 3:\n    break\n  B[i] = A[i]"),
+    "Continue": ("a flag in memory and `tir.if`", "for i in range(8):\n  if K[i] > 3:\n    continue\n  B[i] = A[i]"),
     "Return": ("a state, and a last parameter for a value", "B[0] = A[0]\nif K[0] > 0:\n  return\nB[1] = A[1]"),
     "SBlock, SBlockRealize": ("`tir.block`", _BLOCK.format(kind="spatial", body="B[v] = A[v]")),
     "SBlockRealize.predicate": (
@@ -46,7 +46,7 @@ STATEMENTS = {
     ),
     "SBlock.init": ("`tir.init`", _SUM),
     "SBlock.reads, writes": (
-        "`tir.reads`, where the accesses do not show it",
+        "`tir.reads`, if the region cannot be inferred",
         _BLOCK.format(kind="spatial", body="T.reads(A[0:8])\n    T.writes(B[v])\n    B[v] = A[v]"),
     ),
     "SBlock.alloc_buffers": (
@@ -69,7 +69,7 @@ LOOPS = {
     "ForKind.VECTORIZED": ("`tir.for` vectorized", "for i in T.vectorized(8):\n  B[i] = A[i]"),
     "ForKind.UNROLLED": ("`tir.for` unrolled", "for i in T.unroll(8):\n  B[i] = A[i]"),
     "ForKind.THREAD_BINDING": (
-        "`tir.for` thread_binding, rounds of which run one after the other",
+        "`tir.for` thread_binding, executed serially on CPUs",
         'for i in T.thread_binding(8, thread="threadIdx.x"):\n  B[i] = A[i]',
     ),
     "IterVar.DataPar": ("spatial of `tir.block`", _BLOCK.format(kind="spatial", body="B[v] = A[v]")),
@@ -81,7 +81,7 @@ LOOPS = {
     "IterVar.Opaque": ("opaque of `tir.block`", _BLOCK.format(kind="opaque", body="B[v] = A[v]")),
     "IterVar.ThreadIndex": ("`tir.for` thread_binding", 'for i in T.thread_binding(8, "blockIdx.x"):\n  B[i] = A[i]'),
     "IterVar.Unrolled, Vectorized, Parallelized, Tensorized": (
-        "kinds of `tir.for`; of iterators TVM itself makes none",
+        "kinds of `tir.for`; TVM itself creates no such iterators",
         "for i in T.unroll(8):\n  B[i] = A[i]",
     ),
 }
@@ -89,18 +89,21 @@ LOOPS = {
 EXPRESSIONS = {
     "Var": ("an SSA value or a symbol", "for i in range(8):\n  B[i] = A[7 - i]"),
     "IntImm, FloatImm": ("`arith.constant`", "B[0] = 2.5\nK[0] = 7"),
-    "StringImm": ("text of `tir.assert` or of a call", 'assert K[0] > -100, "text"\nB[0] = A[0]'),
+    "StringImm": ("the message of `tir.assert`, or an argument of a call", 'assert K[0] > -100, "text"\nB[0] = A[0]'),
     "Cast": ("`arith.sitofp` and others", 'B[0] = T.Cast("float32", K[0])'),
     "Add, Sub, Mul": (
         "`arith.addi`, `arith.subi`, `arith.muli`; floats likewise",
         "K[0] = (K[1] + K[2]) * K[3] - K[4]",
     ),
     "Div, Mod": ("`arith.divsi`, `arith.remsi`", "K[0] = T.truncdiv(K[1], 3)\nK[2] = T.truncmod(K[1], 3)"),
-    "FloorDiv, FloorMod": ("`arith.floordivsi` and what follows", "K[0] = K[1] // 3\nK[2] = K[1] % 3"),
+    "FloorDiv, FloorMod": (
+        "`arith.floordivsi`, and the remainder computed from it",
+        "K[0] = K[1] // 3\nK[2] = K[1] % 3",
+    ),
     "Min, Max": ("`arith.minsi`, `arith.maxsi`", "K[0] = T.min(K[1], K[2])\nK[3] = T.max(K[1], K[2])"),
     "EQ, NE, LT, LE, GT, GE": ("`arith.cmpi`", "K[0] = T.Cast('int32', K[1] < K[2])"),
     "And, Or, Not": (
-        "`tir.if`, as the second side may not run; `arith.xori`",
+        "`tir.if`, since they short-circuit; `arith.xori`",
         "if K[0] > 0 and not K[3] > 0:\n  B[0] = A[0]",
     ),
     "Select": ("`arith.select`", "B[0] = T.Select(K[0] > 0, A[0], A[1])"),
@@ -111,7 +114,7 @@ EXPRESSIONS = {
     ),
     "Ramp": ("`tir.ramp`, or consecutive elements", "B[T.Ramp(0, 2, 4)] = A[T.Ramp(1, 2, 4)]"),
     "Broadcast": ("`vector.broadcast`", "B[0:8] = T.Broadcast(A[0], 8)"),
-    "Shuffle": ("`tir.alloc_buffer` of the vector's own", "B[0] = T.Shuffle([A[0:4]], [2])"),
+    "Shuffle": ("a `tir.alloc_buffer` for the vector", "B[0] = T.Shuffle([A[0:4]], [2])"),
     "Let": ("an SSA value", "x = T.float32()\nB[0] = T.Let(x * x, where={x: A[0]})"),
     "Call": ("an operation, or a call: the list of intrinsics", "B[0] = T.exp(A[0])"),
     "BitwiseAnd, Or, Xor, Not, LShift, RShift": (
@@ -156,7 +159,7 @@ BUFFERS = {
 }
 
 TYPES = {
-    "Buffer.layout, allocated_addr": "- of tiles of GPUs",
+    "Buffer.layout, allocated_addr": "- GPU tiles",
     "PrimFunc.params, body, attrs": "`tir.prim_func`",
     "PrimFunc.ret_type": "a last parameter of rank 0",
     "PrimFunc.specialize": "`tir_dialect.specialize`; `bind-symbolic-vars`, of relax functions too",
@@ -164,7 +167,7 @@ TYPES = {
     "TensorIntrin": "`register_tensor_intrin`, `tensor_intrin`; `tensorize` replaces a block by one",
     "TVMScript": "read, not printed: the text of a function is MLIR",
     "ProducerLoad, Reduce, CommReducer": "`te`: they do not occur in functions",
-    "ScopeIdDefStmt, TilePrimitiveCall, TileLayout": "- of tiles of GPUs",
+    "ScopeIdDefStmt, TilePrimitiveCall, TileLayout": "- GPU tiles",
 }
 
 TE = {
@@ -174,10 +177,10 @@ TE = {
     "operation": "`Operation`",
     "tag": "`tag_scope`",
     "tensor": "`Tensor`",
-    "thread_axis": "- of GPUs; `Schedule.bind` of a loop",
-    "trace": "- a print while debugging",
+    "thread_axis": "- GPUs only; `Schedule.bind` binds a loop",
+    "trace": "- debug output",
 }
-"""What is called otherwise than in TVM's `te`, or not there."""
+"""The functions of TVM's `te` that have another name here, or no counterpart."""
 
 TE_NAMES = """
 CommReducer ComputeOp ExternOp PlaceholderOp Reduce ScanOp Tensor TensorSlice abs acos acosh all any asin asinh

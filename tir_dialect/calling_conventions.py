@@ -1,9 +1,8 @@
-"""How values lie in memory where TVM's calling conventions hand them over: the one table of structs and numbers.
+"""The memory layouts and type codes of TVM's calling conventions.
 
-Two conventions are known. In that of tvm-ffi (TVM from 0.21 on), arguments are an array of `TVMFFIAny`, 16 bytes each:
-what kind of value it is, four bytes of zeros, and eight bytes of payload. In the older one they are an array of
-`TVMValue`, eight bytes of payload each, and beside it an array of `int32` that says the kinds. A tensor is a `DLTensor`
-in both.
+There are two conventions. In that of tvm-ffi (TVM 0.21 and later), arguments are an array of `TVMFFIAny` of 16 bytes: a
+type index, four bytes of zeros, and eight bytes of payload. In the older one they are an array of `TVMValue`, eight
+bytes of payload each, and an array of `int32` type codes. A tensor is a `DLTensor` in both.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ TENSOR_OBJECT_HEADER = 24
 
 @dataclass(frozen=True)
 class Field:
-    """A field of a struct: its place, and its dtype unless that is what a program stores there."""
+    """A field of a struct: its offset, and its dtype, unless that is the dtype of the value stored."""
 
     name: str
     struct_bytes: int
     offset: int
     dtype: Attribute | None = None
     is_address: bool = False
-    """Whether it is where the struct lies, which takes no memory."""
+    """Whether it is the address of the struct itself, which takes no memory."""
 
 
 FIELDS: Mapping[int, Field] = MappingProxyType(
@@ -69,7 +68,7 @@ STACK_BYTES: Mapping[str, int] = MappingProxyType(
 
 
 class Convention(Enum):
-    """How a function gets its arguments and gives its result; the value is what IR says."""
+    """A calling convention; the value is its name in IR."""
 
     ANY = "tvm_ffi"
     """`f(self, values: TVMFFIAny*, count, result: TVMFFIAny*)`, all addresses but the count."""
@@ -82,7 +81,7 @@ CONVENTION = "calling_convention"
 
 
 class Kind(IntEnum):
-    """What a `TVMFFIAny` holds."""
+    """Type indices of `TVMFFIAny`."""
 
     NONE = 0
     INT = 1
@@ -98,7 +97,7 @@ class Kind(IntEnum):
 
 
 class OldKind(IntEnum):
-    """What a `TVMValue` holds."""
+    """Type codes of `TVMValue`."""
 
     INT = 0
     UINT = 1

@@ -66,7 +66,7 @@ class DLPackCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """One row of the table: what is known about an element type."""
+    """An element type: a row of the table."""
 
     name: str
     """The spelling in text and in error messages, such as `f32`."""
@@ -86,7 +86,7 @@ class DType:
 
     @property
     def bytes(self) -> int:
-        """Size of an element in memory, in bytes: each has bytes of its own."""
+        """Size of an element in memory, in bytes; elements are never packed."""
         return (self.bits + 7) // 8
 
     @property
@@ -171,7 +171,7 @@ def is_dtype(type: Attribute) -> bool:
 
 
 def lookup(type: Attribute) -> DType:
-    """What is known about an element type; ValueError for one that is not supported."""
+    """The row of an element type; ValueError for an unsupported one."""
     found = _BY_TYPE.get(type)
     if found is None:
         raise ValueError(f"unsupported dtype {type}: expected one of {_EXPECTED}")
@@ -289,7 +289,7 @@ def rounded(value: float, type: AnyFloat) -> float:
 
 
 def range_in_i64(type: Attribute) -> tuple[int, int | None] | None:
-    """Which numbers of 64 bits with a sign are values of an integer type: from the first to the second, or all."""
+    """The inclusive range of an integer type within the signed 64-bit integers; `None` if it has all of them."""
     dtype = lookup(type)
     if dtype.bits == 64:
         return (0, None) if dtype.is_unsigned else None

@@ -1,4 +1,4 @@
-"""Constant tensors as arrays, and arrays as constant tensors."""
+"""Conversion between constant tensors and NumPy arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TensorAttr: TypeAlias = DenseIntOrFPElementsAttr | WeightAttr
 
 
 def dense_array(elements: DenseIntOrFPElementsAttr) -> NDArray[Any]:
-    """The elements of a dense attribute as a new array; one value stands for all elements of a larger shape."""
+    """The elements of a dense attribute as a new array; splats are expanded."""
     import numpy as np
 
     kind = elements.get_element_type()
@@ -32,7 +32,7 @@ def dense_array(elements: DenseIntOrFPElementsAttr) -> NDArray[Any]:
 
 
 def elements_of(value: TensorAttr) -> NDArray[Any] | None:
-    """The elements, not to be changed; `None` for a weight of which only the name is known."""
+    """The elements of a constant, read-only; `None` for a weight that has only a name."""
     return value.data.array if isinstance(value, WeightAttr) else dense_array(value)
 
 

@@ -1,4 +1,4 @@
-"""Fewer garbage collections while many long-lived objects are made."""
+"""Control of Python's garbage collector while many long-lived objects are made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ the code of the last kernels, which goes with the youngest."""
 
 @contextmanager
 def few_collections() -> Generator[None]:
-    """Garbage is collected rarely meanwhile."""
+    """A context with infrequent garbage collections."""
     before = gc.get_threshold()
     gc.set_threshold(*map(max, before, COLLECTION_THRESHOLDS) if all(before) else before)
     try:
@@ -30,7 +30,7 @@ def few_collections() -> Generator[None]:
 
 
 def collect_young() -> None:
-    """Collects what was made since the last collection, if that is anybody's wish: at a time when nobody waits."""
+    """Collects the objects made since the last collection, unless the collector is disabled."""
     if gc.isenabled():
         gc.collect(0)
 

@@ -1,4 +1,4 @@
-"""Names of values that come from outside: from texts, from symbols, from callers of builders."""
+"""Name hints of values from external names: texts, symbols, arguments of builders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of class definitions that are made when they are first needed."""
+"""Lazy creation of parts of class definitions."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from tir_dialect.dataclass_methods import methods_on_demand
 
 @contextmanager
 def definitions_on_demand() -> Generator[None]:
-    """What is defined meanwhile gets methods of dataclasses and assembly formats when somebody asks for them."""
+    """A context in which dataclass methods and assembly formats of new classes are made on first use."""
     with methods_on_demand(), formats_on_demand():
         yield

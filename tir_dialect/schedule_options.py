@@ -1,4 +1,4 @@
-"""What a search may set for one kernel and the rules of `schedule-cpu` decide otherwise."""
+"""Overrides of decisions of `schedule-cpu` for one kernel, which tuning searches over."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ MAX_TILE_STEPS = 64
 
 @dataclass(frozen=True)
 class ScheduleOptions:
-    """Numbers that replace those the rules would choose; 0 leaves a number to the rules.
+    """Parameters that override the decisions of the rules; 0 leaves a parameter to the rules.
 
-    Raises `ValueError` for what is no integer or out of range.
+    Raises `ValueError` for values that are no integers or out of range.
     """
 
     tile_rows: int = 0
-    """Rows of the register tile of a product."""
+    """Rows of the register tile of a matrix product."""
 
     tile_vectors: int = 0
-    """Vectors in a row of that tile."""
+    """Vectors per row of that tile."""
 
     tile_steps: int = 0
-    """Unrolled steps of the reduction around that tile."""
+    """Unrolled steps of the reduction loop of that tile."""
 
     unpacked_rows: int = 0
-    """Up to so many rows a product reads its operands in place; above, it packs them into panels."""
+    """The most rows of a product that reads its operands in place; operands of larger ones are packed into panels."""
 
     map_vectors: int = 0
-    """Vectors that an iteration of the innermost loop of a map computes."""
+    """Vectors computed by an iteration of the innermost loop of an elementwise kernel."""
 
     task_percent: int = 100
-    """The least work for which a thread is woken, in percent of what the rules choose."""
+    """The minimum work per thread, in percent of what the rules choose."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -43,6 +43,6 @@ class ScheduleOptions:
 
 
 def check_integer(name: str, value: object, least: int) -> None:
-    """Refuses a setting that is no integer, or less than `least`."""
+    """ValueError for a setting that is no integer, or less than `least`."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ValueError(f'target setting "{name}" expects an integer of at least {least}, got {value!r}')

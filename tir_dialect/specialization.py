@@ -1,4 +1,4 @@
-"""PrimFuncs for known sizes and numbers: `PrimFunc.specialize` of TVM."""
+"""Specialisation of PrimFuncs for known sizes and scalars: TVM's `PrimFunc.specialize`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Known: TypeAlias = "DimLike | float | Sequence[DimLike]"
 
 
 def specialize(func: PrimFuncOp, values: Mapping[str, Known]) -> PrimFuncOp:
-    """A function for known values of sizes and parameters, by name; `func` stays as it is.
+    """A copy of `func` for known values of sizes and scalar parameters, by name.
 
     ```python
     specialize(matmul, {"n": 128})            # @matmul[%k, %m](%A: !tir.buffer<[128, k], f32>, ...)
@@ -34,12 +34,12 @@ def specialize(func: PrimFuncOp, values: Mapping[str, Known]) -> PrimFuncOp:
     specialize(scale, {"factor": 2.0})        # a number instead of a parameter
     ```
 
-    What is known is no parameter any more; its loops have constant extents, so that more can be proven, unrolled and
-    vectorised. The new function is in no module and has the name of the old one.
+    Known sizes and scalars are no longer parameters. Loops over them have constant extents, so that more can be proved,
+    unrolled and vectorised. The new function has the same name and is in no module.
 
-    Raises `ValueError` for names that there are not, a size out of its bounds, a number that is none of the parameter's
-    type, shapes that do not fit each other or do not tell a size, and values with which the function would leave its
-    buffers.
+    Raises `ValueError` for unknown names, sizes out of their bounds, scalars that the parameter's type cannot hold,
+    shapes that contradict each other or do not determine a size, and values with which an access would be out of
+    bounds.
     """
     made = func.clone()
     sizes = {name: to_dim(value) for name, value in values.items() if name in func.symbol_names and _is_dim(value)}
@@ -68,7 +68,7 @@ def _is_dim(value: Known) -> TypeGuard[DimLike]:
 
 
 def _told_by(func: PrimFuncOp, shapes: Mapping[str, Known], sizes: Mapping[str, Dim]) -> dict[str, Dim]:
-    """The sizes that shapes of buffers tell."""
+    """The sizes determined by the shapes of buffers."""
     patterns: list[Dim] = []
     numbers: list[int] = []
     for param in func.buffer_params:
@@ -149,7 +149,7 @@ def _replace_param(func: PrimFuncOp, made: PrimFuncOp, param: BlockArgument, val
 
 
 def _replace(func: PrimFuncOp, argument: BlockArgument, op: Operation) -> None:
-    """Puts an op in the place of a parameter."""
+    """Replaces a parameter by the result of an op."""
     body = func.body.block
     if argument.uses:
         Rewriter.insert_op(op, InsertPoint.at_start(body))

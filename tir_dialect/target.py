@@ -17,7 +17,7 @@ from tir_dialect.target_limits import check_numbers, check_registers, check_text
 KIB = 1024
 
 EXTENSIONS = ("avx512dq", "avxvnni", "avx512vnni", "avx512bf16", "i8mm")
-"""Instructions, by LLVM's names, that code counts on: ranges of floats, sums of products of bytes, and of `bf16`."""
+"""The instruction set extensions that generated code depends on, by LLVM's names."""
 
 IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
     "alderlake": ("avxvnni",),
@@ -33,14 +33,14 @@ IMPLIED_EXTENSIONS: dict[str, tuple[str, ...]] = {
     "neoverse-v2": ("i8mm",),
     "neoverse-n2": ("i8mm",),
 }
-"""Those of processors that are named without features."""
+"""The extensions of processors that are named without features."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A processor, as LLVM names it, and the few numbers that decide tile sizes.
+    """The description of a CPU: its name in LLVM, and the parameters that schedules depend on.
 
-    Raises `ValueError` for numbers that no processor has, and for tiles that its registers do not hold.
+    Raises `ValueError` for impossible parameters, and for register tiles that do not fit into its registers.
     """
 
     triple: str
@@ -50,28 +50,28 @@ class Target:
     """LLVM processor name; it implies a set of features."""
 
     features: str = ""
-    """What differs from the features that `cpu` implies, as `+avx512f,-sgx`."""
+    """Differences from the features that `cpu` implies, such as `+avx512f,-sgx`."""
 
     vector_bits: int = 128
-    """Width of the vector registers that generated code should use."""
+    """Width in bits of the vector registers to use."""
 
     vector_registers: int = 16
-    """How many vector registers there are."""
+    """Number of vector registers."""
 
     l1_bytes: int = 32 * KIB
-    """Data cache of a core, first level."""
+    """Size of the L1 data cache of a core."""
 
     l2_bytes: int = 512 * KIB
-    """Second level, of a core."""
+    """Size of the L2 cache of a core."""
 
     l3_bytes: int = 8192 * KIB
-    """Last level, shared."""
+    """Size of the shared last-level cache."""
 
     cores: int = 1
-    """How many threads parallel loops are planned for."""
+    """Number of threads that parallel loops are scheduled for."""
 
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
-    """What is set for a kernel instead of left to the rules."""
+    """Overrides of the decisions of `schedule-cpu`."""
 
     def __post_init__(self) -> None:
         check_texts(self, _TEXTS)
@@ -85,20 +85,20 @@ class Target:
 
     @property
     def tile_registers(self) -> int:
-        """How many vector registers a tile of sums, with the numbers that are multiplied for it, should take.
+        """The number of vector registers available to a register tile: accumulators and operands.
 
-        Multiply-adds of x86 read one factor from memory. Elsewhere that takes a register, and a few more where LLVM
-        loads factors ahead of time: too few make it move sums to and fro, or into memory.
+        Multiply-adds of x86 take one operand from memory. Elsewhere it needs a register, and a few more because LLVM
+        loads operands early: with fewer it copies accumulators, or spills them.
         """
         return self.vector_registers - (0 if self.arch.startswith("x86") else 2)
 
     @property
     def usual_tile(self) -> tuple[int, tuple[int, ...], int]:
-        """The tile that fills the registers: sums, a row of columns, and one element of the rows at a time.
+        """The default register tile: vectors per row, numbers of rows in descending order, unrolled reduction steps.
 
-        Vectors of a row, heights in falling order, and steps along the sums. With 32 registers of 512 bits that is
-        14 x 2 vectors, and two steps share what is no arithmetic; with 32 of 128 bits (NEON) 8 x 3; with 16 registers
-        6 x 2, of which four steps are as much.
+        The tile fills the registers with accumulators, a row of the right operand, and one element of the left one.
+        With 32 registers of 512 bits it has 14 x 2 vectors and two steps, which share the loop overhead; with 32 of 128
+        bits (NEON) 8 x 3 and one; with 16 registers 6 x 2 and four.
         """
         if self.vector_registers < 32:
             return 2, (6, 4), 4
@@ -109,9 +109,9 @@ class Target:
         return max(1, self.vector_bits // bits)
 
     def with_settings(self, settings: Mapping[str, Any]) -> Target:
-        """The same with other values of fields, its own or those of its `ScheduleOptions`.
+        """A copy with other values of fields, of the target or of its `ScheduleOptions`.
 
-        Raises `ValueError` for values that the fields do not take.
+        Raises `ValueError` for invalid values.
         """
         options = {name: value for name, value in settings.items() if name in _OPTIONS}
         rest = {name: value for name, value in settings.items() if name not in _OPTIONS}
@@ -123,19 +123,19 @@ class Target:
         return own | {name: getattr(self.schedule, name) for name in _OPTIONS}
 
     def code_key(self) -> str:
-        """What generated machine code depends on: a text for cache keys."""
+        """Everything that generated machine code depends on, as a text for cache keys."""
         return f"{self.triple} {self.cpu} {self.features} {self.vector_bits}"
 
     @property
     def extensions(self) -> frozenset[str]:
-        """Which of `EXTENSIONS` the machine has: as `features` say, and else what `cpu` implies."""
+        """Which of `EXTENSIONS` the target has, by `features` and by what `cpu` implies."""
         named = {feature[1:]: feature[0] == "+" for feature in self.features.split(",") if feature}
         implied = IMPLIED_EXTENSIONS.get(self.cpu, ())
         return frozenset(name for name in EXTENSIONS if named.get(name, name in implied))
 
     @staticmethod
     def host() -> Target:
-        """The machine we run on; the core count is what this process may use."""
+        """The host machine; `cores` is the number of processors that this process may use."""
         return _host()
 
     @staticmethod
@@ -239,7 +239,7 @@ def _host() -> Target:
 
 
 def usable_cores() -> int:
-    """How many processors this process may run on."""
+    """The number of processors that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -254,7 +254,7 @@ def _vector_registers(enabled: set[str]) -> tuple[int, int]:
 
 
 def _host_caches(root: Path) -> dict[int, int]:
-    """Sizes in bytes by level, of the data and unified caches that the kernel reports; empty where it reports none."""
+    """Sizes in bytes, by level, of the data and unified caches that Linux reports; empty if it reports none."""
     sizes: dict[int, int] = {}
     for index in root.glob("index*"):
         try:

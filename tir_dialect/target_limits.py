@@ -1,4 +1,4 @@
-"""What the numbers of a target may be: errors for those that would lead to wrong or slow code, or to none."""
+"""Validation of target descriptions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def check_texts(target: Target, names: Iterable[str]) -> None:
-    """Refuses names that are no text, and features without a sign."""
+    """ValueError for names that are no strings, and features without a sign."""
     for name in names:
         if not isinstance(value := getattr(target, name), str):
             raise ValueError(f'target setting "{name}" expects a text, got {value!r}')
@@ -22,7 +22,7 @@ def check_texts(target: Target, names: Iterable[str]) -> None:
 
 
 def check_numbers(target: Target, names: Iterable[str]) -> None:
-    """Refuses sizes and counts below one, and registers that are no power of two."""
+    """ValueError for sizes and counts below one, and vector widths that are no power of two."""
     for name in names:
         check_integer(name, getattr(target, name), 1)
     bits = target.vector_bits
@@ -31,7 +31,7 @@ def check_numbers(target: Target, names: Iterable[str]) -> None:
 
 
 def check_registers(target: Target) -> None:
-    """Refuses options that ask for more registers than there are: sums would be spilled."""
+    """ValueError for options that need more registers than the target has, so that accumulators would be spilled."""
     options = target.schedule
     vectors, (rows, *_), _ = target.usual_tile
     rows, vectors = options.tile_rows or rows, options.tile_vectors or vectors
