@@ -47,6 +47,22 @@ def test_partition_of_a_decomposed_reduction():
     scheduled(matmul(), transform)
 
 
+@pytest.mark.parametrize("lengths", [[3], [3, 5], [3, None], [None, 3], [5, None, 3], [2, 3, None, 4, 1]])
+def test_partition_where_a_size_decides_what_fits(lengths):
+    def transform(sch):
+        for loop in (sch.get_loops("B")[0], sch.get_loops("C")[1]):
+            assert len(sch.loop_partition(loop, lengths)) == len(lengths) + (None not in lengths)
+
+    scheduled(elementwise(), transform)
+
+
+def test_partition_of_what_does_not_fit_is_refused():
+    b = te.compute((n, 5), lambda i, j: A[i, j] * 2, name="B")
+    sch = Schedule(te.create_prim_func([A, b]))
+    message = "what is left, -3, is not known to be at least 0"
+    refuses(sch, message, "loop_partition", sch.get_loops("B")[1], [8, None])
+
+
 def test_partition_refusals():
     sch = Schedule(row_sum())
     i, r = sch.get_loops(sch.get_block("B"))
@@ -54,7 +70,7 @@ def test_partition_refusals():
     for length in (0, -2):
         refuses(sch, f"expected lengths of at least 1, got {length}", "loop_partition", i, [length, None])
     refuses(sch, "expected at least two parts, got one with all n iterations", "loop_partition", i, ["n"])
-    refuses(sch, "what is left, n - 4, is not known to be at least 0", "loop_partition", i, [4])
+    refuses(sch, "the length of a part, n - 4, is not known to be at least 0", "loop_partition", i, ["n - 4"])
     refuses(sch, 'length q uses "q", which is no symbol', "loop_partition", i, ["q"])
     message = 'block "B" has an init and is reduced over loop "r"; use decompose_reduction first'
     refuses(sch, message, "loop_partition", r, ["floordiv(m, 2)"])

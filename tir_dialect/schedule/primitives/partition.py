@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from tir_dialect.analysis.dependence import Dependence, is_loop_variable
-from tir_dialect.dims import Dim, to_dim, total
+from tir_dialect.dims import Dim, maximum, minimum, to_dim, total
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Loop
 from tir_dialect.schedule.primitives.splitting import Factor, check_serial
@@ -29,8 +29,9 @@ def loop_partition(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -
         -> for i in p: A(i)
            for i in p to n: A(i)
 
-    Conditions that always hold in a part go there. Handles of blocks are those of the first part from now on. The parts
-    of loop `i` are called `i0`, `i1`, ..., and block `B` is `B_i0`, `B_i1`, ... in them.
+    Where a size decides whether the lengths fit, parts at the front are taken from what there is, and others may be
+    empty. Conditions that always hold in a part go there. Handles of blocks are those of the first part from now on.
+    The parts of loop `i` are called `i0`, `i1`, ..., and block `B` is `B_i0`, `B_i1`, ... in them.
 
     Refuses loops that are not serial, lengths that are not known to be at least 0 and to fit, and reductions with init
     over the loop.
@@ -55,7 +56,7 @@ def loop_partition(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -
 def _cuts(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Dim]:
     """Where the parts begin, but for the first."""
     known = [None if factor is None else to_dim(factor) for factor in factors]
-    given = [factor for factor in known if factor is not None]
+    given = _known(known)
     if not given or len(given) < len(known) - 1:
         raise self.error("expected at least one length and at most one None")
     rest = self.extent(loop.op) - total(given)
@@ -64,16 +65,33 @@ def _cuts(self: ScheduleState, loop: Loop, factors: Sequence[Factor]) -> list[Di
             raise self.error(f"expected lengths of at least 1, got {length}")
         if unknown := length.symbols.difference(self.func.symbol_names):
             raise self.error(f'length {length} uses "{min(unknown)}", which is no symbol of the function')
-        if self.space.less_equal(0, length) is not True:
+        known_length = self.space.less_equal(0, length)
+        if known_length is False or (known_length is None and length is not rest):
             part = "what is left" if length is rest else "the length of a part"
             raise self.error(f"{part}, {length}, is not known to be at least 0")
-    lengths = [rest if length is None else length for length in known]
-    ends = accumulate(lengths, initial=self.lower(loop.op))
-    cuts = list(ends)[1:]
-    cuts = cuts[:-1] if None in known or not rest.terms else cuts
+    cuts = _places(known, self.lower(loop.op), self.extent(loop.op), fits=self.space.less_equal(0, rest) is True)
+    cuts = cuts if None in known or rest.terms else cuts[:-1]
     if not cuts:
         raise self.error(f"expected at least two parts, got one with all {self.extent(loop.op)} iterations")
     return cuts
+
+
+def _places(lengths: Sequence[Dim | None], first: Dim, extent: Dim, *, fits: bool) -> list[Dim]:
+    """Where parts end, but for the last; `None` is what the others leave, at the end if no length is `None`.
+
+    Where it is not known that all fit, those in front come first: no part ends behind the loop.
+    """
+    rest = lengths.index(None) if None in lengths else len(lengths)
+    front = list(accumulate(_known(lengths[:rest]), initial=first))[1:]
+    back = list(accumulate(_known(lengths[:rest:-1]), Dim.__sub__, initial=first + extent))[:0:-1]
+    if fits:
+        return [*front, *back]
+    front = [minimum(end, first + extent) for end in front]
+    return [*front, *(maximum(start, (front or [first])[-1]) for start in back)]
+
+
+def _known(lengths: Sequence[Dim | None]) -> list[Dim]:
+    return [length for length in lengths if length is not None]
 
 
 def _check_no_init(self: ScheduleState, loop: Loop) -> None:
