@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, Signedness, i1
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, Signedness, f32, i1, i32
 
 from tir_dialect import dtypes
 from tir_dialect.dims import Dim
@@ -105,6 +105,13 @@ def _numpy_scalar(value: Any) -> Expr:
     if not hasattr(value, "dtype") or getattr(value, "shape", None) != ():
         raise TypeError(f"te: expected an expression, a dimension or a number, got {type(value).__name__}")
     return adopt(value.item(), dtypes.from_numpy(value.dtype))
+
+
+def number_dtype(value: object) -> DType | None:
+    """The dtype that TVM gives a number of Python that stands alone: `i1`, `i32` or `f32`; None for anything else."""
+    if hasattr(value, "dtype"):
+        return None
+    return next((dtype for kind, dtype in ((bool, i1), (int, i32), (float, f32)) if isinstance(value, kind)), None)
 
 
 def unify(what: str, operands: Sequence[Operand]) -> tuple[Expr, ...]:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, overload
 from typing import cast as cast_to
 
-from xdsl.dialects.builtin import f32, i1, i32
 from xdsl.ir import Attribute
 
 from tir_dialect.dims import constant
 from tir_dialect.ops.annotations import Note, note_attr, note_of
 from tir_dialect.te import nodes
-from tir_dialect.te.coerce import adopt, as_expr, is_index
+from tir_dialect.te.coerce import adopt, as_expr, is_index, number_dtype
 from tir_dialect.te.conversions import cast
-from tir_dialect.te.expr import Expr, Operand
+from tir_dialect.te.expr import Expr, Operand, Scalar
 from tir_dialect.te.nodes import IterVar, Reduce
 from tir_dialect.te.operations import Operation
 from tir_dialect.te.shapes import ShapeLike, to_shape
@@ -143,9 +142,8 @@ def compute(
 
 
 def _body(name: str, value: Operand) -> Expr:
-    for kind, dtype in ((bool, i1), (int, i32), (float, f32)):
-        if isinstance(value, kind):
-            return adopt(value, dtype)
+    if (dtype := number_dtype(value)) is not None:
+        return adopt(cast_to("Scalar", value), dtype)
     expr = as_expr(f'compute "{name}"', value)
     return cast(expr, "i64") if is_index(expr.dtype) else expr
 

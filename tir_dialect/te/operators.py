@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import f32, i1, i32
 
 from tir_dialect import dims
 from tir_dialect.dims import Dim
@@ -25,9 +25,10 @@ from tir_dialect.te.coerce import (
     is_index,
     is_integer,
     is_unsigned,
+    number_dtype,
     unify,
 )
-from tir_dialect.te.expr import Expr, Operand
+from tir_dialect.te.expr import Expr, Operand, Scalar
 
 Predicate: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
@@ -247,12 +248,27 @@ def logical_not(condition: Operand) -> Expr:
 
 
 def select(condition: Operand, then: Operand, otherwise: Operand) -> Expr:
-    """`then` if `condition` holds, else `otherwise`; both are evaluated, so the loads of both must be in bounds."""
-    a, b = unify("select", (then, otherwise))
+    """`then` if `condition` holds, else `otherwise`; both are evaluated, so the loads of both must be in bounds.
+
+    Two numbers of Python have TVM's dtype, `i32`, `f32` or `i1`.
+    """
+    a, b = _sides("select", then, otherwise)
     return nodes.apply("select", a.dtype, as_condition("select", condition), a, b)
 
 
 def if_then_else(condition: Operand, then: Operand, otherwise: Operand) -> Expr:
-    """`then` if `condition` holds, else `otherwise`; only the chosen one is evaluated, so that it can guard a load."""
-    a, b = unify("if_then_else", (then, otherwise))
+    """`then` if `condition` holds, else `otherwise`; only the chosen one is evaluated, so that it can guard a load.
+
+    Two numbers of Python have TVM's dtype, `i32`, `f32` or `i1`.
+    """
+    a, b = _sides("if_then_else", then, otherwise)
     return nodes.conditional(as_condition("if_then_else", condition), a, b)
+
+
+def _sides(what: str, then: Operand, otherwise: Operand) -> tuple[Expr, Expr]:
+    kinds = [number_dtype(side) for side in (then, otherwise)]
+    if None not in kinds:
+        kind = f32 if f32 in kinds else i32 if i32 in kinds else i1
+        return adopt(cast("Scalar", then), kind), adopt(cast("Scalar", otherwise), kind)
+    a, b = unify(what, (then, otherwise))
+    return a, b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from xdsl.context import Context
-from xdsl.dialects.builtin import Builtin, f16, f32, i1, i64
+from xdsl.dialects.builtin import Builtin, f16, f32, i1, i32, i64
 from xdsl.parser import Parser
 
 from tir_dialect import te
@@ -35,6 +35,14 @@ def test_result_needs_a_dtype():
     numbers = te.compute((n,), lambda i: [0, 0.5, True, te.const(1, "i8")], name="B")
     assert [str(tensor.dtype) for tensor in numbers] == ["i32", "f32", "i1", "i8"]
     assert str(te.compute((n,), lambda i: i * 2 + n, name="B").dtype) == "i64"
+
+
+@pytest.mark.parametrize("choose", [te.select, te.if_then_else])
+def test_numbers_on_both_sides_of_a_choice_have_the_dtypes_of_tvm(choose):
+    sides = [(1, 0, i32), (1, 0.5, f32), (True, False, i1), (True, 2, i32), (2.0, 3.0, f32)]
+    for then, otherwise, dtype in sides:
+        chosen = te.compute((n, n), lambda i, j, a=then, b=otherwise: choose(i > j, a, b))
+        assert chosen.dtype == dtype
 
 
 def test_several_outputs():

@@ -58,7 +58,7 @@ def test_numpy_scalars_keep_their_dtype():
         (lambda: te.exp(b), "te.exp: expected a float, got i32"),
         (lambda: te.isnan(b), "te.isnan: expected a float, got i32"),
         (lambda: te.select(b, a, a), "te.select: a condition must have dtype i1, got i32"),
-        (lambda: te.select(m, 1, 2), "te.select: no operand has a dtype, write one number as te.const(value, dtype)"),
+        (lambda: te.maximum(1, 2), "te.maximum: no operand has a dtype, write one number as te.const(value, dtype)"),
         (lambda: te.if_then_else(m, a, b), "te.if_then_else: operands have dtypes f32 and i32"),
         (lambda: b + n, "te: cannot use the dimension n (index) with dtype i32, cast one side with te.cast"),
         (lambda: A[a], 'te: tensor "A": an index must be an integer, got dtype f32'),
