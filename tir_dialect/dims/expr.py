@@ -68,6 +68,12 @@ class Dim:
         """The integer that the expression is, or None."""
         return self.constant_term if self.is_constant else None
 
+    def __int__(self) -> int:
+        """The integer that the expression is; TypeError if it has symbols."""
+        if (value := self.constant_value) is None:
+            raise TypeError(f"the dimension {self} is no number")
+        return value
+
     @property
     def constant_term(self) -> int:
         """The integer that is added to the other terms; 0 when there is none."""

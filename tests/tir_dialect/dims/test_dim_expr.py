@@ -155,6 +155,9 @@ def test_constants_and_symbols_tell_what_they_are():
     assert constant(4).is_constant
     assert constant(4).constant_value == 4
     assert constant(0).constant_value == 0
+    assert int(constant(4)) == 4
+    with pytest.raises(TypeError, match="the dimension n is no number"):
+        int(n)
     assert not n.is_constant
     assert n.constant_value is None
     assert (n + 3).constant_term == 3
