@@ -73,13 +73,15 @@ class Schedule(ScheduleState):
 
     def get(self, handle: Block | Loop) -> BlockOp | ForOp:
         """The operation of a handle; ScheduleError if it is no longer in the function."""
-        self.check(handle)
-        return handle.op
+        own = self.own_handle(handle)
+        self.check(own)
+        return own.op
 
     def remove_rv(self, handle: Block | Loop) -> None:
         """Invalidates a handle; a later query gives the loop or block a new one."""
-        self.check(handle)
-        self.forget(handle)
+        own = self.own_handle(handle)
+        self.check(own)
+        self.forget(own)
 
     @property
     def func_working_on(self) -> str | None:

@@ -261,10 +261,14 @@ class ScheduleState:
             return self._roots[handles[0]]
         return self.functions.around(handle.op for handle in handles)
 
+    def own_handle(self, handle: Loop | Block) -> Loop | Block:
+        """What a handle of the schedule that this one was copied from stands for here; any other as it is."""
+        return self._twins.get(handle, handle)
+
     def _own(self, value: Any) -> Any:
         """An argument with handles of the schedule that this is a copy of translated, and `te` sizes as dimensions."""
         if isinstance(value, Loop | Block):
-            return self._twins.get(value, value)
+            return self.own_handle(value)
         if isinstance(value, Expr):
             return _size_of(value)
         if isinstance(value, list | tuple):

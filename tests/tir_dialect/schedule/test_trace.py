@@ -288,6 +288,8 @@ def test_copies_go_their_own_way_with_the_same_handles():
     block = sch.get_block("C")
     i, j, r = sch.get_loops(block)
     other = sch.copy()
+    assert other.get(block) is not sch.get(block)
+    assert str(other.get(block)) == str(sch.get(block))
     outer, _ = other.split(i, [None, 4])
     third = other.copy()
     sch.parallel(j)
