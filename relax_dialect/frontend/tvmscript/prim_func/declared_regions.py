@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from relax_dialect.frontend.tvmscript.prim_func.blocks import Head
 from relax_dialect.frontend.tvmscript.prim_func.expressions import TirExpressionReader
 from relax_dialect.frontend.tvmscript.prim_func.values import Axis, Buffer, Region
-from tir_dialect.analysis.regions import block_regions
+from tir_dialect.analysis.regions import BlockRegions, block_regions
 from tir_dialect.dims import constant
 from tir_dialect.ops.accesses import RegionAxis
 from tir_dialect.ops.blocks import BlockOp
@@ -52,7 +52,7 @@ def drop_inferable_regions(func: PrimFuncOp) -> None:
         for op in declared:
             op.detach()
         seen = block_regions(block)
-        same = set(said.reads) == set(seen.reads) and set(said.writes) == set(seen.writes)
+        same = _reads_the_same(said, seen) and set(said.writes) == set(seen.writes)
         for op in declared:
             if same:
                 _erase_with_operands(op)
@@ -60,6 +60,12 @@ def drop_inferable_regions(func: PrimFuncOp) -> None:
                 block.body.block.insert_op_before(op, place)
             else:
                 block.body.block.add_op(op)
+
+
+def _reads_the_same(said: BlockRegions, seen: BlockRegions) -> bool:
+    """Whether a text declares what is read, but for what the block writes, too, as an update of its own init does."""
+    left_out = set(seen.reads) - set(said.reads)
+    return set(said.reads) <= set(seen.reads) and left_out <= set(seen.writes)
 
 
 def _erase_with_operands(op: DeclarationOp) -> None:

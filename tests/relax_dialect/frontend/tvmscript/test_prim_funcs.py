@@ -86,6 +86,22 @@ def test_regions_are_kept_where_they_say_more_than_the_accesses():
     assert not [op for op in exact.body.block.ops if isinstance(op, ReadsOp | WritesOp)]
 
 
+def test_a_block_need_not_declare_that_it_reads_what_its_init_has_stored():
+    func = only_func("""
+        @T.prim_func
+        def f(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+            for i in range(8):
+                with T.sblock("once"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(A[vi])
+                    T.writes(B[vi])
+                    with T.init():
+                        B[vi] = 0.0
+                    B[vi] = B[vi] + A[vi]
+        """)
+    assert not [op for op in func.walk() if isinstance(op, ReadsOp | WritesOp)]
+
+
 def test_annotations_of_blocks_and_loops():
     func = only_func("""
         @T.prim_func
