@@ -55,13 +55,18 @@ def finite_reciprocal(f: Floats, value: SSAValue) -> SSAValue:
 
 def _estimate(f: Floats, value: SSAValue) -> tuple[SSAValue, SSAValue]:
     """14 bits of `1 / value`, and what their product with the value lacks of 1, for a Newton step."""
+    first = reciprocal_estimate(f, value)
+    return first, f.fma(f.sub(f.number(-0.0), value), first, f.number(1.0))
+
+
+def reciprocal_estimate(f: Floats, value: SSAValue) -> SSAValue:
+    """14 bits of `1 / value`."""
 
     def estimate(parts: Sequence[SSAValue]) -> SSAValue:
         rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16)
         return f.b.intrinsic("llvm.x86.avx512.rcp14.ps.512", (*parts, *rest), FLOATS)
 
-    first = _in_pieces(f.b, (value,), estimate)
-    return first, f.fma(f.sub(f.number(-0.0), value), first, f.number(1.0))
+    return _in_pieces(f.b, (value,), estimate)
 
 
 def has_extrema(f: Floats) -> bool:

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math.floats import ROUNDING, Floats, any_lane, doubles, floor, narrowed, widened
-from lowering.to_llvm.registers import has_registers
+from lowering.to_llvm.registers import has_registers, reciprocal_estimate
 from lowering.to_llvm.vector_types import like
 
 HALF_PI = (1.570796251296997, 7.549790126404332e-08, -1.7151245100058819e-15)
@@ -70,7 +70,7 @@ def _in_singles(f: Floats, x: SSAValue) -> Turns:
     1971): a multiple of the last bit of the product is taken from it. Both losses go to the third part.
     """
     rounded = f.fused(x, f.number(0.6366197723675814), f.number(NARROW_ROUNDING))
-    minus_k = f.sub(f.number(-0.0), f.sub(rounded, f.number(NARROW_ROUNDING)))
+    minus_k = f.sub(f.number(NARROW_ROUNDING), rounded)
     high, middle, low = map(f.number, HALF_PI)
     first = f.fused(minus_k, high, x)
     product = f.mul(minus_k, middle)
@@ -151,20 +151,17 @@ def tan(f: Floats, x: SSAValue) -> SSAValue:
 def _tangents(f: Floats, r: SSAValue, s: SSAValue) -> tuple[SSAValue, SSAValue]:
     """The tangent of `r + s`, and minus its reciprocal, where products are not rounded.
 
-    The tangent is kept in two parts, of which the second is less than the last bit of the first: near multiples of a
-    right angle `s` may be a hundredth of r. What the reciprocal lacks is found by a step of Newton's.
+    What the sum loses is known exactly, and belongs to the number whose reciprocal is an estimate and one Newton step:
+    near multiples of a right angle `s` may be a hundredth of r.
     """
     square = f.mul(r, r)
     rest = f.mul(f.polynomial(square, TAN), square)
-    grown = f.mul(rest, r)
-    lost = f.fused(rest, r, f.sub(f.number(-0.0), grown))
-    high = f.add(r, grown)
-    low = f.add(f.add(f.sub(r, high), grown), f.add(f.fused(s, square, s), lost))
-    near = f.add(high, low)
-    low = f.add(f.sub(high, near), low)
-    inverse = f.div(f.number(-1.0), near)
-    missing = f.fused(inverse, low, f.fused(inverse, near, f.number(1.0)))
-    return near, f.fused(inverse, missing, inverse)
+    small = f.fused(rest, r, f.fused(s, square, s))
+    near = f.add(r, small)
+    lost = f.add(f.sub(r, near), small)
+    estimate = reciprocal_estimate(f, near)
+    missing = f.fused(estimate, lost, f.fused(estimate, near, f.number(-1.0)))
+    return near, f.fused(estimate, missing, f.sub(f.number(-0.0), estimate))
 
 
 def _tangents_in_doubles(f: Floats, r: SSAValue, s: SSAValue) -> tuple[SSAValue, SSAValue]:
