@@ -5,7 +5,8 @@ element i = combine(element i - 1, x i) if i > 0 else x i
 ```
 
 A vector of L lanes takes log2 L steps, each of which combines lanes with those 1, 2, 4, ... before them, so sums are
-reassociated. Only the carry from one vector to the next is a dependence chain.
+reassociated. Only the carry from one vector to the next is a dependence chain. With AVX-512 lanes before the first are
+those of the vector before, so that after these steps each lane has L elements, and the result L before is the rest.
 """
 
 from __future__ import annotations
@@ -175,28 +176,59 @@ class _Row:
     def emit(self) -> None:
         """Whole vectors; what is left under a mask, or one by one."""
         code, lanes = self.code, self.lanes
-        carry = code.value(AllocBufferOp(BufferType([lanes], self.scan.dtype, scope="local", align=64)), "carry")
-        zero = code.index(0)
-        code.store(self.neutral, carry, [zero])
+        kept = [self._neutral_vector() for _ in range(1 + (len(self._distances) if self.slides else 0))]
         length = code.dim(self.scan.stage.axes[self.axis].extent)
         count = code.divide(length, lanes)
         with code.loop(count, "v") as turn:
-            start = code.mul(turn, lanes)
-            body, sums = self._elements(start, Lanes(self.axis, lanes))
-            (sums, total), before = self._within(sums), code.load(carry, [zero], lanes)
-            self._store(body, self._combined(before, sums))
-            code.store(self._combined(before, total), carry, [zero])
-        self._rest(carry, code.mul(count, lanes), length)
+            body, element = self._elements(code.mul(turn, lanes), Lanes(self.axis, lanes))
+            self._store(body, self._vector(element, kept))
+        self._rest(kept, code.mul(count, lanes), length)
 
-    def _rest(self, carry: SSAValue, done: SSAValue, length: SSAValue) -> None:
+    def _neutral_vector(self) -> SSAValue:
+        kind = BufferType([self.lanes], self.scan.dtype, scope="local", align=64)
+        memory = self.code.value(AllocBufferOp(kind), "carry")
+        self.code.store(self.neutral, memory, [self.code.index(0)])
+        return memory
+
+    def _vector(self, element: SSAValue, kept: Sequence[SSAValue]) -> SSAValue:
+        """The results of a vector, given what is kept of the one before, which is replaced."""
+        code, lanes, zero = self.code, self.lanes, self.code.index(0)
+        *parts, carry = kept
+        if not self.slides:
+            (sums, total), before = self._within(element), code.load(carry, [zero], lanes)
+            code.store(self._combined(before, total), carry, [zero])
+            return self._combined(before, sums)
+        for distance, part in zip(self._distances, parts, strict=True):
+            earlier = self._shuffled(
+                code.load(part, [zero], lanes), element, [lanes - distance + n for n in range(lanes)]
+            )
+            code.store(element, part, [zero])
+            element = self._combined(earlier, element)
+        result = self._combined(code.load(carry, [zero], lanes), element)
+        code.store(result, carry, [zero])
+        return result
+
+    @property
+    def slides(self) -> bool:
+        """Whether lanes are combined with those before them across vectors, until each has a vector's length of them:
+        what all lanes of a vector give is never asked for, which saves three of twelve instructions.
+        """
+        return masks_are_registers(self.kernel)
+
+    @property
+    def _distances(self) -> list[int]:
+        """1, 2, 4, ... of the lanes."""
+        return [1 << step for step in range(self.lanes.bit_length() - 1)]
+
+    def _rest(self, kept: Sequence[SSAValue], done: SSAValue, length: SSAValue) -> None:
         code, lanes, zero = self.code, self.lanes, self.code.index(0)
         if masks_are_cheap(self.kernel, [self.scan.stage, self.scan.last]):
             left = code.sub(length, done)
             with code.when(code.compare("sgt", left, 0)):
-                body, sums = self._elements(done, Lanes(self.axis, lanes, left))
-                sums = self._combined(code.load(carry, [zero], lanes), self._within(sums)[0])
-                self._store_first(body, sums, left, length)
+                body, element = self._elements(done, Lanes(self.axis, lanes, left))
+                self._store_first(body, self._vector(element, kept), left, length)
             return
+        carry = kept[-1]
         with code.loop(length, "e", lower=done, vectorize=False) as place:
             body, element = self._elements(place, None)
             total = self._combined(code.load(carry, [zero]), element)

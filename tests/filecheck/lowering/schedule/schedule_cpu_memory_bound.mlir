@@ -446,8 +446,8 @@ tir.prim_func @powers[%m, %n](%X: !tir.buffer<[m, n], f32>, %Y: !tir.buffer<[m, 
 // CHECK-NEXT:        vector.shuffle {{.*}}[4, 5, 6, 7, 0, 1, 2, 3]
 // CHECK-NEXT:        arith.addf
 // CHECK-NEXT:        arith.addf
-// CHECK:             tir.store {{.*}}, %Y_1
 // CHECK:             tir.store {{.*}}, %carry
+// CHECK:             tir.store {{.*}}, %Y_1
 // CHECK-NOT:       tir.for
 // CHECK:           %[[LEFT:.*]] = arith.subi
 // CHECK:           arith.cmpi sgt, %[[LEFT]]
