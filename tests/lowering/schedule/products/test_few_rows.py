@@ -165,6 +165,17 @@ def test_columns_along_the_sums_are_shared_by_three_rows(rows: int, products: se
     assert {sum(isinstance(op, FmaOp) for op in loop.walk()) for loop in loops} == products
 
 
+@pytest.mark.parametrize(("rows", "products"), [(1, {4}), (2, {8}), (3, {12}), (4, {16}), (7, {16, 12})])
+def test_columns_along_the_sums_are_shared_by_four_rows(rows: int, products: set[int]) -> None:
+    """With 32 registers; each loop asks for as many of the next columns as it reads."""
+    func = kernel(known(rows, 80, 100, "[{n}, {k}]", 'relax.einsum %x, %y subscripts = "mk,nk->mn"'))
+    schedule(func, WIDE)
+    loops = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "v"]
+    sums = [op for op in loops if any(isinstance(each, FmaOp) for each in op.walk())]
+    assert {sum(isinstance(op, FmaOp) for op in loop.walk()) for loop in sums} == products
+    assert {sum(isinstance(op, PrefetchOp) for op in loop.walk()) for loop in sums} == {4}
+
+
 @pytest.mark.parametrize(("m", "k", "are_dots"), [(4, 8, True), (8, 64, True), (8, 63, False), (16, 128, True)])
 def test_short_sums_of_many_rows_are_packed(m: int, k: int, are_dots: bool) -> None:
     func = kernel(known(m, k, 100, "[{n}, {k}]", 'relax.einsum %x, %y subscripts = "mk,nk->mn"'))

@@ -39,8 +39,10 @@ def test_one_row_and_any_number_of_columns(n: int) -> None:
 def test_one_row_and_a_matrix_from_memory(dtype: str) -> None:
     """As on a machine with wide vectors whose last-level cache holds next to nothing."""
     target = replace(Target.host(), vector_bits=512, vector_registers=32, l3_bytes=4 * KIB)
-    for k, n in ((6, 100), (7, 64), (15, 130), (22, 1031)):
-        check_guarded(Sum("mk,kn->mn", dtype), {"m": 1, "n": n, "k": k}, target)
+    for k, n in ((6, 100), (7, 64), (15, 130), (22, 1031), (80, 33), (530, 7)):
+        for case, m in (Sum("mk,kn->mn", dtype), 1), (Sum("mk,nk->mn", dtype), 1), (Sum("mk,nk->mn", dtype), 3):
+            check_guarded(case, {"m": m, "n": n, "k": k}, target)
+        check_guarded(Sum("mk,kn->mn", dtype), {"m": n, "n": 1, "k": k}, target)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])

@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, row_sums, shuffle
-from lowering.schedule.cpu.products.dot.sums import Line, line_sums
+from lowering.schedule.cpu.products.dot.sums import Line, asking, line_sums
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import MAX_ROWS, PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.whole_sums import WholeSums
@@ -82,7 +82,7 @@ class DotProduct(WholeSums):
     def _groups(self) -> Sequence[tuple[int, int]]:
         """Rows and columns that are multiplied with each other at once, for fewer and fewer rows."""
         if self.lanes >= WIDE:
-            return (4, self.lanes // 4), (1, self.lanes)
+            return (4, self.lanes // 4), (3, self.lanes), (2, self.lanes), (1, self.lanes)
         return tuple((height, self.lanes) for height in HEIGHTS)
 
     def _group(self, coords: Coords, left: SSAValue, size: tuple[int, int], done: Dim, groups: Dim) -> None:
@@ -123,5 +123,6 @@ class DotProduct(WholeSums):
 
         near = [partial(line, what.rows, {**coords, what.row: row}) for row in rows]
         sums = code.alloc([len(rows) * width, self.lanes], what.element, "partial_sums")
-        line_sums(product, near, far, sums, width)
+        ask = asking(product, what.columns, {**coords, what.column: start}, what.column)
+        line_sums(product, near, far, sums, width, ask)
         return [code.load(sums, [code.index(i), code.index(0)], self.lanes) for i in range(len(rows) * width)]

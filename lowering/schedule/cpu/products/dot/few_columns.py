@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import is_power_of_two, total_in_lanes
 from lowering.schedule.cpu.products.dot.long_lines import Copies, LongLines, are_long
-from lowering.schedule.cpu.products.dot.sums import Line, line_sums
+from lowering.schedule.cpu.products.dot.sums import Line, asking, line_sums
 from lowering.schedule.cpu.products.last_columns import (
     MOST_COLUMNS,
     are_very_few,
@@ -123,7 +123,8 @@ class FewColumnsProduct(WholeSums):
         def far(number: SSAValue) -> Line:
             return partial(line, self._row(top, number))
 
-        line_sums(product, [partial(packed.load, product, column)], far, sums, self.lanes)
+        ask = asking(product, what.rows, {**coords, what.row: top}, what.row)
+        line_sums(product, [partial(packed.load, product, column)], far, sums, self.lanes, ask)
 
     def _store(self, coords: Coords, top: SSAValue, sums: SSAValue) -> None:
         """Results of as many rows as a vector has lanes, from their partial sums."""

@@ -1,6 +1,6 @@
-"""Products with very few rows whose operands are both contiguous along the reduction, for matrices with long rows.
+"""Products with one row whose operands are both contiguous along the reduction, for matrices with long rows.
 
-Each task copies the rows of the small operand for itself: fetching what another core has written would take longer than
+Each task copies that row for itself: fetching what another core has written would take longer than
 fetching what both only read.
 """
 
@@ -12,26 +12,19 @@ from lowering.schedule.cpu.emit.tasks import shared_units
 from lowering.schedule.cpu.emit.transpose import row_sums
 from lowering.schedule.cpu.products.dot.dot import can_dot
 from lowering.schedule.cpu.products.dot.long_lines import Copies, LongLines, are_long
-from lowering.schedule.cpu.products.dot.long_sums import LINE_BYTES
 from lowering.schedule.cpu.products.product import Coords, Product
 from lowering.schedule.cpu.products.streamed.streamed import PRODUCTS_PER_TASK
 from lowering.schedule.cpu.products.whole_sums import WholeSums
 from tir_dialect.dims import ceildiv, constant, minimum
-from tir_dialect.dtypes import byte_size
 
-MOST_ROWS, MOST_SHORT = 3, 1
-"""More of them share a vector of columns once it is loaded; the second is for vectors that are no whole cache line."""
+MOST_ROWS = 1
+"""More of them share a vector of columns once it is loaded."""
 
 
 def can_long_dot(product: Product) -> bool:
-    """Whether both factors lie along the sums, in a single matrix, and there may be very few rows."""
+    """Whether both factors lie along the sums, in a single matrix, and there may be one row."""
     rows, what = product.m.constant_value, product.what
-    return can_dot(product) and not what.outer and not what.batch and (rows is None or rows <= _most_rows(product))
-
-
-def _most_rows(product: Product) -> int:
-    whole = product.tiles.lanes * byte_size(product.what.element) >= LINE_BYTES
-    return MOST_ROWS if whole else MOST_SHORT
+    return can_dot(product) and not what.outer and not what.batch and (rows is None or rows <= MOST_ROWS)
 
 
 class LongDotProduct(WholeSums):
@@ -39,9 +32,9 @@ class LongDotProduct(WholeSums):
 
     @property
     def is_best(self) -> SSAValue:
-        """Whether there are very few rows, and long columns."""
+        """Whether there is one row, and long columns."""
         code, product = self.code, self.product
-        few = code.compare("sle", code.dim(product.m, "m"), _most_rows(product))
+        few = code.compare("sle", code.dim(product.m, "m"), MOST_ROWS)
         long = are_long(product, product.n)
         assert long is not None  # there are no batches
         return code.both(few, long)
@@ -68,7 +61,7 @@ class LongDotProduct(WholeSums):
     def _copies(self, coords: Coords, shift: SSAValue) -> Copies:
         """The rows, each in one piece."""
         code, product, what = self.code, self.product, self.product.what
-        copies = Copies.make(product, _most_rows(product), shift)
+        copies = Copies.make(product, MOST_ROWS, shift)
         with (
             code.loop(code.dim(product.m, "m"), "row") as row,
             code.loop(code.divide(code.dim(product.k), self.lanes), "v", vectorize=False) as v,  # whole vectors

@@ -3,35 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.products.product import Product
+from lowering.schedule.cpu.products.cache_lines import LINE_BYTES
+from lowering.schedule.cpu.products.operands import Computed
+from lowering.schedule.cpu.products.product import Coords, Product
+from lowering.schedule.cpu.structure.contraction import Factor
+from tir_dialect.dtypes import byte_size
 
 Line = Callable[[SSAValue, SSAValue | None], SSAValue]
 """A vector of a line at a place along the sums; all its lanes, or so many or more."""
+Ask = Callable[[SSAValue, SSAValue], None]
+"""Asks for what a line that is far, by its number, has at a place along the sums."""
+L3_PART = 2
+"""Lines that take more than such a part of the last-level cache come from memory."""
 STREAMS = 4
 """Lines that are read side by side: a set of the first-level cache has room for them, and all may fall into one."""
 
 
 def line_sums(
-    product: Product, near: Sequence[Line], far: Callable[[SSAValue], Line], memory: SSAValue, count: int
+    product: Product,
+    near: Sequence[Line],
+    far: Callable[[SSAValue], Line],
+    memory: SSAValue,
+    count: int,
+    ask: Ask | None = None,
 ) -> None:
     """Fills memory with vectors of partial sums, those of the first of the `near` lines with each `far` one, and so on.
 
-    Of the lines that are far, which are numbered up to `count`, a power of two, some are taken at a time.
+    Of the lines that are far, which are numbered up to `count`, a power of two, some are taken at a time, while the
+    next ones may be asked for.
     """
     code, group = product.code, min(count, STREAMS)
     with code.loop(code.index(count // group), "part") as part:
         first = code.mul(part, group)
         numbers = [code.add(first, j) for j in range(group)]
-        found = _streams(product, near, [far(number) for number in numbers])
+        soon = [] if ask is None else [partial(ask, code.add(number, group)) for number in numbers]
+        found = _streams(product, near, [far(number) for number in numbers], soon)
         for i, line in enumerate(found):
             for number, sums in zip(numbers, line, strict=True):
                 code.store(sums, memory, [code.add(number, i * count), code.index(0)])
 
 
-def _streams(product: Product, near: Sequence[Line], far: Sequence[Line]) -> list[list[SSAValue]]:
+def _streams(
+    product: Product, near: Sequence[Line], far: Sequence[Line], soon: Sequence[Callable[[SSAValue], None]]
+) -> list[list[SSAValue]]:
     """For each of the `near` lines the partial sums with all `far` ones."""
     code, lanes, dtype = product.code, product.tiles.lanes, product.what.element
     k, count = code.dim(product.k, "k"), len(far)
@@ -49,8 +67,29 @@ def _streams(product: Product, near: Sequence[Line], far: Sequence[Line]) -> lis
 
     whole = code.divide(k, lanes)
     with code.loop(whole, "v") as v:
+        for each in soon:
+            each(code.mul(v, lanes))
         add(code.mul(v, lanes), None)
     done = code.mul(whole, lanes)
     with code.when(code.compare("slt", done, k)):
         add(done, code.sub(k, done))
     return [[code.load(buffer, place, lanes) for place in line] for line in places]
+
+
+def asking(product: Product, factor: Factor, coords: Coords, along: tuple[int, ...]) -> Ask | None:
+    """What asks for the lines of a factor that are numbered along some axes from a place on, if they come from memory.
+
+    `None` where a vector is not a whole line of the cache.
+    """
+    code, size = product.code, byte_size(product.what.element)
+    if product.tiles.lanes * size < LINE_BYTES:
+        return None
+    room = product.kernel.target.l3_bytes // L3_PART // size
+    is_far = code.compare("sgt", code.dim(product.size(along) * product.k), room)
+    lines = Computed(product, factor, coords, along)
+
+    def ask(number: SSAValue, r: SSAValue) -> None:
+        with code.when(is_far):
+            lines.prefetch(code, r, 0, number, 2)
+
+    return ask
