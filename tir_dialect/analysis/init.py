@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
+from tir_dialect.analysis.conditions import facts
 from tir_dialect.analysis.dependence import Dependence, is_variable
-from tir_dialect.analysis.structure import enclosing_loops, has_no_effects, is_inside
+from tir_dialect.analysis.dims import DimEvaluator
+from tir_dialect.analysis.structure import enclosing_func, enclosing_loops, has_no_effects, is_inside
+from tir_dialect.dims import Bounds, Dim, DimLike, Prover, constant, symbol
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.types import IteratorKind
@@ -43,7 +46,8 @@ def init_placement(block: BlockOp) -> InitPlacement | None:
     """Where the init of `block` can go; `None` if it has none, or has to stay behind a test for the first instance.
 
     It has to stay where one loop drives both a spatial iterator and one of another kind, or a condition or a loop bound
-    depends on both; and where what the init needs comes from memory inside of the reduction.
+    depends on both; where what the init needs comes from memory inside of the reduction; and where a condition on the
+    reduction may leave out its first instance, with which the init is left out too.
     """
     loops = enclosing_loops(block)
     reduction = _reduction_loops(block, loops)
@@ -84,7 +88,11 @@ class _Finder:
         self._dependence = Dependence(is_variable, through_bindings=False)
 
     def find(self) -> InitPlacement | None:
-        conditions = [part for part in _conjuncts(self._block.condition) if not self._is_of_reduction_only(part)]
+        parts = [(part, self._is_of_reduction_only(part)) for part in _conjuncts(self._block.condition)]
+        conditions = [part for part, is_of_reduction in parts if not is_of_reduction]
+        start = _Start(self._block, self._reduction)
+        if not all(start.holds(part) for part, is_of_reduction in parts if is_of_reduction):
+            return None
         bindings = [it.binding for it in self._block.iterators if not it.kind.is_reduced]
         if self._is_ordered_inside():
             return None
@@ -126,6 +134,44 @@ class _Finder:
             needed.add(owner)
             pending += [operand for operand in owner.operands if is_inside(operand, self._outer)]
         return tuple(op for op in self._outer.walk() if op in needed)
+
+
+class _Start:
+    """What is known where a reduction starts; a value that is no dimension there may be any number."""
+
+    def __init__(self, block: BlockOp, reduction: Collection[SSAValue]):
+        func = enclosing_func(block)
+        self._bounds = Bounds() if func is None else func.bounds
+        loops = [loop for loop in enclosing_loops(block) if loop.induction_var in reduction]
+        self._lower: dict[SSAValue, SSAValue | None] = {loop.induction_var: loop.lower for loop in loops}
+        self._unknown: dict[SSAValue, str] = {}
+        self._evaluator = DimEvaluator(self._leaf, self)
+        self._block = block
+
+    def holds(self, condition: SSAValue) -> bool:
+        """Whether the condition is shown to hold, unless there is nothing to reduce over."""
+        found = list(facts(self, condition))
+        extents = [self.number(it.extent) for it in self._block.iterators if it.kind.is_reduced]
+        most = [0, *(1 - extent for extent in extents)]
+        return bool(found) and all(any(self.less_equal(fact, limit) for limit in most) for fact in found)
+
+    def number(self, value: SSAValue) -> Dim:
+        """The value in terms of symbols, those of the function and others."""
+        return self._evaluator.dim_of(value) or self._fresh(value)
+
+    def less_equal(self, lhs: DimLike, rhs: DimLike) -> bool | None:
+        """Whether `lhs <= rhs`, for all values or for none."""
+        unbounded = dict.fromkeys(self._unknown.values(), (None, None))
+        return Prover(self._bounds.with_entries(unbounded)).less_equal(lhs, rhs)
+
+    def _leaf(self, value: SSAValue) -> Dim:
+        lower = self._lower.get(value, value)
+        if lower is None:
+            return constant(0)
+        return self._fresh(value) if lower is value else self.number(lower)
+
+    def _fresh(self, value: SSAValue) -> Dim:
+        return symbol(self._unknown.setdefault(value, f"start${len(self._unknown)}"))
 
 
 def _conjuncts(condition: SSAValue | None) -> Iterator[SSAValue]:

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from lowering.codegen.kernel_lowering import KernelOptions
+from tests.lowering.to_llvm.conftest import run_both
 from tests.support.tir import parse_prim_func, run_text
 from tir_dialect.analysis.init import init_placement
 from tir_dialect.ops.blocks import BlockOp
@@ -82,6 +84,20 @@ TRIANGLE = (
 )
 
 
+LATE = SIMPLE.replace(
+    'tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) {',
+    """%c1 = arith.constant 1 : index
+    %inside = arith.cmpi sge, %r, %c1 : index
+    tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in %m) where %inside {""",
+)
+DATA = LATE.replace("cmpi sge, %r, %c1 : index", "cmpf oge, %x0, %x0 : f32").replace(
+    "%inside", "%x0 = tir.load %X[%r, %r]\n    %inside", 1
+)
+"""A condition that may leave out the first instance of a reduction, and the init with it."""
+
+OTHER_WAY_ROUND = SPLIT.replace("cmpi slt, %r, %m", "cmpi sgt, %m, %r")
+
+
 def placement(body):
     func = parse_prim_func(ROWS.replace("BODY", body))
     block = next(op for op in func.walk() if isinstance(op, BlockOp))
@@ -90,8 +106,13 @@ def placement(body):
 
 @pytest.mark.parametrize(
     ("body", "loop", "loops", "conditions"),
-    [(SIMPLE, "r", [], 0), (SPLIT, "r0", ["i"], 0), (BOTH_SPLIT, "r0", ["i1"], 1)],
-    ids=["simple", "split", "both-split"],
+    [
+        (SIMPLE, "r", [], 0),
+        (SPLIT, "r0", ["i"], 0),
+        (BOTH_SPLIT, "r0", ["i1"], 1),
+        (OTHER_WAY_ROUND, "r0", ["i"], 0),
+    ],
+    ids=["simple", "split", "both-split", "other-way-round"],
 )
 def test_placement(body, loop, loops, conditions):
     found = placement(body)
@@ -101,7 +122,7 @@ def test_placement(body, loop, loops, conditions):
     assert len(found.conditions) == conditions
 
 
-@pytest.mark.parametrize("body", [FUSED, TRIANGLE], ids=["fused", "triangle"])
+@pytest.mark.parametrize("body", [FUSED, TRIANGLE, LATE, DATA], ids=["fused", "triangle", "late", "data"])
 def test_init_has_to_stay(body):
     assert placement(body) is None
 
@@ -126,3 +147,14 @@ def test_sums_of_empty_rows_are_zero(body, shape):
     y = np.full(shape[0], np.nan, np.float32)
     run_text(ROWS.replace("BODY", body), x, y)
     np.testing.assert_array_equal(y, x.sum(axis=1))
+
+
+@pytest.mark.parametrize("schedule", [True, False])
+def test_without_its_first_instance_a_reduction_starts_from_what_is_there(schedule):
+    text = ROWS.replace("BODY", LATE)
+    options = KernelOptions(schedule=schedule)
+    for rows, columns in ((3, 5), (3, 1), (1, 2)):
+        x, y = np.ones((rows, columns), np.float32), np.full(rows, 7, np.float32)
+        native, reference = run_both(text, [x, y], {"n": rows, "m": columns}, options=options)
+        np.testing.assert_array_equal(reference[1], np.full(rows, 7 + columns - 1))
+        np.testing.assert_array_equal(native[1], reference[1])
