@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterable
+from typing import Any, Self, cast
 
 from xdsl.ir import Operation
 
@@ -66,3 +67,14 @@ def is_inside(op: Operation, ancestor: Operation) -> bool:
     while current is not None and current is not ancestor:
         current = current.parent_op()
     return current is ancestor
+
+
+def handles_in(values: Iterable[Any]) -> list[Loop | Block]:
+    """The handles among values and in lists and tuples of them, in order."""
+    found: list[Loop | Block] = []
+    for value in values:
+        if isinstance(value, Loop | Block):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found += handles_in(cast("Iterable[Any]", value))
+    return found

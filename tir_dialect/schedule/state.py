@@ -18,7 +18,7 @@ from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.arguments import NAMED, wrong_arguments
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.functions import Functions
-from tir_dialect.schedule.handles import Block, Loop, is_inside
+from tir_dialect.schedule.handles import Block, Loop, handles_in, is_inside
 from tir_dialect.schedule.rewriting.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.trace import QUERIES, Trace
 from tir_dialect.te.expr import Expr
@@ -209,20 +209,11 @@ class ScheduleState:
             self._meant, self._decided = {}, {}
         self._running.append(name)
         try:
-            meant_by = self._function_of(args, kwargs)
+            self.functions.current = self._function_of(args, kwargs) or current
+            selection = {key: kwargs[key] for key in kwargs if key == FUNCTION and self.functions.are_several}
             args = tuple(self._own(value) for value in args)
-            said = {key: value for key, value in kwargs.items() if key == FUNCTION and self.functions.are_several}
             kwargs = {key: self._own(value) for key, value in kwargs.items() if key not in SPELLING}
-            self.functions.current = meant_by or current
-            given, named = self._find_block(primitive, args, kwargs)
-            if name in OF_ROOT:
-                given = tuple(None if self._is_root(value) else value for value in given)
-                named = {key: None if self._is_root(value) else value for key, value in named.items()}
-            handles = _handles_in((*given, *named.values()))
-            for value in handles:
-                self.check(value)
-            self._enter(handles)
-            result = self._result(primitive, given, named)
+            result = self._result(primitive, *self._resolved(primitive, args, kwargs))
             if len(self._running) == 1 and name not in QUERIES:
                 erase_dead_ops(self.func)
         finally:
@@ -232,13 +223,38 @@ class ScheduleState:
             if name not in QUERIES:
                 self.changed()
         if not self._running:
-            meant = self._meant
-            names = primitive.__code__.co_varnames[1 : 1 + len(args)]
-            pairs = zip(args, names, strict=False) if self._decided else ((arg, "") for arg in args)
-            given = [meant.get(id(arg), arg) for arg, parameter in pairs if parameter not in self._decided]
-            named = {key: meant.get(id(arg), arg) for key, arg in kwargs.items()} | said
-            self.trace.record(name, given, named | self._decided, result)
+            self._record(primitive, args, kwargs, selection, result)
         return result
+
+    def _resolved(
+        self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with handles for names of blocks; all handles are valid, and their scope is entered."""
+        given, named = self._find_block(primitive, args, kwargs)
+        if primitive.__name__ in OF_ROOT:
+            given = tuple(None if self._is_root(value) else value for value in given)
+            named = {key: None if self._is_root(value) else value for key, value in named.items()}
+        handles = handles_in((*given, *named.values()))
+        for handle in handles:
+            self.check(handle)
+        self._enter(handles)
+        return given, named
+
+    def _record(
+        self,
+        primitive: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        selection: dict[str, Any],
+        result: Any,
+    ) -> None:
+        """Appends a call to the trace, with what `record_as` and `record_with` say about it."""
+        meant, decided = self._meant, self._decided
+        names = primitive.__code__.co_varnames[1 : 1 + len(args)]
+        pairs = zip(args, names, strict=False) if decided else ((arg, "") for arg in args)
+        given = [meant.get(id(arg), arg) for arg, parameter in pairs if parameter not in decided]
+        named = {key: meant.get(id(arg), arg) for key, arg in kwargs.items()}
+        self.trace.record(primitive.__name__, given, named | selection | decided, result)
 
     def _result(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a primitive; exceptions caused by arguments of wrong types become ScheduleErrors."""
@@ -256,7 +272,7 @@ class ScheduleState:
             if (found := self.functions.get(str(name))) is None:
                 raise self.error(f"expected the name of a function, got @{name}; {self.functions.names}")
             return found
-        handles = _handles_in(tuple(self._own(value) for value in (*args, *kwargs.values())))
+        handles = handles_in(tuple(self._own(value) for value in (*args, *kwargs.values())))
         if handles and handles[0] in self._roots:
             return self._roots[handles[0]]
         return self.functions.around(handle.op for handle in handles)
@@ -317,16 +333,6 @@ def _size_of(value: Expr) -> Any:
     if isinstance(value, Size):
         return value.dim
     return value.value if isinstance(value, Const) else value
-
-
-def _handles_in(values: tuple[Any, ...]) -> list[Loop | Block]:
-    found: list[Loop | Block] = []
-    for value in values:
-        if isinstance(value, Loop | Block):
-            found.append(value)
-        elif isinstance(value, list | tuple):
-            found += _handles_in(tuple(cast("tuple[Any, ...]", value)))
-    return found
 
 
 def primitive(function: _F) -> _F:
