@@ -1,6 +1,6 @@
-"""LLVM on a background thread: while it optimises a kernel, the next one is lowered.
+"""Compilation by LLVM on a background thread, while the next kernels are lowered.
 
-Environment: `RELAX_PROCESS=0` keeps builds from starting a process of their own, where all processors are at work.
+Environment: `RELAX_PROCESS=0` keeps builds from starting a worker process.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class ModuleRef(Protocol):
 
 
 class TargetMachine(Protocol):
-    """A processor that code is made for."""
+    """A target machine: processor, features and code generation options."""
 
     target_data: object
 
@@ -46,12 +46,12 @@ class TargetMachine(Protocol):
 
 
 class TargetRef(Protocol):
-    """A family of processors."""
+    """A backend of LLVM."""
 
     def create_target_machine(
         self, cpu: str, features: str, opt: int, reloc: str, codemodel: str, jit: bool
     ) -> TargetMachine:
-        """One processor of the family."""
+        """The machine for a processor."""
         ...
 
 
@@ -71,19 +71,19 @@ class FunctionPasses(Protocol):
         ...
 
     def add_loop_unroll_pass(self) -> None:
-        """Several turns of a loop at once, as hints and the processor's tables say."""
+        """Loop unrolling, by hints and the cost model of the processor."""
         ...
 
     def add_instruction_combine_pass(self) -> None:
-        """Simpler instructions in the place of several."""
+        """Instruction combining (`instcombine`)."""
         ...
 
     def add_sroa_pass(self) -> None:
-        """Values in the place of memory on the stack."""
+        """Scalar replacement of aggregates (`sroa`)."""
         ...
 
     def add_simplify_cfg_pass(self) -> None:
-        """Fewer blocks."""
+        """Simplification of the control flow graph (`simplifycfg`)."""
         ...
 
 
@@ -124,11 +124,11 @@ class LibraryBuilder(Protocol):
         ...
 
     def import_symbol(self, name: str, address: int) -> object:
-        """Says where an undefined symbol is."""
+        """Defines the address of an undefined symbol."""
         ...
 
     def export_symbol(self, name: str) -> object:
-        """Asks for the address of a defined symbol."""
+        """Requests the address of a defined symbol."""
         ...
 
     def link(self, lljit: object, library_name: str) -> ResourceTracker:
@@ -146,7 +146,7 @@ class Binding(Protocol):
         ...
 
     def create_context(self) -> object:
-        """A home for the types of one module."""
+        """A context, which owns the types of a module."""
         ...
 
     def parse_assembly(self, text: str, context: object) -> ModuleRef:
@@ -158,7 +158,7 @@ class Binding(Protocol):
         ...
 
     def create_new_function_pass_manager(self) -> FunctionPasses:
-        """A list of passes that is empty."""
+        """An empty list of passes."""
         ...
 
     def create_pass_builder(self, machine: TargetMachine, options: TuningOptions) -> PassBuilder:

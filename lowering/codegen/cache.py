@@ -1,9 +1,9 @@
-"""Compiled code on disk, found by what it was made from.
+"""The content-addressed cache of compiled code on disk.
 
 An entry is a file named by its key, a SHA-256 of everything that the code depends on. Entries are written under a
-temporary name and renamed, so that a reader sees a whole entry or none, whichever processes run and wherever one of
-them dies; each carries a checksum of its contents, and one that does not match is dropped and compiled again. When
-the directory grows over its bound, the entries that were used least recently go.
+temporary name and renamed, so that readers see complete entries only, even with concurrent processes and after crashes.
+Each carries a checksum; an entry that does not match is dropped and compiled again. When the directory exceeds its size
+limit, the least recently used entries are removed.
 
 Environment: `RELAX_CACHE=0` switches the cache off, `RELAX_CACHE_DIR` moves it (default: `$XDG_CACHE_HOME/xdsl-relax`,
 else `~/.cache/xdsl-relax`), `RELAX_CACHE_BYTES` bounds it (default 1 GiB).

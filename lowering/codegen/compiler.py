@@ -50,10 +50,10 @@ class CompileOptions:
     """0 to 3, as in `-O3`."""
 
     as_written: bool = False
-    """LLVM chooses instructions and registers, but leaves the text to who has written it."""
+    """Skip LLVM's optimisation passes; only select instructions and allocate registers."""
 
     def key(self) -> str:
-        """What generated code depends on, for cache keys."""
+        """The options that generated code depends on, as a text for cache keys."""
         return f"O{self.opt_level}{' as written' if self.as_written else ''}"
 
 

@@ -1,4 +1,4 @@
-"""A worker process for a part of the compilation: Python and llvmlite admit one thread at a time."""
+"""A worker process that compiles in parallel, since Python and llvmlite run one thread at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from lowering.codegen.compil
 
 
 class NoAnswerError(Exception):
-    """There is no worker process, or it failed: the caller does the work itself."""
+    """The worker process is not available or failed; the caller does the work itself."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class _Answer:
     result: Any = None
 
     rejected: str | None = None
-    """What LLVM says of text that it rejects."""
+    """LLVM's message for invalid text."""
 
     failed: str | None = None
     """Any other error."""

@@ -1,4 +1,4 @@
-"""Kernels that the worker process schedules, lowers and compiles, while this process does so with others."""
+"""Kernels as text, which the worker process schedules, lowers and compiles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tir_dialect.target import Target
 
 @dataclass(frozen=True)
 class KernelText:
-    """A kernel as it is sent, to be scheduled by default."""
+    """A request: a kernel, to be scheduled by the default rules."""
 
     text: str
     key: str
@@ -34,7 +34,7 @@ class KernelText:
 
 @dataclass(frozen=True)
 class KernelCode:
-    """What comes back."""
+    """The reply."""
 
     data: bytes
     """The object file."""

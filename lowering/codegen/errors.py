@@ -1,4 +1,4 @@
-"""What code generation raises."""
+"""The error of code generation."""
 
 
 class CodegenError(Exception):

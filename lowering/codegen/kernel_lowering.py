@@ -1,4 +1,4 @@
-"""One prim_func, with the functions that it calls, to LLVM IR."""
+"""Lowering of one prim_func, with its callees, to LLVM IR."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """How prim_funcs are compiled."""
+    """Options of the compilation of prim_funcs."""
 
     opt_level: int = 3
     """0 to 3, as in `-O3`."""
@@ -35,7 +35,7 @@ class KernelOptions:
     """Whether a product may be fused with a sum, which rounds once instead of twice."""
 
     schedule: bool = True
-    """Whether functions get the loops of `schedule-cpu`, which may add in another order, or keep their own."""
+    """Whether functions are scheduled by `schedule-cpu`, which may reassociate sums, or keep their loops."""
 
     choice: Choice | None = None
     """How functions are scheduled instead; without it, tuning may have found something for each, or else by default."""

@@ -33,7 +33,7 @@ class Kernel:
 
 @dataclass
 class KernelMaker:
-    """Distributes kernels: Python's part of a kernel takes as long as LLVM's, and Python admits one thread at a
+    """Distributes kernels between this process and a worker: half of the work is in Python, which runs one thread at a
     time.
     """
 

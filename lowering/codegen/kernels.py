@@ -1,4 +1,4 @@
-"""Prim_funcs to callable machine code: deduplicated, cached on disk, loaded on demand."""
+"""Compilation of prim_funcs to callable machine code: deduplicated, cached on disk, loaded on demand."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Kernels:
     """Symbol in the objects of each public prim_func; equal functions share one."""
 
     pending: Mapping[str, Future[bytes]]
-    """Object file by the symbol that it defines, perhaps still being made."""
+    """Object files by the symbol that they define; some may still be being compiled."""
 
     signatures: Mapping[str, KernelSignature]
     """What each public prim_func takes."""

@@ -1,4 +1,4 @@
-"""Routines that kernels share: one object each, compiled once for all kernels of a build, and cached one by one."""
+"""Routines shared by kernels: each is one object, compiled once per build and cached separately."""
 
 from __future__ import annotations
 

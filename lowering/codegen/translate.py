@@ -1,4 +1,4 @@
-"""Modules as text or bytes of another kind: what `relax-translate` prints."""
+"""Translation of modules to LLVM IR, assembly or object files, for `relax-translate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processors and features that LLVM does not know: it says so on the standard error stream and ignores them."""
+"""Detection of unknown processors and features, which LLVM ignores with a message on stderr."""
 
 from __future__ import annotations
 

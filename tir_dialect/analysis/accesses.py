@@ -1,4 +1,4 @@
-"""Accesses, views and iterators that are certainly out of bounds."""
+"""Accesses, views and block iterators that are provably out of bounds."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ONE = constant(1)
 
 
 def wrong_access(func: PrimFuncOp) -> str | None:
-    """An access that leaves its buffer, or an iterator its domain, whenever no loop is empty: which one, and how.
+    """A description of an access that is out of bounds, or an iterator out of its domain, whenever no loop is empty.
 
-    Only ops that run unconditionally count, and only indices that are expressions of loop variables; `None` if nothing
-    can be shown to be wrong. The ops need not have been verified.
+    Only ops that are executed unconditionally are considered, and only indices that are expressions of loop variables;
+    `None` if nothing is provably wrong. The ops need not have been verified.
     """
     space = IndexSpace(func)
     for op, loops in unconditional(space, func, ()):
@@ -49,7 +49,7 @@ class Reach(NamedTuple):
 
 
 def reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, Reach]]:
-    """What an op touches if it runs, with words for it; nothing of an op that runs under a condition."""
+    """The elements that an op accesses when it is executed, with a description; nothing for an op with a predicate."""
     match op:
         case LoadOp() | StoreOp() if op.mask is None:
             ends = zip(op.indices, widths(op), op.buffer_type.shape, strict=False)
@@ -71,7 +71,7 @@ def reaches(space: IndexSpace, op: Operation) -> Iterator[tuple[str, Reach]]:
 
 
 def widths(op: LoadOp | StoreOp) -> Iterator[Dim]:
-    """How many elements an access touches in each dimension: a vector lies along the last one."""
+    """The number of elements that an access covers in each dimension: a vector extends along the last one."""
     in_order = op.lanes is not None and all(isinstance(index.type, IndexType) for index in op.indices)
     for axis in range(len(op.indices)):
         yield constant(op.lanes or 1) if in_order and axis == len(op.indices) - 1 else ONE
@@ -95,7 +95,7 @@ def unconditional(
 
 
 def leaves(space: IndexSpace, reach: Reach, loops: Sequence[ForOp]) -> str | None:
-    """How elements leave `first <= i < end`; `None` if they cannot be shown to whenever no loop is empty."""
+    """How indices violate `first <= i < end`; `None` if they do not provably do so whenever no loop is empty."""
     start, width, end, first = reach
     if not isinstance(start.type, IndexType) or runs_over(space, reach):
         return None
@@ -112,7 +112,7 @@ def leaves(space: IndexSpace, reach: Reach, loops: Sequence[ForOp]) -> str | Non
 
 
 def runs_over(space: IndexSpace, reach: Reach) -> bool:
-    """Whether the index is a variable of exactly the range that may be used, which needs no proof."""
+    """Whether the index is a variable whose range is exactly the valid one, so that no proof is needed."""
     index = reach.start
     if reach.width is not ONE or reach.first is not ZERO:
         return False
@@ -125,10 +125,10 @@ def runs_over(space: IndexSpace, reach: Reach) -> bool:
 
 
 def name_of(value: SSAValue) -> str:
-    """Words for a buffer."""
+    """The name of a buffer for messages."""
     return f"%{value.name_hint}" if value.name_hint else "a buffer"
 
 
 def place_of(op: Operation) -> str:
-    """Where the op is in its file, if that is known; an error of the function cannot point at it otherwise."""
+    """The source line of an op, if it is known, for messages about the function."""
     return f" (line {op.location.line.data})" if isinstance(op.location, FileLineColLoc) else ""

@@ -1,4 +1,4 @@
-"""What makes a `tir.block` well-formed: loops come in only by its iterators, and it writes as they say."""
+"""Well-formedness of `tir.block`: it uses loops only through iterators, and stores as their kinds require."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _values_from_outside(block: BlockOp) -> Iterator[SSAValue]:
 
 
 def misused_iterators(block: BlockOp) -> set[SSAValue]:
-    """The spatial iterators that a store leaves out, and the reduce iterators that one has in its indices."""
+    """The spatial iterators missing in the indices of a store, and the reduce iterators that occur in one."""
     return {value for value, _ in _misuses(block)}
 
 

@@ -1,4 +1,4 @@
-"""What is known of indices where a condition holds, or does not."""
+"""Facts about indices that follow from a condition or its negation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TURNED = {"sgt": "slt", "sge": "sle", "ugt": "ult", "uge": "ule"}
 
 
 class Numbers(Protocol):
-    """What gives integers expressions: `DataSpace`."""
+    """The interface of `DataSpace`."""
 
     def number(self, value: SSAValue) -> Dim | None: ...
 
@@ -26,7 +26,7 @@ class Numbers(Protocol):
 
 
 def facts(space: Numbers, condition: SSAValue, holds: bool = True) -> Iterator[Dim]:
-    """Expressions that are not positive where a condition holds, or where it does not."""
+    """Expressions that are <= 0 where a condition holds, or where it does not hold."""
     match condition.owner:
         case arith.CmpiOp() as op:
             name = _NAMES[op.predicate.value.data]
@@ -52,7 +52,7 @@ def _compared(space: Numbers, name: str, lhs: Dim, rhs: Dim) -> Iterator[Dim]:
             yield lhs - rhs + 1
         case "sle":
             yield lhs - rhs
-        case "ult" | "ule" if space.less_equal(0, rhs):  # what is below 0 is a great number
+        case "ult" | "ule" if space.less_equal(0, rhs):  # a negative number is a large unsigned one
             yield from (-lhs, lhs - rhs + (name == "ult"))
         case _:
             return

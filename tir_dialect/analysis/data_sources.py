@@ -1,4 +1,4 @@
-"""Which integers may be any number, since memory, scalar arguments or other functions say what they are."""
+"""Which integers are data: they come from memory, scalar arguments or calls, and may be any number."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tir_dialect.ops.memory import LoadOp
 
 
 class DataSources:
-    """Sizes, loop variables between sizes and what is computed from them are no data; each value is looked at once."""
+    """Classifies integers; sizes, loop variables and what is computed from them are no data. Memoised."""
 
     def __init__(self) -> None:
         self._known: dict[SSAValue, bool] = {}
 
     def is_data(self, value: SSAValue) -> bool:
-        """Whether a value is computed from something else than sizes and loop variables."""
+        """Whether a value depends on anything but sizes and loop variables."""
         pending = [value]
         while pending:
             sources = _sources(pending[-1])

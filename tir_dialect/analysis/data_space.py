@@ -1,4 +1,4 @@
-"""Indices as expressions, in which what comes from memory has symbols too."""
+"""An index space in which integers from memory are symbols, too."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DataSpace(IndexSpace):
         """How many bits a number has, by symbol."""
 
     def number(self, value: SSAValue) -> Dim | None:
-        """The expression of an integer of any width, with its sign."""
+        """The expression of an integer of any width, read as signed."""
         if isinstance(value.type, IndexType) or _bits(value.type) == WIDE:
             return self.dim_of(value)
         owner = value.owner
@@ -66,7 +66,7 @@ class DataSpace(IndexSpace):
         return variable is not None and any(end is None or is_such(end) for end in (variable.lower, variable.upper))
 
     def never_changes(self, buffer: SSAValue) -> bool:
-        """Whether nobody writes to the memory of a buffer while the function runs."""
+        """Whether the memory of a buffer is not written while the function runs."""
         return self._changing is not None and root_buffer(buffer) not in self._changing
 
     def structural(self, op: Operation, operands: tuple[Dim, ...]) -> Dim:

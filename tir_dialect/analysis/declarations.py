@@ -1,4 +1,4 @@
-"""Accesses that leave what their block declares, and views that are not as long as their ranges."""
+"""Accesses outside the regions that their block declares, and views whose extents differ from their ranges."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _reaches(space: IndexSpace, op: LoadOp | StoreOp, region: RegionOp) -> Itera
 
 
 def wrong_length(view: MatchBufferOp) -> str | None:
-    """A range of `view` that is certainly not as long as the view: which one, and both lengths."""
+    """A description of a range of `view` whose length provably differs from the extent of the view."""
     space = IndexSpace(view)
     for place, axis, extent in ranges(view):
         first, end = space.dim_of(axis.lower), space.dim_of(axis.upper)
@@ -125,6 +125,6 @@ def ranges(view: MatchBufferOp) -> Iterator[tuple[int, Range, Dim]]:
 
 
 def is_as_long(space: IndexSpace, part: Range, extent: Dim) -> bool:
-    """Whether a range certainly has so many elements."""
+    """Whether the length of a range is provably `extent`."""
     first, end = space.dim_of(part.lower), space.dim_of(part.upper)
     return first is not None and end is not None and space.prover.equal(end - first, extent) is True

@@ -1,4 +1,4 @@
-"""On which loop variables and block iterators values depend."""
+"""Dependence of values on loop variables and block iterators."""
 
 from __future__ import annotations
 

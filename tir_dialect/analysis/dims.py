@@ -1,4 +1,4 @@
-"""From SSA values back to dimensions."""
+"""Recovery of dimensions from SSA values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Oracle(Protocol):
 
 
 def dim_of(value: SSAValue) -> Dim | None:
-    """The dimension over the symbols of the function that an integer value is; `None` if it is none.
+    """The value of an integer as a dimension over the symbols of the function; `None` if it has none.
 
     Looks through symbol arguments, constants, `tir.dim`, casts between `index` and `i64`, and `arith` on those.
     Division and remainder that round towards zero count where both operands cannot be negative.

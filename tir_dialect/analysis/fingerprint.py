@@ -1,4 +1,4 @@
-"""A text that two functions share exactly if they compile to the same code: names and locations are ignored."""
+"""Fingerprints of functions: equal for functions that compile to the same code, whatever their names and locations."""
 
 from __future__ import annotations
 

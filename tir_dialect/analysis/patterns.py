@@ -1,4 +1,4 @@
-"""How the elements that a function writes depend on those that it reads: what fusion asks.
+"""Operator patterns of functions for fusion: how written elements depend on read ones.
 
 The kinds are those of Apache TVM (`include/tvm/relax/op_attr_types.h`), and so is the order: what is fused from two
 functions is at least as hard as the harder one.
@@ -29,7 +29,7 @@ from tir_dialect.types import IteratorKind
 
 
 class OpPattern(IntEnum):
-    """What kind of function of its inputs an output is."""
+    """The kinds of operators, from the easiest to the hardest to fuse."""
 
     ELEMENTWISE = 0
     """Element `[i, j]` is computed from elements `[i, j]` of inputs of the same shape, and from broadcast ones."""

@@ -1,4 +1,4 @@
-"""Stores that several iterations of a parallel loop certainly make to the same element."""
+"""Data races: stores of several iterations of a parallel loop to the same element."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ORDERED = (IteratorKind.REDUCE, IteratorKind.SCAN)
 
 
 def race_of_parallel_loop(func: PrimFuncOp) -> str | None:
-    """A parallel loop of which two iterations store to one element, whenever it has two: which loop, and what store.
+    """A description of a parallel loop with two iterations that provably store to the same element.
 
     Memory that is allocated in the loop is each iteration's own. Counted are stores that run in every iteration, at
     indices that are expressions of loop variables, and those of a block that combines what iterations give: a reduce

@@ -1,4 +1,4 @@
-"""Conditions on sizes under which a function stays within its buffers."""
+"""Conditions on sizes under which the accesses of a function are in bounds."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _Access:
 
 
 def size_conditions(func: PrimFuncOp) -> tuple[SizeCondition, ...]:
-    """What is neither shown to hold for all sizes nor to fail, in program order, each once.
+    """The conditions that can be neither proved nor refuted for all sizes, in program order, without repetitions.
 
     Of the accesses, views and iterators that `wrong_access` looks at: those that run unconditionally. Where a condition
     fails, one of these leaves its range. Where all hold, none does whose place is an expression of loop variables with
@@ -76,7 +76,7 @@ def size_conditions(func: PrimFuncOp) -> tuple[SizeCondition, ...]:
 
 
 def first_effect(func: PrimFuncOp) -> Operation | None:
-    """The op in front of which conditions are checked: the first that does more than compute or assert."""
+    """The op before which conditions are checked: the first one with effects other than assertions."""
     return next((op for op in func.body.block.ops if not (has_no_effects(op) or isinstance(op, AssertOp))), None)
 
 

@@ -1,4 +1,4 @@
-"""Where ops stand: loops and blocks around them, and the buffers behind views."""
+"""The structure around ops: enclosing loops and blocks, and the buffers behind views."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tir_dialect.ops.view import ViewOp
 
 
 def ops_in(region: Region) -> Iterator[Operation]:
-    """All ops in a region, as `walk` gives them, which passes each through a generator for every level around it."""
+    """All ops in a region, in the order of `walk`, but without its nested generators."""
     pending = _from_last(region)
     while pending:
         op = pending.pop()
@@ -97,7 +97,7 @@ def root_buffer(buffer: SSAValue) -> SSAValue:
 
 
 def view_offsets(buffer: SSAValue) -> Iterator[SSAValue]:
-    """Where the views start that `buffer` goes through."""
+    """The start indices of the views between `buffer` and its root."""
     while isinstance(buffer.owner, BufferViewOp):
         if isinstance(buffer.owner, MatchBufferOp):
             yield from buffer.owner.lower
@@ -110,7 +110,7 @@ _UNDECLARED = frozenset(("arith.extsi", "arith.remui", "vector.bitcast", "vector
 
 
 def has_no_effects(op: Operation) -> bool:
-    """Whether nothing but the results tells that `op` has run; xDSL 0.74 does not say so of all that have none."""
+    """Whether `op` has no side effects; xDSL 0.74 lacks the trait for some ops."""
     return op.name in _UNDECLARED or is_side_effect_free(op)
 
 

@@ -1,4 +1,4 @@
-"""Which symbols the body of a function uses."""
+"""The symbols that the body of a function uses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tir_dialect.types import BufferType
 
 
 def unbound_symbol(func: PrimFuncOp) -> tuple[str, str] | None:
-    """A symbol that `func` uses but does not bind, and who uses it; `None` if there is none. Linear in the body."""
+    """A symbol that `func` uses but does not bind, and its user; `None` if there is none. Linear in the body."""
     bound = frozenset(func.symbol_names)
     for user, symbols in _uses(func):
         if not symbols <= bound:

@@ -118,7 +118,7 @@ def _emit_early_init(emitter: Emitter, op: BlockOp, placement: InitPlacement) ->
     pending = list(placement.ops)
 
     def compute(values: Iterable[SSAValue]) -> None:
-        """Adds the ops that the values need and that can be computed here."""
+        """Emits the ops that the values depend on and that can be computed here."""
         for value in values:
             if isinstance(value.owner, Operation) and value.owner in pending:
                 pending.remove(value.owner)

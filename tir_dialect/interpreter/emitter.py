@@ -1,4 +1,4 @@
-"""Writes the Python source of a prim_func, op by op."""
+"""Generation of Python source code from a prim_func."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_NESTED_LOOPS = 18
 
 @dataclass
 class _Function:
-    """The text of one Python function, and the names of values that occur in it."""
+    """The source of one Python function, and the names of the values in it."""
 
     lines: list[str] = field(default_factory=list[str])
     used: set[str] = field(default_factory=set[str])
@@ -39,7 +39,7 @@ class _Function:
 
 
 class Emitter:
-    """The source text, the names of SSA values in it, and the objects that it refers to."""
+    """The generated source, the names of SSA values in it, and the objects that it refers to."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Other iterators for a block."""
+"""Changing the iterators of a block by an index map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A nest of loops as one block."""
+"""Turning loop nests into blocks."""
 
 from __future__ import annotations
 

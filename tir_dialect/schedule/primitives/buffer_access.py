@@ -1,4 +1,4 @@
-"""Saying what a block reads or writes where that cannot be inferred."""
+"""Declaring the regions of a block that cannot be inferred."""
 
 from __future__ import annotations
 

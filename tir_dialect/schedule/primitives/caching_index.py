@@ -1,4 +1,4 @@
-"""Tables of what a block computes from its iterators alone."""
+"""Caching of index computations in tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dtype in which an intermediate result is kept."""
+"""Changing the dtype of an intermediate buffer."""
 
 from __future__ import annotations
 

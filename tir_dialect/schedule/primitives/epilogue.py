@@ -1,4 +1,4 @@
-"""Starting a reduction with what its result would be combined with."""
+"""Fusing an epilogue into the init of a reduction."""
 
 from __future__ import annotations
 

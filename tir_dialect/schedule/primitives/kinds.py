@@ -1,4 +1,4 @@
-"""How the iterations of a loop run, and notes on loops and blocks."""
+"""Loop kinds, and annotations of loops and blocks."""
 
 from __future__ import annotations
 

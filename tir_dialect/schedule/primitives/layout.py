@@ -1,4 +1,4 @@
-"""The order in which the elements of buffers are stored."""
+"""Changing the layout of buffers."""
 
 from __future__ import annotations
 

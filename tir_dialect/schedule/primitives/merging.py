@@ -1,4 +1,4 @@
-"""Several loops as one."""
+"""Merging consecutive loops."""
 
 from __future__ import annotations
 

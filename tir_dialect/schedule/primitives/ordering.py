@@ -1,4 +1,4 @@
-"""The order of the loops of a nest."""
+"""Reordering loops and block iterators."""
 
 from __future__ import annotations
 

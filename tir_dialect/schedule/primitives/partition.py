@@ -1,4 +1,4 @@
-"""One loop as several."""
+"""Partitioning the range of a loop."""
 
 from __future__ import annotations
 

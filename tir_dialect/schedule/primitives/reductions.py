@@ -1,4 +1,4 @@
-"""Separating the start of a reduction from its updates."""
+"""Separating the init of a reduction from its updates."""
 
 from __future__ import annotations
 

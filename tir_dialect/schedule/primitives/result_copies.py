@@ -1,4 +1,4 @@
-"""Removing the copy of what a reduction gives: it works in the memory of the copy."""
+"""Removing the copy of a reduction's result: the reduction works in the destination of the copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partial reductions side by side."""
+"""Factoring reductions into partial reductions."""
 
 from __future__ import annotations
 

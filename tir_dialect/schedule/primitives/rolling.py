@@ -1,4 +1,4 @@
-"""Keeping only a window of a buffer that moves along with a loop."""
+"""Rolling buffers: keeping only a window of a buffer that moves along with a loop."""
 
 from __future__ import annotations
 

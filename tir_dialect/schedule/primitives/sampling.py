@@ -1,4 +1,4 @@
-"""Choices at random, which the trace remembers."""
+"""Random decisions, which are recorded in the trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where and how allocated buffers are stored."""
+"""The memory scope and the strides of allocated buffers."""
 
 from __future__ import annotations
 

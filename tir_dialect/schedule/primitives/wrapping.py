@@ -1,4 +1,4 @@
-"""Several nests of loops, one behind the other, as one block."""
+"""Turning several consecutive loop nests into one block."""
 
 from __future__ import annotations
 
