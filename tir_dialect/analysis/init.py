@@ -46,8 +46,9 @@ def init_placement(block: BlockOp) -> InitPlacement | None:
     """Where the init of `block` can go; `None` if it has none, or has to stay behind a test for the first instance.
 
     It has to stay where one loop drives both a spatial iterator and one of another kind, or a condition or a loop bound
-    depends on both; where what the init needs comes from memory inside of the reduction; and where a condition on the
-    reduction may leave out its first instance, with which the init is left out too.
+    depends on both; where what the init needs comes from memory inside of the reduction; and where the loops may not
+    begin with the first instance, such as those from `p` to `n` and those that count down, or a condition on the
+    reduction may leave it out.
     """
     loops = enclosing_loops(block)
     reduction = _reduction_loops(block, loops)
@@ -91,7 +92,7 @@ class _Finder:
         parts = [(part, self._is_of_reduction_only(part)) for part in _conjuncts(self._block.condition)]
         conditions = [part for part, is_of_reduction in parts if not is_of_reduction]
         start = _Start(self._block, self._reduction)
-        if not all(start.holds(part) for part, is_of_reduction in parts if is_of_reduction):
+        if not (start.is_first() and all(start.holds(part) for part, is_of_reduction in parts if is_of_reduction)):
             return None
         bindings = [it.binding for it in self._block.iterators if not it.kind.is_reduced]
         if self._is_ordered_inside():
@@ -147,6 +148,11 @@ class _Start:
         self._unknown: dict[SSAValue, str] = {}
         self._evaluator = DimEvaluator(self._leaf, self)
         self._block = block
+
+    def is_first(self) -> bool:
+        """Whether all iterators that are reduced over are shown to be 0."""
+        bindings = [self.number(it.binding) for it in self._block.iterators if it.kind.is_reduced]
+        return all(self.less_equal(binding, 0) and self.less_equal(0, binding) for binding in bindings)
 
     def holds(self, condition: SSAValue) -> bool:
         """Whether the condition is shown to hold, unless there is nothing to reduce over."""

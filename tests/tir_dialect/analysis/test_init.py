@@ -95,6 +95,18 @@ DATA = LATE.replace("cmpi sge, %r, %c1 : index", "cmpf oge, %x0, %x0 : f32").rep
 )
 """A condition that may leave out the first instance of a reduction, and the init with it."""
 
+SECOND_PART = SIMPLE.replace("(%n, %m)", "(%n, %c1 to %m)").replace(
+    "tir.for", "%c1 = arith.constant 1 : index\n  tir.for"
+)
+DOWN = SIMPLE.replace(
+    'tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %r in',
+    """%c1 = arith.constant 1 : index
+    %left = arith.subi %m, %r : index
+    %last = arith.subi %left, %c1 : index
+    tir.block "sum" (%vi = spatial %i in %n, %vr = reduce %last in""",
+)
+"""Loops that do not begin where the iterator that is reduced over is 0."""
+
 OTHER_WAY_ROUND = SPLIT.replace("cmpi slt, %r, %m", "cmpi sgt, %m, %r")
 
 
@@ -122,7 +134,7 @@ def test_placement(body, loop, loops, conditions):
     assert len(found.conditions) == conditions
 
 
-@pytest.mark.parametrize("body", [FUSED, TRIANGLE, LATE, DATA], ids=["fused", "triangle", "late", "data"])
+@pytest.mark.parametrize("body", [FUSED, TRIANGLE, LATE, DATA, SECOND_PART, DOWN])
 def test_init_has_to_stay(body):
     assert placement(body) is None
 
@@ -150,11 +162,11 @@ def test_sums_of_empty_rows_are_zero(body, shape):
 
 
 @pytest.mark.parametrize("schedule", [True, False])
-def test_without_its_first_instance_a_reduction_starts_from_what_is_there(schedule):
-    text = ROWS.replace("BODY", LATE)
-    options = KernelOptions(schedule=schedule)
+@pytest.mark.parametrize("body", [LATE, SECOND_PART, DOWN])
+def test_the_init_runs_in_the_first_instance_wherever_that_is(body, schedule):
+    text, options = ROWS.replace("BODY", body), KernelOptions(schedule=schedule)
     for rows, columns in ((3, 5), (3, 1), (1, 2)):
         x, y = np.ones((rows, columns), np.float32), np.full(rows, 7, np.float32)
         native, reference = run_both(text, [x, y], {"n": rows, "m": columns}, options=options)
-        np.testing.assert_array_equal(reference[1], np.full(rows, 7 + columns - 1))
+        np.testing.assert_array_equal(reference[1], np.full(rows, 1 if body is DOWN else 7 + columns - 1))
         np.testing.assert_array_equal(native[1], reference[1])
