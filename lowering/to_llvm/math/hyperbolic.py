@@ -13,6 +13,7 @@ from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math.expansion import LN2, log, log_of_one_plus, split
 from lowering.to_llvm.math.floats import Floats, any_lane
+from lowering.to_llvm.math.log_tables import log_of_sum
 from lowering.to_llvm.math.tables import LN2_HIGH, LN2_LOW
 from lowering.to_llvm.registers import finite_reciprocal, has_registers
 
@@ -84,6 +85,8 @@ def _log_of_one_plus(f: Floats, t: SSAValue, rest: SSAValue | None = None, *, ke
     sum_ = f.add(t, f.number(1.0))
     lost = f.sub(t, f.sub(sum_, f.number(1.0)))
     lost = lost if rest is None else f.add(lost, rest)
+    if has_registers(f):
+        return log_of_sum(f, sum_, lost, keeps_rest=keeps_rest)
     exponent, digits, shifted = split(f, sum_)
     scale = f.from_bits(f.integers_op(llvm.SubOp, f.integer(_ONE_BITS), shifted))
     whole = f.fma(lost, scale, digits)

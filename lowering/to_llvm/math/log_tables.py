@@ -14,7 +14,7 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math.floats import Floats
-from lowering.to_llvm.registers import chosen, exponent_of, mantissa_of
+from lowering.to_llvm.registers import chosen, exponent_of, mantissa_of, scaled
 
 # fmt: off
 _RECIPROCALS = (
@@ -28,6 +28,8 @@ _NATURAL = (1.0, -0.5, 0.33334434032440186, -0.25007498264312744, 0.188682749867
 _BINARY = (1.4426950216293335, -0.7213475108146667, 0.48095962405204773, -0.3609920144081116, 0.263662189245224)
 _DECIMAL = (0.4342944920063019, -0.21714724600315094, 0.14474835991859436, -0.10853388905525208, 0.08615352213382721)
 """Minimax fits of `log (1 + r) / r` for r from -1/32 to 1/16: below 3e-9, 1.4e-8 and 2.4e-8 relative."""
+_TAIL = (-0.5, 0.3333355188369751, -0.24999327957630157, 0.19788692891597748, -0.13525108993053436)
+"""Of the natural logarithm for r from -1/32 to 1/8, without the first: below 1.3e-9 relative."""
 LOG10_2_HIGH, LOG10_2_LOW = 0.301025390625, 4.605038981195214e-06
 
 
@@ -48,12 +50,36 @@ def log10(f: Floats, x: SSAValue) -> SSAValue:
 
 def _logarithm(f: Floats, x: SSAValue, base: float, quotient: Sequence[float], of_two: Sequence[float]) -> SSAValue:
     """A logarithm, that of 2 as parts of increasing size; of 0 and infinity the exponent is infinite, and decides."""
-    mantissa, exponent = mantissa_of(f, x, nan_below_zero=True), exponent_of(f, x)
-    is_half = f.b.compare_floats("olt", mantissa, f.number(1.0))
-    exponent = f.b.select(is_half, f.add(exponent, f.number(1.0)), exponent)
-    places = f.b.make(llvm.LShrOp, (f.bits(mantissa), f.integer(19)), f.integers)
+    mantissa, exponent, places = _parts(f, x)
     whole = chosen(f, [-math.log(each) / math.log(base) for each in _RECIPROCALS], places)
     for part in of_two:
         whole = f.fused(exponent, f.number(part), whole)
     r = f.fused(mantissa, chosen(f, _RECIPROCALS, places), f.number(-1.0))
     return f.fused(r, f.polynomial(r, quotient), whole)
+
+
+def log_of_sum(f: Floats, x: SSAValue, lost: SSAValue, *, keeps_rest: bool) -> SSAValue:
+    """`log(x + lost)` for a small second part, of which `r` may lose something that is added in the end if so.
+
+    From 1 to 9/8 c is 1, so that a logarithm is the sum of others only where it is greater than what they lack.
+    """
+    mantissa, exponent, places = _parts(f, x)
+    reciprocals = (1.0, 1.0, *_RECIPROCALS[2:])
+    inverse = chosen(f, reciprocals, places)
+    lost = scaled(f, lost, f.sub(f.number(-0.0), exponent))
+    first = f.fused(mantissa, inverse, f.number(-1.0))
+    r = f.fused(lost, inverse, first)
+    whole = f.fused(exponent, f.number(math.log(2.0)), chosen(f, [-math.log(each) for each in reciprocals], places))
+    part = f.mul(f.polynomial(r, _TAIL), r)
+    if not keeps_rest:
+        return f.add(whole, f.fused(part, r, r))
+    rest = f.fused(lost, inverse, f.sub(first, r))
+    return f.add(whole, f.add(f.fused(part, r, rest), r))
+
+
+def _parts(f: Floats, x: SSAValue) -> tuple[SSAValue, SSAValue, SSAValue]:
+    """Mantissa and exponent, and the number of the mantissa's interval in the lowest bits."""
+    mantissa, exponent = mantissa_of(f, x, nan_below_zero=True), exponent_of(f, x)
+    is_half = f.b.compare_floats("olt", mantissa, f.number(1.0))
+    exponent = f.b.select(is_half, f.add(exponent, f.number(1.0)), exponent)
+    return mantissa, exponent, f.b.make(llvm.LShrOp, (f.bits(mantissa), f.integer(19)), f.integers)
