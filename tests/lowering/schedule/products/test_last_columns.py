@@ -89,6 +89,7 @@ def test_no_panel_is_made_for_very_few_columns(n: int, is_narrow: bool) -> None:
         (4096, 2, 1, 256),
         (100, 2, 1, 56),  # one for each thread
         (100, 1, 1, 104),
+        (100, 2, 3, 56),  # three panels for two threads are uneven
         (8, 2, 96, 8),
         (0, 1, 0, 8),
     ],

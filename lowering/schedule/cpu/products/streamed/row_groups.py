@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from lowering.schedule.cpu.products.product import Product
-from tir_dialect.dims import Dim, ceildiv, constant, maximum
+from tir_dialect.dims import Dim, ceildiv, constant, maximum, minimum
 
 BLOCK = 256
 """Most rows of a block, which a thread takes."""
+EVEN = 4
+"""Panels for each thread, of which one more than others have is not much: with fewer, threads share out rows too."""
 TALLEST, GROUPS = (8, 6), (4, 3, 2, 1)
 """Rows that share a vector of columns once it is loaded: as many as the registers have room for, then fewer.
 
@@ -24,5 +26,6 @@ def groups(product: Product) -> tuple[int, ...]:
 def block_rows(m: Dim, threads: Dim, panels: Dim, group: int) -> Dim:
     """Rows of a block, of which each panel has some: whole groups, about as many in all, and blocks for all threads."""
     one = constant(1)
-    blocks = maximum(maximum(ceildiv(m, constant(BLOCK)), ceildiv(threads, maximum(panels, one))), one)
+    several = minimum(threads, ceildiv(EVEN * threads, maximum(panels, one)))
+    blocks = maximum(maximum(ceildiv(m, constant(BLOCK)), several), one)
     return group * maximum(ceildiv(ceildiv(m, blocks), constant(group)), one)

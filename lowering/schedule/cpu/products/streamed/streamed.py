@@ -18,8 +18,9 @@ from lowering.schedule.cpu.products.cache_lines import line_ends, line_starts
 from lowering.schedule.cpu.products.finish import Finish
 from lowering.schedule.cpu.products.last_columns import panels as panels_of
 from lowering.schedule.cpu.products.micro_kernel import MicroKernel, Prefetch, TileOperands, masks_of, micro_kernel
-from lowering.schedule.cpu.products.operands import Computed, Matrix, operand
+from lowering.schedule.cpu.products.operands import Computed, Matrix, lies_evenly, operand
 from lowering.schedule.cpu.products.product import Coords, Product
+from lowering.schedule.cpu.products.results import can_store_tiles
 from lowering.schedule.cpu.products.streamed.narrow import has_narrow_panels, in_narrow_tiles
 from lowering.schedule.cpu.products.streamed.routine import StreamedRoutine
 from lowering.schedule.cpu.products.streamed.row_groups import block_rows, groups
@@ -27,6 +28,7 @@ from lowering.schedule.cpu.products.streamed.tall import emit_tall, is_tall, is_
 from lowering.schedule.cpu.products.tile import store_rows
 from lowering.schedule.cpu.structure.contraction import is_chain
 from tir_dialect.dims import Dim, ceildiv, constant, floordiv, maximum, minimum
+from tir_dialect.dtypes import byte_size
 
 MAX_ROWS, MAX_COLUMNS = 16, 64
 """With more rows the packed columns are used often enough, with more columns the packed rows are."""
@@ -36,8 +38,12 @@ DEPTH = 32
 """Least steps along the sums in a turn: as many lines of memory are read side by side."""
 STEPS_PER_ROW, MOST_STEPS = 8, 96
 """With more rows turns are longer, up to so many steps: fewer sums go to memory and back."""
-TURN = 8192
-"""Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them."""
+TURN, LONG_TURN = 1 << 13, 1 << 15
+"""Elements of few columns in a turn: they stay in the first-level cache, while the rows of a block use them. More where
+vectors are whole lines, of which fewer come from afar."""
+NEAR_PART = 4
+"""Columns that take such a part of the second-level cache, in vectors of whole lines, are read there for each block of
+rows as fast as they are packed for all."""
 PRODUCTS_PER_TASK = 1 << 17
 """Half a megabyte of columns: about what a core reads while another is woken."""
 
@@ -57,7 +63,27 @@ def is_small(product: Product) -> bool | None:
     rows, columns = product.m.constant_value, product.n.constant_value
     if columns is not None and (columns <= max_columns(product) or is_tall(product)):
         return True
+    if are_near(product):
+        return True
     return None if rows is None else rows <= max_rows(product)
+
+
+def are_near(product: Product) -> bool | None:
+    """Whether the second-level cache has room for all columns beside rows, which both are read in place as they lie in
+    memory, and nothing follows; `None` if that depends on the call.
+    """
+    what = product.what
+    evenly = all(lies_evenly(product, *each) for each in ((what.rows, what.row), (what.columns, what.column)))
+    in_place = evenly and product.is_contiguous(what.rows, what.reduced) and can_store_tiles(product)
+    if not in_place or what.outer or len(line_starts(product)) == 1:
+        return False
+    spare = (_near_room(product) - product.k * product.n).constant_value
+    return None if spare is None else spare >= 0
+
+
+def _near_room(product: Product) -> Dim:
+    """How many elements may be near."""
+    return constant(product.kernel.target.l2_bytes // NEAR_PART // byte_size(product.what.element))
 
 
 def max_rows(product: Product) -> int:
@@ -89,7 +115,8 @@ class StreamedProduct:
         self.code = product.code
         self.tiles = product.tiles
         steps = minimum(maximum(STEPS_PER_ROW * product.m, constant(DEPTH)), constant(MOST_STEPS))
-        depth = maximum(floordiv(constant(TURN), maximum(product.n, constant(1))), steps)
+        elements = LONG_TURN if len(line_starts(product)) > 1 else TURN
+        depth = maximum(floordiv(constant(elements), maximum(product.n, constant(1))), steps)
         longest = product.what.longest
         self.depth = depth if longest is None else minimum(depth, constant(longest))
         self.turns = maximum(ceildiv(product.k, self.depth), constant(1))
@@ -104,6 +131,9 @@ class StreamedProduct:
         best = code.compare("sle", code.dim(product.m, "m"), max_rows(product))
         if product.n.constant_value is None:
             best = code.either(best, code.compare("sle", code.dim(product.n, "n"), max_columns(product)))
+        if are_near(product) is None:
+            room = code.dim(_near_room(product))
+            best = code.either(best, code.compare("sle", code.dim(product.k * product.n), room))
         return best if is_tall(product) is False else code.either(best, is_tall_here(product))
 
     def emit(self, coords: Coords) -> None:
