@@ -58,7 +58,8 @@ def _for_target(each: ModulePass, options: BuildOptions) -> ModulePass:
             return ScheduleTunedPass(options.target or "")
         case ConvertTIRToLLVMPass():
             lowering = LoweringOptions.of(target_of(options))
-            return replace(each, vector_bits=lowering.vector_bits, streams=lowering.streams)
+            extensions = tuple(sorted(lowering.extensions))
+            return replace(each, vector_bits=lowering.vector_bits, streams=lowering.streams, extensions=extensions)
         case _:
             return for_target(each, target_of(options))
 

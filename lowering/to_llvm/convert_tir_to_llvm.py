@@ -60,12 +60,16 @@ class ConvertTIRToLLVMPass(ModulePass):
     streams: bool = False
     """Whether hints on stores past the caches are followed, with the fence of x86."""
 
+    extensions: tuple[str, ...] = ()
+    """The instruction set extensions that may be used, as in `Target.extensions`."""
+
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrites the module in place."""
         functions = [inner for inner in op.ops if isinstance(inner, PrimFuncOp)]
         if not functions:
             return
-        lowered = lower_prim_funcs(functions, LoweringOptions(self.vector_bits, self.contract, streams=self.streams))
+        options = LoweringOptions(self.vector_bits, self.contract, frozenset(self.extensions), self.streams)
+        lowered = lower_prim_funcs(functions, options)
         for new in list(lowered.ops):
             new.detach()
             Rewriter.insert_op(new, InsertPoint.before(functions[0]))

@@ -92,6 +92,13 @@ PROCESSORS = {
 """Of each named processor the architecture, a register that only it has of those above, and the number in ELF files."""
 
 
+def test_code_uses_the_extensions_of_the_target(program: str, capsys: pytest.CaptureFixture[str]):
+    """As builds do: an exponential is scaled by an instruction of AVX-512."""
+    for target in ("x86-64-v4", "x86-64-v3"):
+        assert main([program, "--emit", "asm", "--target", target]) == 0
+        assert ("vscalefps" in capsys.readouterr().out) == (target == "x86-64-v4")
+
+
 @pytest.mark.parametrize("target", PROCESSORS)
 def test_every_form_for_named_processors(target: str, program: str, tmp_path: Path):
     """LLVM's verifier accepts the IR, the assembly is vector code, the object is of the architecture."""
