@@ -42,7 +42,7 @@ class IndexMap:
         return tuple(output.substitute(values) for output in self.outputs)
 
     def map_shape(self, shape: Sequence[DimLike]) -> tuple[Dim, ...]:
-        """The least shape that has all new indices of a buffer of this shape; ValueError where that cannot be told."""
+        """The least shape that has all new indices of a buffer of this shape; ValueError if it cannot be determined."""
         domain = self._domain(shape)
         found = tuple(domain.extent(output) for output in self.apply(domain.indices))
         known = tuple(extent for extent in found if extent is not None)
@@ -57,13 +57,13 @@ class IndexMap:
         IndexMap.parse("(i, j) -> (i // 4, j, i % 4)").inverse(["4 * n", "m"])   # (i0, i1, i2) -> (4 * i0 + i2, i1)
         ```
 
-        Raises ValueError for a map that sends two elements to one place or whose old indices cannot be told, and for
+        Raises ValueError for a map that maps two elements to the same index or cannot be inverted, and for
         one that leaves places free, which has a `non_surjective_inverse` only.
         """
         back, free = self.non_surjective_inverse(shape)
         if free and not _is_full(shape, self.map_shape(shape)):
             raise ValueError(
-                f"index map {self} leaves places of {_list(self.map_shape(shape))} free: use non_surjective_inverse"
+                f"index map {self} leaves elements of {_list(self.map_shape(shape))} unused: use non_surjective_inverse"
             )
         return back
 
@@ -78,12 +78,12 @@ class IndexMap:
         domain = self._domain(shape)
         outputs = self.apply(domain.indices)
         if not domain.tells_apart(outputs):
-            raise ValueError(f"index map {self} may send two elements of {_list(shape)} to one place")
+            raise ValueError(f"index map {self} may map two elements of {_list(shape)} to the same index")
         new_shape = self.map_shape(shape)
         new = IndexDomain.of(new_shape, Bounds())
         found = inverse(domain, outputs, new.indices, set(domain.variables), new_shape)
         if found is None:
-            raise ValueError(f"the old indices of {_list(shape)} cannot be told from those of index map {self}")
+            raise ValueError(f"the old indices of {_list(shape)} cannot be computed from those of index map {self}")
         old = [new.prover.simplify(found[name]) for name in domain.variables]
         extents = [to_dim(extent) for extent in shape]
         free = [(index, end) for index, end in zip(old, extents, strict=True) if not new.less_equal(index + 1, end)]

@@ -15,14 +15,13 @@ from tir_dialect.dims import Dim, DimSyntaxError, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.arguments import NAMED, wrong_arguments
+from tir_dialect.schedule.arguments import NAMED, size_of, wrong_arguments
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.functions import Functions
 from tir_dialect.schedule.handles import Block, Loop, handles_in, is_inside
 from tir_dialect.schedule.rewriting.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.trace import QUERIES, Trace
 from tir_dialect.te.expr import Expr
-from tir_dialect.te.nodes import Const, Size
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")
@@ -199,7 +198,7 @@ class ScheduleState:
         if not is_inside(handle.op, self.func):
             kind = "loop" if isinstance(handle, Loop) else "block"
             raise self.error(
-                f'{kind} "{handle.name}" is not in the function any more, use the handles of what replaced it'
+                f'{kind} "{handle.name}" is no longer in the function, use the handles of what replaced it'
             )
 
     def run(self, primitive: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -286,7 +285,7 @@ class ScheduleState:
         if isinstance(value, Loop | Block):
             return self.own_handle(value)
         if isinstance(value, Expr):
-            return _size_of(value)
+            return size_of(value)
         if isinstance(value, list | tuple):
             items = cast("list[Any] | tuple[Any, ...]", value)
             return type(items)(map(self._own, items))
@@ -326,13 +325,6 @@ class ScheduleState:
             return self.run(PRIMITIVES[name], args, kwargs)
         except DimSyntaxError as error:
             raise ScheduleError(name, str(error)) from None
-
-
-def _size_of(value: Expr) -> Any:
-    """The number or dimension that an expression is, if it is one."""
-    if isinstance(value, Size):
-        return value.dim
-    return value.value if isinstance(value, Const) else value
 
 
 def primitive(function: _F) -> _F:

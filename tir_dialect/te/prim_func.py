@@ -73,7 +73,7 @@ def _check_args(name: object, args: Sequence[object]) -> None:
     for arg in args:
         if isinstance(arg, Dim):
             raise TypeError(
-                f'te: "{name}" lists the size {arg}, which its tensors bring along; leave it out, or use te.scalar'
+                f'te: "{name}" lists the size {arg}, which its tensors bind; leave it out, or use te.scalar'
             )
         if not isinstance(arg, Tensor | Param):
             raise TypeError(f'te: parameters of "{name}" must be tensors or te.scalar variables')

@@ -59,7 +59,7 @@ def _check_shapes(name: str, init: Tensor, update: Tensor, state: Tensor) -> Non
     if state.source is not None:
         raise ValueError(f'te: state "{state.name}" of scan "{name}" is computed, expected a placeholder')
     if not isinstance(update.source, Compute):
-        raise ValueError(f'te: update "{update.name}" of scan "{name}" is none of te.compute')
+        raise ValueError(f'te: update "{update.name}" of scan "{name}" is not the result of te.compute')
     if not update.shape or update.shape != state.shape or init.shape[1:] != update.shape[1:]:
         raise ValueError(f'te: scan "{name}" expected init {init}, update {update} and state {state} of one shape')
     if not init.dtype == update.dtype == state.dtype:
@@ -172,7 +172,7 @@ class _Builder:
 
 def _as_compute(name: str, source: object) -> Compute:
     if not isinstance(source, Compute):
-        raise ValueError(f'te: scan "{name}" has a part that depends on its state and is none of te.compute')
+        raise ValueError(f'te: scan "{name}" has a part that depends on its state and is not the result of te.compute')
     return source
 
 

@@ -49,7 +49,7 @@ def test_inverse(text: str, shape: list[str | int], back: str, free: bool):
     made, conditions = index_map.non_surjective_inverse(shape)
     assert made == (IndexMap.parse(back) if made.inputs else made)
     if free:
-        with pytest.raises(ValueError, match=r"leaves places of \[.*\] free: use non_surjective_inverse"):
+        with pytest.raises(ValueError, match=r"leaves elements of \[.*\] unused: use non_surjective_inverse"):
             index_map.inverse(shape)
     else:
         assert index_map.inverse(shape) == made
@@ -74,9 +74,9 @@ def _applied(index_map: IndexMap, indices: tuple[int, ...]) -> tuple[int, ...]:
 @pytest.mark.parametrize(
     ("text", "shape", "message"),
     [
-        ("(i, j) -> (i + j)", [3, 8], "index map (i, j) -> (i + j) may send two elements of [3, 8] to one place"),
-        ("(i) -> (i + 1)", [4], "the old indices of [4] cannot be told from those of index map (i) -> (i + 1)"),
-        ("(i) -> (4 - i)", [4], "the old indices of [4] cannot be told from those of index map (i) -> (4 - i)"),
+        ("(i, j) -> (i + j)", [3, 8], "index map (i, j) -> (i + j) may map two elements of [3, 8] to the same index"),
+        ("(i) -> (i + 1)", [4], "the old indices of [4] cannot be computed from those of index map (i) -> (i + 1)"),
+        ("(i) -> (4 - i)", [4], "the old indices of [4] cannot be computed from those of index map (i) -> (4 - i)"),
         ("(i) -> (i - 1)", [4], "gives an index that is not known to be at least 0 and bounded"),
         ("(i, j) -> (j, i)", [4], "index map (i, j) -> (j, i) expected 2 dimensions, got [4]"),
     ],

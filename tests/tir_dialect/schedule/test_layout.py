@@ -123,8 +123,8 @@ def test_layout_refusals():
     sch = Schedule(elementwise())
     b = sch.get_block("B")
     refuses(sch, "expected an index map of 2 indices, got (i) -> (i)", "transform_layout", b, 0, "(i) -> (i)")
-    refuses(sch, "may send two elements to one", "transform_layout", b, 0, "(i, j) -> (i)")
-    refuses(sch, "may send two elements to one", "transform_layout", b, 0, "(i, j) -> (i + j)")
+    refuses(sch, "may map two elements to the same index", "transform_layout", b, 0, "(i, j) -> (i)")
+    refuses(sch, "may map two elements to the same index", "transform_layout", b, 0, "(i, j) -> (i + j)")
     refuses(sch, 'uses "q", which is no symbol', "transform_layout", b, 0, "(i, j) -> (i, j + q)")
     refuses(sch, "is not known to be at least 0", "transform_layout", b, 0, "(i, j) -> (i, j - 1)")
     refuses(sch, "expected an index map such as", "transform_layout", b, 0, "(i, j)")
@@ -181,7 +181,7 @@ def test_padding_of_a_parameter_leaves_its_elements(rows, columns, padding):
 
 def test_padding_of_a_parameter_whose_free_places_are_not_told():
     sch = Schedule(half_written())
-    message = 'it cannot be told which places of buffer "Y" the index map (i, j) -> (2 * i, j) leaves free'
+    message = 'cannot determine which elements of buffer "Y" are unused by index map (i, j) -> (2 * i, j)'
     refuses(sch, message, "transform_layout", "Y", "Y", "(i, j) -> (2 * i, j)", 0)
 
 
@@ -227,13 +227,13 @@ def test_other_iterators_refusals():
     sch = Schedule(matmul())
     refuses(sch, "mixes reduce and spatial iterators", "transform_block_layout", "C", lambda i, j, r: (i * k + r, j))
     refuses(sch, "cannot be inverted", "transform_block_layout", "C", lambda i, j, r: (2 * i, j, r))
-    refuses(sch, "may send two elements to one", "transform_block_layout", "C", lambda i, j, r: (i, j))
+    refuses(sch, "may map two elements to the same index", "transform_block_layout", "C", lambda i, j, r: (i, j))
 
 
 def test_what_the_caller_answers_for():
     def transform(sch):
         skewed = "(i, j) -> (i + j, j)"
-        refuses(sch, "may send two elements to one", "transform_layout", "B", "B", skewed)
+        refuses(sch, "may map two elements to the same index", "transform_layout", "B", "B", skewed)
         sch.transform_layout("B", "B", skewed, assume_injective_transform=True)
 
     scheduled(elementwise(), transform)

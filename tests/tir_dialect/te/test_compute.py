@@ -208,5 +208,5 @@ def test_tensors_are_named_in_attributes():
 
 def test_sizes_are_no_parameters():
     first = te.compute((te.var("k"), m), lambda i, j: A[i, j], name="B")
-    with pytest.raises(TypeError, match='"main" lists the size k, which its tensors bring along; leave it out'):
+    with pytest.raises(TypeError, match='"main" lists the size k, which its tensors bind; leave it out'):
         te.create_prim_func([A, te.var("k"), first])

@@ -91,7 +91,7 @@ def test_names_are_no_inputs():
 WRONG = {
     "expected as many inits, updates and states": lambda: te.scan([FIRST], [], [STATE]),
     'state "first" of scan "scan" is computed': lambda: te.scan(FIRST, update(lambda t, i: X[t, i]), FIRST),
-    'update "X" of scan "scan" is none of te.compute': lambda: te.scan(FIRST, X, STATE),
+    'update "X" of scan "scan" is not the result of te.compute': lambda: te.scan(FIRST, X, STATE),
     "of one shape": lambda: te.scan(te.compute((1, m), lambda _, i: X[i, 0]), update(lambda t, i: X[t, i]), STATE),
     "of one dtype": lambda: te.scan(FIRST, update(lambda t, i: X[t, i] > 0), STATE),
     'reads a slice of "state" that the step has not computed': lambda: te.scan(
@@ -100,7 +100,7 @@ WRONG = {
     "expected m as its first dimension": lambda: te.scan(
         FIRST, update(lambda t, i: te.compute((n, m), lambda i, t: STATE[t, i])[i, t - 1]), STATE
     ),
-    "has a part that depends on its state and is none of te.compute": lambda: te.scan(
+    "has a part that depends on its state and is not the result of te.compute": lambda: te.scan(
         FIRST,
         update(lambda t, i: te.extern([((m, n), "f32")], [STATE], lambda b, x, y: b.store(y[0], (0, 0), 0.0))[0][t, i]),
         STATE,

@@ -13,7 +13,7 @@ from tir_dialect.schedule.state import ScheduleState
 def mapped_shape(
     self: ScheduleState, index_map: IndexMap, shape: Sequence[Dim], *, assume_injective: bool = False
 ) -> list[Dim]:
-    """The extents that the new indices need; refuses maps of another rank, and those that may send two elements to one.
+    """The extents of the new indices; ScheduleError for maps of another rank, and maps that may not be injective.
 
     Where it is assumed that they do not, those are refused that certainly do, since they have fewer places.
     """
@@ -26,7 +26,7 @@ def mapped_shape(
     domain = IndexDomain.of(shape, self.func.bounds)
     outputs = index_map.apply(domain.indices)
     if not assume_injective and not domain.tells_apart(outputs):
-        raise self.error(f"index map {index_map} may send two elements to one")
+        raise self.error(f"index map {index_map} may map two elements to the same index")
     extents = [domain.extent(output) for output in outputs]
     known = [extent for extent in extents if extent is not None]
     if len(known) != len(extents):

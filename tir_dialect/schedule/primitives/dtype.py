@@ -27,8 +27,7 @@ def unsafe_set_dtype(self: ScheduleState, block: Block, buffer_index: Which, dty
 
     The only primitive that may change results: values are rounded to the new dtype.
 
-    Refuses parameters, dtypes that there are not, truth values, and buffers that are used otherwise than by loads and
-    stores of single elements.
+    Refuses parameters, unknown dtypes, `i1`, and buffers with other uses than loads and stores of single elements.
     """
     allocation = own_allocation(self, written_buffer(self, block.op, buffer_index))
     try:

@@ -57,7 +57,7 @@ def transform_layout(
     cannot be shown.
 
     Refuses parameters of functions that others in the module call, a `pad_value` of another dtype, or for those that
-    are read and written or whose free places cannot be told, maps that send two elements to one place, and accesses by
+    are read and written or whose unused elements cannot be determined, maps that are not injective, and accesses by
     vectors, views, calls, or at indices from memory.
     """
     value = any_buffer(self, block.op, buffer)

@@ -101,7 +101,7 @@ def reindex_cache_read(
         -> for i, r: A_local[r, i] = A[2 * i + r]        # (vi, vr) -> (vr, vi)
            for i, r: C[i] += A_local[r, i]
 
-    Refuses what `reindex` refuses, and maps that use other iterators than the access, or send two elements to one.
+    Refuses what `reindex` refuses, and maps that use other iterators than the access, or are not injective.
     """
     return _copy(self, block, read_buffer_index, True, lambda use: _mapped(self, use, index_map, storage_scope))
 
@@ -117,7 +117,7 @@ def reindex_cache_write(
         -> for i: C_local[i // 4, i % 4] = f(i)          # (vi) -> (vi // 4, vi % 4)
            for i: C[2 * i] = C_local[i // 4, i % 4]
 
-    Refuses what `reindex` refuses, and maps that use other iterators than the access, or send two elements to one.
+    Refuses what `reindex` refuses, and maps that use other iterators than the access, or are not injective.
     """
     return _copy(self, block, write_buffer_index, False, lambda use: _mapped(self, use, index_map, storage_scope))
 

@@ -127,7 +127,7 @@ def check_plain_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue, *, c
 
 
 def checked_scope(self: ScheduleState, scope: str) -> str:
-    """The kind of memory that stands for one of TVM's; refuses one that there is not."""
+    """The scope used on CPUs for a scope of TVM; ScheduleError for an unknown one."""
     if (found := host_scope(scope)) is None:
         raise self.error(f'expected a scope of {", ".join(SCOPES)}, or shared, which is global here, got "{scope}"')
     return found

@@ -73,7 +73,7 @@ def old_indices(
     places = [symbol(f"p${axis}") for axis in range(len(new_shape))]
     found = inverse(domain, index_map.apply(domain.indices), places, set(domain.variables), new_shape)
     if found is None:
-        raise self.error(f'it cannot be told which places of buffer "{name}" the index map {index_map} leaves free')
+        raise self.error(f'cannot determine which elements of buffer "{name}" are unused by index map {index_map}')
     return {found[str(index)]: extent for index, extent in zip(domain.indices, shape, strict=True)}
 
 
