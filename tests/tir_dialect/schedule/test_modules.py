@@ -96,7 +96,7 @@ def test_what_handles_stand_for(capsys):
     assert func is not sch.func
     loop = sch.get_loops(block)[0]
     sch.split(loop, [None, 4])
-    with pytest.raises(ScheduleError, match="not in the function any more"):
+    with pytest.raises(ScheduleError, match="no longer in the function"):
         sch.get(loop)
     sch.show()
     assert capsys.readouterr().out == f"{sch.func!s}\n{sch.trace.as_python()}"
