@@ -23,7 +23,7 @@ from tir_dialect.types import BufferType
 def _emit_alloc(emitter: Emitter, op: AllocBufferOp) -> None:
     shape = _tuple([emitter.dim(dim) for dim in op.buffer_type.shape])
     dtype = emitter.constant(numpy_type(op.buffer_type.element_type))
-    emitter.assign(op.buffer, f"fresh_buffer({shape}, {dtype})")
+    emitter.assign(op.buffer, f"fresh_buffer({shape}, {dtype}, {str(op.buffer_type)!r})")
 
 
 def _emit_view(emitter: Emitter, op: MatchBufferOp) -> None:

@@ -73,15 +73,23 @@ def view_memory(
     return np.ndarray(shape, dtype, memory, 0, [stride * dtype.itemsize for stride in strides])
 
 
-def fresh_buffer(shape: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray:
-    """Memory whose content is recognisable as undefined: NaN, or a large negative number."""
+def fresh_buffer(shape: Sequence[int], dtype: np.dtype[Any], type_text: str) -> np.ndarray:
+    """Memory whose content is recognisable as undefined: NaN, or a large negative number.
+
+    `MemoryError`, as compiled code raises it, where there is not so much or the size is none.
+    """
+    try:
+        return np.full(shape, _undefined(dtype), dtype)
+    except (MemoryError, ValueError):
+        raise MemoryError(f"cannot allocate a buffer of type {type_text}") from None
+
+
+def _undefined(dtype: np.dtype[Any]) -> float | int | bool:
     if dtype == np.bool_:
-        return np.ones(shape, dtype)
+        return True
     if np.issubdtype(dtype, np.integer):
-        return np.full(shape, np.iinfo(dtype).min + 85, dtype)
-    if holds_integers(dtype):
-        return np.full(shape, 1, dtype)
-    return np.full(shape, np.nan, dtype)
+        return int(np.iinfo(dtype).min) + 85
+    return 1 if holds_integers(dtype) else np.nan
 
 
 def bitcast(value: Any, source: Any, target: Any) -> Any:

@@ -6,6 +6,8 @@ import tvm_ffi
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import compile_prim_funcs
+from tests.lowering.to_llvm.conftest import find
+from tir_dialect.interpreter import run_prim_func
 
 
 @pytest.mark.parametrize("kind", ["", "vectorized", "parallel"])
@@ -75,13 +77,15 @@ def test_allocation_that_cannot_be_had(tir):
       %x = tir.load %T[%zero, %zero, %zero]
       tir.store %x, %Y[%zero]
     }"""
-    kernels = compile_prim_funcs(tir(text), cache=NO_CACHE)
-    packed = kernels.packed("f")
+    module = tir(text)
+    packed = compile_prim_funcs(module, cache=NO_CACHE).packed("f")
     y = np.zeros(1)
     packed(2, 3, tvm_ffi.from_dlpack(y))
     for n, m in [(1 << 40, 1 << 40), (1 << 62, 1), (1 << 31, 1 << 31), (1, 1 << 62)]:
         with pytest.raises(MemoryError, match="cannot allocate a buffer of type"):
             packed(n, m, tvm_ffi.from_dlpack(y))
+        with pytest.raises(MemoryError, match=r"cannot allocate a buffer of type !tir.buffer<\[n, m, 8\], f64>"):
+            run_prim_func(find(module), [y], {"n": n, "m": m})
 
 
 def test_allocation_of_a_negative_size(tir):
