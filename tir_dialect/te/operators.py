@@ -125,14 +125,35 @@ def ceildiv(lhs: Operand, rhs: Operand) -> Expr:
 def truncdiv(lhs: Operand, rhs: Operand) -> Expr:
     """The quotient of integers rounded towards zero."""
     a, b = unify("truncdiv", (lhs, rhs))
+    if is_index(a.dtype):
+        return _index_quotient(a, b)
     if not is_integer(a.dtype):
         raise refuse("truncdiv", "integers", a)
     return nodes.apply("truncdiv", a.dtype, a, b)
 
 
+def _index_quotient(a: Expr, b: Expr) -> Expr:
+    quotient = floordiv(a, b)
+    if _divides_unsigned(a, b):
+        return quotient
+    is_rounded = bitwise_and(compare("lt", quotient, 0), compare("ne", floormod(a, b), 0))
+    return add(quotient, select(is_rounded, dims.constant(1), dims.constant(0)))
+
+
+def _divides_unsigned(a: Expr, b: Expr) -> bool:
+    from tir_dialect.te.signs import Signs
+    from tir_dialect.te.tree import free_variables
+
+    zero = nodes.size(dims.constant(0))
+    axes = (each for each in free_variables((a, b)) if isinstance(each, nodes.IterVar) and each.lo is zero)
+    return Signs(axes).divides_unsigned(a, b)
+
+
 def truncmod(lhs: Operand, rhs: Operand) -> Expr:
     """The remainder of `truncdiv`, C's `%` and `fmod`: it has the sign of `lhs`."""
     a, b = unify("truncmod", (lhs, rhs))
+    if is_index(a.dtype):
+        return floormod(a, b) if _divides_unsigned(a, b) else subtract(a, multiply(_index_quotient(a, b), b))
     if not (is_integer(a.dtype) or is_float(a.dtype)):
         raise refuse("truncmod", "floats or integers", a)
     return nodes.apply("truncmod", a.dtype, a, b)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.te_values import FLOATS, INTEGERS, close, evaluate, numpy_type, values_of
 from tir_dialect import te
+from tir_dialect.interpreter import run_prim_func
 
 n, m, k = te.var("n"), te.var("m"), te.var("k")
 
@@ -239,3 +240,24 @@ def test_indices_become_values():
     np.testing.assert_array_equal(got[0], i * 4 + j)
     np.testing.assert_array_equal(got[1], i - j)
     np.testing.assert_array_equal(got[2], 3 + j)
+
+
+def test_quotients_of_indices_that_are_rounded_towards_zero():
+    """Of what may be negative, too, by sizes of both signs; as those of floordiv where nothing is negative."""
+    quotients = te.compute((9, 5), lambda i, j: te.truncdiv(i - 4, j - 5), name="quotients")
+    rests = te.compute((9, 5), lambda i, j: te.truncmod(i - 4, j - 5), name="rests")
+    up = te.compute((9, 5), lambda i, j: te.truncdiv(i - 4, j + 1), name="up")
+    func = te.create_prim_func([quotients, rests, up])
+    found = [np.empty((9, 5), np.int64) for _ in range(3)]
+    run_prim_func(func, found)
+    i, j = np.ogrid[:9, :5]
+    np.testing.assert_array_equal(found[0], np.trunc((i - 4) / (j - 5)))
+    np.testing.assert_array_equal(found[1], np.fmod(i - 4, j - 5))
+    np.testing.assert_array_equal(found[2], np.trunc((i - 4) / (j + 1)))
+    r = te.reduce_axis(4, "r")
+    x = te.placeholder((n, 4), "f32", "X")
+    folded = te.compute(
+        (n,), lambda i: te.sum(x[te.truncdiv(2 * i + n, n + 1), te.truncmod(i + r, 4)], r), name="folded"
+    )
+    same = te.compute((n,), lambda i: te.sum(x[(2 * i + n) // (n + 1), (i + r) % 4], r), name="folded")
+    assert str(te.create_prim_func([x, folded])) == str(te.create_prim_func([x, same]))
