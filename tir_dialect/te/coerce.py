@@ -117,9 +117,13 @@ def number_dtype(value: object) -> DType | None:
 def unify(what: str, operands: Sequence[Operand]) -> tuple[Expr, ...]:
     """The operands of `what` as expressions of one dtype.
 
+    A constant integer beside an index is an index.
+
     Raises TypeError if two dtypes differ, naming both, and if all operands are Python numbers.
     """
     leaves = [_leaf(operand) for operand in operands]
+    if any(map(_is_index_value, leaves)):
+        leaves = [_number(leaf) for leaf in leaves]
     dtype: DType | None = None
     for leaf in leaves:
         if not isinstance(leaf, Expr):
@@ -132,6 +136,15 @@ def unify(what: str, operands: Sequence[Operand]) -> tuple[Expr, ...]:
             raise TypeError(f"te.{what}: no operand has a dtype, write one number as te.const(value, dtype)")
         dtype = INDEX
     return tuple(leaf if isinstance(leaf, Expr) else adopt(leaf, dtype) for leaf in leaves)
+
+
+def _is_index_value(leaf: Expr | Scalar | Dim) -> bool:
+    return leaf.constant_value is None if isinstance(leaf, Dim) else isinstance(leaf, Expr) and is_index(leaf.dtype)
+
+
+def _number(leaf: Expr | Scalar | Dim) -> Expr | Scalar | Dim:
+    """The value of a constant integer, so that it can be one of another dtype; anything else as it is."""
+    return int(leaf.value) if isinstance(leaf, nodes.Const) and is_integer(leaf.dtype) else leaf
 
 
 def as_expr(what: str, value: Operand) -> Expr:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import IndexType, f32
 from tir_dialect import dtypes
 from tir_dialect.dtypes import ElementType
 from tir_dialect.te import nodes
-from tir_dialect.te.coerce import adopt, as_expr, is_bool
+from tir_dialect.te.coerce import adopt, as_expr, is_bool, is_float
 from tir_dialect.te.expr import INDEX, DType, Expr, Operand, Scalar
 from tir_dialect.te.operators import compare
 
@@ -25,8 +25,10 @@ def to_dtype(dtype: DTypeLike) -> DType:
 
 
 def const(value: Scalar, dtype: DTypeLike) -> Expr:
-    """The number `value` of dtype `dtype`."""
-    return adopt(value, to_dtype(dtype))
+    """The number `value` of dtype `dtype`; a float without a fraction may be an integer."""
+    kind = to_dtype(dtype)
+    is_whole = isinstance(value, float) and value.is_integer() and not is_float(kind)
+    return adopt(int(value) if is_whole else value, kind)
 
 
 def cast(operand: Operand, dtype: DTypeLike) -> Expr:

@@ -28,7 +28,7 @@ from tir_dialect.te.coerce import (
     number_dtype,
     unify,
 )
-from tir_dialect.te.expr import Expr, Operand, Scalar
+from tir_dialect.te.expr import INDEX, Expr, Operand, Scalar
 
 Predicate: TypeAlias = Literal["eq", "ne", "lt", "le", "gt", "ge"]
 
@@ -64,8 +64,16 @@ def _index_arithmetic(name: str, a: Expr, b: Expr) -> Expr:
     return nodes.apply(name, a.dtype, a, b)
 
 
-def _arithmetic(name: str, lhs: Operand, rhs: Operand) -> Expr:
+def operands_of(name: str, lhs: Operand, rhs: Operand) -> tuple[Expr, Expr]:
+    """Both sides in one dtype; two integers of Python are indices, as sizes are computed of them."""
+    if all(isinstance(side, int) and number_dtype(side) == i32 for side in (lhs, rhs)):
+        return adopt(cast("int", lhs), INDEX), adopt(cast("int", rhs), INDEX)
     a, b = unify(name, (lhs, rhs))
+    return a, b
+
+
+def _arithmetic(name: str, lhs: Operand, rhs: Operand) -> Expr:
+    a, b = operands_of(name, lhs, rhs)
     if is_bool(a.dtype):
         raise refuse(name, "numbers", a)
     return _index_arithmetic(name, a, b) if is_index(a.dtype) else nodes.apply(name, a.dtype, a, b)
@@ -96,7 +104,7 @@ def divide(lhs: Operand, rhs: Operand) -> Expr:
 
 def div(lhs: Operand, rhs: Operand) -> Expr:
     """`lhs / rhs` as in C: the quotient of integers is rounded towards zero."""
-    a, b = unify("div", (lhs, rhs))
+    a, b = operands_of("div", lhs, rhs)
     return divide(a, b) if is_float(a.dtype) else truncdiv(a, b)
 
 
@@ -112,7 +120,7 @@ def floormod(lhs: Operand, rhs: Operand) -> Expr:
 
 def ceildiv(lhs: Operand, rhs: Operand) -> Expr:
     """The quotient of integers rounded towards plus infinity; `rhs` must be positive where they are indices."""
-    a, b = unify("ceildiv", (lhs, rhs))
+    a, b = operands_of("ceildiv", lhs, rhs)
     if is_float(a.dtype) or is_bool(a.dtype):
         raise refuse("ceildiv", "integers", a)
     if is_index(a.dtype):
@@ -124,7 +132,7 @@ def ceildiv(lhs: Operand, rhs: Operand) -> Expr:
 
 def truncdiv(lhs: Operand, rhs: Operand) -> Expr:
     """The quotient of integers rounded towards zero."""
-    a, b = unify("truncdiv", (lhs, rhs))
+    a, b = operands_of("truncdiv", lhs, rhs)
     if is_index(a.dtype):
         return _index_quotient(a, b)
     if not is_integer(a.dtype):
@@ -145,13 +153,13 @@ def _divides_unsigned(a: Expr, b: Expr) -> bool:
     from tir_dialect.te.tree import free_variables
 
     zero = nodes.size(dims.constant(0))
-    axes = (each for each in free_variables((a, b)) if isinstance(each, nodes.IterVar) and each.lo is zero)
+    axes = (each for each in free_variables((a, b)) if each.lo is zero)
     return Signs(axes).divides_unsigned(a, b)
 
 
 def truncmod(lhs: Operand, rhs: Operand) -> Expr:
     """The remainder of `truncdiv`, C's `%` and `fmod`: it has the sign of `lhs`."""
-    a, b = unify("truncmod", (lhs, rhs))
+    a, b = operands_of("truncmod", lhs, rhs)
     if is_index(a.dtype):
         return floormod(a, b) if _divides_unsigned(a, b) else subtract(a, multiply(_index_quotient(a, b), b))
     if not (is_integer(a.dtype) or is_float(a.dtype)):
@@ -170,7 +178,7 @@ def maximum(lhs: Operand, rhs: Operand) -> Expr:
 
 
 def _extremum(name: str, lhs: Operand, rhs: Operand) -> Expr:
-    a, b = unify(name, (lhs, rhs))
+    a, b = operands_of(name, lhs, rhs)
     if is_bool(a.dtype):
         return bitwise_and(a, b) if name == "minimum" else bitwise_or(a, b)
     return _arithmetic(name, a, b)

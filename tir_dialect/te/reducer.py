@@ -11,7 +11,7 @@ from tir_dialect.te import nodes
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, unify
 from tir_dialect.te.expr import DType, Expr, Operand
 from tir_dialect.te.nodes import IterVar
-from tir_dialect.te.operators import maximum
+from tir_dialect.te.operators import maximum, operands_of
 from tir_dialect.te.shapes import ExtentLike, is_varying, to_dimension, to_extent, to_index
 from tir_dialect.te.tree import free_variables
 
@@ -78,7 +78,7 @@ class Reducer:
         the two values are combined.
         """
         if not isinstance(axis, IterVar | Sequence):
-            operands = unify(self.name, (cast("Operand", value), axis))
+            operands = operands_of(self.name, cast("Operand", value), axis)
             return self.combined(operands[:1], operands[1:])[0]
         sources = value if isinstance(value, tuple) else (as_expr(self.name, value),)
         axes = self._axes(axis)

@@ -58,7 +58,7 @@ def test_numpy_scalars_keep_their_dtype():
         (lambda: te.exp(b), "te.exp: expected a float, got i32"),
         (lambda: te.isnan(b), "te.isnan: expected a float, got i32"),
         (lambda: te.select(b, a, a), "te.select: a condition must have dtype i1, got i32"),
-        (lambda: te.maximum(1, 2), "te.maximum: no operand has a dtype, write one number as te.const(value, dtype)"),
+        (lambda: te.pow(1.0, 2.0), "te.power: no operand has a dtype, write one number as te.const(value, dtype)"),
         (lambda: te.if_then_else(m, a, b), "te.if_then_else: operands have dtypes f32 and i32"),
         (lambda: b + n, "te: cannot use the dimension n (index) with dtype i32, cast one side with te.cast"),
         (lambda: A[a], 'te: tensor "A": an index must be an integer, got dtype f32'),
@@ -169,3 +169,25 @@ def test_the_text_of_a_large_expression_is_short():
         x = x * x + x
     assert len(repr(x)) < 2000
     assert "..." in repr(x)
+
+
+def test_integers_of_python_are_sizes_in_integer_arithmetic():
+    found = [te.floordiv(7, 2), te.indexmod(7, 2), te.ceildiv(7, 2), te.truncdiv(7, 2), te.truncmod(7, 2), te.div(7, 2)]
+    found += [te.max(7, 2), te.minimum(7, 2)]
+    assert [str(each.dim) for each in found] == ["3", "1", "4", "3", "1", "3", "7", "2"]
+    assert te.placeholder((te.floordiv(7, 2), n)).shape == te.placeholder((3, n)).shape
+
+
+def test_constant_integers_beside_indices_are_indices():
+    i = te.reduce_axis(n, "i")
+    for dtype in ("i32", "i64", "ui8"):
+        assert (i - te.const(1, dtype)) is i - 1
+        assert te.maximum(te.const(0, dtype), n) is te.maximum(0, n)
+    with pytest.raises(TypeError, match="operands have dtypes index and i32"):
+        i + te.placeholder((), "i32")[()]
+
+
+def test_whole_floats_may_be_integer_constants():
+    assert te.const(3.0, "i8") is te.const(3, "i8")
+    with pytest.raises(TypeError, match=r"cannot use the float 1\.5 with dtype i8"):
+        te.const(1.5, "i8")
