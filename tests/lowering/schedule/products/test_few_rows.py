@@ -12,7 +12,7 @@ from xdsl.dialects.math import FmaOp
 from lowering.memory.report import memory_report
 from lowering.parsing import parse_module
 from lowering.schedule.cpu.emit.routines import outside_modules
-from lowering.schedule.cpu.products.streamed import few_rows
+from lowering.schedule.cpu.products.streamed import few_rows, few_rows_choice
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.products.support import LANES, Sum, check_guarded, compiled, kernel, known, shifted
 from tir_dialect.interpreter import run_prim_func
@@ -35,7 +35,7 @@ def routines(text: str, target: Target = TARGET) -> dict[str, PrimFuncOp]:
 
 @pytest.mark.parametrize("n", [63, 64, 65, 71, 79, 130, 1031])
 def test_any_number_of_rows_and_columns(n: int) -> None:
-    for m, k in ((2, 0), (2, 5), (3, 1), (4, 8), (5, 7), (7, 3), (9, 70), (16, 6), (17, 6)):
+    for m, k in ((2, 0), (2, 5), (3, 1), (4, 8), (5, 7), (7, 3), (9, 70), (3, 100), (16, 6), (17, 6)):
         check_guarded(PRODUCT, {"m": m, "n": n, "k": k})
 
 
@@ -43,7 +43,15 @@ def test_any_number_of_rows_and_columns(n: int) -> None:
 def test_wide_vectors_from_memory_and_nearby(dtype: str) -> None:
     """With a last-level cache that holds some of the matrices only; each host has such vectors, if as several."""
     target = replace(Target.host(), vector_bits=512, vector_registers=32, l3_bytes=32 * KIB)
-    for m, k, n in ((2, 5, 72), (3, 6, 1031), (4, 19, 160), (5, 7, 300), (7, 70, 577), (8, 18, 513), (16, 12, 1200)):
+    for m, k, n in (
+        (2, 96, 72),
+        (3, 97, 1031),
+        (4, 99, 160),
+        (5, 98, 300),
+        (7, 130, 577),
+        (8, 98, 513),
+        (16, 102, 1200),
+    ):
         check_guarded(Sum("mk,kn->mn", dtype), {"m": m, "n": n, "k": k}, target)
 
 
@@ -56,7 +64,7 @@ def test_other_types_and_layouts(subscripts: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("shift", range(LANES))
 def test_matrices_may_begin_anywhere(shift: int) -> None:
-    for m, k, n in ((2, 5, 64), (5, 9, 200), (8, 4, 67)):
+    for m, k, n in ((2, 5, 64), (5, 9, 200), (8, 4, 67), (2, 97, 75)):
         arrays = PRODUCT.arrays({"m": m, "k": k, "n": n})
         result = compiled(PRODUCT.text)(*[from_dlpack(shifted(array, shift)) for array in arrays])
         PRODUCT.check(np.from_dlpack(result), arrays)
@@ -96,6 +104,7 @@ def test_what_is_not_there_is_not_multiplied() -> None:
 def test_blocks_of_several_tasks(m: int, n: int, machine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine whose second level holds few sums; the interpreter runs the tasks."""
     monkeypatch.setattr(few_rows, "PRODUCTS_PER_TASK", 1 << 8)
+    monkeypatch.setattr(few_rows_choice, "LEAST_STEPS", 1)
     for text in (PRODUCT.text, known(m, 6, n)):
         func = kernel(text)
         schedule(func, replace(Target.parse(f"{machine} cores=3"), l2_bytes=4 * KIB))
@@ -128,6 +137,11 @@ def test_which_products_have_few_rows(m: int, n: int, machine: str, are_few: boo
     assert bool(routines(known(m, 768, n), Target.parse(machine))) is are_few
 
 
+def test_short_sums_along_wide_vectors_are_streamed() -> None:
+    assert [bool(routines(known(7, k, 4096), WIDE)) for k in (95, 96)] == [False, True]
+    assert routines(known(7, 20, 4096))
+
+
 def test_a_line_is_used_by_all_rows_of_a_group() -> None:
     """Four lines for four, three or two rows at once; what is left of the lines is one for one row. Results follow."""
     (routine,) = routines(PRODUCT.text).values()
@@ -145,7 +159,7 @@ def test_wide_vectors_use_more_lines_and_ask_for_the_next_ones() -> None:
 
 
 def test_kernels_of_all_sizes_share_a_routine() -> None:
-    texts = PRODUCT.text, known(3, 768, 3072), known(7, 40, 1024)
+    texts = PRODUCT.text, known(3, 768, 3072), known(7, 100, 1024)
     for target in (TARGET, WIDE):
         assert len({frozenset(routines(text, target)) for text in texts}) == 1
 

@@ -24,6 +24,8 @@ LEAST_COLUMNS = 64
 COLUMNS_PER_ROW = 36
 """Nor do lines of wide vectors, in each thread, that are shorter for each row: others are streamed nearly as fast, and
 have no elements of all rows to spread before each line."""
+LEAST_STEPS = 96
+"""Nor do so short sums along lines of wide vectors, whose accumulators go through the caches all the more often."""
 NARROW, WIDE = Grid(4, (4, 3, 2)), Grid(6, (6, 5, 4, 3, 2), asks=True)
 """For 16 registers, and where vectors are whole lines of the cache and there are 32 registers."""
 L3_PART = 2
@@ -79,9 +81,11 @@ _Test = tuple[Dim, Dim]
 def _all(product: Product) -> Sequence[_Test]:
     """What has to hold."""
     m, least = product.m, constant(LEAST_COLUMNS)
-    if _is_wide(product):
-        least = maximum(least, COLUMNS_PER_ROW * m * product.threads(PRODUCTS_PER_TASK))
-    return (constant(LEAST_ROWS), m), (m, constant(_most_rows(product))), (least, product.n)
+    few = (constant(LEAST_ROWS), m), (m, constant(_most_rows(product)))
+    if not _is_wide(product):
+        return *few, (least, product.n)
+    wide = maximum(least, COLUMNS_PER_ROW * m * product.threads(PRODUCTS_PER_TASK))
+    return *few, (wide, product.n), (constant(LEAST_STEPS), product.k)
 
 
 def _any(product: Product) -> Sequence[_Test]:
