@@ -19,6 +19,7 @@ from tir_dialect.interpreter import run_prim_func
 from tir_dialect.ops.calls import ROUTINE
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
+from tir_dialect.ops.misalignment import MisalignmentOp
 from tir_dialect.ops.prefetch import PrefetchOp
 from tir_dialect.target import KIB, Target
 
@@ -68,6 +69,15 @@ def test_matrices_may_begin_anywhere(shift: int) -> None:
         arrays = PRODUCT.arrays({"m": m, "k": k, "n": n})
         result = compiled(PRODUCT.text)(*[from_dlpack(shifted(array, shift)) for array in arrays])
         PRODUCT.check(np.from_dlpack(result), arrays)
+
+
+@pytest.mark.parametrize("shift", range(LANES))
+def test_columns_along_the_sums_may_begin_anywhere(shift: int) -> None:
+    case = Sum("mk,nk->mn")
+    for m, k, n in ((2, 528, 20), (3, 512, 5), (5, 544, 33)):
+        arrays = case.arrays({"m": m, "k": k, "n": n})
+        result = compiled(case.text)(*[from_dlpack(shifted(array, shift)) for array in arrays])
+        case.check(np.from_dlpack(result), arrays)
 
 
 def test_what_follows_is_computed_once_for_each_column() -> None:
@@ -181,13 +191,14 @@ def test_columns_along_the_sums_are_shared_by_three_rows(rows: int, products: se
 
 @pytest.mark.parametrize(("rows", "products"), [(1, {4}), (2, {8}), (3, {12}), (4, {16}), (7, {16, 12})])
 def test_columns_along_the_sums_are_shared_by_four_rows(rows: int, products: set[int]) -> None:
-    """With 32 registers; each loop asks for as many of the next columns as it reads."""
+    """With 32 registers; loops ask for as many of the next columns as they read, and begin where these are aligned."""
     func = kernel(known(rows, 80, 100, "[{n}, {k}]", 'relax.einsum %x, %y subscripts = "mk,nk->mn"'))
     schedule(func, WIDE)
     loops = [op for op in func.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "v"]
     sums = [op for op in loops if any(isinstance(each, FmaOp) for each in op.walk())]
     assert {sum(isinstance(op, FmaOp) for op in loop.walk()) for loop in sums} == products
     assert {sum(isinstance(op, PrefetchOp) for op in loop.walk()) for loop in sums} == {4}
+    assert any(isinstance(op, MisalignmentOp) for op in func.walk())
 
 
 @pytest.mark.parametrize(("m", "k", "are_dots"), [(4, 8, True), (8, 64, True), (8, 63, False), (16, 128, True)])

@@ -30,25 +30,31 @@ def line_sums(
     memory: SSAValue,
     count: int,
     ask: Ask | None = None,
+    head: SSAValue | None = None,
 ) -> None:
     """Fills memory with vectors of partial sums, those of the first of the `near` lines with each `far` one, and so on.
 
     Of the lines that are far, which are numbered up to `count`, a power of two, some are taken at a time, while the
-    next ones may be asked for.
+    next ones may be asked for. All vectors are whole but the last one, and the first one if there is a `head`: so many
+    elements are before the others, fewer than a vector has lanes.
     """
     code, group = product.code, min(count, STREAMS)
     with code.loop(code.index(count // group), "part") as part:
         first = code.mul(part, group)
         numbers = [code.add(first, j) for j in range(group)]
         soon = [] if ask is None else [partial(ask, code.add(number, group)) for number in numbers]
-        found = _streams(product, near, [far(number) for number in numbers], soon)
+        found = _streams(product, near, [far(number) for number in numbers], soon, head)
         for i, line in enumerate(found):
             for number, sums in zip(numbers, line, strict=True):
                 code.store(sums, memory, [code.add(number, i * count), code.index(0)])
 
 
 def _streams(
-    product: Product, near: Sequence[Line], far: Sequence[Line], soon: Sequence[Callable[[SSAValue], None]]
+    product: Product,
+    near: Sequence[Line],
+    far: Sequence[Line],
+    soon: Sequence[Callable[[SSAValue], None]],
+    head: SSAValue | None,
 ) -> list[list[SSAValue]]:
     """For each of the `near` lines the partial sums with all `far` ones."""
     code, lanes, dtype = product.code, product.tiles.lanes, product.what.element
@@ -65,12 +71,18 @@ def _streams(
             for factor, own in zip(factors, places, strict=True):
                 code.store(code.fma(factor, vector, code.load(buffer, own[j], lanes)), buffer, own[j])
 
-    whole = code.divide(k, lanes)
+    first = code.index(0)
+    if head is not None:
+        first = code.minimum(head, k)
+        with code.when(code.compare("sgt", first, 0)):
+            add(code.index(0), first)
+    whole = code.divide(code.sub(k, first), lanes)
     with code.loop(whole, "v") as v:
+        r = code.add(first, code.mul(v, lanes))
         for each in soon:
-            each(code.mul(v, lanes))
-        add(code.mul(v, lanes), None)
-    done = code.mul(whole, lanes)
+            each(r)
+        add(r, None)
+    done = code.add(first, code.mul(whole, lanes))
     with code.when(code.compare("slt", done, k)):
         add(done, code.sub(k, done))
     return [[code.load(buffer, place, lanes) for place in line] for line in places]
