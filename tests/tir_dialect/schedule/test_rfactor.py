@@ -347,3 +347,49 @@ def test_rfactor_refuses_a_block_without_init_whose_neutral_value_is_not_known()
     sch.decompose_reduction("B", sch.get_loops("B")[0])
     message = 'block "B_update" has no init, and no neutral value of its combination is known'
     refuses(sch, message, "rfactor", sch.get_loops("B_update")[1])
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [("floordivsi %r, %c2", "several iterations of loop"), ("addi %r, %c2", "the first iteration of the loops")],
+)
+def test_a_reduction_that_does_not_start_in_the_first_iteration_alone_is_refused(place, message):
+    sch = Schedule(
+        parse_prim_func(f"""
+        tir.prim_func @starts(%A: !tir.buffer<[8], i32>, %B: !tir.buffer<[], i32>) {{
+          %c2 = arith.constant 2 : index
+          %c4 = arith.constant 4 : index
+          %c8 = arith.constant 8 : index
+          tir.for (%r) in (%c4) {{
+            %at = arith.{place} : index
+            tir.block "B" (%vr = reduce %at in %c8) {{
+              tir.init {{
+                %zero = arith.constant 0 : i32
+                tir.store %zero, %B[]
+              }}
+              %b = tir.load %B[]
+              %a = tir.load %A[%vr]
+              %s = arith.addi %b, %a : i32
+              tir.store %s, %B[]
+            }}
+          }}
+        }}""")
+    )
+    refuses(sch, message, "rfactor", sch.get_loops("B")[0])
+    refuses(sch, message, "decompose_reduction", sch.get_block("B"), sch.get_loops("B")[0])
+
+
+def test_rfactor_of_parts_whose_length_a_size_says():
+    def transform(sch):
+        sch.rfactor(sch.split(sch.get_loops("B")[1], [4, None])[0])
+
+    scheduled(row_sum(), transform)
+
+
+def test_rfactor_beside_a_loop_that_only_a_condition_uses():
+    def transform(sch):
+        sch.add_unit_loop("B")
+        sch.split(sch.get_loops("B")[2], [None, 8])
+        sch.rfactor(sch.get_loops("B")[1])
+
+    scheduled(row_sum(), transform)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
@@ -12,11 +13,11 @@ from tir_dialect.analysis.dependence import Dependence, is_loop_variable
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import enclosing_loops, loop_of
 from tir_dialect.analysis.structure import is_inside as is_defined_inside
-from tir_dialect.dims import Dim
+from tir_dialect.dims import Dim, product
 from tir_dialect.ops.blocks import BlockOp, InitOp
 from tir_dialect.ops.loops import ForOp
 from tir_dialect.schedule.handles import Block, Loop, is_inside
-from tir_dialect.schedule.legality.accesses import accesses_in, written_buffers
+from tir_dialect.schedule.legality.accesses import Axis, accesses_in, written_buffers
 from tir_dialect.schedule.legality.conflicts import determine, loop_names
 from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.rewriting.edits import rebuild_block, unique_block_name
@@ -50,6 +51,8 @@ def decompose_reduction(self: ScheduleState, block: Block, loop: Loop) -> Block:
     _check_result(self, block.op, loop.op)
     check_elements(self, block.op, driven_apart(loops, drives))
     check_no_branch(self, block.op)
+    reduced = [op for op in loops if any(kind.is_reduced for kind in drives.get(op.induction_var, ()))]
+    check_single_start(self, block.op, reduced)
     conditions = _spatial_conditions(self, block.op, drives)
     made = hoist_init(self, block.op, loop.op, conditions)
     block.op.block_name = StringAttr(unique_block_name(self.func, f"{block.name}_update"))
@@ -62,8 +65,12 @@ def hoist_init(self: ScheduleState, block: BlockOp, loop: ForOp, conditions: Seq
     Each loop must drive iterators of one kind.
     """
     drives = check_pure_loops(self, block)
-    copied = driven_apart(loops_from(self, block, loop), drives)
-    return nest_init(self, self.space, block, copied, InsertPoint.before(loop), conditions)
+    loops = loops_from(self, block, loop)
+    copied = driven_apart(loops, drives)
+    # what a condition says of a loop that no iterator uses does not concern the init
+    left = {self.symbol(op).as_symbol for op in loops if op not in copied}
+    local = [each for each in conditions if left.isdisjoint(each.lhs.symbols | each.rhs.symbols)]
+    return nest_init(self, self.space, block, copied, InsertPoint.before(loop), local)
 
 
 def loops_from(self: ScheduleState, block: BlockOp, loop: ForOp) -> list[ForOp]:
@@ -88,6 +95,30 @@ def check_pure_loops(self: ScheduleState, block: BlockOp) -> dict[SSAValue, set[
                 f'loop "{variable.name_hint}" drives spatial and reduce iterators of block "{block.block_name.data}"'
             )
     return found
+
+
+def check_single_start(self: ScheduleState, block: BlockOp, loops: Sequence[ForOp]) -> None:
+    """Refuses reduce loops of which other iterations than the first run the init, or that one does not.
+
+    The init runs where all reduce iterators are 0.
+    """
+    bindings = [self.space.dim_of(it.binding) for it in block.iterators if it.kind.is_reduced]
+    known = [binding for binding in bindings if binding is not None]
+    first = {self.symbol(op).as_symbol or "": self.lower(op) for op in loops}
+    prover, name = self.space.prover, block.block_name.data
+    if len(known) < len(bindings) or any(prover.equal(each.substitute(first), 0) is not True for each in known):
+        raise self.error(f'the first iteration of the loops over which block "{name}" reduces may not run its init')
+    for loop in loops:
+        variable = self.symbol(loop)
+        others = [self.extent(op) for op in loops if op is not loop]
+        steps = [product(some) for count in range(len(others) + 1) for some in combinations(others, count)]
+        # no instance runs where another loop has no iteration, so that a step is at least 1
+        count = variable - self.lower(loop)
+        if any(prover.less_equal(count * step, each) is True for each in known for step in steps):
+            continue
+        if not determine(self.space, [(Axis(each),) for each in known], variable, loop_names(self.space, loop)):
+            hint = loop.induction_var.name_hint
+            raise self.error(f'several iterations of loop "{hint}" may run the init of block "{name}"')
 
 
 def driven_apart(loops: Sequence[ForOp], drives: Mapping[SSAValue, set[IteratorKind]]) -> list[ForOp]:

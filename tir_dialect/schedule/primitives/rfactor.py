@@ -25,6 +25,7 @@ from tir_dialect.schedule.legality.program_order import describe, touches
 from tir_dialect.schedule.primitives.reductions import (
     check_elements,
     check_pure_loops,
+    check_single_start,
     driven_apart,
     hoist_init,
     nest_copies,
@@ -83,9 +84,9 @@ def rfactor(self: ScheduleState, loop: Loop, factor_axis: int = 0) -> Block:
     """
     plan = _plan(self, loop, factor_axis)
     nest, part = nest_of(plan.block), _part(self, plan)
-    copied = _final_loops(self, plan, part)
-    starts = bool(plan.rest) and _starts_everywhere(self, plan)
     kept = _conditions_without(self, plan.block, (plan.loop, *plan.rest))
+    copied = _final_loops(self, plan, part, kept)
+    starts = bool(plan.rest) and _starts_everywhere(self, plan)
     anchor = next(op for op in enclosing_loops(plan.block) if op in (plan.rest or (plan.loop,)))
     partial = _allocate(plan, InsertPoint.before(nest))
     spatial = [(SPATIAL, plan.block.bindings[number], plan.block.extents[number]) for number in plan.spatial]
@@ -131,6 +132,7 @@ def _plan(self: ScheduleState, loop: Loop, axis: int) -> _Plan:
     check_no_branch(self, block)
     if block.init is not None:
         check_neutral(self, name, block.init, parts)
+        check_single_start(self, block, [op for op in (loop.op, *rest) if op.induction_var in drives])
     outermost = next(op for op in enclosing_loops(block) if op in (loop.op, *rest))
     check_monoid(self, name, parts, commutes=loop.op is not outermost)
     start = 0 if block.init is not None else neutral_value(self, block, parts)
@@ -175,7 +177,7 @@ def _check_finished(self: ScheduleState, plan: _Plan, part: Operation, user: Ope
             )
 
 
-def _final_loops(self: ScheduleState, plan: _Plan, part: Operation) -> list[ForOp]:
+def _final_loops(self: ScheduleState, plan: _Plan, part: Operation, kept: Sequence[Less]) -> list[ForOp]:
     """The loops in which partial results are combined; refuses those that combine them for an element twice."""
     loops = [op for op in enclosing_loops(plan.block) if is_inside(op, part)]
     spatial = driven_apart(loops, check_pure_loops(self, plan.block))
@@ -183,7 +185,8 @@ def _final_loops(self: ScheduleState, plan: _Plan, part: Operation) -> list[ForO
         _check_once(self, plan, [op for op in loops if op not in (*spatial, *plan.rest, plan.loop)])
     if plan.block.init is None or not reaches_all(self, plan.block, plan.spatial):
         check_elements(self, plan.block, spatial)
-    return [op for op in loops if op in spatial or op is plan.loop]
+    used = {name for condition in kept for name in condition.lhs.symbols | condition.rhs.symbols}
+    return [op for op in loops if op in spatial or op is plan.loop or self.symbol(op).as_symbol in used]
 
 
 def _starts_everywhere(self: ScheduleState, plan: _Plan) -> bool:
