@@ -6,6 +6,10 @@
 ; the loop ends when the range is done and those that took part have finished, whether the others have woken or not. One
 ; loop runs at a time: a loop inside a loop, or a second one that starts meanwhile, runs on the thread that calls it. A
 ; child process after `fork` starts with no threads of its own.
+;
+; Some systems put a worker that wakes on the processor of the caller, and leave it there: it waits until the caller has
+; done the whole loop, and so never seems busy enough to be moved. Where no worker takes part in some loops in a row, the
+; workers are kept away from the processor on which the caller is.
 
 @limit = internal global i32 0                  ; how many threads there may be, 0: not asked yet
 @own_variable = internal constant [18 x i8] c"RELAX_NUM_THREADS\00"
@@ -17,6 +21,9 @@
 @workers = internal global i32 0                ; how many there are
 @loops = internal global i32 0, align 128       ; counts the loops; workers wait for it to change
 @sleeping = internal global i32 0, align 128    ; how many of them wait in the kernel
+@missed = internal global i32 0                 ; in how many loops, one after the other, no worker took part
+@avoided = internal global i32 -1               ; the processor that workers are kept away from, -1: none
+@ids = internal global [256 x i64] zeroinitializer
 
 ; What workers need to know: void body(ptr context, i64 first, i64 last), the context, how many parts there are; and the
 ; team. Of the team, bit 30: it is open; from bit 16: free places; below: workers taking part.
@@ -29,6 +36,8 @@
 declare ptr @getenv(ptr)
 declare i32 @atoi(ptr)
 declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @sched_getcpu()
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
 declare i32 @getpid()
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
@@ -88,6 +97,13 @@ define internal i32 @processors() {
   %set = alloca [16 x i64], align 8
   call void @llvm.memset.p0.i64(ptr %set, i8 0, i64 128, i1 false)
   %code = call i32 @sched_getaffinity(i32 0, i64 128, ptr %set)
+  %count = call i32 @members(ptr %set)
+  %positive = call i32 @llvm.smax.i32(i32 %count, i32 1)
+  ret i32 %positive
+}
+
+; How many processors a set has.
+define internal i32 @members(ptr %set) {
   br label %loop
 loop:
   %i = phi i64 [ 0, %0 ], [ %after, %loop ]
@@ -101,8 +117,7 @@ loop:
   br i1 %again, label %loop, label %done
 done:
   %count = trunc i64 %more to i32
-  %positive = call i32 @llvm.smax.i32(i32 %count, i32 1)
-  ret i32 %positive
+  ret i32 %count
 }
 declare void @PAUSE
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
@@ -136,11 +151,25 @@ shared:
   %must_wake = icmp sgt i32 %asleep, 0
   br i1 %must_wake, label %wake, label %work
 wake:
+  %missed = load i32, ptr @missed
+  %often = icmp sge i32 %missed, 2
+  br i1 %often, label %part, label %call
+part:
+  store i32 0, ptr @missed
+  call void @keep_apart()
+  br label %call
+call:
   %woken = call i64 (i64, ...) @syscall(i64 FUTEX, ptr @loops, i32 129, i32 %others, ptr null, ptr null, i32 0)
   br label %work
 work:
   call void @take_chunks(i64 0)
   %closed = atomicrmw and ptr getelementptr (%job, ptr @job, i64 0, i32 3), i32 65535 seq_cst
+  %unused = icmp eq i32 %closed, %open
+  %before = load i32, ptr @missed
+  %one_more = add i32 %before, 1
+  %most_missed = call i32 @llvm.smin.i32(i32 %one_more, i32 2)
+  %now_missed = select i1 %unused, i32 %most_missed, i32 0
+  store i32 %now_missed, ptr @missed
   call void @wait_for_team()
   store atomic i32 0, ptr @busy seq_cst, align 4
   ret void
@@ -256,8 +285,55 @@ start:
   br i1 %failed, label %done, label %started
 started:
   %thread = load i64, ptr %id
+  %place = zext i32 %count to i64
+  %id_at = getelementptr [256 x i64], ptr @ids, i64 0, i64 %place
+  store i64 %thread, ptr %id_at
+  store i32 -1, ptr @avoided
   %detached = call i32 @pthread_detach(i64 %thread)
   store i32 %more, ptr @workers
+  br label %loop
+done:
+  ret void
+}
+
+; Lets the workers run on the processors that the caller may use, but for the one on which it is, if there are others.
+define internal void @keep_apart() {
+  %set = alloca [16 x i64], align 8
+  %here = call i32 @sched_getcpu()
+  %last = load i32, ptr @avoided
+  %same = icmp eq i32 %here, %last
+  %unknown = icmp uge i32 %here, 1024
+  %skip = or i1 %same, %unknown
+  br i1 %skip, label %done, label %read
+read:
+  call void @llvm.memset.p0.i64(ptr %set, i8 0, i64 128, i1 false)
+  %code = call i32 @sched_getaffinity(i32 0, i64 128, ptr %set)
+  %number = zext i32 %here to i64
+  %index = lshr i64 %number, 6
+  %bit = and i64 %number, 63
+  %mine = shl i64 1, %bit
+  %others = xor i64 %mine, -1
+  %word = getelementptr [16 x i64], ptr %set, i64 0, i64 %index
+  %bits = load i64, ptr %word, align 8
+  %rest = and i64 %bits, %others
+  store i64 %rest, ptr %word, align 8
+  %left = call i32 @members(ptr %set)
+  %none = icmp eq i32 %left, 0
+  br i1 %none, label %done, label %move
+move:
+  store i32 %here, ptr @avoided
+  %workers = load i32, ptr @workers
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %move ], [ %after, %next ]
+  %some = icmp slt i32 %i, %workers
+  br i1 %some, label %next, label %done
+next:
+  %place = zext i32 %i to i64
+  %id_at = getelementptr [256 x i64], ptr @ids, i64 0, i64 %place
+  %id = load i64, ptr %id_at
+  %moved = call i32 @pthread_setaffinity_np(i64 %id, i64 128, ptr %set)
+  %after = add i32 %i, 1
   br label %loop
 done:
   ret void
@@ -286,6 +362,8 @@ claim:
   br i1 %mine, label %reset, label %look
 reset:
   store i32 0, ptr @workers
+  store i32 0, ptr @missed
+  store i32 -1, ptr @avoided
   store atomic i32 0, ptr @sleeping seq_cst, align 4
   store atomic i32 0, ptr getelementptr (%job, ptr @job, i64 0, i32 3) seq_cst, align 4
   store atomic i32 0, ptr @busy seq_cst, align 4

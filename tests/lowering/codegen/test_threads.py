@@ -134,6 +134,33 @@ for _ in range(20):
     assert subprocess.run([sys.executable, "-c", program], env=environment, timeout=300).returncode == 0
 
 
+def test_workers_that_never_take_part_are_moved() -> None:
+    """Loops that end before a worker wakes: it may only run where the caller is not, if there are other processors."""
+    program = """
+import os, time
+from lowering.codegen.symbols import library_symbol
+from tests.lowering.codegen.test_threads import BODY, PARALLEL, count_in_pool
+def tasks():
+    return set(map(int, os.listdir("/proc/self/task")))
+parallel, allowed = PARALLEL(library_symbol("relax_parallel")), os.sched_getaffinity(0)
+body, before = BODY(lambda context, first, last: None), tasks()
+parallel(body, None, 0, 1, 2)
+(worker,) = tasks() - before
+for _ in range(500):
+    time.sleep(0.005)
+    parallel(body, None, 0, 1, 2)
+    if os.sched_getaffinity(worker) != allowed:
+        break
+assert count_in_pool() == 100
+assert os.sched_getaffinity(0) == allowed
+assert os.sched_getaffinity(worker) <= allowed
+print(len(allowed - os.sched_getaffinity(worker)))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+    assert int(done.stdout) == (1 if len(os.sched_getaffinity(0)) > 1 else 0), done.stderr
+
+
 def count_in_pool() -> int:
     """How many numbers of a hundred two threads of the pool of this process have seen."""
     seen: list[int] = []
