@@ -59,15 +59,15 @@ class Reducer:
 
     @overload
     def __call__(
-        self, value: tuple[Expr, ...], axis: Axes, where: Operand | None = None, init: Init | None = None
+        self, expr: tuple[Expr, ...], axis: Axes, where: Operand | None = None, init: Init | None = None
     ) -> tuple[Expr, ...]: ...
     @overload
     def __call__(
-        self, value: Operand, axis: Axes | Operand, where: Operand | None = None, init: Init | None = None
+        self, expr: Operand, axis: Axes | Operand, where: Operand | None = None, init: Init | None = None
     ) -> Expr: ...
     def __call__(
         self,
-        value: Operand | tuple[Expr, ...],
+        expr: Operand | tuple[Expr, ...],
         axis: Axes | Operand,
         where: Operand | None = None,
         init: Init | None = None,
@@ -78,9 +78,9 @@ class Reducer:
         the two values are combined.
         """
         if not isinstance(axis, IterVar | Sequence):
-            operands = operands_of(self.name, cast("Operand", value), axis)
+            operands = operands_of(self.name, cast("Operand", expr), axis)
             return self.combined(operands[:1], operands[1:])[0]
-        sources = value if isinstance(value, tuple) else (as_expr(self.name, value),)
+        sources = expr if isinstance(expr, tuple) else (as_expr(self.name, expr),)
         axes = self._axes(axis)
         identities = self.identities([source.dtype for source in sources])
         self.combined(identities, sources)
@@ -90,7 +90,7 @@ class Reducer:
         starts = () if init is None else self._starts(init, sources, axes)
         operands = (*sources, *starts, *(bound for each in axes for bound in (each.lo, each.extent)))
         results = tuple(nodes.reduce(self, operands, axes, which, bool(starts)) for which in range(len(sources)))
-        return results if isinstance(value, tuple) else results[0]
+        return results if isinstance(expr, tuple) else results[0]
 
     def _axes(self, axis: Axes) -> tuple[IterVar, ...]:
         axes = (axis,) if isinstance(axis, IterVar) else tuple(axis)

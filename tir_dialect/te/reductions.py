@@ -42,7 +42,7 @@ _ALL = Reducer("all", operators.bitwise_and, _always(True))
 
 
 def sum(
-    value: Operand,
+    expr: Operand,
     axis: Axes,
     where: Operand | None = None,
     accumulate: DTypeLike | None = None,
@@ -52,18 +52,18 @@ def sum(
 
     For floats of at most 16 bits the dtype of the accumulator is mandatory: `"f32"`, or the value's own.
     """
-    return _SUM(_accumulated("sum", value, accumulate), axis, where, init)
+    return _SUM(_accumulated("sum", expr, accumulate), axis, where, init)
 
 
 def prod(
-    value: Operand,
+    expr: Operand,
     axis: Axes,
     where: Operand | None = None,
     accumulate: DTypeLike | None = None,
     init: Operand | None = None,
 ) -> Expr:
     """The product over `axis`, accumulated like a `sum`, starting from `init` or 1."""
-    return _PROD(_accumulated("prod", value, accumulate), axis, where, init)
+    return _PROD(_accumulated("prod", expr, accumulate), axis, where, init)
 
 
 def _accumulated(what: str, value: Operand, accumulate: DTypeLike | None) -> Expr:
@@ -79,14 +79,14 @@ def _accumulated(what: str, value: Operand, accumulate: DTypeLike | None) -> Exp
     return expr
 
 
-def max(value: Operand, axis: Axes, where: Operand | None = None, init: Operand | None = None) -> Expr:
+def max(expr: Operand, axis: Axes, where: Operand | None = None, init: Operand | None = None) -> Expr:
     """The maximum over `axis`, starting from `init` or `min_value`; NaN if any value is NaN."""
-    return _MAX(value, axis, where, init)
+    return _MAX(expr, axis, where, init)
 
 
-def min(value: Operand, axis: Axes, where: Operand | None = None, init: Operand | None = None) -> Expr:
+def min(expr: Operand, axis: Axes, where: Operand | None = None, init: Operand | None = None) -> Expr:
     """The minimum over `axis`, starting from `init` or `max_value`; NaN if any value is NaN."""
-    return _MIN(value, axis, where, init)
+    return _MIN(expr, axis, where, init)
 
 
 def any(*values: Operand | Axes, axis: Axes | None = None, where: Operand | None = None) -> Expr:

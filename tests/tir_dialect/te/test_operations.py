@@ -53,3 +53,9 @@ def test_quotients_as_in_c(dtype, expected):
     z = np.zeros(3, "i4" if dtype == "i32" else "f4")
     run_prim_func(func, [np.array([-7, 7, 1], z.dtype), np.array([2, 2, 4], z.dtype), z])
     assert z.tolist() == expected
+
+
+def test_reductions_have_the_parameters_of_tvm() -> None:
+    x, r = te.placeholder((4,), name="x"), te.reduce_axis((0, 4), "r")
+    for reduced in (te.sum, te.prod, te.max, te.min):
+        assert repr(reduced(expr=x[r], axis=r)) == repr(reduced(x[r], r))
