@@ -90,9 +90,9 @@ def lower_kernel(group: Sequence[PrimFuncOp], symbol: str, target: Target, optio
     Raises `PassFailedException` at an op that has no lowering.
     """
     from lowering.schedule.cpu.emit.routines import outside_modules
+    from lowering.to_llvm.calls.calls import inner_name
     from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.to_llvm.emitter import LoweringOptions
-    from lowering.to_llvm.tir_calls import inner_name
 
     copies = [function.clone() for function in group]
     copies[0].sym_name = StringAttr(symbol)

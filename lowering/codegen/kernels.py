@@ -77,7 +77,7 @@ class Kernels:
         """
         import tvm_ffi
 
-        from lowering.to_llvm.packed_entry import entry_symbol
+        from lowering.to_llvm.packed_entry.entry import entry_symbol
 
         symbol = self.symbols[name]
         entry = load_objects([self._entry(name)], {symbol: self.address(name)}, keep_alive=self.code)
@@ -85,7 +85,7 @@ class Kernels:
         return tvm_ffi.Function.__from_extern_c__(address, keep_alive_object=entry)
 
     def _entry(self, name: str) -> bytes:
-        from lowering.to_llvm.packed_entry import packed_entry
+        from lowering.to_llvm.packed_entry.entry import packed_entry
 
         signature = self.signatures[name]
         symbol = self.symbols[name]

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.native.abi import F64, I1, I8, I32, I64, PAYLOAD, PTR
-from lowering.to_llvm.function_ops import call_op
+from lowering.to_llvm.builder.function_ops import call_op
 from tir_dialect.new_ops import new_op
 from tir_dialect.ops.memory import i32_array
 

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from lowering.native.abi import ANY, ANY_BYTES, I1, I8, PTR
 from lowering.native.emitter import Emitter
 from lowering.native.globals import ARENAS, ModuleGlobals
-from lowering.to_llvm.function_ops import call_op
+from lowering.to_llvm.builder.function_ops import call_op
 from tir_dialect.new_ops import new_op
 
 

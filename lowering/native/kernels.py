@@ -9,7 +9,7 @@ from xdsl.dialects import llvm
 from xdsl.ir import Attribute, Operation
 
 from lowering.native.abi import I32, I64, PTR
-from lowering.to_llvm.scalars import llvm_type
+from lowering.to_llvm.arithmetic.scalars import llvm_type
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.types import BufferType
 

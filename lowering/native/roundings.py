@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import ReducedPrecisionFloatType
 from xdsl.ir import Operation
 
 from lowering.native.abi import F64, I8
-from lowering.to_llvm.builder import LLVMBuilder
-from lowering.to_llvm.module_builder import ModuleBuilder
-from lowering.to_llvm.scalars import convert_float
+from lowering.to_llvm.arithmetic.scalars import convert_float
+from lowering.to_llvm.builder.llvm_builder import LLVMBuilder
+from lowering.to_llvm.builder.module_builder import ModuleBuilder
 
 
 def rounding_symbol(kind: ReducedPrecisionFloatType) -> str:

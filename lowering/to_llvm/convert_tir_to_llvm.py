@@ -11,13 +11,13 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from lowering.to_llvm.builder import POINTER
+from lowering.to_llvm.arithmetic.scalars import llvm_type
+from lowering.to_llvm.builder.llvm_builder import POINTER
+from lowering.to_llvm.builder.module_builder import ModuleBuilder
+from lowering.to_llvm.calls.calls import inner_name
+from lowering.to_llvm.dispatch import LOWERINGS
 from lowering.to_llvm.emitter import Buffer, Emitter, FunctionState, LoweringOptions, ModuleContext
 from lowering.to_llvm.function_properties import buffer_attributes, function_properties
-from lowering.to_llvm.module_builder import ModuleBuilder
-from lowering.to_llvm.scalars import llvm_type
-from lowering.to_llvm.tir_calls import inner_name
-from lowering.to_llvm.tir_lowerings import LOWERINGS
 from tir_dialect.analysis.structure import ops_in
 from tir_dialect.ops.calls import CallOp
 from tir_dialect.ops.function import PrimFuncOp

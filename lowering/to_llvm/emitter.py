@@ -19,14 +19,14 @@ from xdsl.dialects.builtin import SymbolRefAttr, i32, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from lowering.diagnostics import fail
-from lowering.to_llvm.builder import POINTER, LLVMBuilder
-from lowering.to_llvm.dim_values import DimValues
-from lowering.to_llvm.errors import raise_function
-from lowering.to_llvm.function_ops import call_op
-from lowering.to_llvm.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
-from lowering.to_llvm.module_builder import ModuleBuilder
-from lowering.to_llvm.scalars import memory_type
-from lowering.to_llvm.streams import fence_streams
+from lowering.to_llvm.arithmetic.dim_values import DimValues
+from lowering.to_llvm.arithmetic.scalars import memory_type
+from lowering.to_llvm.builder.function_ops import call_op
+from lowering.to_llvm.builder.llvm_builder import POINTER, LLVMBuilder
+from lowering.to_llvm.builder.module_builder import ModuleBuilder
+from lowering.to_llvm.calls.raising import raise_function
+from lowering.to_llvm.loops.lane_values import Lanes, LaneValue, Ramp, as_vector, is_varying
+from lowering.to_llvm.memory.fences import fence_streams
 from tir_dialect.dims import Dim
 from tir_dialect.dtypes import byte_size
 from tir_dialect.new_ops import new_op
@@ -149,7 +149,7 @@ class Emitter:
         """Releases what the function holds and returns success; ends the entry block with a jump to the code."""
         while self.state.heap:
             self.call("relax_scratch_give", (self.state.heap.pop(),), (POINTER,))
-        fence_streams(self)
+        fence_streams(self.b, self.state.streams, self.dim)
         success = self._success()
         self.b.insert(new_op(llvm.ReturnOp, () if success is None else (success,)))
         with self.entry():

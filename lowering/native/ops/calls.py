@@ -17,7 +17,7 @@ from lowering.native.plan import is_number
 from lowering.native.state import FunctionState
 from lowering.native.symbols import entry_symbol
 from lowering.native.values import Boxed, Number
-from lowering.to_llvm.function_ops import call_op
+from lowering.to_llvm.builder.function_ops import call_op
 from tir_dialect.new_ops import new_op
 from vm_dialect.ops.calls import CallClosureOp, CallKernelOp, CallOp, CallPackedOp, MakeClosureOp
 from vm_dialect.types import TensorType

@@ -11,8 +11,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
+from lowering.to_llvm.builder.vector_types import like
 from lowering.to_llvm.math.floats import ROUNDING, Floats
-from lowering.to_llvm.vector_types import like
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10  # the first has 33 bits

@@ -12,10 +12,10 @@ from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
 from lowering.to_llvm.math import log_tables, tables
+from lowering.to_llvm.math.avx512 import has_registers, scaled
 from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.math.log_tables import LOG10_2_HIGH, LOG10_2_LOW
 from lowering.to_llvm.math.tables import LN2_HIGH, LN2_LOW, LOG2_E, ROUNDING
-from lowering.to_llvm.registers import has_registers, scaled
 
 LOG10_E = 0.4342944819032518
 LN2 = 0.6931471805599453

@@ -8,8 +8,8 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import f64, i1, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.to_llvm.builder import NO_FLAGS, LLVMBuilder
-from lowering.to_llvm.vector_types import lane_count, like
+from lowering.to_llvm.builder.llvm_builder import NO_FLAGS, LLVMBuilder
+from lowering.to_llvm.builder.vector_types import lane_count, like
 
 ROUNDING = 1.5 * 2.0**52
 """Adding it rounds a double of less than 2**51 to an integer in the lowest bits."""

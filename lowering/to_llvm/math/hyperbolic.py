@@ -11,11 +11,11 @@ from collections.abc import Callable
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
+from lowering.to_llvm.math.avx512 import finite_reciprocal, has_registers
 from lowering.to_llvm.math.expansion import LN2, log, log_of_one_plus, split
 from lowering.to_llvm.math.floats import Floats, any_lane
 from lowering.to_llvm.math.log_tables import log_of_sum
 from lowering.to_llvm.math.tables import LN2_HIGH, LN2_LOW
-from lowering.to_llvm.registers import finite_reciprocal, has_registers
 
 LARGE = 2.0**60
 """From here on the functions are `log 2 * |x|`, while squares of smaller numbers are finite."""

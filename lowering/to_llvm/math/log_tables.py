@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
+from lowering.to_llvm.math.avx512 import chosen, exponent_of, mantissa_of, scaled
 from lowering.to_llvm.math.floats import Floats
-from lowering.to_llvm.registers import chosen, exponent_of, mantissa_of, scaled
 
 # fmt: off
 _RECIPROCALS = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
+from lowering.to_llvm.math.avx512 import has_registers
 from lowering.to_llvm.math.floats import Floats, any_lane, doubles, floor, widened
 from lowering.to_llvm.math.logarithms import exp2, log2
 from lowering.to_llvm.math.power_tables import power_by_table
-from lowering.to_llvm.registers import has_registers
 
 _INFINITY_BITS = 0x7F800000
 

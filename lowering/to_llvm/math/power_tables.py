@@ -13,9 +13,9 @@ import math
 from xdsl.dialects import llvm
 from xdsl.ir import SSAValue
 
+from lowering.to_llvm.math.avx512 import bounded, chosen, exponent_of, mantissa_of, scaled
 from lowering.to_llvm.math.floats import Floats
 from lowering.to_llvm.math.tables import EXP, EXP_ROUNDING, LN2_HIGH, LN2_LOW, LOG2_E
-from lowering.to_llvm.registers import bounded, chosen, exponent_of, mantissa_of, scaled
 
 # fmt: off
 CENTRES = (

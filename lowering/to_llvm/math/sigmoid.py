@@ -9,10 +9,10 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import FloatAttr, f32
 from xdsl.ir import Operation, SSAValue
 
+from lowering.to_llvm.builder.vector_types import element_type
+from lowering.to_llvm.math.avx512 import finite_reciprocal, has_registers
 from lowering.to_llvm.math.expansion import tail_and_scale
 from lowering.to_llvm.math.floats import Floats
-from lowering.to_llvm.registers import finite_reciprocal, has_registers
-from lowering.to_llvm.vector_types import element_type
 
 _SHIFT = 64
 """The sum is computed as `2**-64 + 2**-64 * e**u`, which is normal and finite wherever the quotient is not 0."""

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
+from lowering.to_llvm.math.avx512 import chosen, scaled
 from lowering.to_llvm.math.floats import Floats
-from lowering.to_llvm.registers import chosen, scaled
 
 LOG2_E = 1.4426950408889634
 LN2_HIGH, LN2_LOW = 0.693145751953125, 1.4286068203094172e-06  # the first has 16 bits: multiples of it are exact

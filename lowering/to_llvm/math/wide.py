@@ -12,9 +12,9 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
+from lowering.to_llvm.builder.vector_types import like
+from lowering.to_llvm.math.avx512 import has_registers, reciprocal_estimate
 from lowering.to_llvm.math.floats import ROUNDING, Floats, any_lane, doubles, floor, narrowed, widened
-from lowering.to_llvm.registers import has_registers, reciprocal_estimate
-from lowering.to_llvm.vector_types import like
 
 HALF_PI = (1.570796251296997, 7.549790126404332e-08, -1.7151245100058819e-15)
 """Three f32 numbers whose sum is pi / 2."""

@@ -14,8 +14,8 @@ from xdsl.dialects import arith
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from lowering.schedule.cpu.structure.places import Axes, Index, Place, linear, whole_place
-from lowering.to_llvm.math_ops import NOT_VECTORIZED
-from lowering.to_llvm.tir_scalars import SCALAR_LOWERINGS
+from lowering.to_llvm.arithmetic.math_ops import NOT_VECTORIZED
+from lowering.to_llvm.loops.scalar_ops import SCALAR_LOWERINGS
 from tir_dialect.analysis.dims import dim_of
 from tir_dialect.analysis.index_space import IndexSpace
 from tir_dialect.analysis.structure import has_no_effects

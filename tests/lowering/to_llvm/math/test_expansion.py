@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from lowering.codegen.cache import NO_CACHE
 from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.to_llvm.arithmetic.math_ops import F32_EXPANSIONS
 from lowering.to_llvm.math.roots import ROOTS
-from lowering.to_llvm.math_ops import F32_EXPANSIONS
 from tests.lowering.to_llvm.math.functions import COUNT, EDGES, LOOP, REFERENCES, check, inputs
 from tir_dialect.target import Target
 

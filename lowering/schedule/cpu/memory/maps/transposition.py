@@ -16,7 +16,7 @@ from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.structure.places import Place
 from lowering.schedule.cpu.structure.stages import Stage
-from lowering.to_llvm.strided import MOST_STEPS
+from lowering.to_llvm.memory.strided import MOST_STEPS
 from tir_dialect.dtypes import byte_size
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import AllocBufferOp, LoadOp

@@ -1,0 +1,1 @@
+"""Scalar and vector arithmetic: the ops of arith and math, conversions between number formats, sizes."""

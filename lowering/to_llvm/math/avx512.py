@@ -1,0 +1,161 @@
+"""AVX-512 intrinsics, which take one register of 16 f32; wider vectors are split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import llvm
+from xdsl.dialects.builtin import VectorType, f32, i8, i16, i32
+from xdsl.ir import SSAValue
+
+from lowering.to_llvm.builder.llvm_builder import LLVMBuilder
+from lowering.to_llvm.builder.vector_types import element_type, lane_count, lanes_of
+from lowering.to_llvm.math.floats import Floats
+from tir_dialect.ops.memory import i32_array, vector_of
+
+REGISTER = 16
+"""So many f32 are in a register of 512 bits."""
+
+FLOATS, INTEGERS = VectorType(f32, [REGISTER]), VectorType(i32, [REGISTER])
+_ALL, _ROUNDED_AS_SET = -1, 4
+_LEAST, _GREATEST = 4, 5
+_LEAST_SIZE = 2
+"""With the sign of the first."""
+_FROM_3_4_WITHOUT_SIGN, _FROM_3_4_OF_POSITIVE = 7, 11
+
+
+def has_registers(f: Floats) -> bool:
+    """Whether values are vectors of f32 that fill registers, on a machine with AVX-512."""
+    return f.b.module.avx512 and element_type(f.type) == f32 and (lane_count(f.type) or 1) % REGISTER == 0
+
+
+def scaled(f: Floats, value: SSAValue, power: SSAValue) -> SSAValue:
+    """`value * 2**power`, rounded once, for a power that is a whole number."""
+
+    def scale(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        return f.b.intrinsic("llvm.x86.avx512.mask.scalef.ps.512", (*parts, *rest), FLOATS)
+
+    return _in_pieces(f.b, (value, power), scale)
+
+
+def reciprocal(f: Floats, value: SSAValue) -> SSAValue:
+    """`1 / value` for numbers from 1 on and infinity, at most one unit off."""
+    first, error = _estimate(f, value)
+    better = f.fma(error, first, first)
+    # Of infinity the estimate, 0, is exact, and the error is no number.
+    return f.b.select(f.b.compare_floats("ord", error, error), better, first)
+
+
+def finite_reciprocal(f: Floats, value: SSAValue) -> SSAValue:
+    """The same for numbers from 2**-100 to 2**100, with less to do."""
+    first, error = _estimate(f, value)
+    return f.fma(error, first, first)
+
+
+def _estimate(f: Floats, value: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """14 bits of `1 / value`, and what their product with the value lacks of 1, for a Newton step."""
+    first = reciprocal_estimate(f, value)
+    return first, f.fma(f.sub(f.number(-0.0), value), first, f.number(1.0))
+
+
+def reciprocal_estimate(f: Floats, value: SSAValue) -> SSAValue:
+    """14 bits of `1 / value`."""
+
+    def estimate(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16)
+        return f.b.intrinsic("llvm.x86.avx512.rcp14.ps.512", (*parts, *rest), FLOATS)
+
+    return _in_pieces(f.b, (value,), estimate)
+
+
+def has_extrema(f: Floats) -> bool:
+    """Whether values are vectors of f32 that fill registers, or half or a quarter of one, on a machine with AVX-512."""
+    return has_registers(f) or (f.b.module.avx512 and element_type(f.type) == f32 and lane_count(f.type) in (4, 8))
+
+
+def extremum(f: Floats, left: SSAValue, right: SSAValue, greatest: bool) -> SSAValue:
+    """The greater or smaller of two numbers as IEEE 754 has it: +0 is greater than -0, and NaN wins."""
+    kind, lanes = f.b.integer(_GREATEST if greatest else _LEAST, i32), lanes_of(f.type)
+
+    def between(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        return f.b.intrinsic("llvm.x86.avx512.mask.range.ps.512", (*parts, kind, *rest), FLOATS)
+
+    if lanes < REGISTER:
+        rest = f.b.zero(f.type), f.b.integer(_ALL, i8)
+        number = f.b.intrinsic(f"llvm.x86.avx512.mask.range.ps.{32 * lanes}", (left, right, kind, *rest), f.type)
+    else:
+        number = _in_pieces(f.b, (left, right), between)
+    return f.b.select(f.b.compare_floats("uno", left, right), f.add(left, right), number)
+
+
+def bounded(f: Floats, value: SSAValue, limit: float) -> SSAValue:
+    """The number that is nearest of those from `-limit` to `limit`; the limit in the place of NaN."""
+
+    def least(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        most, kind = f.b.float(limit, FLOATS), f.b.integer(_LEAST_SIZE, i32)
+        return f.b.intrinsic("llvm.x86.avx512.mask.range.ps.512", (*parts, most, kind, *rest), FLOATS)
+
+    return _in_pieces(f.b, (value,), least)
+
+
+def chosen(f: Floats, table: Sequence[float], places: SSAValue) -> SSAValue:
+    """The number of the table, of 16 or 32, that the lowest bits of each lane say."""
+    halves = [f.b.elements(list(table[i : i + REGISTER]), FLOATS) for i in range(0, len(table), REGISTER)]
+
+    def choose(parts: Sequence[SSAValue]) -> SSAValue:
+        if len(halves) == 1:
+            return f.b.intrinsic("llvm.x86.avx512.permvar.sf.512", (halves[0], *parts), FLOATS)
+        return f.b.intrinsic("llvm.x86.avx512.vpermi2var.ps.512", (halves[0], *parts, halves[1]), FLOATS)
+
+    return _in_pieces(f.b, (places,), choose)
+
+
+def exponent_of(f: Floats, value: SSAValue) -> SSAValue:
+    """The whole number e with `2**e <= |value| < 2**(e + 1)`; `-inf` of 0, `inf` of infinity."""
+
+    def exponent(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        return f.b.intrinsic("llvm.x86.avx512.mask.getexp.ps.512", (*parts, *rest), FLOATS)
+
+    return _in_pieces(f.b, (value,), exponent)
+
+
+def mantissa_of(f: Floats, value: SSAValue, *, nan_below_zero: bool = False) -> SSAValue:
+    """`|value|` over that power of 2, or the next, from 3/4 to below 3/2; 1 of 0 and of infinity; maybe -1 of -0."""
+
+    def mantissa(parts: Sequence[SSAValue]) -> SSAValue:
+        rest = f.b.zero(FLOATS), f.b.integer(_ALL, i16), f.b.integer(_ROUNDED_AS_SET, i32)
+        kind = f.b.integer(_FROM_3_4_OF_POSITIVE if nan_below_zero else _FROM_3_4_WITHOUT_SIGN, i32)
+        return f.b.intrinsic("llvm.x86.avx512.mask.getmant.ps.512", (*parts, kind, *rest), FLOATS)
+
+    return _in_pieces(f.b, (value,), mantissa)
+
+
+def _in_pieces(
+    b: LLVMBuilder, operands: Sequence[SSAValue], function: Callable[[Sequence[SSAValue]], SSAValue]
+) -> SSAValue:
+    """A function of registers, applied to all pieces of vectors that have their size."""
+    count = lanes_of(operands[0].type) // REGISTER
+    if count == 1:
+        return function(operands)
+    pieces = [function([_piece(b, each, number) for each in operands]) for number in range(count)]
+    while len(pieces) > 1:
+        pieces = [_joined(b, *pieces[i : i + 2]) for i in range(0, len(pieces), 2)]
+    return pieces[0]
+
+
+def _piece(b: LLVMBuilder, vector: SSAValue, number: int, lanes: int = REGISTER) -> SSAValue:
+    order = range(number * lanes, (number + 1) * lanes)
+    return _shuffled(b, vector, b.undefined(vector.type), order)
+
+
+def _joined(b: LLVMBuilder, low: SSAValue, high: SSAValue) -> SSAValue:
+    return _shuffled(b, low, high, range(2 * lanes_of(low.type)))
+
+
+def _shuffled(b: LLVMBuilder, low: SSAValue, high: SSAValue, order: Sequence[int]) -> SSAValue:
+    kind = vector_of(element_type(low.type), len(order))
+    return b.make(llvm.ShuffleVectorOp, (low, high), kind, {"mask": i32_array(*order)})

@@ -1,0 +1,1 @@
+"""Buffers in memory: allocation, addresses, loads and stores."""
