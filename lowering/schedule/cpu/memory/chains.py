@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.groups import group_axes, lane_group
+from lowering.schedule.cpu.emit.groups import group_axes
 from lowering.schedule.cpu.emit.kernel import Kernel
 from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.reductions.reduction_lanes import reduction_lanes
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.ops.memory import LoadOp
 from tir_dialect.types import IteratorKind
@@ -36,7 +37,7 @@ def find_row(
     """The rows that the stages share; `None` if there is one stage, or no common row."""
     if len(stages) < 2:
         return None
-    depth = min((shared_depth(stages), *(_lane_depth(kernel, stage) for stage in reductions)))
+    depth = min((shared_depth(stages), *(_lane_depth(kernel, *each) for each in reductions.items())))
     if depth == 0:
         return None
     sweeps = _sweeps(stages, reductions, depth)
@@ -59,11 +60,11 @@ def shared_depth(stages: Sequence[Stage]) -> int:
     return 0
 
 
-def _lane_depth(kernel: Kernel, stage: Stage) -> int:
+def _lane_depth(kernel: Kernel, stage: Stage, reduction: Reduction) -> int:
     """How many axes are outside of that along which lanes of a reduction lie, if it is one that stays."""
     spatial, reduced = (stage.of_kind(kind) for kind in (IteratorKind.SPATIAL, IteratorKind.REDUCE))
-    groups = [group for axes in (reduced, spatial) for group in group_axes(kernel, [stage], axes)]
-    lane = lane_group(kernel, [stage], groups)
+    groups = [group_axes(kernel, [stage], axes) for axes in (spatial, reduced)]
+    lane = reduction_lanes(kernel, stage, reduction, *groups, inner=False).group
     first = next((axis for axis in lane.axes if stage.extents[axis].constant_value != 1), lane.last)
     return first if lane.last in spatial else len(spatial)
 

@@ -177,6 +177,20 @@ PROGRAMS = {
         ("2cmn",),
         least=1,
     ),
+    "pooling of large windows": Program(
+        X4,
+        "relax.nn.max_pool2d %x pool_size = [5, 5] strides = [2, 2] padding = [2, 2, 2, 2]",
+        lambda x: np.max(_windows(x, 5, 2, 2, -np.inf), 0),
+        ("2cmn",),
+        least=1,
+    ),
+    "mean pooling of large windows": Program(
+        X4,
+        "relax.nn.avg_pool2d %x pool_size = [4, 4] strides = [2, 2] padding = [2, 2, 2, 2] count_include_pad",
+        lambda x: np.mean(_windows(x.astype(np.float64), 4, 2, 2, 0), 0),
+        ("2cmn",),
+        least=1,
+    ),
     "mean pooling": Program(
         X4,
         "relax.nn.avg_pool2d %x pool_size = [3, 3] strides = [1, 1] padding = [1, 1, 1, 1]",

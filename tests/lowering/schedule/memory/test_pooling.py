@@ -72,3 +72,14 @@ def test_a_row_of_windows_is_stored_without_masks() -> None:
     stores = [op for op in func.walk() if isinstance(op, StoreOp) and op.buffer.name_hint == "row"]
     assert stores
     assert not any(isinstance(store.parent_op(), IfOp) for store in stores)
+
+
+@pytest.mark.parametrize("pooling", ["max_pool2d %x pool_size = [5, 5]", "avg_pool2d %x pool_size = [4, 4]"])
+def test_large_windows_have_lanes_along_the_results(pooling: str) -> None:
+    """One result takes a vector of which half is not used, but a row of them one step for each side of the window."""
+    func = kernel_of_program(
+        f"relax.func @main[%m, %n](%x: !relax.tensor<[1, 2, m, n], f32>) {{\n"
+        f"%y = relax.nn.{pooling} strides = [2, 2]\nrelax.return %y\n}}"
+    )
+    schedule(func, TARGET)
+    assert any(isinstance(op, StoreOp) and op.buffer.name_hint == "row" for op in func.walk())

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from lowering.schedule.cpu.emit.groups import Group, group_axes, lane_group
+from lowering.schedule.cpu.emit.groups import Group, group_axes
 from lowering.schedule.cpu.emit.kernel import Kernel, work_of
 from lowering.schedule.cpu.emit.widths import lane_count, masks_are_cheap
 from lowering.schedule.cpu.memory.reduction import Reduction
@@ -24,7 +24,8 @@ from lowering.schedule.cpu.memory.reductions.arg_rows import ArgReduction
 from lowering.schedule.cpu.memory.reductions.borders import find_border
 from lowering.schedule.cpu.memory.reductions.columns import Columns
 from lowering.schedule.cpu.memory.reductions.extreme_rows import find_extreme_row
-from lowering.schedule.cpu.memory.reductions.window_reduction import WindowReduction, find_window
+from lowering.schedule.cpu.memory.reductions.reduction_lanes import reduction_lanes
+from lowering.schedule.cpu.memory.reductions.window_reduction import WindowReduction
 from lowering.schedule.cpu.memory.sweep.sweep import Sweep
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import Dim, constant, product
@@ -32,6 +33,9 @@ from tir_dialect.types import IteratorKind
 
 ROW_END = 16
 """To make one number of a vector of sums takes as long as so many elements."""
+
+FEW_RESULTS = 3
+"""Up to so many windows of a row are reduced one by one."""
 
 
 class ColumnReduction:
@@ -43,20 +47,15 @@ class ColumnReduction:
         spatial = [axis for axis in stage.of_kind(IteratorKind.SPATIAL) if axis >= around]
         self.spatial = group_axes(kernel, [stage], spatial)
         self.reduced = group_axes(kernel, [stage], stage.of_kind(IteratorKind.REDUCE))
-        self.lane = lane_group(kernel, [stage], [*self.reduced, *self.spatial])
+        found = reduction_lanes(kernel, stage, reduction, self.spatial, self.reduced, inner=around > 0)
+        self.lane, self.members_if_few = found.group, found.members_if_few
+        self.window = None if found.window is None else WindowReduction(kernel, stage, found.window)
         self.lanes = lane_count(kernel, [stage], self.lane) if self.lane in self.spatial else 1
         order = order_of(stage, reduction) if self.lanes > 1 else None
         self.places = None if order is None else ArgColumns(kernel, stage, reduction, order, self.lane)
         self.lanes = self.lanes if self.places is None else self.places.lanes
         border = find_border(stage, reduction, self.lane.last) if self.lanes > 1 else None
-        alone = self.lanes > 1 and all(stage.extents[axis].constant_value == 1 for axis in self.lane.axes[:-1])
-        found = find_window(stage, reduction, self.lane.last, border) if alone else None
-        self.window = WindowReduction(kernel, stage, found) if found is not None and self.outer(around) else None
         self.columns = Columns(kernel, stage, reduction, self.reduced, self.lane, self.lanes, border)
-
-    def outer(self, around: int) -> bool:
-        """Whether there are rows of results: lanes are not the outermost axis."""
-        return around > 0 or len(self.spatial) > 1
 
     @property
     def outermost(self) -> Group:
@@ -84,7 +83,7 @@ class ColumnReduction:
     def _loops(self, groups: Sequence[Group], at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None) -> None:
         if not groups:
             if self.window is not None:
-                self.window.emit(at)
+                self._windows(self.window, at)
             elif self.lane in self.reduced or self.lanes == 1:
                 self._rows(at, part)
             elif self.places is not None:
@@ -95,6 +94,16 @@ class ColumnReduction:
         low, high = (None, self.code.dim(groups[0].extent)) if part is None else part
         with self.code.loop(high, self._name(groups[0]), lower=low) as index:
             self._loops(groups[1:], {**at, groups[0].last: index}, None)
+
+    def _windows(self, window: WindowReduction, at: dict[int, SSAValue]) -> None:
+        """A row of results; a few of them one by one, with lanes along the window."""
+        if not self.members_if_few:
+            window.emit(at)
+            return
+        with self.code.when(self.code.compare("sgt", self.code.dim(self.lane.extent), FEW_RESULTS)) as are_many:
+            window.emit(at)
+        with self.code.otherwise(are_many):
+            self._rows(at, None)
 
     def _name(self, group: Group) -> str:
         return self.stage.axes[group.last].value.name_hint or "i"
