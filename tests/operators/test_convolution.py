@@ -55,12 +55,14 @@ CASES: dict[str, Case] = {
     "plane_back_in_parts": Case(2, (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 1, True, (1, 1), filters=16),
     "plane_back_by_three": Case(2, (4, 5), (3, 3), (0, 2, 1, 0), (1, 1), 1, True, (0, 2), filters=16),
     "plane_back_cut": Case(2, (5, 3), (2, 2), (4, 2, 3, 0), (1, 1), 1, True, filters=16),
+    "plane_back_reached": Case(2, (4, 3), (1, 2), (2, 1, 2, 2), (1, 1), 1, True),
     "space_back": Case(3, (2, 1, 2), (1, 2, 1), (1, 0, 0, 0, 0, 1), (1, 1, 1), 1, True),
 }
 SHAPES = {1: ((0, 7), (1, 5), (2, 9)), 2: ((0, 5, 6), (1, 4, 5), (2, 7, 8)), 3: ((1, 3, 2, 4), (2, 2, 3, 3))}
 IMAGE = "%x: !relax.tensor<[n, p, q, c], f32>"
 LINE = "%x: !relax.tensor<[n, c, p], {0}>, %w: !relax.tensor<[o, c, 3], {0}>"
 RUNS = [(name, shape) for name, case in CASES.items() for shape in SHAPES[case.rank]]
+RUNS += [("plane_back_reached", shape) for shape in ((1, 1, 1), (1, 2, 1), (2, 1, 3))]
 PROGRAMS = Programs(
     {
         **{name: (case.params, case.body) for name, case in CASES.items()},

@@ -51,7 +51,7 @@ class ExpandConvTransposePass(ModulePass):
     is refused, as by other convolutions, where its result would be empty.
 
     Expanded are those in the default layouts with a kernel of known size and dimensions that have names, unless a
-    dimension has both a stride and a dilation above 1, or as much padding as the kernel reaches. Idempotent.
+    dimension has both a stride and a dilation above 1, or more padding than the kernel reaches. Idempotent.
     """
 
     name = "expand-conv-transpose"
@@ -115,12 +115,12 @@ def _axis(op: TransposedConvolutionOp, number: int, data: Dim, size: int, length
     stride, dilation = windows.strides[number], windows.dilation[number]
     low, high = windows.padding[number], windows.padding[number + op.RANK]
     end = dilation * (size - 1) + 1 + op.output_paddings[number] - high
-    if (stride > 1 and dilation > 1) or low >= end or low < 0 or high < 0:
+    if (stride > 1 and dilation > 1) or low > end or low < 0 or high < 0:
         return None
     taps = -(-size // stride)
     reach = dilation * (taps - 1)
-    skipped = min(low // stride, reach)
     after = max(-(-(end - stride) // stride), 0)
+    skipped = min(low // stride, reach, after)  # a single place of the data has to give one
     places = data + after - skipped
     first = low - skipped * stride
     return _Axis(stride, dilation, taps, taps * stride - size, reach - skipped, after, first, places, length)

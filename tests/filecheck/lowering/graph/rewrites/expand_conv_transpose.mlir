@@ -81,6 +81,17 @@ relax.func @turned[%n, %h, %w](%x: !relax.tensor<[n, 4, h, w], f32>, %k: !relax.
 
 // -----
 
+// As much padding as the kernel reaches: of a single place nothing is left, which a convolution cannot give.
+// CHECK-LABEL: relax.func @reached
+// CHECK:         [[Y:%.*]] = relax.nn.conv1d %x, {{%.*}} padding = [2, 1]
+// CHECK-NEXT:    relax.strided_slice [[Y]] axes = [2] begin = [1] end = [w] assume_inbound
+relax.func @reached[%n, %w](%x: !relax.tensor<[n, 4, w], f32>, %k: !relax.tensor<[4, 6, 4], f32>) -> !relax.object {
+  %y = relax.nn.conv1d_transpose %x, %k padding = [2, 2]
+  relax.return %y
+}
+
+// -----
+
 // Both a stride and a dilation; a kernel of unknown size; another layout.
 // CHECK-LABEL: relax.func @stays
 // CHECK-COUNT-3: relax.nn.conv1d_transpose
