@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from xdsl.ir import Operation, SSAValue
 
@@ -17,10 +18,12 @@ from tir_dialect.schedule.state import ScheduleState
 from tir_dialect.types import IteratorKind
 
 
-def check_parallel(self: ScheduleState, loop: ForOp) -> None:
-    """ScheduleError if the iterations of a loop may not run in parallel."""
+def check_parallel(self: ScheduleState, loop: ForOp, buffers: AbstractSet[SSAValue] | None = None) -> None:
+    """ScheduleError if the iterations of a loop may not run in parallel: for all buffers, or for some."""
     name = loop.induction_var.name_hint
     for buffer in conflicting_buffers(self.space, loop):
+        if buffers is not None and buffer not in buffers:
+            continue
         users = _blocks_touching(loop, buffer)
         if len(users) != 1 or not _declared_independent(self, loop, users[0]):
             raise self.error(

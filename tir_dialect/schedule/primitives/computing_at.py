@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 
 from xdsl.ir import SSAValue
 
@@ -16,6 +17,7 @@ from tir_dialect.schedule.handles import Block, Loop, is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
 from tir_dialect.schedule.legality.boxes import box_in, join
 from tir_dialect.schedule.legality.elementwise import own_allocation
+from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
 from tir_dialect.schedule.legality.store_positions import Position, positions_of
 from tir_dialect.schedule.rewriting.block_motion import (
@@ -52,8 +54,14 @@ def compute_at(
     iterators number, upwards or downwards.
 
     Refuses blocks that write parameters, or at other indices; consumers outside of the loop; inputs that change before
-    the block would run; and loops that are not serial.
+    the block would run; and iterations of
+    parallel, vectorized or bound loops that would share what the block touches.
     """
+    move = partial(_move, preserve_unit_loops=preserve_unit_loops, index=index)
+    move_in_any_order(self, block, loop, move)
+
+
+def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops: bool, index: int) -> None:
     op, target = block.op, loop.op
     check_movable(self, op, target)
     positions = _store_positions(self, op)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from xdsl.ir import Operation, SSAValue
 
@@ -18,6 +19,7 @@ from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buf
 from tir_dialect.schedule.legality.boxes import box_in, is_dense
 from tir_dialect.schedule.legality.conflicts import conflicting_buffers
 from tir_dialect.schedule.legality.consumer_ranges import available
+from tir_dialect.schedule.legality.parallel_motion import move_in_any_order
 from tir_dialect.schedule.legality.program_order import describe, runs_between, touches
 from tir_dialect.schedule.rewriting.block_motion import (
     check_movable,
@@ -57,8 +59,14 @@ def reverse_compute_at(
     that there is. It may read by quotients and remainders, `B[v // 4, v % 4]`, as layouts are changed.
 
     Refuses blocks whose inputs are not complete after an iteration, or are read at indices that need other iterations;
-    inputs and outputs that others use in between; and loops that are not serial.
+    inputs and outputs that others use in between; and iterations of
+    parallel, vectorized or bound loops that would share what the block touches.
     """
+    move = partial(_move, preserve_unit_loops=preserve_unit_loops, index=index)
+    move_in_any_order(self, block, loop, move)
+
+
+def _move(self: ScheduleState, block: Block, loop: Loop, *, preserve_unit_loops: bool, index: int) -> None:
     op, target = block.op, loop.op
     check_movable(self, op, target)
     if not comes_before(self, target, op):

@@ -21,7 +21,7 @@ from tir_dialect.schedule.rewriting.edits import statements
 from tir_dialect.schedule.rewriting.normalize import Less, conditions_of
 from tir_dialect.schedule.rewriting.renest import check_no_branch, check_plain_conditions
 from tir_dialect.schedule.state import ScheduleState
-from tir_dialect.types import BufferType, IteratorKind, LoopKind
+from tir_dialect.types import BufferType, IteratorKind
 
 
 def loops_without(block: BlockOp, loop: ForOp) -> list[ForOp]:
@@ -52,12 +52,6 @@ def check_movable(self: ScheduleState, block: BlockOp, loop: ForOp) -> None:
             break
         if isinstance(op, IfOp | BlockOp):
             raise self.error(f'loop "{target}" stands in a \'{op.name}\' without block "{name}"')
-    for op in loops_without(block, loop):
-        if op.kind.data is not LoopKind.SERIAL:
-            raise self.error(
-                f'expected serial loops, got {op.kind.data.value} loop "{op.induction_var.name_hint}"; '
-                "move blocks before loops get another kind"
-            )
     check_no_branch(self, block)
     check_plain_conditions(self, block)
 
