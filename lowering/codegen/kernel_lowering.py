@@ -104,14 +104,14 @@ def lower_kernel(group: Sequence[PrimFuncOp], symbol: str, target: Target, optio
             _schedule(copies, target, options)
     run_tir_passes(loops)
     lowering = LoweringOptions.of(target, options.contract)
-    routines = {inner_name(name): partial(_routine_text, function, lowering) for name, function in found.items()}
-    return LoweredKernel(loops, lower_prim_funcs(copies, lowering, found.values()), routines)
+    routines = {inner_name(name): partial(_routine_text, found, name, lowering) for name in found}
+    return LoweredKernel(loops, lower_prim_funcs(copies, lowering, found), routines)
 
 
-def _routine_text(routine: PrimFuncOp, lowering: LoweringOptions) -> str:
+def _routine_text(found: Mapping[str, PrimFuncOp], name: str, lowering: LoweringOptions) -> str:
     from lowering.to_llvm.convert_tir_to_llvm import lower_routine
 
-    return spent_text(lower_routine(routine, lowering))
+    return spent_text(lower_routine(found[name], lowering))
 
 
 def _schedule(group: Sequence[PrimFuncOp], target: Target, options: KernelOptions) -> None:

@@ -71,11 +71,11 @@ class KernelMaker:
         return data if data is not None and self.routines.are_there_for(data) else None
 
     def _start(self, kernel: Kernel) -> Future[bytes]:
-        """LLVM makes it while other kernels are prepared."""
+        """LLVM makes it while its routines are written, and other kernels prepared."""
         lowered = lower_kernel(kernel.group, kernel.symbol, self.maker.target, kernel.options)
-        self.routines.add(lowered.routines)
         data = self.maker.start(lowered.text, kernel.key)
-        lowered.release()  # while LLVM is at work
+        self.routines.add(lowered.routines)
+        lowered.release()
         return data
 
     def _elsewhere(self, process: CompilerProcess) -> tuple[dict[str, Future[bytes]], list[Kernel]]:

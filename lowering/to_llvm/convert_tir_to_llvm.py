@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -78,17 +78,16 @@ class ConvertTIRToLLVMPass(ModulePass):
 
 
 def lower_prim_funcs(
-    functions: Iterable[PrimFuncOp], options: LoweringOptions, outside: Iterable[PrimFuncOp] = ()
+    functions: Iterable[PrimFuncOp], options: LoweringOptions, outside: Collection[str] = ()
 ) -> ModuleOp:
     """An llvm module with one function for each prim_func, and what they need; `functions` are left as they are.
 
-    Those that are `outside` are called, and defined by another module, which `lower_routine` makes.
+    The routines that are `outside` are called, and defined by another module, which `lower_routine` makes.
 
     Raises `PassFailedException` at the op that has no lowering.
     """
     inside = {function.sym_name.data: function for function in functions}
-    others = {function.sym_name.data: function for function in outside}
-    context = _context({**inside, **others}, options, frozenset(others))
+    context = _context(inside, options, frozenset(outside))
     called = {
         op.callee.root_reference.data
         for function in inside.values()

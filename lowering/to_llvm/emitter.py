@@ -71,7 +71,7 @@ class ModuleContext:
     """The prim_funcs of the module by name, for calls between them."""
     lowerings: Lowerings
     outside: frozenset[str] = frozenset()
-    """The functions that another module defines."""
+    """The routines that another module defines."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,20 +35,21 @@ def inner_name(function: str) -> str:
 def lower_call(e: Emitter, op: Operation) -> None:
     """A call of another prim_func; its error, if any, is that of the caller."""
     call = cast(CallOp, op)
-    callee = e.context.functions.get(call.callee.root_reference.data)
-    if callee is None:
+    function = call.callee.root_reference.data
+    callee, is_outside = e.context.functions.get(function), function in e.context.outside
+    if callee is None and not is_outside:
         fail(op, f"calls {call.callee}, which is not a prim_func of the module", "link the two modules first")
     sizes = [e.scalar(size) for size in call.sizes]
     arguments = [_argument(e, argument) for argument in call.arguments]
-    name, passed = inner_name(callee.sym_name.data), [*sizes, *arguments]
-    if callee.sym_name.data in e.context.outside:
+    name, passed = inner_name(function), [*sizes, *arguments]
+    if is_outside:
         e.context.module.declare(name, [argument.type for argument in passed], POINTER)
-    if call.unchecked is None:
-        _check_sizes(e, call, callee, sizes)
-        _check_overlaps(e, call, callee)
-    error = e.b.call(name, passed, POINTER)
-    if call.unchecked is None:
-        e.fail_if_not_null(error)
+    if callee is None or call.unchecked is not None:
+        e.b.call(name, passed, POINTER)
+        return
+    _check_sizes(e, call, callee, sizes)
+    _check_overlaps(e, call, callee)
+    e.fail_if_not_null(e.b.call(name, passed, POINTER))
 
 
 def _argument(e: Emitter, argument: SSAValue) -> SSAValue:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
+from typing_extensions import override
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, SSAValue
 from xdsl.traits import SymbolTable
@@ -54,13 +55,33 @@ class Routines:
             if outside is None:
                 self.module.body.block.add_op(_function(routine).clone())
             else:
-                outside[name] = _function(routine)
+                outside.routines[name] = routine
         code.emit(CallOp(name, sizes, buffers, unchecked=True))
 
 
 NO_ROUTINES = Routines()
 
-_outside: ContextVar[dict[str, PrimFuncOp] | None] = ContextVar("outside", default=None)
+
+@dataclass(frozen=True, eq=False)
+class _Outside(Mapping[str, PrimFuncOp]):
+    """Functions by name, each of which is written when it is asked for: a build may have its object already."""
+
+    routines: dict[str, Routine] = field(default_factory=dict[str, Routine])
+
+    @override
+    def __getitem__(self, name: str) -> PrimFuncOp:
+        return _function(self.routines[name])
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.routines)
+
+    @override
+    def __len__(self) -> int:
+        return len(self.routines)
+
+
+_outside: ContextVar[_Outside | None] = ContextVar("outside", default=None)
 
 
 @contextmanager
@@ -69,7 +90,7 @@ def outside_modules() -> Generator[Mapping[str, PrimFuncOp]]:
 
     Their copies would take longer than the rest of a schedule that calls some.
     """
-    found: dict[str, PrimFuncOp] = {}
+    found = _Outside()
     token = _outside.set(found)
     try:
         yield found
