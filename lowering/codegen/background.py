@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
@@ -29,8 +29,10 @@ SWITCH_SECONDS = 5e-5
 """How long the interpreter stays with one thread. LLVM is called in some seventy steps for a kernel, each of which
 waits this long to come back; by default a hundred times as long."""
 
-MUCH_TEXT = 150_000
-"""LLVM takes a third of a second or so for so many characters of text, twice as long as starting another process."""
+START_TEXT = 160_000
+"""LLVM takes as long for so many characters of text as another process until it is there."""
+LEAST_GAIN = START_TEXT // 2
+"""A process that would save less is not worth what its start takes from this one."""
 
 
 @dataclass(frozen=True)
@@ -121,19 +123,17 @@ class Background:
         return self._second.submit(work, self._process)
 
     def _share(self, size: int) -> None:
-        """Lets the second thread take one more of the texts, or all that are waiting if it is new.
-
-        One alone is for the first, which may be about to take it.
-        """
+        """Lets the second thread take one more of the texts, or all that are waiting if it is new."""
         if self._second is not None:
             if size:
                 self._second.submit(self._run, self._process.compile, text=True)
             return
         with self._lock:
             sizes = [job.size for job in self._waiting if job.size]
-            is_alone = len(sizes) == 1 and not self._at_hand
-        if sum(sizes) > MUCH_TEXT and not is_alone and _may_start():
+            gain = gain_of_process(self._at_hand, sizes)
+        if gain >= LEAST_GAIN and _may_start():
             self._second = ThreadPoolExecutor(1, thread_name_prefix="relax-codegen-process")
+            self._second.submit(self._process.start)
             for _ in sizes:
                 self._second.submit(self._run, self._process.compile, text=True)
 
@@ -153,6 +153,20 @@ class Background:
             if not text:
                 self._at_hand = 0 if job is None else job.size
             return job
+
+
+def gain_of_process(at_hand: int, waiting: Sequence[int]) -> int:
+    """How much sooner all texts would be compiled if another process were started to take some of those that wait.
+
+    Texts, the gain and the start are measured in characters. Whoever is done first takes the next text, in order.
+    """
+    here, there = at_hand, START_TEXT
+    for size in waiting:
+        if here <= there:
+            here += size
+        else:
+            there += size
+    return at_hand + sum(waiting) - max(here, there)
 
 
 def _may_start() -> bool:

@@ -6,10 +6,12 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
+from lowering.codegen.binding import llvm
 from lowering.codegen.compiler import CompileOptions, compile_object
 from lowering.codegen.errors import CodegenError
 from tir_dialect.target import Target
@@ -41,6 +43,11 @@ class CompilerProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_lost = False
+
+    def start(self) -> None:
+        """Returns when the process is there, or none can be had; it is then ready to compile."""
+        with suppress(NoAnswerError):
+            self.ask(load_compiler)
 
     def compile(self, text: str, target: Target, options: CompileOptions) -> bytes:
         """As `compile_object`, for one thread at a time; done here where no process can be had, or it has ended."""
@@ -99,6 +106,11 @@ def _started() -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
+
+
+def load_compiler() -> None:
+    """Loads what compiles text."""
+    llvm()
 
 
 def serve() -> None:

@@ -66,7 +66,8 @@ def test_what_has_not_begun_is_left_undone(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.usefixtures("own_process")
 def test_one_text_alone_is_for_this_process(at_hand: int, where: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(background, "_processors", lambda: 2)
-    monkeypatch.setattr(background, "MUCH_TEXT", 10)
+    monkeypatch.setattr(background, "START_TEXT", 10)
+    monkeypatch.setattr(background, "LEAST_GAIN", 10)
     begun, go_on = threading.Event(), threading.Event()
 
     def hold(_: object) -> None:
@@ -83,10 +84,31 @@ def test_one_text_alone_is_for_this_process(at_hand: int, where: str, monkeypatc
     assert text.result().startswith(where)
 
 
+@pytest.mark.parametrize(
+    ("at_hand", "waiting", "pays"),
+    [
+        (0, [10], False),  # one has nothing to share
+        (10, [0.1], False),
+        (0, [10, 0.1], False),
+        (0, [0.25] * 4, False),  # done before the process is there
+        (0, [0.25] * 7, False),
+        (0, [0.25] * 10, True),
+        (3, [3], True),
+        (10, [0.1] * 6, True),
+    ],
+)
+def test_another_process_takes_texts_that_are_longer_than_its_start(at_hand: float, waiting: list[float], pays: bool):
+    """In units of that."""
+    sizes = [int(each * background.START_TEXT) for each in waiting]
+    gain = background.gain_of_process(int(at_hand * background.START_TEXT), sizes)
+    assert (gain >= background.LEAST_GAIN) is pays
+
+
 @pytest.mark.parametrize("wanted", ["0", "1"])
 def test_no_process_is_started_where_none_is_wanted(wanted: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(background, "_processors", lambda: 2)
-    monkeypatch.setattr(background, "MUCH_TEXT", 10)
+    monkeypatch.setattr(background, "START_TEXT", 10)
+    monkeypatch.setattr(background, "LEAST_GAIN", 10)
     monkeypatch.setenv("RELAX_PROCESS", wanted)
     with Background() as thread:
         beside = thread.beside(lambda process: 7)

@@ -96,7 +96,8 @@ def test_a_python_that_does_not_run(process: CompilerProcess, tmp_path: Path, mo
 
 def test_much_text_goes_both_ways(started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(background, "_processors", lambda: 2)
-    monkeypatch.setattr(background, "MUCH_TEXT", 2 * len(returns(0)))
+    monkeypatch.setattr(background, "START_TEXT", len(returns(0)))
+    monkeypatch.setattr(background, "LEAST_GAIN", len(returns(0)))
     target = Target.host()
     with Background() as both:
         texts = [returns(number) for number in range(20)]

@@ -113,7 +113,7 @@ def test_few_kernels_stay_here(monkeypatch: pytest.MonkeyPatch):
         raise AssertionError("there is another process")
 
     monkeypatch.setattr(background, "_processors", lambda: 2)
-    monkeypatch.setattr(background, "MUCH_TEXT", sys.maxsize)  # which may be waiting, if this thread is fast
+    monkeypatch.setattr(background, "START_TEXT", sys.maxsize)  # which may be waiting, if this thread is fast
     monkeypatch.setattr(CompilerProcess, "ask", asked)
     assert kernel_maker.MANY_KERNELS >= 5
     check(compiled(MODULE))
