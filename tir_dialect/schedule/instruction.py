@@ -23,6 +23,12 @@ class Instruction:
     outputs: Value
     """A `Ref`, a tuple of them, or `None`."""
 
+    def __hash__(self) -> int:
+        return hash((self.primitive, str(self)))
+
+    def __str__(self) -> str:
+        return self.as_python("sch")
+
     @property
     def draws(self) -> bool:
         """Whether the call samples a value."""

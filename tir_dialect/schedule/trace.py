@@ -82,9 +82,9 @@ class Trace:
         return self.instructions
 
     @property
-    def decisions(self) -> dict[int, Value]:
-        """The sampled values by instruction number."""
-        return {number: call.kwargs[DECISION] for number, call in enumerate(self.instructions) if call.draws}
+    def decisions(self) -> dict[Instruction, Value]:
+        """The sampled values by instruction."""
+        return {call: call.kwargs[DECISION] for call in self.instructions if call.draws}
 
     def get_decision(self, inst: Instruction) -> Value:
         """The value sampled by an instruction; `None` if it samples nothing."""
@@ -98,12 +98,13 @@ class Trace:
         """Removes and returns the last instruction; `None` if the trace is empty."""
         return self.instructions.pop() if self.instructions else None
 
-    def with_decision(self, number: int, decision: Value) -> Trace:
+    def with_decision(self, inst: Instruction, decision: Value, remove_postproc: bool = False) -> Trace:
         """The trace with another decision of one instruction, which later instructions use when it is replayed."""
-        calls = list(self.instructions)
-        if number not in self.decisions:
-            raise ValueError(f"expected the number of a call that draws, {sorted(self.decisions)}, got {number}")
-        calls[number] = calls[number].with_decision(self._encode(decision))
+        calls = self._calls(remove_postproc)
+        if inst not in calls or not inst.draws:
+            drawing = ", ".join(call.primitive for call in calls if call.draws) or "none"
+            raise ValueError(f"expected an instruction of the trace that draws ({drawing}), got {inst}")
+        calls[calls.index(inst)] = inst.with_decision(self._encode(decision))
         return Trace(calls, dict(self._numbers))
 
     def simplified(self, remove_postproc: bool = False) -> Trace:

@@ -102,8 +102,8 @@ def test_what_follows_from_a_decision_follows_another_one():
     by_hand.split(by_hand.get_loops("C")[0], [3, 8])
     by_hand.annotate("C", "unroll", 64)
     assert str(other.func) == str(by_hand.func)
-    with pytest.raises(ValueError, match=r"expected the number of a call that draws, \[1, 3\], got 0"):
-        sch.trace.with_decision(0, [3, 8])
+    with pytest.raises(ValueError, match=r"that draws \(sample_perfect_tile, sample_cat.*\), got l0, "):
+        sch.trace.with_decision(sch.trace.insts[0], [3, 8])
     with pytest.raises(ScheduleError, match=r"expected 2 factors of 24, got \[5, 5\]"):
         sch.trace.with_decision(tile, [5, 5]).replay(Schedule(doubled()))
     elsewhere = Schedule(doubled())

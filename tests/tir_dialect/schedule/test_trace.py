@@ -240,10 +240,11 @@ def test_what_is_drawn_may_be_said_when_a_trace_is_applied():
     assert [sch.trace.get_decision(call) for call in sch.trace.insts[:2]] == [0, None]
     again = Schedule(matmul())
     sch.trace.apply_to_schedule(again, decision_provider=lambda call, args, named, drawn: drawn + (call == drawing))
-    assert [choice, again.trace.decisions] == [2, {0: 1}]
+    assert [choice, list(again.trace.decisions.values())] == [2, [1]]
+    assert sch.trace.decisions == {drawing: 0}
     assert "constant 4" in str(again.func)
     sch.trace.append(drawing, decision=2)
-    assert sch.trace.decisions == {0: 0, 3: 2}
+    assert sch.trace.decisions == {drawing: 0, sch.trace.insts[3]: 2}
 
 
 def test_a_handle_that_was_removed():
