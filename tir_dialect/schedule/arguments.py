@@ -12,8 +12,6 @@ from typing import Any, cast
 from tir_dialect.dims import Dim, DimLike
 from tir_dialect.schedule.handles import Block, Loop
 from tir_dialect.schedule.index_map import IndexMap
-from tir_dialect.te.expr import Expr
-from tir_dialect.te.nodes import Const, Size
 
 KNOWN: dict[str, object] = {
     "Block": Block,
@@ -98,10 +96,3 @@ def _is(value: object, kind: object, names: Mapping[str, object]) -> bool:
         return False
     # NumPy's numbers are numbers, too
     return isinstance(value, Real if kind is float else Integral if kind is int else cast(type, kind))
-
-
-def size_of(value: Expr) -> Any:
-    """The dimension or number that an expression of `te` stands for; other expressions as they are."""
-    if isinstance(value, Size):
-        return value.dim
-    return value.value if isinstance(value, Const) else value

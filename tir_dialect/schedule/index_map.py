@@ -21,8 +21,11 @@ from tir_dialect.dims import (
 )
 from tir_dialect.schedule.indices.index_domain import IndexDomain
 from tir_dialect.schedule.indices.inverse import inverse
+from tir_dialect.te.expr import Expr
+from tir_dialect.te.nodes import size_of
+from tir_dialect.te.shapes import ExtentLike
 
-IndexMapLike: TypeAlias = "IndexMap | str | Callable[..., Sequence[DimLike] | DimLike]"
+IndexMapLike: TypeAlias = "IndexMap | str | Callable[..., Sequence[ExtentLike] | ExtentLike]"
 """A map, its text, or a function of dimensions: `lambda i, j: (i // 4, j, i % 4)`."""
 
 
@@ -128,9 +131,16 @@ class IndexMap:
             names += [f"{name}{number}" for number in range(rank - len(names) - len(last))] if several else [name]
         first = names[: len(names) - len(last)]
         outputs = value(*map(symbol, first), **{name: symbol(name) for name in last})
-        if isinstance(outputs, Dim | int | str):
+        if isinstance(outputs, Dim | Expr | int | str):
             outputs = (outputs,)
-        return IndexMap(tuple(names), tuple(to_dim(output) for output in outputs))
+        return IndexMap(tuple(names), tuple(map(_to_index, outputs)))
+
+
+def _to_index(output: ExtentLike) -> Dim:
+    value = output if isinstance(output, str) else size_of(output)
+    if isinstance(value, Dim | int | str):
+        return to_dim(value)
+    raise ValueError(f"expected an index of +, -, *, // and % on indices and sizes, got {output}")
 
 
 def _is_full(shape: Sequence[DimLike], new_shape: Sequence[Dim]) -> bool:

@@ -15,13 +15,14 @@ from tir_dialect.dims import Dim, DimSyntaxError, constant
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.ops.loops import ForOp
-from tir_dialect.schedule.arguments import NAMED, size_of, wrong_arguments
+from tir_dialect.schedule.arguments import NAMED, wrong_arguments
 from tir_dialect.schedule.errors import ScheduleError
 from tir_dialect.schedule.functions import Functions
 from tir_dialect.schedule.handles import Block, Loop, handles_in, is_inside
 from tir_dialect.schedule.rewriting.edits import blocks_in, erase_dead_ops, scope_of
 from tir_dialect.schedule.trace import QUERIES, Trace
 from tir_dialect.te.expr import Expr
+from tir_dialect.te.nodes import size_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _R = TypeVar("_R")

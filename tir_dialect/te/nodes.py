@@ -230,3 +230,10 @@ def reduce(
 def call_extern(symbol: str, dtype: DType, operands: tuple[Expr, ...]) -> CallExtern:
     """The value of the external function `symbol`."""
     return _shared(lambda: CallExtern(symbol, dtype, operands), CallExtern, symbol, dtype, *_ids(operands))
+
+
+def size_of(value: Operand) -> Operand:
+    """The dimension or number that an expression of `te` stands for; other expressions as they are."""
+    if isinstance(value, Size):
+        return value.dim
+    return value.value if isinstance(value, Const) else value

@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from tests.tir_dialect.schedule.support import scheduled
+from tir_dialect import te
 from tir_dialect.dims import to_dim
 from tir_dialect.schedule.index_map import IndexMap
 
@@ -85,3 +87,20 @@ def test_what_has_no_inverse(text: str, shape: list[int], message: str):
     for inverse in (IndexMap.parse(text).inverse, IndexMap.parse(text).non_surjective_inverse):
         with pytest.raises(ValueError, match=re.escape(message)):
             inverse(shape)
+
+
+def test_index_maps_of_tensor_expressions():
+    size = te.floordiv(te.var("n"), 2) * 2
+    assert str(IndexMap.of(lambda i: size - 1 - i)) == str(IndexMap.of(lambda i: "2 * floordiv(n, 2) - i - 1"))
+    assert str(IndexMap.of(lambda i, j: (te.indexdiv(i, 4), te.const(0, "int32"), te.indexmod(i, 4), j)))
+    with pytest.raises(ValueError, match=r"expected an index of \+, -, \*, // and % on indices and sizes, got "):
+        IndexMap.of(lambda i: te.const(1.5, "f32"))
+
+
+def test_layouts_of_compound_sizes():
+    size = te.floordiv(te.var("n"), 2) * 2
+    a = te.placeholder((size,), "i32", "A")
+    b = te.compute((size,), lambda i: a[i] * 2, name="B")
+    c = te.compute((size,), lambda i: b[i] + 1, name="C")
+    sch = scheduled(te.create_prim_func([a, c]), lambda sch: sch.transform_layout("B", "B", lambda i: size - 1 - i))
+    assert "transform_layout" in str(sch.trace)
