@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from tir_dialect.analysis.regions import AxisRange
 from tir_dialect.analysis.structure import enclosing_block
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.schedule.handles import Block, is_inside
 from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buffers, written_buffers
 from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense
 from tir_dialect.schedule.legality.cache_consumers import check_consumer, is_certain
+from tir_dialect.schedule.legality.copied_elements import missing_in_copy
 from tir_dialect.schedule.legality.program_order import describe
 from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.buffers import (
@@ -20,6 +22,7 @@ from tir_dialect.schedule.rewriting.buffers import (
     check_plain_uses,
     checked_scope,
     name_with,
+    other_use,
     read_buffer,
     redirect,
     written_buffer,
@@ -28,6 +31,7 @@ from tir_dialect.schedule.rewriting.cache_placement import (
     check_complete,
     loop_around,
     readers_beside,
+    side_by_side,
     unshared_place,
     unwritten_place,
 )
@@ -54,7 +58,8 @@ def cache_read(
 
     Only `consumer_blocks` read the copy, which the block is one of only if it is named; without any, the block and all
     beside it that read the same values do. If the buffer is written in the loops, the copy is made further inside, of
-    what the rest reads. Move the copy where it is wanted by `compute_at`. Returns the block that copies.
+    what the rest reads; consumers behind these loops read it if the iterations together copy what they need. Move the
+    copy where it is wanted by `compute_at`. Returns the block that copies.
 
     Refuses a buffer that a consumer itself writes, that changes before other consumers have read the copy, and one that
     a consumer sees as a whole.
@@ -67,17 +72,19 @@ def cache_read(
         if source not in read_buffers(reader):
             raise self.error(f'block "{reader.block_name.data}" does not read buffer "{source.name_hint}"')
         check_plain_uses(self, reader, source)
-    place = unwritten_place(self, readers, source)
+    near = side_by_side(self, readers, source)
+    place = unwritten_place(self, near, source)
     loop = loop_around(place)
     box = whole(source)
     if loop is not None:
-        reads = [access for op in readers for access in accesses_in(self.space, op) if access.buffer is source]
+        reads = [access for op in near for access in accesses_in(self.space, op) if access.buffer is source]
         box = clipped(self.space.prover, box_in(self, reads, loop, shape_of(source)), shape_of(source))
+    behind = _behind(self, place, source, box, [op for op in readers if op not in near] if named else None)
     name = name_with(source, storage_scope)
     point = InsertPoint.before(place)
-    cache = allocate_like(self, source, name, scope, point)
+    cache = allocate_like(self, source, name, scope, before_all([place, *behind]) if behind else point)
     copy = copy_block(self, unique_block_name(self.func, name), source, cache, box, point)
-    for reader in readers:
+    for reader in (*near, *behind):
         redirect(self, reader, source, cache)
     return self.block(copy)
 
@@ -165,6 +172,29 @@ def cache_inplace(
     back = copy_block(self, unique_block_name(self.func, name), cache, buffer, box, points[1])
     redirect(self, op, buffer, cache)
     return self.block(there), self.block(back)
+
+
+def _behind(
+    self: ScheduleState,
+    place: Operation,
+    source: SSAValue,
+    box: Sequence[AxisRange],
+    named: Sequence[BlockOp] | None,
+) -> list[BlockOp]:
+    """The blocks behind the loops of a copy that read it: those named, which have to find their elements in it.
+
+    Without names, all that do.
+    """
+    if named is not None:
+        for reader in named:
+            if (missing := missing_in_copy(self, place, source, box, reader)) is not None:
+                raise self.error(missing)
+        return list(named)
+    order = {op: position for position, op in enumerate(self.func.walk())}
+    behind = [op for op in order if isinstance(op, BlockOp) and order[op] > order[place] and not is_inside(op, place)]
+    readers = [op for op in behind if scope_of(op) is scope_of(place) and source in read_buffers(op)]
+    plain = (op for op in readers if other_use(op, source) is None)
+    return [op for op in plain if missing_in_copy(self, place, source, box, op) is None]
 
 
 def _own_stores(self: ScheduleState, block: BlockOp, buffer: SSAValue) -> list[Access]:

@@ -115,15 +115,19 @@ def check_plain_uses(self: ScheduleState, block: BlockOp, buffer: SSAValue, *, c
 
     With `calls`, a buffer without gaps may be passed to foreign functions.
     """
+    if (op := other_use(block, buffer, calls=calls)) is not None:
+        raise self.error(
+            f'block "{block.block_name.data}" uses buffer "{buffer.name_hint}" in \'{op.name}\', '
+            "expected loads and stores only"
+        )
+
+
+def other_use(block: BlockOp, buffer: SSAValue, *, calls: bool = False) -> Operation | None:
+    """An op in a block that uses a buffer otherwise than `check_plain_uses` allows."""
     plain: tuple[type[Operation], ...] = (LoadOp, StoreOp, ReadsOp, WritesOp)
     if calls and isinstance(buffer.type, BufferType) and buffer.type.is_compact:
         plain = (*plain, ForeignCallOp)
-    for op in block.body.walk():
-        if buffer in op.operands and not isinstance(op, plain):
-            raise self.error(
-                f'block "{block.block_name.data}" uses buffer "{buffer.name_hint}" in \'{op.name}\', '
-                "expected loads and stores only"
-            )
+    return next((op for op in block.body.walk() if buffer in op.operands and not isinstance(op, plain)), None)
 
 
 def checked_scope(self: ScheduleState, scope: str) -> str:

@@ -24,6 +24,23 @@ from tir_dialect.types import IteratorKind
 
 def unwritten_place(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAValue) -> Operation:
     """The first op of those that hold the readers, as far outside as nobody writes the buffer in them."""
+    place, writer = _unwritten(readers, buffer)
+    if place is None:
+        by = "another block" if writer is None else describe(writer)
+        name = readers[0].block_name.data
+        raise self.error(f'{by} writes buffer "{buffer.name_hint}" in the loops of block "{name}"')
+    return place
+
+
+def side_by_side(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSAValue) -> list[BlockOp]:
+    """The first reader, and as many behind it as one copy in front of all of them can serve."""
+    ordered = [op for op in self.func.walk() if isinstance(op, BlockOp) and op in readers]
+    served = (ordered[:count] for count in range(len(ordered), 1, -1))
+    return next((run for run in served if _unwritten(run, buffer)[0] is not None), ordered[:1])
+
+
+def _unwritten(readers: Sequence[BlockOp], buffer: SSAValue) -> tuple[Operation | None, Operation | None]:
+    """The place, or `None` and what writes the buffer in the innermost place around all of the readers."""
     writer = None
     for tops in _levels(readers):
         body, first = tops[0].parent, tops[0]
@@ -34,10 +51,8 @@ def unwritten_place(self: ScheduleState, readers: Sequence[BlockOp], buffer: SSA
         between = [op for op in body.ops if body.get_operation_index(first) <= body.get_operation_index(op) <= last]
         writer = next((op for top in between if (op := _writer_in(top, buffer)) is not None), None)
         if writer is None:
-            return first
-    by = "another block" if writer is None else describe(writer)
-    name = readers[0].block_name.data
-    raise self.error(f'{by} writes buffer "{buffer.name_hint}" in the loops of block "{name}"')
+            return first, None
+    return None, writer
 
 
 def readers_beside(block: BlockOp, buffer: SSAValue) -> list[BlockOp]:

@@ -1,0 +1,76 @@
+"""Which blocks behind the loops in which a buffer is copied may read the copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, SSAValue
+
+from tir_dialect.analysis.regions import AxisRange
+from tir_dialect.analysis.structure import ancestors
+from tir_dialect.ops.blocks import BlockOp
+from tir_dialect.ops.loops import ForOp
+from tir_dialect.schedule.handles import is_inside
+from tir_dialect.schedule.legality.accesses import Access, Axis, accesses_in
+from tir_dialect.schedule.legality.boxes import box_in, is_dense
+from tir_dialect.schedule.legality.conflicts import conflicting_buffers
+from tir_dialect.schedule.legality.program_order import describe, touches
+from tir_dialect.schedule.rewriting.block_motion import shape_of
+from tir_dialect.schedule.state import ScheduleState
+
+
+def missing_in_copy(
+    self: ScheduleState, place: Operation, buffer: SSAValue, box: Sequence[AxisRange], reader: BlockOp
+) -> str | None:
+    """Why a block behind `place` may not read what is copied of a buffer before `place`; `None` if it may.
+
+    Each iteration of the loop around `place` copies `box`. The block finds its elements there if these boxes together
+    have them, and if nobody changes an element after it was copied.
+    """
+    name, hint = reader.block_name.data, buffer.name_hint
+    loops = _loops_until(place, reader)
+    if loops is None:
+        return f'block "{name}" reads buffer "{hint}" where it may not have been copied'
+    if any(buffer in conflicting_buffers(self.space, loop) for loop in loops):
+        return f'elements of buffer "{hint}" change in later iterations than they are copied in'
+    writer = _writer_behind(self, place, buffer, reader)
+    if writer is not None:
+        return f'{describe(writer)} writes buffer "{hint}" before block "{name}" has read the copy'
+    common = next((op for op in ancestors(loops[-1]) if isinstance(op, ForOp) and is_inside(reader, op)), None)
+    copied = [Access(place, buffer, True, tuple(Axis(axis.lower, axis.extent) for axis in box))]
+    reads = [each for each in accesses_in(self.space, reader) if each.buffer is buffer and not each.is_store]
+    stored, needed = (box_in(self, accesses, common, shape_of(buffer)) for accesses in (copied, reads))
+    if not is_dense(self, copied, common, stored) or not _holds(self, stored, needed):
+        return f'block "{name}" reads elements of buffer "{hint}" that are not copied'
+    return None
+
+
+def _loops_until(place: Operation, reader: BlockOp) -> list[ForOp] | None:
+    """The loops around `place` that do not hold the reader, innermost first; `None` if there are other ops or none."""
+    found: list[ForOp] = []
+    for op in ancestors(place):
+        if is_inside(reader, op):
+            break
+        if not isinstance(op, ForOp):
+            return None
+        found.append(op)
+    return found or None
+
+
+def _writer_behind(self: ScheduleState, place: Operation, buffer: SSAValue, reader: BlockOp) -> Operation | None:
+    """What may write the buffer from `place` until the loops are through in which the reader runs."""
+    around = [reader, *(op for op in ancestors(reader) if not is_inside(place, op))]
+    top = around[-1]
+    order = {op: position for position, op in enumerate(self.func.walk())}
+    last = order[list(top.walk())[-1]]
+    behind = (op for op in order if order[place] <= order[op] <= last)
+    return next((op for op in behind if touches(op, {buffer}, writes_only=True)), None)
+
+
+def _holds(self: ScheduleState, stored: Sequence[AxisRange], needed: Sequence[AxisRange]) -> bool:
+    less_equal = self.space.less_equal
+    return all(
+        less_equal(have.lower, want.lower) is True
+        and less_equal(want.lower + want.extent, have.lower + have.extent) is True
+        for have, want in zip(stored, needed, strict=True)
+    )
