@@ -160,12 +160,16 @@ def test_a_line_is_used_by_all_rows_of_a_group() -> None:
 
 
 def test_wide_vectors_use_more_lines_and_ask_for_the_next_ones() -> None:
-    """Six lines for six to two rows at once, with a loop that asks for the next ones and without."""
+    """Six lines for six to two rows at once. Where these are more than four, a loop asks for the next lines in each
+    turn, beside one without; else another loop asks for some vectors of these in front of their products.
+    """
     (routine,) = routines(PRODUCT.text, WIDE).values()
     loops = [op for op in routine.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "v"]
     counts = [sum(isinstance(op, kind) for op in loop.walk()) for loop in loops for kind in (FmaOp, PrefetchOp)]
-    of_groups = [count for height in (6, 5, 4, 3, 2) for count in (6 * height, 1, 6 * height, 0)]
-    assert counts == [*of_groups, 1, 0, 0, 0]
+    evenly = [count for height in (6, 5) for count in (6 * height, 1, 6 * height, 0)]
+    assert counts == [*evenly, 24, 0, 18, 0, 12, 0, 1, 0, 0, 0]
+    asking = [op for op in routine.walk() if isinstance(op, ForOp) and op.induction_var.name_hint == "asked"]
+    assert [sum(isinstance(op, PrefetchOp) for op in loop.walk()) for loop in asking] == [1, 1, 1]
 
 
 def test_kernels_of_all_sizes_share_a_routine() -> None:

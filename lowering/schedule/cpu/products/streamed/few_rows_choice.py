@@ -26,7 +26,7 @@ COLUMNS_PER_ROW = 36
 have no elements of all rows to spread before each line."""
 LEAST_STEPS = 96
 """Nor do so short sums along lines of wide vectors, whose accumulators go through the caches all the more often."""
-NARROW, WIDE = Grid(4, (4, 3, 2)), Grid(6, (6, 5, 4, 3, 2), asks=True)
+NARROW, WIDE = Grid(4, (4, 3, 2)), Grid(6, (6, 5, 4, 3, 2), asks=True, low=4)
 """For 16 registers, and where vectors are whole lines of the cache and there are 32 registers."""
 L3_PART = 2
 """A matrix that takes more than such a part of the last-level cache comes from memory."""

@@ -9,9 +9,10 @@ addresses.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import SSAValue
@@ -22,6 +23,9 @@ from tir_dialect.types import BufferType
 
 _SIZES = ("m", "k", "n", "first", "vectors", "shift", "row", "row_each", "row_step", "column", "column_step")
 _BUFFERS = ("rows", "columns", "sums")
+
+BURST = 16
+"""Vectors of a line that are asked for at once, where groups are so low that memory takes longer than products."""
 
 _Range = tuple[SSAValue, SSAValue]
 """Where some numbers begin, and how many these are or what is behind them."""
@@ -38,6 +42,9 @@ class Grid:
     elements, some come from memory, as vectors."""
     asks: bool = False
     """Whether lines of the next turn may be asked for."""
+    low: int = 0
+    """Groups of at most so many rows ask in bursts, if they are alone: memory takes longer than their products, so that
+    nothing is gained by asking evenly. One loop does for lines that are not asked for too."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +137,20 @@ class _Groups:
     count: SSAValue
     top: SSAValue
     """The first row."""
-    before: SSAValue
-    """How many groups there are before them."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Some rows, to be multiplied with some lines of columns."""
+
+    first: SSAValue
+    """The number of the first vector of a block."""
+    top: SSAValue
+    """The first row."""
+    factors: Sequence[Sequence[SSAValue]]
+    """The elements of the rows in vectors, by line."""
+    columns: Sequence[SSAValue]
+    """Where the lines begin."""
 
 
 @dataclass(frozen=True)
@@ -153,34 +172,45 @@ class _Body:
         with code.loop(code.mul(vectors, size["m"]), "sum", vectorize=False) as number:
             code.store(code.zeros(self.dtype, self.lanes), self.buffer["sums"], [code.mul(number, self.lanes)])
         turns = code.divide(size["k"], each)
-        groups, number = self._groups()
+        groups = self._groups()
         with code.loop(turns, "turn") as turn:
             lines = [code.add(code.mul(turn, each), line) for line in range(each)]
             for some in groups:
                 with code.loop(some.count, "group") as group:
                     top = code.add(some.top, code.mul(group, some.height))
-                    self._rows(extent, top, some.height, lines, self._soon(number, code.add(some.before, group)))
+                    self._rows(extent, top, some.height, lines, self._soon(groups, some, group))
         with code.loop(size["k"], "line", lower=code.mul(turns, each)) as line, code.loop(size["m"], "i") as i:
             self._rows(extent, i, 1, [line])
 
-    def _groups(self) -> tuple[list[_Groups], SSAValue]:
-        """The tallest groups but where that would leave a single row, and how many there are in all."""
-        code, found, top, before, left = self.code, list[_Groups](), *(self.code.index(0),) * 2, self.size["m"]
+    def _groups(self) -> list[_Groups]:
+        """The tallest groups but where that would leave a single row."""
+        code, found, top, left = self.code, list[_Groups](), self.code.index(0), self.size["m"]
         for height in self.grid.heights:
             single = code.compare("eq", code.remainder(left, height), 1)
             count = code.divide(code.sub(left, code.select(single, code.index(height), code.index(0))), height)
-            found.append(_Groups(height, count, top, before))
+            found.append(_Groups(height, count, top))
             taken = code.mul(count, height)
-            top, before, left = code.add(top, taken), code.add(before, count), code.sub(left, taken)
-        return found, code.maximum(before, 1)
+            top, left = code.add(top, taken), code.sub(left, taken)
+        return found
 
-    def _soon(self, number: SSAValue, group: SSAValue) -> _Range | None:
-        """The lines of the next turn that a group asks for: each has a part of them, so that all take as long."""
+    def _soon(self, groups: Sequence[_Groups], some: _Groups, group: SSAValue) -> _Range | None:
+        """The lines of the next turn that a group asks for: each has a part of them, so that all take as long. Low ones
+        leave it to those that are not, if there are any.
+        """
         if not self.grid.asks:
             return None
-        code, asked = self.code, self.size["asked"]
-        lower, upper = (code.divide(code.mul(asked, each), number) for each in (group, code.add(group, 1)))
+        code, asked, is_low = self.code, self.size["asked"], some.height <= self.grid.low
+        if is_low:
+            others = self._count(each for each in groups if each.height > self.grid.low)
+            asked = code.select(code.compare("eq", others, 0), asked, code.index(0))
+        alike = [each for each in groups if (each.height <= self.grid.low) is is_low]
+        number = code.maximum(self._count(alike), 1)
+        begin = code.add(self._count(each for each in alike if each.height > some.height), group)
+        lower, upper = (code.divide(code.mul(asked, each), number) for each in (begin, code.add(begin, 1)))
         return lower, upper
+
+    def _count(self, groups: Iterable[_Groups]) -> SSAValue:
+        return reduce(self.code.add, (each.count for each in groups), self.code.index(0))
 
     def _rows(
         self, extent: _Range, top: SSAValue, height: int, lines: Sequence[SSAValue], soon: _Range | None = None
@@ -191,42 +221,56 @@ class _Body:
         places = [[code.add(start, code.mul(line, size["row_step"])) for start in starts] for line in lines]
         factors = [[code.splat(code.load(self.buffer["rows"], [at]), self.lanes) for at in line] for line in places]
         columns = [code.add(size["column"], code.mul(line, size["column_step"])) for line in lines]
+        first, vectors = extent
+        every, rows = (code.index(0), vectors), _Rows(first, top, factors, columns)
         if soon is None:
-            self._vectors(extent, top, factors, columns)
-            return
-        with code.when(code.compare("ne", size["asked"], 0)) as branch:
-            self._vectors(extent, top, factors, columns, soon)
-        with code.otherwise(branch):
-            self._vectors(extent, top, factors, columns)
+            self._vectors(rows, every)
+        elif height <= self.grid.low:
+            self._in_bursts(rows, vectors, soon)
+        else:
+            with code.when(code.compare("ne", size["asked"], 0)) as branch:
+                self._vectors(rows, every, soon)
+            with code.otherwise(branch):
+                self._vectors(rows, every)
 
-    def _vectors(
-        self,
-        extent: _Range,
-        top: SSAValue,
-        factors: Sequence[Sequence[SSAValue]],
-        columns: Sequence[SSAValue],
-        soon: _Range | None = None,
-    ) -> None:
+    def _in_bursts(self, rows: _Rows, vectors: SSAValue, soon: _Range) -> None:
+        """All vectors, some at a time behind what they ask for; at once where nothing is asked for."""
+        code = self.code
+        asks = code.compare("slt", *soon)
+        each = code.select(asks, code.index(BURST), code.maximum(vectors, 1))
+        with code.loop(code.divide(code.add(vectors, code.sub(each, 1)), each), "burst") as burst:
+            begin = code.mul(burst, each)
+            end = code.minimum(code.add(begin, each), vectors)
+            with (
+                code.loop(soon[1], "soon", lower=soon[0], vectorize=False) as line,
+                code.loop(end, "asked", lower=begin, vectorize=False) as v,
+            ):
+                self._ask(rows, v, line)
+            self._vectors(rows, (begin, end))
+
+    def _vectors(self, rows: _Rows, some: _Range, soon: _Range | None = None) -> None:
         """Vector by vector: all sums are read before one is written."""
-        code, size, sums, (first, vectors) = self.code, self.size, self.buffer["sums"], extent
-        with code.loop(vectors, "v", vectorize=False) as v:
-            j, place = self.columns.read(code.add(first, v)), place_of_sums(code, size["m"], v, top, self.lanes)
+        code, size, sums = self.code, self.size, self.buffer["sums"]
+        with code.loop(some[1], "v", lower=some[0], vectorize=False) as v:
             if soon is not None:
-                self._ask(code.add(columns[0], j), soon)
+                with code.loop(soon[1], "soon", lower=soon[0], vectorize=False) as line:
+                    self._ask(rows, v, line)
+            j = self.columns.read(code.add(rows.first, v))
+            place, factors = place_of_sums(code, size["m"], v, rows.top, self.lanes), rows.factors
             at = [code.add(place, i * self.lanes) for i in range(len(factors[0]))]
             totals = [code.load(sums, [each], self.lanes) for each in at]
-            for own, column in zip(factors, columns, strict=True):
+            for own, column in zip(factors, rows.columns, strict=True):
                 vector = code.load(self.buffer["columns"], [code.add(column, j)], self.lanes)
                 totals = [code.fma(factor, vector, total) for factor, total in zip(own, totals, strict=True)]
             for each, total in zip(at, totals, strict=True):
                 code.store(total, sums, [each])
 
-    def _ask(self, place: SSAValue, soon: _Range) -> None:
-        """Asks for what some lines of the next turn have below a place in the first line of this one."""
-        code, lower, upper = self.code, *soon
-        with code.loop(upper, "soon", lower=lower, vectorize=False) as line:
-            away = code.mul(code.add(line, self.grid.lines), self.size["column_step"])
-            code.prefetch(self.buffer["columns"], [code.add(place, away)], 2)
+    def _ask(self, rows: _Rows, v: SSAValue, line: SSAValue) -> None:
+        """Asks for what a line of the next turn has for a vector of this one."""
+        code = self.code
+        place = code.add(rows.columns[0], self.columns.read(code.add(rows.first, v)))
+        away = code.mul(code.add(line, self.grid.lines), self.size["column_step"])
+        code.prefetch(self.buffer["columns"], [code.add(place, away)], 2)
 
     def store(self, extent: tuple[SSAValue, SSAValue]) -> None:
         """The sums of a block, to the output."""
