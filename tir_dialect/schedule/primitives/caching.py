@@ -15,6 +15,7 @@ from tir_dialect.schedule.legality.accesses import Access, accesses_in, read_buf
 from tir_dialect.schedule.legality.boxes import box_in, clipped, is_dense
 from tir_dialect.schedule.legality.cache_consumers import check_consumer, is_certain
 from tir_dialect.schedule.legality.copied_elements import missing_in_copy
+from tir_dialect.schedule.legality.partial_writes import copy_only, written_where
 from tir_dialect.schedule.legality.program_order import describe
 from tir_dialect.schedule.rewriting.block_motion import shape_of
 from tir_dialect.schedule.rewriting.buffers import (
@@ -105,7 +106,8 @@ def cache_write(
            for x: C[x] = C_local[x]
 
     `consumer_blocks`, anywhere behind the block, read the new buffer. If others read the old one in the loops, it is
-    copied further inside. Move the copy where it is wanted by `reverse_compute_at`. Returns the block that copies.
+    copied further inside. Where the block stores on conditions, each on one index, the copy has their disjunction. Move
+    the copy where it is wanted by `reverse_compute_at`. Returns the block that copies.
 
     Refuses a buffer that others write, that the block updates without having started it, or of which it writes
     scattered elements; and consumers that read elements before or without the block writing them.
@@ -125,7 +127,8 @@ def cache_write(
     for consumer in consumers:
         check_consumer(self, op, consumer, stores)
     certain = [access for access in stores if is_certain(self, access, op)]
-    if not is_dense(self, certain, loop, box):
+    where = None if is_dense(self, certain, loop, box) else written_where(self, stores, op, loop, box) or []
+    if where == []:
         raise self.error(f'block "{block.name}" writes scattered elements of buffer "{target.name_hint}"')
     name = name_with(target, storage_scope)
     cache = allocate_like(self, target, name, scope, before_all([place, *consumers]))
@@ -133,6 +136,8 @@ def cache_write(
         redirect(self, user, target, cache)
     box = clipped(self.space.prover, box, shape_of(target))
     copy = copy_block(self, unique_block_name(self.func, name), cache, target, box, InsertPoint.after(place))
+    if where is not None:
+        copy_only(self, copy, where)
     return self.block(copy)
 
 
