@@ -16,8 +16,8 @@ from lowering.schedule.cpu.memory.maps.interleaving import (
 from lowering.schedule.cpu.memory.maps.padding_code import emit_padding
 from lowering.schedule.cpu.memory.maps.transposition import emit_transposition, find_transposition
 from lowering.schedule.cpu.memory.reduction import Reduction, find_reduction
-from lowering.schedule.cpu.memory.reductions.column_reduction import ColumnReduction
 from lowering.schedule.cpu.memory.reductions.shared_reduction import emit_shared_reduction
+from lowering.schedule.cpu.memory.reductions.shared_rows import emit_shared_columns
 from lowering.schedule.cpu.memory.sweep.sweep import Sweep
 from lowering.schedule.cpu.structure.padding import find_padding
 from lowering.schedule.cpu.structure.stages import Stage
@@ -70,11 +70,7 @@ def emit_alone(kernel: Kernel, stage: Stage, reduction: Reduction | None) -> Non
     elif not stage.of_kind(IteratorKind.SPATIAL):
         emit_shared_reduction(kernel, stage, reduction)
     else:
-        columns = ColumnReduction(kernel, stage, reduction, 0)
-        lanes = columns.lanes if columns.outermost is columns.lane else 1
-        with kernel.shared(columns.outermost.extent, columns.work, lanes) as part:
-            columns.prepare()
-            columns.emit({}, part)
+        emit_shared_columns(kernel, stage, reduction)
 
 
 def _emit_map(kernel: Kernel, stage: Stage) -> None:

@@ -20,7 +20,7 @@ from tir_dialect.target import Target
 @cache
 def native(name: str) -> tuple[Kernels, PrimFuncOp]:
     func = kernel(name).clone()
-    return compile_prim_funcs(ModuleOp([func])), func
+    return compile_prim_funcs(ModuleOp([func]), Target.parse("host cores=1")), func
 
 
 @pytest.mark.parametrize("at_end", [True, False])

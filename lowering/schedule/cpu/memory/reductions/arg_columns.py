@@ -21,14 +21,15 @@ from lowering.schedule.cpu.emit.vectors import vector_iteration
 from lowering.schedule.cpu.emit.widths import masks_are_cheap
 from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.arg_reduction import Order, element_ops
+from lowering.schedule.cpu.memory.reductions.bands import BAND, NextBand
 from lowering.schedule.cpu.structure.stages import Stage
 from tir_dialect.dims import constant
 from tir_dialect.dtypes import lookup
 from tir_dialect.ops.memory import StoreOp
 from tir_dialect.types import IteratorKind, LoopKind
 
-BAND, VECTORS_AT_ONCE = 8, 4
-"""Rows that are read side by side, and vectors of each at a time."""
+VECTORS_AT_ONCE = 4
+"""Of each row of a band."""
 
 MOST_ROWS = 1 << 31
 """So many are counted in 32 bits."""
@@ -40,12 +41,21 @@ Block = Callable[[SSAValue, int, SSAValue | None], None]
 class ArgColumns:
     """The code of adjacent results."""
 
-    def __init__(self, kernel: Kernel, stage: Stage, reduction: Reduction, order: Order, lane: Group):
+    def __init__(
+        self,
+        kernel: Kernel,
+        stage: Stage,
+        reduction: Reduction,
+        order: Order,
+        lane: Group,
+        ahead: NextBand | None,
+    ):
+        """What is `ahead` is asked for where several vectors of a row are read."""
         self.kernel, self.code, self.stage, self.reduction = kernel, kernel.code, stage, reduction
         self.order, self.lane, self.lanes = order, lane, kernel.target.lanes(order.bits)
         (self.axis,) = stage.of_kind(IteratorKind.REDUCE)
         self.rows = stage.axes[self.axis].extent
-        self.ops = element_ops(stage, reduction)
+        self.ops, self.ahead = element_ops(stage, reduction), ahead
 
     @property
     def can_count(self) -> bool | SSAValue:
@@ -61,15 +71,21 @@ class ArgColumns:
         self.best = self.code.alloc([size], self.order.dtype, "best")
         self.places = self.code.alloc([size], self.order.place, "places")
 
-    def emit(self, at: Mapping[int, SSAValue], low: SSAValue | None, length: SSAValue) -> None:
-        """The results from `low` on, for given values of the other axes that stay."""
+    def emit(
+        self,
+        at: Mapping[int, SSAValue],
+        low: SSAValue | None,
+        length: SSAValue,
+        rows: tuple[SSAValue, SSAValue] | None = None,
+    ) -> None:
+        """The results from `low` on, for given values of the other axes that stay, of all rows or some."""
         code = self.code
         low = code.index(0) if low is None else low
-        rows = code.dim(self.rows)
+        begin, behind = rows or (code.index(0), code.dim(self.rows))
         self._blocks(length, True, partial(self._start, at))
-        with code.loop(code.divide(code.add(rows, BAND - 1), BAND), "band") as band:
-            first = code.mul(band, BAND)
-            end = code.minimum(code.add(first, BAND), rows)
+        with code.loop(code.divide(code.add(code.sub(behind, begin), BAND - 1), BAND), "band") as band:
+            first = code.add(begin, code.mul(band, BAND))
+            end = code.minimum(code.add(first, BAND), behind)
             self._blocks(length, False, partial(self._meet, at, low, (first, end)))
         self._blocks(length, False, partial(self._write, at, low))
 
@@ -115,6 +131,8 @@ class ArgColumns:
         parts = [code.alloc([count], dtype, "part", "local") for dtype in (self.order.dtype, self.order.place)]
         self._copied(memory, start, parts, code.index(0), count)
         with code.loop(rows[1], "row", lower=rows[0]) as row:
+            if self.ahead is not None and count > self.lanes:
+                self.ahead.ask({**at, self.axis: row}, code.add(low, start), count)
             body = Body(self.kernel, self.stage, {**at, self.axis: row}, self.lane.last)
             body.hoist(self.ops, frozenset(store.buffer for store in self.stage.stores))
             place = code.value(arith.IndexCastOp(row, self.order.place))

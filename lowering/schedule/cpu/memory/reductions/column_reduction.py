@@ -21,6 +21,7 @@ from lowering.schedule.cpu.memory.reduction import Reduction
 from lowering.schedule.cpu.memory.reductions.arg_columns import ArgColumns
 from lowering.schedule.cpu.memory.reductions.arg_reduction import has_lanes, order_of
 from lowering.schedule.cpu.memory.reductions.arg_rows import ArgReduction
+from lowering.schedule.cpu.memory.reductions.bands import NextBand
 from lowering.schedule.cpu.memory.reductions.borders import find_border
 from lowering.schedule.cpu.memory.reductions.columns import Columns
 from lowering.schedule.cpu.memory.reductions.extreme_rows import find_extreme_row
@@ -41,7 +42,8 @@ FEW_RESULTS = 3
 class ColumnReduction:
     """A stage with kept axes, inside those that `at` fixes, and reduced axes."""
 
-    def __init__(self, kernel: Kernel, stage: Stage, reduction: Reduction, around: int):
+    def __init__(self, kernel: Kernel, stage: Stage, reduction: Reduction, around: int, asks: bool = False):
+        """A stage that `asks` for bands of rows does so where they come from memory."""
         self.kernel, self.stage, self.reduction = kernel, stage, reduction
         self.code = kernel.code
         spatial = [axis for axis in stage.of_kind(IteratorKind.SPATIAL) if axis >= around]
@@ -52,10 +54,12 @@ class ColumnReduction:
         self.window = None if found.window is None else WindowReduction(kernel, stage, found.window)
         self.lanes = lane_count(kernel, [stage], self.lane) if self.lane in self.spatial else 1
         order = order_of(stage, reduction) if self.lanes > 1 else None
-        self.places = None if order is None else ArgColumns(kernel, stage, reduction, order, self.lane)
+        asks = asks and self.lanes > 1 and len(self.reduced) == 1
+        ahead = NextBand.of(kernel, stage, reduction, self.reduced[0].last, self.lane.last) if asks else None
+        self.places = None if order is None else ArgColumns(kernel, stage, reduction, order, self.lane, ahead)
         self.lanes = self.lanes if self.places is None else self.places.lanes
         border = find_border(stage, reduction, self.lane.last) if self.lanes > 1 else None
-        self.columns = Columns(kernel, stage, reduction, self.reduced, self.lane, self.lanes, border)
+        self.columns = Columns(kernel, stage, reduction, self.reduced, self.lane, self.lanes, border, ahead)
 
     @property
     def outermost(self) -> Group:
@@ -69,6 +73,12 @@ class ColumnReduction:
         ends = product(group.extent for group in self.spatial) if self.lane in self.reduced else constant(0)
         return work_of(self.stage) + ends * ROW_END
 
+    @property
+    def can_split_rows(self) -> bool:
+        """Whether ranges of rows, all columns of each, may be reduced apart from each other."""
+        alone = len(self.spatial) == len(self.reduced) == 1 and self.lanes > 1 and self.window is None
+        return alone and bool(self.reduction.combine) and self.columns.border is None
+
     def prepare(self) -> None:
         """Memory that all results share, before the loops."""
         if self.window is not None:
@@ -79,6 +89,11 @@ class ColumnReduction:
     def emit(self, at: Mapping[int, SSAValue], part: tuple[SSAValue, SSAValue] | None = None) -> None:
         """The loops, after `prepare`; `part` is the range of the outermost group."""
         self._loops([group for group in self.spatial if group is not self.lane], dict(at), part)
+
+    def emit_rows(self, rows: tuple[SSAValue, SSAValue]) -> None:
+        """What a range of rows contributes to all columns, after `prepare`, if they can be split and counted."""
+        target = self.columns if self.places is None else self.places
+        target.emit({}, None, self.code.dim(self.lane.extent), rows)
 
     def _loops(self, groups: Sequence[Group], at: dict[int, SSAValue], part: tuple[SSAValue, SSAValue] | None) -> None:
         if not groups:

@@ -21,6 +21,7 @@ from lowering.schedule.cpu.emit.kernel import Kernel, is_heavy
 from lowering.schedule.cpu.emit.vectors import Step, vector_iteration
 from lowering.schedule.cpu.emit.widths import masks_are_registers
 from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.memory.reductions.bands import BAND, NextBand
 from lowering.schedule.cpu.memory.reductions.borders import Border, Ranges, no_cuts
 from lowering.schedule.cpu.memory.sweep.accumulators import accumulator
 from lowering.schedule.cpu.memory.sweep.vector_loop import constant_of
@@ -29,9 +30,8 @@ from tir_dialect.dims import ceildiv, maximum, minimum
 from tir_dialect.ops.control_flow import IfOp
 from tir_dialect.ops.memory import StoreOp
 
-VECTORS_AT_ONCE = 8
-BAND, VECTORS_OF_BAND = 8, 4
-"""Rows that are read side by side, as many streams as the machine follows, and how many vectors of each at a time."""
+VECTORS_AT_ONCE, VECTORS_OF_BAND = 8, 4
+"""Of a row that is read by itself, and of each row of a band."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Columns:
     lane: Group
     lanes: int
     border: Border | None
+    ahead: NextBand | None
+    """What is asked for in a band, with several vectors of a row at a time."""
 
     @property
     def unroll(self) -> int:
@@ -53,30 +55,47 @@ class Columns:
         simple = not any(is_heavy(op) or (branches and isinstance(op, IfOp)) for op in self.stage.needed)
         return VECTORS_AT_ONCE if simple and len(self.stage.stores) == 1 else 1
 
-    def emit(self, at: Mapping[int, SSAValue], low: SSAValue | None, length: SSAValue) -> None:
-        """The results from `low` on, for given values of the other axes that stay."""
+    def emit(
+        self,
+        at: Mapping[int, SSAValue],
+        low: SSAValue | None,
+        length: SSAValue,
+        rows: tuple[SSAValue, SSAValue] | None = None,
+    ) -> None:
+        """The results from `low` on, for given values of the other axes that stay.
+
+        With a range of `rows`, which needs a single reduced axis without borders, what these contribute.
+        """
         code, known = self.kernel.code, constant_of(length)
         cuts = no_cuts() if self.border is None else self.border.ranges(code, self.stage, at)
+        if rows is not None:
+            cuts = {self.reduced[0].last: rows}
         whole = _Part(self, at, low, length, cuts, None)
         if len(self.reduced) > 1 or self.border is not None or self.unroll == 1:
             whole.emit()
         elif known is not None:
-            self._bands(at, low, length) if known > self.lanes * self.unroll else whole.emit()
+            self._bands(at, low, length, rows) if known > self.lanes * self.unroll else whole.emit()
         else:
             with code.when(code.compare("sgt", length, self.lanes * self.unroll)) as is_wide:
-                self._bands(at, low, length)
+                self._bands(at, low, length, rows)
             with code.otherwise(is_wide):
                 whole.emit()
 
-    def _bands(self, at: Mapping[int, SSAValue], low: SSAValue | None, length: SSAValue) -> None:
+    def _bands(
+        self,
+        at: Mapping[int, SSAValue],
+        low: SSAValue | None,
+        length: SSAValue,
+        rows: tuple[SSAValue, SSAValue] | None,
+    ) -> None:
         """Some whole rows at a time."""
         code, axis = self.kernel.code, self.reduced[0].last
-        rows = code.dim(self.reduced[0].extent)
+        begin, end = rows or (code.index(0), code.dim(self.reduced[0].extent))
         # Without rows there is still a band, which writes the first values.
-        bands = code.maximum(code.divide(code.add(rows, BAND - 1), BAND), 1)
+        bands = code.maximum(code.divide(code.add(code.sub(end, begin), BAND - 1), BAND), 1)
         with code.loop(bands, "band") as band:
-            first = code.mul(band, BAND)
-            rows_of_band = {axis: (first, code.minimum(code.add(first, BAND), rows))}
+            first = code.add(begin, code.mul(band, BAND))
+            rows_of_band = {axis: (first, code.minimum(code.add(first, BAND), end))}
             _Part(self, at, low, length, rows_of_band, code.compare("eq", band, 0)).emit()
 
 
@@ -148,7 +167,8 @@ class _Part:
                 turn(self._so_far)
         safe = None if left is None else self._last_whole_row()
         if safe is None:
-            self._reduce(list(self.columns.reduced), self.at, turn)
+            asks = self.is_first is not None and unroll > 1
+            self._reduce(list(self.columns.reduced), self.at, turn, (start, lanes) if asks else None)
         else:
             self._reduce_beyond(safe, turn, partial(vector_iteration, kernel, start, lanes, None, sums))
         turn(self._store)
@@ -196,13 +216,22 @@ class _Part:
     def _body(self, index: SSAValue) -> Body:
         return Body(self.kernel, self.stage, {**self.at, self.lane.last: index}, self.lane.last)
 
-    def _reduce(self, groups: list[Group], at: Mapping[int, SSAValue], turn: Iteration) -> None:
+    def _reduce(
+        self,
+        groups: list[Group],
+        at: Mapping[int, SSAValue],
+        turn: Iteration,
+        asked: tuple[SSAValue, int] | None = None,
+    ) -> None:
+        """The rest of the loops, and a turn in them; what is `asked` for, from which element on how many, is ahead."""
         if groups:
             axis = groups[0].last
             low, high = self.cuts.get(axis, (None, self.code.dim(groups[0].extent)))
             with self.code.loop(high, self.stage.axes[axis].value.name_hint or "i", lower=low) as index:
-                self._reduce(groups[1:], {**at, axis: index}, turn)
+                self._reduce(groups[1:], {**at, axis: index}, turn, asked)
             return
+        if asked is not None and self.columns.ahead is not None:
+            self.columns.ahead.ask(at, *asked)
         shared, border = Body(self.kernel, self.stage, at, self.lane.last), self.columns.border
         if border is not None and not border.edges:
             shared.take(frozenset((border.guard.op,)))

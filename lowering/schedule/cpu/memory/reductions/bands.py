@@ -1,0 +1,70 @@
+"""Bands of a few rows of a matrix that are read side by side, and what is asked for of the next band meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from lowering.schedule.cpu.emit.kernel import Kernel
+from lowering.schedule.cpu.emit.prefetching import LINE_BYTES
+from lowering.schedule.cpu.memory.reduction import Reduction
+from lowering.schedule.cpu.structure.stages import Stage
+from tir_dialect.dims import product
+from tir_dialect.dtypes import byte_size
+from tir_dialect.ops.memory import LoadOp
+
+BAND = 8
+"""Rows that are read side by side: as many streams as the machine follows."""
+
+PART_OF_L3 = 2
+"""A matrix that takes more than such a part of the last-level cache comes from memory."""
+
+
+@dataclass(frozen=True)
+class NextBand:
+    """The elements in the next band of rows, for matrices that come from memory.
+
+    Prefetchers follow a row to the end of a page, and begin anew in the next band. What is asked for is in the
+    second-level cache when its turn comes; what is asked for in the first one instead takes places of loads.
+    """
+
+    kernel: Kernel
+    stage: Stage
+    loads: Sequence[LoadOp]
+    rows: int
+    lane: int
+    """The axes along rows and lanes."""
+
+    @staticmethod
+    def of(kernel: Kernel, stage: Stage, reduction: Reduction, rows: int, lane: int) -> NextBand | None:
+        """What is reduced along rows; `None` if nothing is, or a vector is not a whole line of the cache."""
+        if kernel.target.vector_bits < 8 * LINE_BYTES:
+            return None
+        moving: list[LoadOp] = []
+        for load in stage.loads:
+            place, is_data = kernel.place(stage, load), load not in reduction.accumulators and load in stage.needed
+            along = place.strides[lane].constant_value == 1 and place.strides[rows].terms
+            if is_data and along and not place.computed and load.buffer not in kernel.rows:
+                moving.append(load)
+        return NextBand(kernel, stage, moving, rows, lane) if moving else None
+
+    def ask(self, at: Mapping[int, SSAValue], start: SSAValue, count: int) -> None:
+        """Asks for so many elements from `start` on, in the row that has this one's place in the next band."""
+        code = self.kernel.code
+        for load in self.loads:
+            place, memory = self.kernel.place(self.stage, load), self.kernel.memory(load)
+            line = max(1, LINE_BYTES // byte_size(load.buffer_type.dtype))
+            with code.when(self._is_wanted(load)):
+                base = place.base + BAND * place.strides[self.rows]
+                there = code.linear(base, [(value, place.strides[axis]) for axis, value in at.items()])
+                for further in range(0, count, line):
+                    code.prefetch(memory, [code.add(code.add(there, start), further)], 2)
+
+    def _is_wanted(self, load: LoadOp) -> SSAValue:
+        """Whether the matrix comes from memory, and a band of it has room in the second-level cache."""
+        code, target, size = self.kernel.code, self.kernel.target, byte_size(load.buffer_type.dtype)
+        is_far = code.compare("sgt", code.dim(product(load.buffer_type.shape)), target.l3_bytes // PART_OF_L3 // size)
+        step = self.kernel.place(self.stage, load).strides[self.rows]
+        return code.both(is_far, code.compare("sle", code.dim(step), target.l2_bytes // BAND // size))
