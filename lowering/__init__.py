@@ -16,7 +16,7 @@ def __getattr__(name: str) -> object:
         from tir_dialect.garbage import importing
 
         with importing():
-            from lowering.codegen.binding import load_ahead
+            from lowering.codegen.llvm.binding import load_ahead
 
             import_module("tvm_ffi")  # first, since the libraries that it loads would wait for LLVM
             load_ahead()

@@ -13,13 +13,13 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp
 from xdsl.ir import SSAValue
 
-from lowering.codegen.background import Background
-from lowering.codegen.cache import CodeCache
-from lowering.codegen.elf import object_symbols
-from lowering.codegen.kernel_lowering import KernelOptions
-from lowering.codegen.kernel_maker import MANY_KERNELS, load_elsewhere
-from lowering.codegen.kernels import KernelPlan, Kernels, plan_kernels
-from lowering.codegen.support import prepare_support
+from lowering.codegen.cache.code_cache import CodeCache
+from lowering.codegen.kernels.kernel_lowering import KernelOptions
+from lowering.codegen.kernels.kernel_maker import MANY_KERNELS, load_elsewhere
+from lowering.codegen.kernels.kernels import KernelPlan, Kernels, plan_kernels
+from lowering.codegen.llvm.background import Background
+from lowering.codegen.loading.elf import object_symbols
+from lowering.codegen.runtime.support import prepare_support
 from lowering.deferred.options import set_options
 from lowering.graph.functions.expose_prim_funcs import ExposePrimFuncsPass
 from lowering.locations import names, place

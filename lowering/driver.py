@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 import tvm_ffi
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache import CodeCache, default_cache
-from lowering.codegen.module_digest import ModuleDigest
-from lowering.codegen.program_cache import ProgramCache
+from lowering.codegen.cache.code_cache import CodeCache, default_cache
+from lowering.codegen.cache.module_digest import ModuleDigest
+from lowering.codegen.cache.program_cache import ProgramCache
 from lowering.debug import Debug, debug_level
 from lowering.tune.stamp import tuning_stamp
 from tir_dialect.garbage import few_collections, importing
@@ -54,7 +54,7 @@ def build(
     def compiled() -> Program:
         with importing():
             # Not at the top: what is in the cache needs no compiler.
-            from lowering.codegen.kernel_lowering import KernelOptions
+            from lowering.codegen.kernels.kernel_lowering import KernelOptions
             from lowering.compilation import compile_program
 
         with few_collections(), definitions_on_demand():  # passes are imported when they are needed

@@ -221,13 +221,13 @@ WORK_AROUNDS: tuple[WorkAround, ...] = (
     ),
     WorkAround(
         "a branch that names one block twice makes wrong LLVM code",
-        "FunctionText.edges in lowering/codegen/module_text.py",
+        "FunctionText.edges in lowering/codegen/text/module_text.py",
         _duplicate_edge_gives_one_phi_entry_twice,
     ),
-    WorkAround("the LLVM backend has no bf16", "lowering/codegen/llvm_types.py", _bf16_is_rejected),
+    WorkAround("the LLVM backend has no bf16", "lowering/codegen/text/llvm_types.py", _bf16_is_rejected),
     WorkAround(
         "llvm.func parses passthrough as a discardable attribute",
-        "_function_attributes in lowering/codegen/module_text.py",
+        "_function_attributes in lowering/codegen/text/module_text.py",
         _passthrough_is_parsed_as_attribute,
     ),
 )

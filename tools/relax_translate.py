@@ -65,26 +65,26 @@ def _for_target(each: ModulePass, options: BuildOptions) -> ModulePass:
 
 
 def _mlir_to_llvmir(module: ModuleOp, options: BuildOptions) -> str:
-    from lowering.codegen.llvm_text import llvm_text
+    from lowering.codegen.text.llvm_text import llvm_text
 
     verify_module(module)
     return llvm_text(module)
 
 
 def _llvmir(module: ModuleOp, options: BuildOptions) -> str:
-    from lowering.codegen.compiler import CompileOptions, emit_llvm_ir
+    from lowering.codegen.llvm.compiler import CompileOptions, emit_llvm_ir
 
     return emit_llvm_ir(_lowered(module, options), target_of(options), CompileOptions(options.opt_level))
 
 
 def _assembly(module: ModuleOp, options: BuildOptions) -> str:
-    from lowering.codegen.compiler import CompileOptions, emit_assembly
+    from lowering.codegen.llvm.compiler import CompileOptions, emit_assembly
 
     return emit_assembly(_lowered(module, options), target_of(options), CompileOptions(options.opt_level))
 
 
 def _object(module: ModuleOp, options: BuildOptions) -> bytes:
-    from lowering.codegen.compiler import CompileOptions, compile_object
+    from lowering.codegen.llvm.compiler import CompileOptions, compile_object
 
     return compile_object(_lowered(module, options), target_of(options), CompileOptions(options.opt_level))
 

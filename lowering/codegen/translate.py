@@ -7,8 +7,8 @@ from typing import Literal, overload
 from xdsl.dialects import llvm
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.compiler import CompileOptions, compile_object, emit_assembly, emit_llvm_ir
-from lowering.codegen.kernel_lowering import DEFAULT_OPTIONS, KernelOptions, run_tir_passes
+from lowering.codegen.kernels.kernel_lowering import DEFAULT_OPTIONS, KernelOptions, run_tir_passes
+from lowering.codegen.llvm.compiler import CompileOptions, compile_object, emit_assembly, emit_llvm_ir
 from lowering.diagnostics import Finding, refuse
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions

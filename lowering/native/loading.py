@@ -8,9 +8,9 @@ from typing import Any
 
 import tvm_ffi
 
-from lowering.codegen.elf import object_symbols
-from lowering.codegen.loader import LoadedCode, load_objects
-from lowering.codegen.support import SUPPORT, support_object
+from lowering.codegen.loading.elf import object_symbols
+from lowering.codegen.loading.loader import LoadedCode, load_objects
+from lowering.codegen.runtime.support import SUPPORT, support_object
 from lowering.native.compatibility import runs_on
 from lowering.native.symbols import ENTRY_PREFIX, INFO, INIT
 from tir_dialect.target import Target

@@ -9,10 +9,10 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block
 
-from lowering.codegen.cache import CodeCache
-from lowering.codegen.cached_compiler import compile_cached
-from lowering.codegen.compiler import CompileOptions
-from lowering.codegen.llvm_text import spent_text
+from lowering.codegen.cache.cached_compiler import compile_cached
+from lowering.codegen.cache.code_cache import CodeCache
+from lowering.codegen.llvm.compiler import CompileOptions
+from lowering.codegen.text.llvm_text import spent_text
 from lowering.native.convert_vm_to_llvm import lower_functions
 from lowering.native.kernel_wrappers import kernel_wrappers
 from lowering.native.kernels import known_kernels

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from lowering.codegen.cache import CodeCache
-from lowering.codegen.cached_compiler import compile_cached
-from lowering.codegen.compiler import CompileOptions, compile_object
+from lowering.codegen.cache.cached_compiler import compile_cached
+from lowering.codegen.cache.code_cache import CodeCache
+from lowering.codegen.llvm.compiler import CompileOptions, compile_object
 from lowering.native.runtime_text import ALWAYS, SELDOM, parts_for, runtime_text
 from tir_dialect.target import Target
 

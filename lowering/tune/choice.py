@@ -10,7 +10,7 @@ from typing import cast
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import DiagnosticException
 
-from lowering.codegen.cache import cache_key
+from lowering.codegen.cache.code_cache import cache_key
 from tir_dialect.ops.function import PrimFuncOp
 from tir_dialect.schedule.trace import Trace
 from tir_dialect.target import NUMERIC_SETTINGS, Target

@@ -11,8 +11,8 @@ from typing import Any, TextIO
 
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache import CodeCache
-from lowering.codegen.kernels import kernel_groups
+from lowering.codegen.cache.code_cache import CodeCache
+from lowering.codegen.kernels.kernels import kernel_groups
 from lowering.progress import ProgressBar
 from lowering.tune.call import Call
 from lowering.tune.database import Record, TuningDatabase, default_database, kernel_key

@@ -10,7 +10,7 @@ import tvm_ffi
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache import CodeCache
+from lowering.codegen.cache.code_cache import CodeCache
 from lowering.pipelines import RelaxToVMPass, RelaxToVMPlainPass
 from lowering.tune.call import Call
 from tir_dialect.ops.function import PrimFuncOp

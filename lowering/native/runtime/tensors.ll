@@ -3,7 +3,7 @@
 ; Puts a new tensor of `rank` sizes into the slot `to`. One block holds the DLPack record, sizes, strides and the data,
 ; which is 64-byte aligned, or from 64 KiB on at the start of a page: data that begins some lines behind another's start
 ; of a page is slow to write while the other is read. C's `free` releases the block, or from 1 MiB on what keeps it for
-; the next result (`lowering/codegen/blocks.ll`), so the tensor may outlive this code.
+; the next result (`lowering/codegen/runtime/blocks.ll`), so the tensor may outlive this code.
 ; `dtype` is a DLDataType. Returns the data, or null after an error.
 define ptr @vmrt_new_tensor(ptr %to, i64 %rank, ptr %sizes, i32 %dtype) {
 entry:

@@ -138,7 +138,7 @@ def float_constant(b: LLVMBuilder, value: float, type_: Attribute) -> SSAValue:
 def _bits_of(value: float, type_: Attribute) -> int:
     if isinstance(type_, ReducedPrecisionFloatType):
         return small_floats.small_float_bits(value, type_)
-    from lowering.codegen.llvm_types import bfloat_bits
+    from lowering.codegen.text.llvm_types import bfloat_bits
 
     return bfloat_bits(value)
 

@@ -5,8 +5,8 @@ Three functions come of a loop in `f`:
 * `f.parallel0(lower, upper, symbols..., captured...)` runs a part of the range and returns null or an error's text, or
   nothing if nothing in it can fail. Its buffers are `noalias` parameters, so it is optimised like a kernel;
 * `f.parallel0.thread(context, lower, upper)` is what a thread calls: it reads the captured values and calls the first;
-* in `f`, the context is filled and `relax_parallel` called (`lowering/codegen/threads.py`). One thread, or a range too
-  small for the annotation `grain` (least number of iterations for a thread), is a direct call.
+* in `f`, the context is filled and `relax_parallel` called (`lowering/codegen/runtime/threads.py`). One thread, or a
+  range too small for the annotation `grain` (least number of iterations for a thread), is a direct call.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from xdsl.dialects import llvm
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, UnitAttr, i64
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from lowering.codegen.metadata import LOOP_HINTS
+from lowering.codegen.text.metadata import LOOP_HINTS
 from lowering.to_llvm.builder.index_builder import NO_SIGNED_WRAP
 from lowering.to_llvm.builder.vector_types import is_vector
 from lowering.to_llvm.emitter import Emitter

@@ -6,7 +6,7 @@ from xdsl.dialects.llvm import LLVM
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import PassFailedException
 
-from lowering.codegen.elf import object_symbols
+from lowering.codegen.loading.elf import object_symbols
 from lowering.codegen.translate import translate
 from tir_dialect.dialect import TIR
 from tir_dialect.target import Target

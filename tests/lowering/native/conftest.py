@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import tvm_ffi
 
-from lowering.codegen.compiler import compile_object
-from lowering.codegen.llvm_text import llvm_text
-from lowering.codegen.loader import LoadedCode, load_objects
+from lowering.codegen.llvm.compiler import compile_object
+from lowering.codegen.loading.loader import LoadedCode, load_objects
+from lowering.codegen.text.llvm_text import llvm_text
 from lowering.native.convert_vm_to_llvm import ConvertVmToLLVMPass
 from lowering.native.loading import load_functions
 from lowering.native.objects import function_options

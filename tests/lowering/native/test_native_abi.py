@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tvm_ffi
 
-from lowering.codegen.compiler import compile_object
-from lowering.codegen.loader import load_objects
+from lowering.codegen.llvm.compiler import compile_object
+from lowering.codegen.loading.loader import load_objects
 from lowering.native.runtime_objects import runtime_object
 from lowering.native.runtime_text import PARTS
 from tir_dialect.target import Target

@@ -13,11 +13,11 @@ import tvm_ffi
 from xdsl.dialects.builtin import Float64Type, IntegerType, ModuleOp
 from xdsl.dialects.llvm import LLVMPointerType, LLVMVoidType
 
-from lowering.codegen.compiler import CompileOptions, compile_object
-from lowering.codegen.elf import ObjectSymbols, object_symbols
-from lowering.codegen.kernels import compile_prim_funcs
-from lowering.codegen.llvm_text import llvm_text
-from lowering.codegen.loader import load_objects
+from lowering.codegen.kernels.kernels import compile_prim_funcs
+from lowering.codegen.llvm.compiler import CompileOptions, compile_object
+from lowering.codegen.loading.elf import ObjectSymbols, object_symbols
+from lowering.codegen.loading.loader import load_objects
+from lowering.codegen.text.llvm_text import llvm_text
 from lowering.native.abi import RUNTIME
 from lowering.native.compatibility import runs_on
 from lowering.native.convert_vm_to_llvm import lower_functions

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.compiler import CompileOptions, compile_object
-from lowering.codegen.llvm_text import llvm_text
-from lowering.codegen.loader import load_objects
+from lowering.codegen.llvm.compiler import CompileOptions, compile_object
+from lowering.codegen.loading.loader import load_objects
+from lowering.codegen.text.llvm_text import llvm_text
 from lowering.native.convert_vm_to_llvm import lower_functions
 from lowering.native.loading import load_functions
 from lowering.native.runtime_objects import runtime_object

@@ -13,9 +13,9 @@ from xdsl.dialects.math import Math
 from xdsl.dialects.vector import Vector
 from xdsl.parser import Parser
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernel_lowering import KernelOptions
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernel_lowering import KernelOptions
+from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
 from tir_dialect.dialect import TIR
 from tir_dialect.dtypes import lookup
 from tir_dialect.interpreter import run_prim_func

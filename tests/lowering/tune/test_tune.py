@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from lowering import build
-from lowering.codegen import kernels
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernel_lowering import DEFAULT_OPTIONS, lower_kernel
-from lowering.codegen.kernels import plan_kernels
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels import kernels
+from lowering.codegen.kernels.kernel_lowering import DEFAULT_OPTIONS, lower_kernel
+from lowering.codegen.kernels.kernels import plan_kernels
 from lowering.parsing import parse_module
 from lowering.tune import tune
 from lowering.tune.choice import Choice

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from lowering.codegen.compiler import CompileOptions, compile_object
-from lowering.codegen.kernels import Kernels
+from lowering.codegen.kernels.kernels import Kernels
+from lowering.codegen.llvm.compiler import CompileOptions, compile_object
 from tests.lowering.codegen.aarch64.emulator import Emulator
 from tir_dialect.target import Target
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import compile_prim_funcs
 from lowering.parsing import parse_module
 from tests.lowering.codegen.aarch64.support import TARGET, emulator_of
 from tests.lowering.to_llvm.math.functions import LOOP, REFERENCES, check, inputs

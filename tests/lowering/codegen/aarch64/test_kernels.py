@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from unicorn import UcError
 from xdsl.context import Context
 
-from lowering.codegen.cache import CodeCache
-from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.cache.code_cache import CodeCache
+from lowering.codegen.kernels.kernels import compile_prim_funcs
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from relax_dialect.builder import BlockBuilder, Expr, op, tensor
 from tests.lowering.codegen.aarch64.support import TARGET, emulator_of

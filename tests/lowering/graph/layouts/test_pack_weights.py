@@ -12,8 +12,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.graph.layouts.pack_weights import PackWeightsPass
 from lowering.graph.layouts.weight_panels import PanelLayout, pack, panel_parameters, with_panels
 from lowering.legalize.legalize_ops import LegalizeOpsPass

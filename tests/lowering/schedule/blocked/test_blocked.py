@@ -11,8 +11,8 @@ from xdsl.context import Context
 from xdsl.dialects.arith import ConstantOp, DivUIOp, RemUIOp
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.graph.fusion.fuse_ops import FuseOpsPass
 from lowering.graph.fusion.fuse_tir import FuseTIRPass
 from lowering.legalize.legalize_ops import LegalizeOpsPass

@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from tests.lowering.schedule.memory.programs import PROGRAMS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.memory.support import kernel
 from tests.lowering.to_llvm.conftest import call, find, parse

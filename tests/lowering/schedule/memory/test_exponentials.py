@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.memory.support import kernel
 from tests.lowering.to_llvm.conftest import call, find, parse

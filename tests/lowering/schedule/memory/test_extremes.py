@@ -10,7 +10,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import i32
 
 from lowering import build
-from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.text.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.codegen.kernels import compile_prim_funcs
-from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.kernels.kernels import compile_prim_funcs
+from lowering.codegen.text.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.schedule.memory.support import kernel
 from tests.lowering.schedule.memory.test_short_rows import scheduled

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.kernels.kernels import compile_prim_funcs
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call

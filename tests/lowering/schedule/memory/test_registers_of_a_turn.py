@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.text.llvm_text import llvm_text
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs

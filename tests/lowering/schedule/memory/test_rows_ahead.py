@@ -5,8 +5,8 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call, find
 from tir_dialect import te

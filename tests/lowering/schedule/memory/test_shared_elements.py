@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import compile_prim_funcs
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call, find, parse, run_both
 from tests.lowering.to_llvm.test_safety import Guarded

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule
 from tests.lowering.to_llvm.conftest import call

@@ -12,11 +12,11 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
 from lowering import build
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.compiler import emit_assembly
-from lowering.codegen.kernel_lowering import run_tir_passes
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
-from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernel_lowering import run_tir_passes
+from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.llvm.compiler import emit_assembly
+from lowering.codegen.text.llvm_text import llvm_text
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule

@@ -9,8 +9,8 @@ import pytest
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.legalize.legalize_ops import LegalizeOpsPass
 from lowering.parsing import parse_module
 from lowering.schedule.schedule_cpu import schedule

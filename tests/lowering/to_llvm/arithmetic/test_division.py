@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.text.llvm_text import llvm_text
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.to_llvm.conftest import parse

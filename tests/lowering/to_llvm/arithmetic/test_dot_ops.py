@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from lowering.codegen.compiler import emit_assembly
-from lowering.codegen.kernel_lowering import run_tir_passes
+from lowering.codegen.kernels.kernel_lowering import run_tir_passes
+from lowering.codegen.llvm.compiler import emit_assembly
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.to_llvm.conftest import Check, find, parse

@@ -5,8 +5,8 @@ import ctypes
 import numpy as np
 import pytest
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import compile_prim_funcs
 from tests.lowering.to_llvm.arithmetic.test_avx512_ops import EDGES
 from tir_dialect.target import Target
 

@@ -8,9 +8,9 @@ import pytest
 import tvm_ffi
 from xdsl.utils.exceptions import PassFailedException
 
-from lowering.codegen.cache import NO_CACHE
+from lowering.codegen.cache.code_cache import NO_CACHE
 from lowering.codegen.errors import CodegenError
-from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.kernels.kernels import compile_prim_funcs
 
 
 def ffi(array: np.ndarray) -> Any:

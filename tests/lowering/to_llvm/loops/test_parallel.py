@@ -5,9 +5,9 @@ import ctypes
 import numpy as np
 import pytest
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import compile_prim_funcs
-from lowering.codegen.symbols import library_symbol
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import compile_prim_funcs
+from lowering.codegen.loading.symbols import library_symbol
 
 
 @pytest.fixture(params=[1, 2, 3, 7])

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.compiler import CompileOptions, emit_assembly, emit_llvm_ir
-from lowering.codegen.kernel_lowering import run_tir_passes
-from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.kernels.kernel_lowering import run_tir_passes
+from lowering.codegen.llvm.compiler import CompileOptions, emit_assembly, emit_llvm_ir
+from lowering.codegen.text.llvm_text import llvm_text
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
 from tir_dialect.ops.function import PrimFuncOp

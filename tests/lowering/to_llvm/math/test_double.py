@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import compile_prim_funcs
-from lowering.codegen.llvm_text import llvm_text
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import compile_prim_funcs
+from lowering.codegen.text.llvm_text import llvm_text
 from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
 from lowering.to_llvm.emitter import LoweringOptions
 from tests.lowering.to_llvm.conftest import call

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import Kernels, compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import Kernels, compile_prim_funcs
 from lowering.to_llvm.arithmetic.math_ops import F32_EXPANSIONS
 from lowering.to_llvm.math.roots import ROOTS
 from tests.lowering.to_llvm.math.functions import COUNT, EDGES, LOOP, REFERENCES, check, inputs
@@ -135,7 +135,7 @@ def check_function(name: str, kind: str, kernels: Kernels, arguments: Iterable[n
 
 
 def lowered_text(text: str, machine: str, tir: Callable[[str], ModuleOp]) -> str:
-    from lowering.codegen.llvm_text import llvm_text
+    from lowering.codegen.text.llvm_text import llvm_text
     from lowering.to_llvm.convert_tir_to_llvm import lower_prim_funcs
     from lowering.to_llvm.emitter import LoweringOptions
 

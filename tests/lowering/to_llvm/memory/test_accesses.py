@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tvm_ffi
 
-from lowering.codegen.cache import NO_CACHE
-from lowering.codegen.kernels import compile_prim_funcs
+from lowering.codegen.cache.code_cache import NO_CACHE
+from lowering.codegen.kernels.kernels import compile_prim_funcs
 from tests.lowering.to_llvm.conftest import find
 from tir_dialect.interpreter import run_prim_func
 

@@ -1,0 +1,1 @@
+"""What was compiled before, on disk: machine code and whole programs."""

@@ -1,0 +1,1 @@
+"""Prim_funcs to machine code: lowered, deduplicated, compiled once."""

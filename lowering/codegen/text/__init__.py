@@ -1,0 +1,1 @@
+"""Modules of the llvm dialect as the text of LLVM IR."""
