@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 from typing import cast as cast_to
 
 from xdsl.ir import Attribute
 
 from tir_dialect.dims import constant
-from tir_dialect.ops.annotations import Note, note_attr, note_of
+from tir_dialect.ops.annotations import Note, note_of
 from tir_dialect.te import nodes
+from tir_dialect.te.attrs import Attr, annotations_of
 from tir_dialect.te.coerce import adopt, as_expr, is_index, number_dtype
 from tir_dialect.te.conversions import cast
 from tir_dialect.te.expr import Expr, Operand, Scalar
@@ -22,9 +23,6 @@ from tir_dialect.te.shapes import ShapeLike, to_shape
 from tir_dialect.te.tag import current_tag
 from tir_dialect.te.tensor import Tensor, to_element_type
 from tir_dialect.te.tree import free_variables, post_order, substitute
-
-Attr: TypeAlias = "Note | Tensor | Sequence[Tensor]"
-"""What an attribute of a computation says; a tensor goes by its name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +135,7 @@ def compute(
     bodies = tuple(_body(name, body) for body in results)
     _check_variables(name, bodies, axes)
     _check_reductions(name, bodies)
-    tensors = _define(name, axes, bodies, _annotations(name, attrs or {}), tag)
+    tensors = _define(name, axes, bodies, annotations_of(name, attrs), tag)
     return tensors if isinstance(result, tuple | list) else tensors[0]
 
 
@@ -146,20 +144,6 @@ def _body(name: str, value: Operand) -> Expr:
         return adopt(cast_to("Scalar", value), dtype)
     expr = as_expr(f'compute "{name}"', value)
     return cast(expr, "i64") if is_index(expr.dtype) else expr
-
-
-def _annotations(name: str, attrs: Mapping[str, Attr]) -> dict[str, Attribute]:
-    try:
-        return {key: note_attr(_named(value)) for key, value in attrs.items()}
-    except TypeError as error:
-        raise TypeError(f'te: attribute of "{name}": {error}') from None
-
-
-def _named(value: object) -> object:
-    """An attribute with the names of tensors in their place."""
-    if isinstance(value, list | tuple):
-        return [_named(each) for each in cast_to("Sequence[object]", value)]
-    return value.name if isinstance(value, Tensor) else value
 
 
 def _define(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import TypeAlias, cast, overload
 
+from xdsl.ir import Attribute
+
 from tir_dialect.dims import constant
+from tir_dialect.ops.annotations import Note, note_of
 from tir_dialect.te import nodes
+from tir_dialect.te.attrs import Attr, annotations_of
 from tir_dialect.te.calls import Argument, arguments
 from tir_dialect.te.coerce import adopt, as_condition, as_expr, as_index
 from tir_dialect.te.conversions import DTypeLike
@@ -18,6 +22,7 @@ from tir_dialect.te.nodes import IterKind, IterVar, Var
 from tir_dialect.te.operations import Operation
 from tir_dialect.te.shapes import ExtentLike, ShapeLike, to_extent, to_shape
 from tir_dialect.te.statements import Alloc, Block, Body, Call, For, If, Let, LoopKind, Statement, Store, While
+from tir_dialect.te.tag import current_tag
 from tir_dialect.te.tensor import Tensor, to_element_type
 from tir_dialect.te.tree import post_order
 
@@ -27,7 +32,16 @@ class Extern(Operation):
     """Statements that fill `outputs` from `inputs`."""
 
     inputs: tuple[Tensor, ...]
+    annotations: Mapping[str, Attribute] = field(default_factory=dict[str, Attribute])
+    """Annotations of the block."""
+    tag: str = ""
+    """A label by which passes find it."""
     body: Body = field(init=False)
+
+    @property
+    def attrs(self) -> Mapping[str, Note]:
+        """The annotations, as TVM calls them."""
+        return {key: note_of(value) for key, value in self.annotations.items()}
 
 
 class ExternBuilder:
@@ -173,7 +187,9 @@ def extern(
     inputs: Sequence[Tensor],
     fcompute: Statements,
     name: str = ...,
-    dtype: DTypeLike | None = ...,
+    dtype: DTypeLike | Sequence[DTypeLike] | None = ...,
+    tag: str = ...,
+    attrs: Mapping[str, Attr] | None = ...,
 ) -> tuple[Tensor, ...]: ...
 @overload
 def extern(
@@ -181,19 +197,23 @@ def extern(
     inputs: Sequence[Tensor],
     fcompute: Calls,
     name: str = ...,
-    dtype: DTypeLike | None = ...,
+    dtype: DTypeLike | Sequence[DTypeLike] | None = ...,
+    tag: str = ...,
+    attrs: Mapping[str, Attr] | None = ...,
 ) -> Tensor | tuple[Tensor, ...]: ...
 def extern(
     outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike],
     inputs: Sequence[Tensor],
     fcompute: Statements | Calls,
     name: str = "extern",
-    dtype: DTypeLike | None = None,
+    dtype: DTypeLike | Sequence[DTypeLike] | None = None,
+    tag: str = "",
+    attrs: Mapping[str, Attr] | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
     """Tensors of the given shapes and dtypes, filled by the statements of `fcompute(builder, inputs, outputs)`.
 
-    `outputs` is a list of pairs of shape and dtype, or with `dtype` a list of shapes, or one shape as a tuple. The
-    result is a tuple of tensors.
+    `outputs` is a list of pairs of shape and dtype, or with `dtype` (one, or a list of one each) a list of shapes, or
+    one shape as a tuple. The result is a tuple of tensors. `tag` and `attrs` are those of `compute`.
 
     With two parameters, `fcompute(inputs, outputs)` returns the calls that fill the outputs, as in TVM:
     `te.call_packed("sort", ins[0], outs[0])`. The default dtype is then that of the inputs, and for one output the
@@ -211,7 +231,7 @@ def extern(
     Raises ValueError if a statement uses a tensor or variable that is not available there, and TypeError for outputs
     without dtypes.
     """
-    source = Extern(name, tuple(inputs))
+    source = Extern(name, tuple(inputs), annotations_of(name, attrs), current_tag(tag))
     gives_calls = len(signature(fcompute).parameters) == 2
     if gives_calls and dtype is None and not _are_pairs(outputs):
         dtype = _common_dtype(name, inputs)
@@ -247,12 +267,17 @@ def _are_pairs(outputs: Sequence[object]) -> bool:
 
 
 def _kinds(
-    name: str, outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike], dtype: DTypeLike | None
+    name: str,
+    outputs: Sequence[tuple[ShapeLike, DTypeLike]] | Sequence[ShapeLike],
+    dtype: DTypeLike | Sequence[DTypeLike] | None,
 ) -> list[tuple[ShapeLike, DTypeLike]]:
     """Shape and dtype of each output."""
     if dtype is not None:
-        shapes = outputs if isinstance(outputs, list) else [outputs]
-        return [(shape, dtype) for shape in cast("Sequence[ShapeLike]", shapes)]
+        shapes = cast("Sequence[ShapeLike]", outputs if isinstance(outputs, list) else [outputs])
+        dtypes = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * len(shapes)
+        if len(dtypes) != len(shapes):
+            raise TypeError(f'te: extern "{name}" has {len(shapes)} shapes, got {len(dtypes)} dtypes')
+        return list(zip(shapes, cast("list[DTypeLike]", dtypes), strict=True))
     for pair in cast("Sequence[object]", outputs):
         if not isinstance(pair, tuple) or len(cast("tuple[object, ...]", pair)) != 2:
             raise TypeError(f'te: outputs of extern "{name}" are pairs of shape and dtype, or shapes with dtype=')

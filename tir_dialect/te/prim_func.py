@@ -31,7 +31,7 @@ from tir_dialect.types import BufferType
 
 
 def create_prim_func(
-    args: Sequence[Tensor | Expr],
+    args: Sequence[Tensor | Expr | Dim],
     name: str = "main",
     bounds: Mapping[str, tuple[int, int | None]] | None = None,
     visibility: str | None = None,
@@ -39,22 +39,25 @@ def create_prim_func(
     """The function that computes the outputs among `args` from the placeholders among them.
 
     The parameters are `args`, in order: a buffer per tensor, a scalar per `te.scalar`. Tensors that are needed but not
-    listed are allocated inside. Every symbol that a shape or an expression uses becomes a symbol of the function, those
-    of the parameters' shapes first, with `bounds` as inclusive limits. Symbols that no parameter's shape determines (as
-    in `2 * floordiv(m, 2)`) have to be passed by the caller.
+    listed are allocated inside. Every symbol that a shape or an expression uses, or that is among `args`, becomes a
+    symbol of the function, those of the parameters' shapes first, with `bounds` as inclusive limits. Symbols that no
+    parameter's shape determines (as in `2 * floordiv(m, 2)`) have to be passed by the caller.
 
     Each compute becomes a nest of loops around one block named after it, each extern a block.
 
     Raises ValueError if a placeholder or scalar that is used is not among `args`, or a tensor occurs twice.
     """
     _check_args(name, args)
-    sources = sources_of([arg for arg in args if isinstance(arg, Tensor)])
-    _check_listed(name, args, sources)
+    sizes = [str(arg) for arg in args if isinstance(arg, Dim)]
+    params = [arg for arg in args if not isinstance(arg, Dim)]
+    sources = sources_of([arg for arg in params if isinstance(arg, Tensor)])
+    _check_listed(name, params, sources)
     limits = bounds or {}
-    symbols = [SymbolAttr(symbol, *limits.get(symbol, (0, None))) for symbol in symbols_of(args, sources)]
-    func = PrimFuncOp(name, symbols, [_parameter(arg) for arg in args], visibility=visibility)
+    names = dict.fromkeys([*symbols_of(params, sources), *sizes])
+    symbols = [SymbolAttr(symbol, *limits.get(symbol, (0, None))) for symbol in names]
+    func = PrimFuncOp(name, symbols, [_parameter(arg) for arg in params], visibility=visibility)
     emitter = _FunctionEmitter(func)
-    emitter.bind(args)
+    emitter.bind(params)
     for source in sources:
         emitter.emit(source)
     emitter.finish()
@@ -71,12 +74,8 @@ def _check_args(name: object, args: Sequence[object]) -> None:
     if not isinstance(name, str):
         raise TypeError(f"te: expected the name of the function behind its parameters, got {name!r}")
     for arg in args:
-        if isinstance(arg, Dim):
-            raise TypeError(
-                f'te: "{name}" lists the size {arg}, which its tensors bind; leave it out, or use te.scalar'
-            )
-        if not isinstance(arg, Tensor | Param):
-            raise TypeError(f'te: parameters of "{name}" must be tensors or te.scalar variables')
+        if not isinstance(arg, Tensor | Param) and not (isinstance(arg, Dim) and arg.as_symbol is not None):
+            raise TypeError(f'te: parameters of "{name}" must be tensors, te.scalar variables or sizes (te.var)')
     if len(set(args)) != len(args):
         raise ValueError(f'te: a parameter of "{name}" is listed twice, an output must be computed')
 

@@ -150,7 +150,7 @@ def test_parameters_are_checked():
         te.create_prim_func([out], name="f")
     with pytest.raises(ValueError, match='a parameter of "f" is listed twice'):
         te.create_prim_func([A, A], name="f")
-    with pytest.raises(TypeError, match=r'parameters of "f" must be tensors or te\.scalar variables'):
+    with pytest.raises(TypeError, match=r'parameters of "f" must be tensors, te\.scalar variables or sizes'):
         te.create_prim_func([A, scale + 1], name="f")
     with pytest.raises(TypeError, match="expected the name of the function behind its parameters, got None"):
         te.create_prim_func([A, out], None)
@@ -206,7 +206,12 @@ def test_tensors_are_named_in_attributes():
     assert out.op.attrs == {"layout_free_placeholders": [H.name], "like": A.name}
 
 
-def test_sizes_are_no_parameters():
+def test_sizes_among_the_parameters():
     first = te.compute((te.var("k"), m), lambda i, j: A[i, j], name="B")
-    with pytest.raises(TypeError, match='"main" lists the size k, which its tensors bind; leave it out'):
-        te.create_prim_func([A, te.var("k"), first])
+    func = te.create_prim_func([A, te.var("k"), first, te.var("more")])
+    assert func.symbol_names == ("n", "m", "k", "more")
+    assert [param.name_hint for param in func.params] == ["A", "B"]
+    with pytest.raises(
+        TypeError, match=r'parameters of "main" must be tensors, te.scalar variables or sizes \(te.var\)'
+    ):
+        te.create_prim_func([A, te.var("k") + 1, first])

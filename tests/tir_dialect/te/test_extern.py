@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 
 from tir_dialect import te
+from tir_dialect.ops.blocks import BlockOp
 
 n = te.var("n")
 X = te.placeholder((n,), "f32", "X")
@@ -108,3 +110,25 @@ def test_shapes_of_one_dtype(shapes, count):
 def test_outputs_need_dtypes(outputs):
     with pytest.raises(TypeError, match='outputs of extern "C" are pairs of shape and dtype, or shapes with dtype='):
         te.extern(outputs, [], lambda b, ins, outs: None, name="C")
+
+
+def test_outputs_of_several_dtypes():
+    def both(b, ins, outs):
+        (x,), (y, z) = ins, outs
+        with b.for_range(0, n) as i:
+            b.store(y, i, x[i] + 1)
+            b.store(z, i, te.cast(x[i], "f32"))
+
+    x = te.placeholder((n,), "i32", "X")
+    y, z = te.extern([(n,), (n,)], [x], both, dtype=["i32", "f32"])
+    assert [str(each.dtype) for each in (y, z)] == ["i32", "f32"]
+    with pytest.raises(TypeError, match='extern "extern" has 2 shapes, got 1 dtypes'):
+        te.extern([(n,), (n,)], [x], both, dtype=["i32"])
+
+
+def test_tags_and_attributes():
+    x = te.placeholder((n,), "i32", "X")
+    y = te.extern((n,), [x], lambda ins, outs: te.call_packed("f", ins[0], outs[0]), tag="sort", attrs={"like": x})
+    assert (y.op.tag, dict(y.op.attrs)) == ("sort", {"like": "X"})
+    (block,) = (op for op in te.create_prim_func([x, y]).walk() if isinstance(op, BlockOp))
+    assert block.annotations == DictionaryAttr({"like": StringAttr("X")})

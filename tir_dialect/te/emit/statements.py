@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from tir_dialect.name_hints import as_name_hint
+from tir_dialect.ops.annotations import annotations_attr
 from tir_dialect.ops.blocks import BlockOp
 from tir_dialect.ops.calls import CallExternOp, CallPackedOp
 from tir_dialect.ops.control_flow import ConditionOp, IfOp, WhileOp
@@ -25,6 +26,7 @@ from tir_dialect.types import BufferType, LoopKind
 def emit_extern(name: str, extern: Extern, names: Names, extent_of: ExtentOf) -> BlockOp:
     """A block without iterators that holds the statements."""
     block = BlockOp(name)
+    block.annotations = annotations_attr(extern.annotations)
     StatementEmitter(block.body.block, names, extent_of).emit(extern.body)
     return block
 
