@@ -21,9 +21,14 @@ from tir_dialect.dims import Dim, constant, minimum, product
 
 @legalizes(ConcatOp)
 def concat(kernel: Kernel, op: ConcatOp) -> te.Tensor:
-    """One block per operand, each copying it to its place."""
-    tensors = [kernel.tensor(operand) for operand in op.inputs]
-    axis, shape = axis_of(op.axis, tensors[0].ndim), kernel.shape(op.result)
+    """One block per operand, each copying it to its place: with the other sizes of the result, so as to copy whole rows
+    of the axis at a time.
+    """
+    shape = kernel.shape(op.result)
+    axis = axis_of(op.axis, len(shape))
+    lengths = [kernel.shape(operand)[axis] for operand in op.inputs]
+    sizes = [(*shape[:axis], length, *shape[axis + 1 :]) for length in lengths]
+    tensors = [kernel.tensor(*each) for each in zip(op.inputs, sizes, strict=True)]
 
     def copy(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         start = constant(0)
@@ -37,10 +42,10 @@ def concat(kernel: Kernel, op: ConcatOp) -> te.Tensor:
 
 @legalizes(StackOp)
 def stack(kernel: Kernel, op: StackOp) -> te.Tensor:
-    """One block per operand, each copying it to its place."""
-    tensors = [kernel.tensor(operand) for operand in op.inputs]
+    """One block per operand, each copying it to its place, with the sizes of the result."""
     shape = kernel.shape(op.result)
     axis = axis_of(op.axis, len(shape))
+    tensors = [kernel.tensor(operand, (*shape[:axis], *shape[axis + 1 :])) for operand in op.inputs]
 
     def copy(b: te.ExternBuilder, ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]) -> None:
         for place, x in enumerate(tensors):

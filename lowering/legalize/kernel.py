@@ -54,11 +54,11 @@ class Kernel:
         self._placeholders: dict[SSAValue, te.Tensor] = {}
         self._scalars: dict[SSAValue, te.Expr] = {}
 
-    def tensor(self, value: SSAValue) -> te.Tensor:
-        """The placeholder of a tensor operand."""
+    def tensor(self, value: SSAValue, shape: Sequence[Dim] | None = None) -> te.Tensor:
+        """The placeholder of a tensor operand; of this `shape`, if guards have checked that its own is the same."""
         found = self._placeholders.get(value)
         if found is None:
-            found = te.placeholder(self.shape(value), str(self.dtype(value)), self._name(value))
+            found = te.placeholder(shape or self.shape(value), str(self.dtype(value)), self._name(value))
             self._placeholders[value] = found
         return found
 

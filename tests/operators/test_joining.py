@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.operators.support import MODES, Programs, random
+from tests.operators.support import MODES, Programs, Tolerance, random
 
 X, Y = "%x: !relax.tensor<[n, m], f32>", "%y: !relax.tensor<[k, m], f32>"
 RANKED = "!relax.tensor<[_, _], f32>"
@@ -17,6 +17,12 @@ PROGRAMS = Programs(
             f"%x: {RANKED}, %y: {RANKED}",
             "relax.concat %x, %y axis = 1",
         ),
+        "concat_apart": ("%x: !relax.tensor<[n, m], f32>, %y: !relax.tensor<[k, l], f32>", "relax.concat %x, %y"),
+        "concat_apart_fused": (
+            "%x: !relax.tensor<[n, 3, m], f32>, %y: !relax.tensor<[k, j, l], f32>",
+            "%u = relax.exp %x; %v = relax.negative %y; %z = relax.concat %u, %v, %v; relax.abs %z",
+        ),
+        "stack_apart": (f"{X}, %y: !relax.tensor<[k, l], f32>", "relax.stack %x, %y"),
         "stack": (f"{X}, %y: !relax.tensor<[n, m], f32>", "relax.stack %x, %y axis = 1"),
         "stack_last": (X, "relax.stack %x, %x axis = -1"),
         "split": (X, "%a, %b, %c = relax.split %x sections = 3 axis = 1"),
@@ -44,9 +50,13 @@ def test_join(shape: tuple[int, int], rows: int):
     PROGRAMS.check("concat_itself", [x], np.concatenate([x, x, x], 1))
     PROGRAMS.check("concat_one", [x], x)
     PROGRAMS.check("concat_flat", [x, y[:, :1].reshape(-1)], np.concatenate([x.reshape(-1), y[:, :1].reshape(-1)]))
+    PROGRAMS.check("concat_apart", [x, y], np.concatenate([x, y]))
+    u, v = (np.ascontiguousarray(np.stack([each] * 3, 1)) for each in (x, y))
+    PROGRAMS.check("concat_apart_fused", [u, v], np.concatenate([np.exp(u), abs(v), abs(v)]), Tolerance(1e-6, 1e-6))
     z = random("f32", shape[0], rows, seed=3)
     PROGRAMS.check("concat_ranked", [x, z], np.concatenate([x, z], 1))
     PROGRAMS.check("stack", [x, -x], np.stack([x, -x], 1))
+    PROGRAMS.check("stack_apart", [x, -x], np.stack([x, -x]))
     PROGRAMS.check("stack_last", [x], np.stack([x, x], -1))
 
 
@@ -71,6 +81,8 @@ def test_split_beyond_the_end(mode: str):
         PROGRAMS.runners[mode]("split_fixed")(random("f32", 3, 2))
     with pytest.raises(ValueError, match=r"equal dimensions besides the axis|must match exactly"):
         PROGRAMS.runners[mode]("concat_ranked")(random("f32", 3, 2), random("f32", 2, 2))
+    with pytest.raises(ValueError, match=r"equal dimensions besides the axis|must match exactly"):
+        PROGRAMS.runners[mode]("concat_apart")(random("f32", 3, 2), random("f32", 3, 3))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -37,6 +37,18 @@ relax.func @broadcast[%n, %m](%x: !relax.tensor<[n], f32>, %y: !relax.tensor<[m]
 
 // -----
 
+// What guards have found to be equal has one name in the kernel, so that operands are copied as a whole.
+// CHECK:       tir.prim_func @concat[%n, %m, %k]({{.*}}: !tir.buffer<[n, m], f32>, %y: !tir.buffer<[k, m], f32>, %concat: !tir.buffer<[k + n, m], f32>) {
+// CHECK-LABEL: relax.func @joined
+// CHECK:         relax.call_tir @concat({{%.*}}, %y) : !relax.tensor<[k + n, m], f32>
+relax.func @joined[%n, %m, %k, %l](%x: !relax.tensor<[n, m], f32>, %y: !relax.tensor<[k, l], f32>) -> !relax.tensor<[n + k, m], f32> {
+  %0 = relax.guard %x, equal m, l, "equal dimensions besides the axis"
+  %1 = relax.concat %0, %y
+  relax.return %1
+}
+
+// -----
+
 // Views stay, and so does control flow.
 // CHECK-LABEL: relax.func @views
 // CHECK-NEXT:    %0 = relax.flatten %x
